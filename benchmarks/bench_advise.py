@@ -24,9 +24,9 @@ from benchmarks.bench_rule import learnt
 from benchmarks.history import record
 from benchmarks.laws import RECORDS, Law
 from curvote.errors import UserError
-from curvote.protocols.choice import choose
+from curvote.protocols.choice import choose_protocol
 from curvote.theory import Signal, expect_direct
-from curvote.theory.hard import reach
+from curvote.theory.hard import error_range
 
 STATED = {
     "normal": (0, 0),
@@ -80,8 +80,8 @@ def measured(law: Law, runs: int) -> tuple[np.ndarray, float, tuple[float, float
     if signal is None:
         raise UserError("no signal of normal records is as strong.")
     told = expect_direct(law.n, law.d, epsilon, signal)
-    ends = reach(law.n, law.d, epsilon, signal, told)
-    arm, errors = choose(law.n, law.d, epsilon).arm or "mean", []
+    ends = error_range(law.n, law.d, epsilon, signal, told)
+    arm, errors = choose_protocol(law.n, law.d, epsilon).arm or "mean", []
     for _ in range(runs):
         clients, seed = law.clients(rng, law.n), int(rng.integers(2**62))
         coef, intercept = learnt(arm, (law.d, epsilon), clients, seed)

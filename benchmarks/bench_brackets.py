@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.bench_utility import BOUNDS, Target, model, recorded, table
 from curvote.errors import UserError
-from curvote.utility.channel import channel_of
+from curvote.utility.channel import make_channel
 from curvote.utility.engines.base import Draws, Engine, Question
 from curvote.utility.engines.branched_trees import BranchedTrees
 from curvote.utility.engines.network import Network
 from curvote.utility.engines.trees.engine import Trees
-from curvote.utility.robustness.box import box
+from curvote.utility.robustness.box import certify_box
 
 MECHANISMS = ("pm_01", "laplace", "k_rr", "exponential", "joint_box")
 RECORDS = 20
@@ -42,8 +42,8 @@ def brackets(
     for mechanism in MECHANISMS:
         for epsilon in (1.0, 2.0, 4.0, 8.0):
             middle = asked.bounds.mean(axis=1)
-            noise = channel_of(
-                mechanism, epsilon=epsilon, bounds=asked.bounds, instead=middle
+            noise = make_channel(
+                mechanism, epsilon=epsilon, bounds=asked.bounds, fill_value=middle
             )
             start = time.process_time()
             found = surface.answers(noise, Draws())
@@ -54,7 +54,7 @@ def brackets(
     yield Target(f"{many}, most seconds a record", max(spent), max(spent) <= most)
     yield Target(f"{many}, mean seconds a record", float(np.mean(spent)), True)
     start = time.process_time()
-    box(surface, asked.values, bounds=asked.bounds)
+    certify_box(surface, asked.values, bounds=asked.bounds)
     each = (time.process_time() - start) / n
     yield Target(f"{what}: robust box, seconds a record", each, True)
 
@@ -70,8 +70,8 @@ def boosted() -> Question:
 def beside() -> Iterator[Target]:
     """Compare the brackets of trees with the exact sums over all cells."""
     asked = boosted()
-    noise = channel_of(
-        "pm_01", epsilon=3.0, bounds=asked.bounds, instead=asked.bounds.mean(axis=1)
+    noise = make_channel(
+        "pm_01", epsilon=3.0, bounds=asked.bounds, fill_value=asked.bounds.mean(axis=1)
     )
     exact = Trees().surface(asked).answers(noise, Draws()).share
     found = BranchedTrees().surface(asked).answers(noise, Draws())

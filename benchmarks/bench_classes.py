@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.history import record
-from curvote.chain.lookup import system
-from curvote.chain.sharded import made_of, stacked
-from curvote.chain.stage import Here
+from curvote.chain.lookup import find_system
+from curvote.chain.sharded import make_rows, stack_rows
+from curvote.chain.stage import StageContext
 from curvote.classes import Classes
-from curvote.protocols.classifiers import named
+from curvote.protocols.classifiers import predict_places
 from curvote.protocols.direct import aggregate, privatize
-from curvote.protocols.direct.arms import handed_on, protocol_of
+from curvote.protocols.direct.arms import decoding_metadata, protocol_of
 from curvote.protocols.direct_one_of import combine as one_of
 from curvote.protocols.direct_one_of import privatize as one_of_privatize
-from curvote.protocols.message import messages
+from curvote.protocols.message import messages_of
 from curvote.protocols.stages import released
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
@@ -78,24 +78,28 @@ def clients(n: int, n_classes: int) -> tuple[Any, Any]:
     return z, labels
 
 
-def study(z: Any, labels: Any, params: dict[str, Any], n_classes: int) -> Here:
+def study(z: Any, labels: Any, params: dict[str, Any], n_classes: int) -> StageContext:
     """Return the stage of a study that draws, and what it reads."""
     protocol = protocol_of(params["direct.arm"])
-    (stage,) = (s for s in system(protocol).stages if s.name == "privatize")
+    (stage,) = (s for s in find_system(protocol).stages if s.name == "privatize")
     facts = {"d": D, "encoding": ENCODING.to_json(), "roughness": []}
     facts |= {"classes": [*map(str, range(n_classes))]}
     encoded = {"z": z, "coefficients": z, "label": labels}
     return here(stage, {"project": Memory.of(facts, encoded=[encoded])}, params)
 
 
-def release(z: Any, labels: Any, params: dict[str, Any], n_classes: int) -> Here:
+def release(
+    z: Any, labels: Any, params: dict[str, Any], n_classes: int
+) -> StageContext:
     """Return the stage of a release, and the task that its clients obey."""
     protocol, classes = params["protocol"], Classes(map(str, range(n_classes)))
-    message = messages(protocol)["report"]
+    message = messages_of(protocol)["report"]
     stated = Task(ENCODING, classes, params["epsilon"], protocol, message.name)
     task = replace(stated, **message.terms(params.__getitem__, ENCODING))
     source = {"ingest": Memory.of({}, clients=[{"curve": z, "label": labels}])}
-    return Here("privatize", (0,), (1,), source, params, released.described(task))
+    return StageContext(
+        "privatize", (0,), (1,), source, params, released.task_metadata(task)
+    )
 
 
 def measured(way: str, arm: str, n_classes: int, epsilon: float, n: int) -> Measured:
@@ -111,12 +115,12 @@ def measured(way: str, arm: str, n_classes: int, epsilon: float, n: int) -> Meas
     )
     module = drawn if way == "study" else released
     times = [time.process_time()]  # one thread; others may be at work beside it
-    (reports,) = stacked([*made_of(module, stage)]).values()
+    (reports,) = stack_rows([*make_rows(module, stage)]).values()
     times.append(time.process_time())
-    made = read.decoded([reports], handed_on(stage.facts))
+    made = read.decoded([reports], decoding_metadata(stage.metadata))
     times.append(time.process_time())
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    error = float(np.mean(named(z[:FEW], made) != labels[:FEW]))
+    error = float(np.mean(predict_places(z[:FEW], made) != labels[:FEW]))
     return Measured(*np.diff(times).tolist(), kib / 1024, error)
 
 

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.history import record
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.plan.step import Step
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
@@ -51,7 +51,7 @@ def pipeline(n: int, arm: str) -> dict[str, object]:
 
 def steps(folder: Path) -> list[Step]:
     project = Project(folder)
-    configured = PipelinesFile(project).configured("many")
+    configured = PipelinesFile(project).configure_pipeline("many")
     return list(make_plan(project, configured).steps)
 
 
@@ -59,7 +59,7 @@ def run(folder: Path, stage: str) -> None:
     """Do one stage and print seconds and the peak of its memory."""
     (step,) = (s for s in steps(folder) if s.stage.name == stage)
     start = time.perf_counter()
-    execute(Project(folder), step)
+    execute_step(Project(folder), step)
     seconds = time.perf_counter() - start
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"seconds": seconds, "mib": kib / 1024}))

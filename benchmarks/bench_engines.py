@@ -34,9 +34,9 @@ from benchmarks import scale_tasks
 from benchmarks.history import record
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from curvote.run.engines import Engine
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
@@ -109,7 +109,7 @@ def recorded(purpose: str, number: int) -> Entropy:
 def planned(project: Project, name: str) -> Plan:
     """Return the plan of a pipeline."""
     replicates = REPLICATES if name == "simulated" else None
-    configured = PipelinesFile(project).configured(name, replicates=replicates)
+    configured = PipelinesFile(project).configure_pipeline(name, replicates=replicates)
     return make_plan(project, configured, fetch=True)
 
 
@@ -120,9 +120,9 @@ def done(
     plan, seen = planned(project, name), Watched(kills=0 if kill else KILLS)
     start = time.perf_counter()
     with engine, seen.looking():
-        for step in plan.to_run():
+        for step in plan.steps_to_run():
             given: dict[str, Any] = {"words": recorded, "progress": seen.progress}
-            execute(project, step, engine=engine, block=block, **given)
+            execute_step(project, step, engine=engine, block=block, **given)
     took = time.perf_counter() - start
     tables = [
         (step.stage.name, step.key, table, entry["sha256"])
@@ -136,7 +136,7 @@ def done(
 
 def simulated(folder: Path, artifacts: str | None = None) -> Project:
     """Write a project with the pipeline `simulated`."""
-    pipelines = parsed(SIMULATED.read_text())["pipelines"]
+    pipelines = parse_value(SIMULATED.read_text())["pipelines"]
     file: dict[str, Any] = {"pipelines": {"simulated": pipelines["simulated"]}}
     return written(folder, file, artifacts)
 
@@ -152,7 +152,7 @@ def written(folder: Path, file: dict[str, Any], artifacts: str | None) -> Projec
 def released(base: Path, folder: Path, artifacts: str | None = None) -> Project:
     """Return a copy of a project whose clients are read, and nothing is released."""
     shutil.copytree(base, folder, copy_function=os.link)
-    file = parsed((base / "pipelines.yaml").read_text())
+    file = parse_value((base / "pipelines.yaml").read_text())
     (folder / "pipelines.yaml").unlink()
     return written(folder, file, artifacts)
 
@@ -163,7 +163,7 @@ def encoded(base: Path) -> Path:
     scale_tasks.write(base, CLIENTS)
     for step in planned(Project(base), "report").steps:
         if step.stage.name in {"ingest", "project"}:
-            execute(Project(base), step)
+            execute_step(Project(base), step)
     return base
 
 

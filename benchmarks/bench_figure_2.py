@@ -28,15 +28,15 @@ from benchmarks.history import record
 from curvote.client.report import Reporter
 from curvote.datasets.simulated import generate
 from curvote.entropy import SeededEntropy
-from curvote.representation.basis import projection, roughness
-from curvote.server.weak import draw, fit_problems, parts
+from curvote.representation.basis import projection, roughness_matrix
+from curvote.server.weak import disjoint_parts, draw_subsets, fit_problems
 
 Array = NDArray[np.float64]
 Problem = tuple[Array, Array]
 EPSILONS, REPLICATES, LEAST_RATIO = (0.5, 2.0, 10.0), 3, 20
 GRID = np.linspace(0.0, 1.0, 100)
 BASIS = projection("bspline", 4, GRID)
-ROUGHNESS = roughness(BASIS)
+ROUGHNESS = roughness_matrix(BASIS)
 PENALTY = 0.01
 
 
@@ -48,7 +48,11 @@ def problems(seed: int, epsilon: float) -> list[Problem]:
     reporter = Reporter.build(4, epsilon, "laplace", "equal", {})
     noise = SeededEntropy(seed), SeededEntropy(seed + 1000)
     z, y = reporter.release(np.tanh(BASIS.apply(curves)), signs, *noise, study=True)
-    rows = [*draw(rng, 500, 50, 50), *parts(rng, 3000, 50), np.arange(3000)]
+    rows = [
+        *draw_subsets(rng, 500, 50, 50),
+        *disjoint_parts(rng, 3000, 50),
+        np.arange(3000),
+    ]
     return [(z[i], y[i]) for i in rows]
 
 

@@ -37,8 +37,8 @@ def project_with(root: Path, runs: int) -> Project:
     made = asdict(plain.run(project))
     for number in range(1, runs):
         run = f"{made['id']}-{number:04d}"
-        records.write(project, made | {"id": run, "sequence": 0})
-    assert len(history.load_all(project)) == runs
+        records.write_record(project, made | {"id": run, "sequence": 0})
+    assert len(history.load_records(project)) == runs
     return project
 
 

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.history import record
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
 
@@ -91,10 +91,10 @@ def block(rng: np.random.Generator, ids: np.ndarray) -> dict[str, np.ndarray]:
 def run(folder: Path, stage: str) -> None:
     """Do one stage of the chain and print clients, seconds and peak memory."""
     project = Project(folder)
-    configured = PipelinesFile(project).configured("many")
+    configured = PipelinesFile(project).configure_pipeline("many")
     (step,) = (s for s in make_plan(project, configured).steps if s.stage.name == stage)
     start = time.perf_counter()
-    made = execute(project, step)
+    made = execute_step(project, step)
     seconds = time.perf_counter() - start
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"rows": made.rows, "seconds": seconds, "mib": kib / 1024}))

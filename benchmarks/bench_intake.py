@@ -20,9 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.history import record
-from curvote.protocols.checking import check_all
+from curvote.protocols.checking import parse_messages
 from curvote.run.project import Project
-from curvote.server.inbox import take_all
+from curvote.server.inbox import accept_inbox
 from curvote.server.intake import Intake
 from tests.envelope_service import Service, answered, invite, project, serving
 from tests.postgres import missing, postgres
@@ -93,12 +93,12 @@ def from_file(root: Path) -> tuple[float, float, int]:
     with Intake(path) as intake:
         started = time.perf_counter()
         for data in lone:
-            intake.take_batch([data], check_all)
+            intake.take_batch([data], parse_messages)
         single = len(lone) / (time.perf_counter() - started)
         (root / "inbox" / "all.jsonl").write_bytes(b"".join(rest))
         quiet(root / "inbox" / "all.jsonl")
         started = time.perf_counter()
-        done = take_all(intake, root / "inbox", root / "kept", check_all)
+        done = accept_inbox(intake, root / "inbox", root / "kept", parse_messages)
     seconds = (time.perf_counter() - started) * FILE / len(rest)
     return seconds, single, done.accepted + len(lone)
 

@@ -29,9 +29,9 @@ from benchmarks.history import record
 from benchmarks.laws import JUDGED, Law, tuned
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.choice import choose
+from curvote.protocols.choice import choose_protocol
 from curvote.server.directions import Line
-from curvote.server.gate import gated
+from curvote.server.gate import solve_with_fallback
 
 MOST_REGRET, WORSE = 0.006, 0.01
 TEST = 20_000
@@ -50,9 +50,11 @@ def lines(law: Law, epsilon: float, clients: Clients, seed: int) -> dict[str, Li
     size = law.d, epsilon
     found = {arm: learnt(arm, size, clients, seed) for arm in ARMS}
     found["majority"] = elected(clients, epsilon, seed)
-    taken = choose(law.n, law.d, epsilon)
+    taken = choose_protocol(law.n, law.d, epsilon)
     if taken.arm:
-        return {"auto": learnt(taken.arm, size, clients, seed, rule=gated)} | found
+        return {
+            "auto": learnt(taken.arm, size, clients, seed, rule=solve_with_fallback)
+        } | found
     return {"auto": found["majority"]} | found
 
 
@@ -80,7 +82,7 @@ def measured(laws: Iterable[Law], runs: int) -> tuple[list[float], list[Law]]:
             best = min(error for name, error in cell.items() if name != "auto")
             regrets.append(auto - best)
             lost = max(lost, auto - cell["majority"])
-            taken = choose(law.n, law.d, epsilon).method
+            taken = choose_protocol(law.n, law.d, epsilon).method
             told = " ".join(f"{name} {100 * e:5.2f}" for name, e in cell.items())
             regret = f"({taken}) regret {100 * regrets[-1]:5.2f}"
             print(f"{law.name} epsilon {epsilon:.3g}: {told} {regret}", flush=True)

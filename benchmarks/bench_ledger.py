@@ -82,7 +82,7 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.sqlite"
         with Ledger(path) as ledger:
-            ledger.set_up("bench", CAP)
+            ledger.set_cap("bench", CAP)
             first, _ = timed(lambda: release(ledger, "first", ids))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             second, _ = timed(lambda: release(ledger, "second", ids))

@@ -35,17 +35,23 @@ from benchmarks.choosing_world import DIRECTIONS, World, repeated
 from benchmarks.history import record
 from curvote.client.direction import DirectionReporter
 from curvote.client.report import Reporter
-from curvote.client.vote import decisions, vote
+from curvote.client.vote import candidate_scores, draw_votes
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.direct.arms import FIRST, vectors
+from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
 from curvote.representation.direction import Directions
 from curvote.server import learners
-from curvote.server.averaging import average, weights
-from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
-from curvote.server.reversal import reverse, reversed_utility
-from curvote.server.utility import estimate
-from curvote.server.weak import draw
+from curvote.server.averaging import average_classifiers, averaging_weights
+from curvote.server.directions import (
+    Line,
+    ReportMean,
+    estimate_whitening,
+    one_round_classifier,
+    two_round_classifier,
+)
+from curvote.server.reversal import reversal_mask, reversed_utility
+from curvote.server.utility import estimate_utility
+from curvote.server.weak import draw_subsets
 from curvote.theory import UtilityPrior, recommend
 from curvote.theory.signals import STRONG, Signal
 
@@ -152,19 +158,26 @@ def directions(
 
 
 def direct(arm: str, world: World, share: float, pull: Pull) -> float:
-    given, (z, labels) = vectors(arm, D, "standard", "auto"), world.clients(N)
+    given, (z, labels) = make_directions(arm, D, "standard", "auto"), world.clients(N)
 
-    def mean(part: slice, z: Array, given: Directions, pull: Pull) -> Sum:
+    def mean(part: slice, z: Array, given: Directions, pull: Pull) -> ReportMean:
         told = np.tile(lie_of(given, pull), (round(len(z) * share), 1))
-        return Sum.of(directions(world, given, (z, labels[part]), told))
+        return ReportMean.from_reports(
+            directions(world, given, (z, labels[part]), told)
+        )
 
     if arm != "two":
-        return world.error(one_round(mean(slice(N), z, given, pull), given, EPSILON))
-    first, rest = slice(round(FIRST * N)), slice(round(FIRST * N), N)
+        return world.error(
+            one_round_classifier(mean(slice(N), z, given, pull), given, EPSILON)
+        )
+    first, rest = (
+        slice(round(FIRST_ROUND_SHARE * N)),
+        slice(round(FIRST_ROUND_SHARE * N), N),
+    )
     one = mean(first, z[first], given, pull)
-    made = whitening(one, given, EPSILON)
+    made = estimate_whitening(one, given, EPSILON)
     other = mean(rest, made.apply(z[rest]), given.whitened, pull.within(made.matrix))
-    return world.error(two_rounds((one, other), made, given, EPSILON))
+    return world.error(two_round_classifier((one, other), made, given, EPSILON))
 
 
 def elected(
@@ -177,22 +190,26 @@ def elected(
     """Return what noised bits make of classifiers; liars speak for those they like."""
     (z, labels), count = voters, len(drawn[0])
     judge = world.rng.permutation(np.arange(len(z)) % count)
-    right = vote(decisions(z, *drawn, judge), labels, EPSILON, world.entropy)
+    right = draw_votes(
+        candidate_scores(z, *drawn, judge), labels, EPSILON, world.entropy
+    )
     mine = liars(world, len(z), lies[0])
     liked = drawn[0] @ lies[1].slope + drawn[1] * lies[1].intercept > 0
     right[mine] = liked[judge[mine]]
     n = np.bincount(judge, minlength=count)
     positive = np.bincount(judge, weights=right, minlength=count)
-    utility = estimate(positive, n, BinaryRR(epsilon=EPSILON).keep)
-    flipped = reverse(positive, n)
-    weight, _ = weights(reversed_utility(utility.value, flipped), cutoff, "soft")
-    return average(*drawn, np.where(flipped, -weight, weight))
+    utility = estimate_utility(positive, n, BinaryRR(epsilon=EPSILON).keep)
+    flipped = reversal_mask(positive, n)
+    weight, _ = averaging_weights(
+        reversed_utility(utility.value, flipped), cutoff, "soft"
+    )
+    return average_classifiers(*drawn, np.where(flipped, -weight, weight))
 
 
 def votes(world: World, share: float, pull: Pull) -> float:
     w = world.rng.standard_normal((DIRECTIONS, D + 1))
     w /= np.linalg.norm(w, axis=1, keepdims=True)
-    s = vectors("mean", D, "standard", "auto").intercept
+    s = make_directions("mean", D, "standard", "auto").intercept
     drawn = w[:, 1:], s * w[:, 0]
     return world.error(elected(world, world.clients(N), drawn, (share, pull), 0.5))
 
@@ -212,10 +229,10 @@ def mrma(
     positive = np.arange(len(mine)) < (1 + pull.intercept) / 2 * len(mine)
     named[mine] = np.where(positive, 1.0, -1.0)
     # About as far as a possible message goes.
-    farthest = reporter.features.tail(1e-300)
+    farthest = reporter.features.tail_bound(1e-300)
     sent[mine] = named[mine, None] * np.sign(pull.slope) * farthest
     sent = reporter.trimmed(sent) if cut else sent
-    rows = draw(world.rng, n, plan["n_learners"], plan["n_per_learner"])
+    rows = draw_subsets(world.rng, n, plan["n_learners"], plan["n_per_learner"])
     fits = learners.fit("centroid", sent[rows], named[rows])
     voters, drawn = (z[n:], labels[n:]), (fits.coef, fits.intercept)
     rule = elected(world, voters, drawn, (share, pull), plan["cutoff"])
@@ -234,7 +251,10 @@ def decoded(
     decoder: Decoder, lie: str, world: World, share: float, pull: Pull
 ) -> float:
     """Return the error of `direct mean` with another decoder of its reports."""
-    given, (z, labels) = vectors("mean", D, "standard", "auto"), world.clients(N)
+    given, (z, labels) = (
+        make_directions("mean", D, "standard", "auto"),
+        world.clients(N),
+    )
     away = lie_of(given, pull)
     told = np.tile(away, (round(N * share), 1))
     if lie == "half":

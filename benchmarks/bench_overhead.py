@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.history import record
 from curvote.run import history
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from curvote.run.project import Project
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def _measured(command: Sequence[str], folder: Path, to: int) -> int:
 
 def project_in(folder: Path, *names: str) -> Path:
     """Write a project with some pipelines of curvote's own; return its folder."""
-    own = parsed((ROOT / "pipelines.yaml").read_text())
+    own = parse_value((ROOT / "pipelines.yaml").read_text())
     some = {name: own["pipelines"][name] for name in names}
     never = {"cron": "0 0 1 1 *", "timezone": "UTC"}
     some[names[0]] = some[names[0]] | {"schedule": never}
@@ -157,9 +157,9 @@ def status(runs: int) -> list[float]:
 
 def _with(folder: Path, runs: int) -> list[float]:
     project = Project(folder)
-    known = history.completed(project, "demo")
-    for number in range(len(history.load_all(project)), runs):
-        history.save(project, replace(known, id=f"{known.id}-{number:04}"))
+    known = history.completed_run(project, "demo")
+    for number in range(len(history.load_records(project)), runs):
+        history.save_record(project, replace(known, id=f"{known.id}-{number:04}"))
     asked = [*CURVOTE, "status", "--json"]
     took = [cpu(asked, folder) for _ in range(REPEATS + 1)]
     json.loads(took[-1][1])

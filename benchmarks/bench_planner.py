@@ -23,14 +23,14 @@ from scipy.special import expit, logit
 
 from benchmarks.history import record
 from curvote.client.report import Reporter
-from curvote.client.vote import decisions, vote
+from curvote.client.vote import candidate_scores, draw_votes
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.server import learners
-from curvote.server.averaging import average, weights
-from curvote.server.reversal import reverse, reversed_utility
-from curvote.server.utility import estimate
-from curvote.server.weak import draw
+from curvote.server.averaging import average_classifiers, averaging_weights
+from curvote.server.reversal import reversal_mask, reversed_utility
+from curvote.server.utility import estimate_utility
+from curvote.server.weak import draw_subsets
 from curvote.theory import Prediction, UtilityPrior, predict, recommend
 
 Array = NDArray[np.float64]
@@ -184,18 +184,22 @@ def one_run(s: Setting, rng: np.random.Generator) -> tuple[Array, float]:
     reporter = Reporter.build(s.d, s.epsilon, "laplace", "equal")
     reports = s.world.clients(rng, s.n_train)
     z, labels = reporter.release(*reports, entropy, entropy, study=True)
-    rows = draw(rng, s.n_train, s.n_learners, s.n_per_learner)
+    rows = draw_subsets(rng, s.n_train, s.n_learners, s.n_per_learner)
     fits = learners.fit("centroid", z[rows], labels[rows])
     z, labels = s.world.clients(rng, s.n_vote)
     judges = rng.permutation(np.arange(s.n_vote) % s.n_learners)
-    decided = decisions(z, fits.coef, fits.intercept, judges)
-    right = vote(decided, labels, s.epsilon, entropy)
+    decided = candidate_scores(z, fits.coef, fits.intercept, judges)
+    right = draw_votes(decided, labels, s.epsilon, entropy)
     n = np.bincount(judges, minlength=s.n_learners)
     positive = np.bincount(judges, weights=right, minlength=s.n_learners)
-    utility = estimate(positive, n, BinaryRR(epsilon=s.epsilon).keep)
-    flipped = reverse(positive, n)
-    weight, _ = weights(reversed_utility(utility.value, flipped), s.cutoff, "soft")
-    return average(fits.coef, fits.intercept, np.where(flipped, -weight, weight))
+    utility = estimate_utility(positive, n, BinaryRR(epsilon=s.epsilon).keep)
+    flipped = reversal_mask(positive, n)
+    weight, _ = averaging_weights(
+        reversed_utility(utility.value, flipped), s.cutoff, "soft"
+    )
+    return average_classifiers(
+        fits.coef, fits.intercept, np.where(flipped, -weight, weight)
+    )
 
 
 def compared(settings: Iterator[Setting], title: str) -> float:

@@ -1,8 +1,8 @@
 """What a vote about several classes had best be about: three kinds of candidates.
 
 Run with ``python -m benchmarks.bench_questions [--runs R]``. N = 10,000 clients of
-`simulated-classes` with d = 8 numbers vote once about one of 2,000 random candidates:
-a direction and a split of the classes into halves (`splits`, what `votes` asks), a
+`simulated-classes` with d = 8 numbers vote once about one of 2,000 random candidates: a
+direction and a split of the classes into halves (`halving_code`, what `votes` asks), a
 direction and one class against the rest (`rest`), or a random line for each class, of
 which the largest must be right (`lines`). Every candidate weighs as much as its utility
 exceeds chance. Errors on 4,000 others, in percent.
@@ -21,7 +21,11 @@ from numpy.typing import NDArray
 from benchmarks.history import record
 from curvote.datasets.simulated_classes import Parameters, clients
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.questions import answers, one_against_rest, splits
+from curvote.protocols.questions import (
+    answer_questions,
+    halving_code,
+    one_against_rest_code,
+)
 
 Array = NDArray[np.float64]
 N, TESTED, D, B, SCALE = 10_000, 4_000, 8, 2_000, 3.0
@@ -57,7 +61,7 @@ def errors(n_classes: int, epsilon: float, seed: int) -> tuple[float, float, flo
     drawn = clients(law, N + TESTED, rng)
     z = np.tanh(drawn["curve"] / SCALE)
     u, labels = np.column_stack([np.full(len(z), BESIDE), z]), drawn["label"]
-    codes = splits(n_classes), one_against_rest(n_classes)
+    codes = halving_code(n_classes), one_against_rest_code(n_classes)
     made = [asked(code, u[:N], labels[:N], epsilon, rng) for code in codes]
     made.append(lines(n_classes, u[:N], labels[:N], epsilon, rng))
     wrong = [float(np.mean((u[N:] @ w.T).argmax(1) != labels[N:])) for w in made]
@@ -71,7 +75,7 @@ def asked(
     w = rng.standard_normal((B, u.shape[1]))
     judge = rng.permutation(np.arange(len(u)) % B)
     told = np.where((u * w[judge]).sum(axis=1) > 0, 1.0, -1.0)
-    right = told == answers(code, judge, labels)
+    right = told == answer_questions(code, judge, labels)
     worth = utility(right, judge, epsilon, rng) - 0.5
     return np.asarray((worth[:, None] * code[np.arange(B) % len(code)]).T @ w)
 

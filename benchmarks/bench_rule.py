@@ -21,11 +21,17 @@ from benchmarks.history import record
 from curvote.client.direction import DirectionReporter
 from curvote.datasets import simulated
 from curvote.entropy import SeededEntropy
-from curvote.protocols.choice import arm_of
-from curvote.protocols.direct.arms import FIRST, vectors
+from curvote.protocols.choice import choose_arm
+from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
 from curvote.representation.basis import Projection, orthonormal, projection
-from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
-from curvote.shrinkage import Rule, solve
+from curvote.server.directions import (
+    Line,
+    ReportMean,
+    estimate_whitening,
+    one_round_classifier,
+    two_round_classifier,
+)
+from curvote.shrinkage import MomentRule, solve_weights
 
 Array = NDArray[np.float64]
 Clients = tuple[Array, Array]
@@ -78,21 +84,23 @@ def learnt(
     size: tuple[int, float],
     clients: Clients,
     seed: int,
-    rule: Rule = solve,
+    rule: MomentRule = solve_weights,
 ) -> Line:
     """Return the classifier of one arm from real reports; ``size`` is d, epsilon."""
-    given, epsilon = vectors(arm, size[0], "standard", "auto"), size[1]
+    given, epsilon = make_directions(arm, size[0], "standard", "auto"), size[1]
     entropy, (z, labels) = SeededEntropy(seed), clients
     first = DirectionReporter.build(given, epsilon)
     if arm != "two":
         sent = first.release(z, labels, entropy, study=True)
-        return one_round(Sum.of(sent), given, epsilon, rule)
-    k = round(FIRST * len(z))
-    one = Sum.of(first.release(z[:k], labels[:k], entropy, study=True))
-    made = whitening(one, given, epsilon)
+        return one_round_classifier(ReportMean.from_reports(sent), given, epsilon, rule)
+    k = round(FIRST_ROUND_SHARE * len(z))
+    one = ReportMean.from_reports(first.release(z[:k], labels[:k], entropy, study=True))
+    made = estimate_whitening(one, given, epsilon)
     again = DirectionReporter.build(given.whitened, epsilon)
     two = again.release(made.apply(z[k:]), labels[k:], entropy, study=True)
-    return two_rounds((one, Sum.of(two)), made, given, epsilon, rule)
+    return two_round_classifier(
+        (one, ReportMean.from_reports(two)), made, given, epsilon, rule
+    )
 
 
 def errors(setting: Setting, runs: int, seed: int) -> dict[str, float]:
@@ -122,7 +130,7 @@ def main() -> int:
     regrets = []
     for index in range(given.settings):
         setting = drawn(np.random.default_rng([given.seed, index]))
-        choice = arm_of(setting.n, setting.d, setting.epsilon)
+        choice = choose_arm(setting.n, setting.d, setting.epsilon)
         found = errors(setting, given.runs, index)
         best = min(found[arm] for arm in ARMS)
         regrets.append(found[str(choice.arm)] - best)

@@ -28,13 +28,19 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.curve_laws import LAWS, UNSEEN, Law
 from benchmarks.history import record
-from curvote.mechanisms.privunit import mean_variance
-from curvote.protocols.choice import choose
-from curvote.protocols.direct.arms import FIRST, vectors
-from curvote.protocols.sizes import FACTOR, POWER, size_for
+from curvote.mechanisms.privunit import privunit_variance
+from curvote.protocols.choice import choose_protocol
+from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
+from curvote.protocols.sizes import FACTOR, POWER, wanted_size
 from curvote.representation.direction import Directions
 from curvote.representation.rescale import volunteer_constants
-from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
+from curvote.server.directions import (
+    Line,
+    ReportMean,
+    estimate_whitening,
+    one_round_classifier,
+    two_round_classifier,
+)
 
 Array = NDArray[np.float64]
 Found = dict[tuple[str, int, float, int], float]
@@ -70,32 +76,34 @@ def mean(given: Directions, z: Array, labels: Array) -> Array:
     square = u.T @ u / len(u)
     above = square[np.triu_indices(given.p, 1)]
     second = np.r_[helmert(given.p) @ np.diag(square), np.sqrt(2) * above]
-    return np.asarray(np.r_[label, second / given.stretch])
+    return np.asarray(np.r_[label, second / given.second_scale])
 
 
 def reported(
     rng: np.random.Generator, given: Directions, z: Array, labels: Array, epsilon: float
-) -> Sum:
+) -> ReportMean:
     """Return the mean of reports: the clients' own, and the noise of `PrivUnit`."""
-    own, v = mean(given, z, labels), mean_variance(given.size, epsilon)
-    return Sum(own + np.sqrt(v / len(z)) * rng.standard_normal(len(own)), len(z))
+    own, v = mean(given, z, labels), privunit_variance(given.size, epsilon)
+    return ReportMean(own + np.sqrt(v / len(z)) * rng.standard_normal(len(own)), len(z))
 
 
 def learnt(rng: np.random.Generator, z: Array, labels: Array, epsilon: float) -> Line:
     """Return the classifier of `auto`, the larger class where it takes the majority."""
     n, d = z.shape
-    choice = choose(n, d, epsilon)
+    choice = choose_protocol(n, d, epsilon)
     if choice.arm is None:
         return np.zeros(d), float(np.sign(labels.sum()) or 1)
-    given = vectors(choice.arm, d, "standard", "auto")
+    given = make_directions(choice.arm, d, "standard", "auto")
     if choice.arm != "two":
-        return one_round(reported(rng, given, z, labels, epsilon), given, epsilon)
-    k = round(FIRST * n)
+        return one_round_classifier(
+            reported(rng, given, z, labels, epsilon), given, epsilon
+        )
+    k = round(FIRST_ROUND_SHARE * n)
     one = reported(rng, given, z[:k], labels[:k], epsilon)
-    made = whitening(one, given, epsilon)
+    made = estimate_whitening(one, given, epsilon)
     again = made.apply(z[k:]), labels[k:]
     two = reported(rng, given.whitened, *again, epsilon)
-    return two_rounds((one, two), made, given, epsilon)
+    return two_round_classifier((one, two), made, given, epsilon)
 
 
 def errors(law: Law, n: int, epsilon: float, seed: list[int]) -> dict[int, float]:
@@ -165,7 +173,7 @@ def candidates() -> dict[str, Rule]:
 def table(every: Mapping[str, Found]) -> str:
     """Return the regrets of some rules in percent points: mean, worst."""
     rules: dict[str, Rule] = {
-        f"`auto`: {FACTOR:g} (N epsilon²)^{POWER:g}": size_for,
+        f"`auto`: {FACTOR:g} (N epsilon²)^{POWER:g}": wanted_size,
         "2 (N epsilon²)^(1/6)": power(2, 1 / 6),
         "1 (N epsilon²)^(1/4)": power(1, 1 / 4),
         **{f"d = {d}, fixed": fixed(d) for d in SHOWN},
@@ -203,7 +211,7 @@ def main() -> int:
     print(text := table(every))
     if given.write:
         write(text)
-    best, own = min(row.mean() for row in rows.values()), regrets(chosen, size_for)
+    best, own = min(row.mean() for row in rows.values()), regrets(chosen, wanted_size)
     lost = {"lost to the best rule": float(own.mean() - best)}
     return record("size", {}, sizes=lost, bounds=dict.fromkeys(lost, MOST))
 

@@ -29,15 +29,15 @@ from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.reproduce.qcu.studies import STUDIES
 from curvote.run.project import Project
-from curvote.utility.channel import Channel, channel_of
+from curvote.utility.channel import Channel, make_channel
 from curvote.utility.engines.base import Answers, Draws, Question, Surface
-from curvote.utility.engines.black_box import BlackBox, Drawn
-from curvote.utility.engines.choosing import engine_for
+from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.utility.engines.choosing import choose_engine
 from curvote.utility.engines.linear import Linear, LinearModel
 from curvote.utility.engines.trees.engine import Trees
-from curvote.utility.evidence.pool import pool
-from curvote.utility.evidence.stopping import each_decided
-from curvote.utility.robustness.published import as_published
+from curvote.utility.evidence.pool import draw_pool
+from curvote.utility.evidence.stopping import decide_records
+from curvote.utility.robustness.published import published_boxes
 from curvote.utility.surrogates import surrogate
 from tests.utility.black_boxes import grid_shares
 
@@ -98,16 +98,16 @@ def question(kind: str, places: NDArray[np.int64]) -> Question:
     return Question(model(kind), table()[0][places], (0, 5), BOUNDS)
 
 
-def drawn(kind: str, n: int) -> Drawn:
+def drawn(kind: str, n: int) -> BlackBoxSurface:
     every = np.arange(0, 1000, 1000 // n)[:n]
     found = BlackBox().surface(question(kind, every))
-    assert isinstance(found, Drawn)
+    assert isinstance(found, BlackBoxSurface)
     return found
 
 
 def channel(epsilon: float, mechanism: str = "pm_01") -> Channel:
     middle = BOUNDS.mean(axis=1)
-    return channel_of(mechanism, epsilon=epsilon, bounds=BOUNDS, instead=middle)
+    return make_channel(mechanism, epsilon=epsilon, bounds=BOUNDS, fill_value=middle)
 
 
 def agreement(surface: Surface, found: Answers) -> tuple[Array, Array, Array]:
@@ -125,14 +125,14 @@ def one_record() -> Iterator[Target]:
     print(f"{'model':9} {'evidence':28} {'queries':>9} {'ms':>9}  agreement")
     for kind in ("logistic", "forest", "network"):
         asked = question(kind, np.array([STUDIES["stroke"].single]))
-        box, spent = timed(as_published, asked, SeededEntropy(1))
+        box, spent = timed(published_boxes, asked, SeededEntropy(1))
         line(kind, "printed radius", PRINTED, spent, f"radius {box.radius[0]:.2f}")
         surface = BlackBox().surface(asked)
         noise = channel(2.0)
         draws = Draws(DRAWS, 0.95, SeededEntropy(2))
         found, spent = timed(surface.answers, noise, draws)
         line(kind, f"{DRAWS} draws", DRAWS, spent, shown(surface, found))
-        engine, _ = engine_for(asked)
+        engine, _ = choose_engine(asked)
         known, spent = timed(engine.surface, asked)
         line(kind, f"{engine.name}: surface", 1, spent, "")
         exact, spent = timed(known.answers, noise, Draws())
@@ -178,7 +178,7 @@ def targets(cases: int) -> Iterator[Target]:
         noise = channel(epsilon)
         truth = grid_shares(known, noise, 300)
         far = abs(truth - 0.8) >= 0.05
-        found = each_decided(known, noise, 0.8, entropy=SeededEntropy(3))
+        found = decide_records(known, noise, 0.8, entropy=SeededEntropy(3))
         queries += found.queries[far].tolist()
         wrong += (found.side * np.sign(truth - 0.8) < 0)[far].tolist()
     mean, bad = float(np.mean(queries)), float(np.mean(wrong))
@@ -213,7 +213,7 @@ def shared() -> Iterator[Target]:
     """Compare one pool of nine totals with draws of each total alone."""
     known = drawn("network", 20)
     noises = [channel(total) for total in (0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8)]
-    made, spent = timed(pool, known, noises, Draws(500, 0.95, SeededEntropy(4)))
+    made, spent = timed(draw_pool, known, noises, Draws(500, 0.95, SeededEntropy(4)))
     print(
         f"pool of {made.answer.shape[1]} queries a record for 9 totals: {spent:.0f} ms"
     )
@@ -225,7 +225,7 @@ def shared() -> Iterator[Target]:
 def linear() -> Iterator[Target]:
     """Time exact shares of 1,000 records, and brackets of 49 noised features."""
     asked = question("logistic", np.arange(1000))
-    known = engine_for(asked)[0].surface(asked)
+    known = choose_engine(asked)[0].surface(asked)
     for name in ("pm_01", "laplace", "k_rr", "joint_box"):
         _, spent = timed(known.answers, channel(2.0, name), Draws())
         what = f"logistic, 1,000 records, {name}: seconds"
@@ -234,7 +234,7 @@ def linear() -> Iterator[Target]:
     model = LinearModel(rng.normal(size=49), 0.1)
     bounds, pixels = np.tile([-1.0, 1.0], (49, 1)), rng.uniform(-1, 1, (8, 49))
     many = Question(model, pixels, tuple(range(49)), bounds)
-    noise = channel_of("pm_01", epsilon=98, bounds=bounds, instead=np.zeros(49))
+    noise = make_channel("pm_01", epsilon=98, bounds=bounds, fill_value=np.zeros(49))
     found, spent = timed(Linear().surface(many).answers, noise, Draws())
     widest = float((found.upper - found.lower).max())
     yield Target("linear, 49 features: widest bracket", widest, widest <= 0.005)

@@ -19,13 +19,13 @@ from benchmarks.history import record
 from benchmarks.laws import JUDGED, Law
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import SeededEntropy
-from curvote.protocols.choice import arm_of
-from curvote.protocols.direct.arms import vectors
-from curvote.protocols.volunteers.asked import arm_for
-from curvote.server.directions import Line, Sum, one_round
-from curvote.server.gate import gated
-from curvote.server.joining import Public, joined
-from curvote.server.volunteered import logistic
+from curvote.protocols.choice import choose_arm
+from curvote.protocols.direct.arms import make_directions
+from curvote.protocols.volunteers.asked import joined_arm
+from curvote.server.directions import Line, ReportMean, one_round_classifier
+from curvote.server.gate import solve_with_fallback
+from curvote.server.joining import VolunteerRecords, joint_classifier
+from curvote.server.volunteered import ridge_logistic
 
 WORSE, MOST_REGRET = 0.02, 0.0025
 SMALL = (0.05, 0.25)
@@ -37,16 +37,22 @@ def lines(
     law: Law, epsilon: float, rng: np.random.Generator, volunteers: int
 ) -> list[Line]:
     """Return the classifiers of volunteers, of reports with the gate, and of both."""
-    arm = arm_for(arm_of(law.n, law.d, epsilon).arm) or "mean"
-    given = vectors(arm, law.d, "standard", "auto")
+    arm = joined_arm(choose_arm(law.n, law.d, epsilon).arm) or "mean"
+    given = make_directions(arm, law.d, "standard", "auto")
     reporter = DirectionReporter.build(given, epsilon)
     noise = SeededEntropy(int(rng.integers(2**62)))
-    total = Sum.of(reporter.release(*law.clients(rng, law.n), noise, study=True))
+    total = ReportMean.from_reports(
+        reporter.release(*law.clients(rng, law.n), noise, study=True)
+    )
     z, signs = law.clients(rng, volunteers)
     places = (signs > 0).astype(np.int64)
-    public = Public.of(given, z, places)
-    both = joined(total, given, epsilon, public)
-    return [logistic(z, places), one_round(total, given, epsilon, gated), both]
+    public = VolunteerRecords.from_records(given, z, places)
+    both = joint_classifier(total, given, epsilon, public)
+    return [
+        ridge_logistic(z, places),
+        one_round_classifier(total, given, epsilon, solve_with_fallback),
+        both,
+    ]
 
 
 def errors(law: Law, epsilon: float, runs: int, volunteers: int) -> list[float]:

@@ -17,11 +17,11 @@ import numpy as np
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.history import RunRecord
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
-from curvote.run.score_changes import ALPHA, score_changes
+from curvote.run.score_changes import ALPHA, compare_scores
 
 SMALL = {
     "source": {"name": "simulated", "points": 20},
@@ -37,12 +37,12 @@ SMALL = {
 
 def ran(project: Project, seed: int) -> RunRecord:
     """Run the small pipeline with a seed."""
-    configured = PipelinesFile(project).configured("small", [f"seed={seed}"])
+    configured = PipelinesFile(project).configure_pipeline("small", [f"seed={seed}"])
     made = make_plan(project, configured, fetch=True)
-    record = history.begin(project, made.configured, made.steps, "")
-    for step in made.to_run():
-        execute(project, step)
-    return history.finish(project, record, "completed")
+    record = history.record_start(project, made.configured, made.steps, "")
+    for step in made.steps_to_run():
+        execute_step(project, step)
+    return history.record_end(project, record, "completed")
 
 
 def main() -> None:
@@ -55,9 +55,9 @@ def main() -> None:
         text = as_yaml({"pipelines": {"small": SMALL}})
         project.pipelines_file.write_text(text, encoding="utf-8")
         runs = [ran(project, seed) for seed in range(1, given.runs + 1)]
-        found = [score_changes(project, a, b) for a, b in combinations(runs, 2)]
+        found = [compare_scores(project, a, b) for a, b in combinations(runs, 2)]
     chances = np.array([c.p for each in found for c in each if c.p is not None])
-    called = np.mean([any(c.beyond for c in each) for each in found])
+    called = np.mean([any(c.significant for c in each) for each in found])
     print(f"{len(chances):,} scores: {np.mean(chances < ALPHA):.1%} below {ALPHA:.0%}")
     print(f"{len(found):,} comparisons: {called:.1%} call any changed")
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from benchmarks.choosing_world import Constants, World, direct, mrma, repeated, votes
-from curvote.protocols.choice import choose
+from curvote.protocols.choice import choose_protocol
 from curvote.reporting import figures, style
 from curvote.theory import Signal, UtilityPrior, expect_direct, recommend, strengths
 
@@ -58,7 +58,7 @@ NEEDED, TARGETS = (2, 4, 10, 20), {"half": 0.5, "most": 0.9}
 @mpl.rc_context(style.RC)
 def draw() -> None:
     """Write the figure."""
-    figure, axes = style.panels(len(FEATURES), narrow=False, height=3.6)
+    figure, axes = style.make_panels(len(FEATURES), narrow=False, height=3.6)
     for ax, d in zip(axes, FEATURES, strict=True):
         for name, signal in strengths().items():
             _curve(ax, d, signal, COLOURS[name])
@@ -66,8 +66,8 @@ def draw() -> None:
         _arms(ax, d)
         ax.set_title(f"{d} numbers a record", pad=18)
     axes[0].set_ylabel("error on new records (%)")
-    figures.legend(figure, list(_legend()), 4)
-    figures.write(FIGURE, figures.saved(figure, "png"))
+    figures.draw_legend(figure, list(_legend()), 4)
+    figures.write_atomically(FIGURE, figures.figure_bytes(figure, "png"))
     print(f"wrote {FIGURE}")
 
 
@@ -93,14 +93,14 @@ def _curve(ax: Axes, d: int, signal: Signal, colour: str) -> None:
 
 
 def _expected(n: int, d: int, epsilon: float, signal: Signal) -> float:
-    arm = choose(n, d, epsilon).arm or "mean"
+    arm = choose_protocol(n, d, epsilon).arm or "mean"
     return expect_direct(n, d, epsilon, signal, arm=arm).error
 
 
 def _arms(ax: Axes, d: int) -> None:
     """Say above the panel what protocol `auto` takes, and where that changes."""
     sizes = np.geomspace(SIZES[0] / 1.4, SIZES[-1] * 1.4, 2000)
-    taken = np.array([choose(round(s * 400), d, 0.05).method for s in sizes])
+    taken = np.array([choose_protocol(round(s * 400), d, 0.05).method for s in sizes])
     starts = np.flatnonzero(np.r_[True, taken[1:] != taken[:-1]])
     for start, end in zip(starts, [*starts[1:], len(sizes) - 1], strict=True):
         middle = np.sqrt(sizes[start] * sizes[end])

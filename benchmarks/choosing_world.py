@@ -17,17 +17,23 @@ from numpy.typing import NDArray
 
 from curvote.client.direction import DirectionReporter
 from curvote.client.report import Reporter
-from curvote.client.vote import decisions, vote
+from curvote.client.vote import candidate_scores, draw_votes
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.choice import choose
-from curvote.protocols.direct.arms import FIRST, vectors
+from curvote.protocols.choice import choose_protocol
+from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
 from curvote.server import learners
-from curvote.server.averaging import average, weights
-from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
-from curvote.server.reversal import reverse, reversed_utility
-from curvote.server.utility import estimate
-from curvote.server.weak import draw
+from curvote.server.averaging import average_classifiers, averaging_weights
+from curvote.server.directions import (
+    Line,
+    ReportMean,
+    estimate_whitening,
+    one_round_classifier,
+    two_round_classifier,
+)
+from curvote.server.reversal import reversal_mask, reversed_utility
+from curvote.server.utility import estimate_utility
+from curvote.server.weak import draw_subsets
 from curvote.theory.signals import Signal
 
 Array = NDArray[np.float64]
@@ -106,28 +112,30 @@ class World:
 
 def direct(world: World, n: int, epsilon: float, arm: str | None = None) -> float:
     """Return the error of one run of `direct`."""
-    chosen = arm or choose(n, world.d, epsilon).arm or "mean"
-    given = vectors(str(chosen), world.d, "standard", "auto")
+    chosen = arm or choose_protocol(n, world.d, epsilon).arm or "mean"
+    given = make_directions(str(chosen), world.d, "standard", "auto")
     reporter = DirectionReporter.build(given, epsilon)
     z, labels = world.clients(n)
 
-    def mean(z: Array, labels: Array) -> Sum:
-        return Sum.of(reporter.release(z, labels, world.entropy, study=True))
+    def mean(z: Array, labels: Array) -> ReportMean:
+        return ReportMean.from_reports(
+            reporter.release(z, labels, world.entropy, study=True)
+        )
 
     if chosen != "two":
-        return world.error(one_round(mean(z, labels), given, epsilon))
-    first = round(FIRST * n)
+        return world.error(one_round_classifier(mean(z, labels), given, epsilon))
+    first = round(FIRST_ROUND_SHARE * n)
     one = mean(z[:first], labels[:first])
-    made = whitening(one, given, epsilon)
+    made = estimate_whitening(one, given, epsilon)
     other = mean(made.apply(z[first:]), labels[first:])
-    return world.error(two_rounds((one, other), made, given, epsilon))
+    return world.error(two_round_classifier((one, other), made, given, epsilon))
 
 
 def votes(world: World, n: int, epsilon: float) -> float:
     """Return the error of one run of `votes`."""
     w = world.rng.standard_normal((DIRECTIONS, world.d + 1))
     w /= np.linalg.norm(w, axis=1, keepdims=True)
-    s = vectors("mean", world.d, "standard", "auto").intercept
+    s = make_directions("mean", world.d, "standard", "auto").intercept
     drawn = w[:, 1:], s * w[:, 0]
     return world.error(_elected(world, world.clients(n), drawn, epsilon, 0.5))
 
@@ -144,7 +152,9 @@ def mrma(world: World, n: int, epsilon: float, plan: dict[str, Any]) -> float:
         world.entropy,
     )
     reports = reporter.release(z[train], labels[train], entropy, entropy, study=True)
-    rows = draw(world.rng, plan["n_train"], plan["n_learners"], plan["n_per_learner"])
+    rows = draw_subsets(
+        world.rng, plan["n_train"], plan["n_learners"], plan["n_per_learner"]
+    )
     fits = learners.fit("centroid", reports[0][rows], reports[1][rows])
     rest, drawn = slice(plan["n_train"], None), (fits.coef, fits.intercept)
     voters = z[rest], labels[rest]
@@ -161,14 +171,16 @@ def _elected(
     """Return the average of classifiers, weighed by one noised bit of each voter."""
     (z, labels), count = voters, len(drawn[0])
     judge = world.rng.permutation(np.arange(len(z)) % count)
-    right = vote(decisions(z, *drawn, judge), labels, epsilon, world.entropy)
+    right = draw_votes(
+        candidate_scores(z, *drawn, judge), labels, epsilon, world.entropy
+    )
     n = np.bincount(judge, minlength=count)
     positive = np.bincount(judge, weights=right, minlength=count)
-    utility = estimate(positive, n, BinaryRR(epsilon=epsilon).keep)
-    flipped = reverse(positive, n)
+    utility = estimate_utility(positive, n, BinaryRR(epsilon=epsilon).keep)
+    flipped = reversal_mask(positive, n)
     better = reversed_utility(utility.value, flipped)
-    weight, _ = weights(better, cutoff, "soft")
-    return average(*drawn, np.where(flipped, -weight, weight))
+    weight, _ = averaging_weights(better, cutoff, "soft")
+    return average_classifiers(*drawn, np.where(flipped, -weight, weight))
 
 
 def repeated(run: Callable[[int], float], times: int) -> tuple[float, float]:

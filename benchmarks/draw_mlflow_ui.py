@@ -23,9 +23,9 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 from benchmarks.browser import ROOT, Page, browser, process
-from curvote.flows.environment import prepare
+from curvote.flows.environment import prepare_environment
 from curvote.flows.server.launch import listen
-from curvote.flows.tracking.view import address
+from curvote.flows.tracking.view import page_fragment
 from curvote.run import history
 from curvote.run.project import Project
 
@@ -72,10 +72,10 @@ def _link(pages: subprocess.Popen[str]) -> str:
 
 
 def _draw(page: Page, base: str, project: Project) -> None:
-    prepare(project.root)
-    place = f"{base}/{address(project)}"
+    prepare_environment(project.root)
+    place = f"{base}/{page_fragment(project)}"
     page.run(CLOSED)
-    runs = [run.mlflow_run for run in history.load_all(project)]
+    runs = [run.mlflow_run for run in history.load_records(project)]
     (experiment,) = re.findall(r"experiments/(\d+)", place)
     compared = (quote(json.dumps(names)) for names in (runs, [experiment]))
     addresses = {

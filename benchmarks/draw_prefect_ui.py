@@ -20,8 +20,8 @@ from subprocess import Popen
 
 from benchmarks.browser import ROOT, Page, browser, process
 from curvote.flows.server.access import read_secret
-from curvote.flows.server.private import PrefectServer, served_by
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.flows.server.private import PrefectServer, read_serving
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 
 DOCS = ROOT / "docs"
 WEEKLY = {"cron": "0 6 * * 1", "timezone": "Europe/London"}
@@ -69,7 +69,7 @@ def _log_in(page: Page, pages: str, secret: str) -> None:
 
 def _write(root: Path) -> None:
     root.mkdir()
-    known = parsed((ROOT / "pipelines.yaml").read_text())["pipelines"]
+    known = parse_value((ROOT / "pipelines.yaml").read_text())["pipelines"]
     made = {
         "demo": known["demo"] | {"learners": ["centroid"]},
         "people": PEOPLE,
@@ -83,7 +83,7 @@ def _after_a_run_of_each(
     root: Path, serving: Popen[str]
 ) -> tuple[str, str, dict[str, str]]:
     """Return the address of the pages, the server's secret and the runs' ids."""
-    while served_by(root / "data" / "state" / "prefect") is None:
+    while read_serving(root / "data" / "state" / "prefect") is None:
         if serving.poll() is not None:
             raise SystemExit("curvote serve has ended")
         time.sleep(1)

@@ -19,7 +19,7 @@ from curvote.chain.measure import Look
 from curvote.protocols.transfer.methods import METHODS
 from curvote.reporting import figures, style
 from curvote.reproduce import drawing
-from curvote.reproduce.rows import Row, levels, scored
+from curvote.reproduce.rows import Row, column_levels, score_row
 
 FIGURE = Path(__file__).parents[1] / "docs" / "transfer.png"
 TITLES = {
@@ -49,15 +49,15 @@ def drawn(folder: Path) -> Figure:
         for target, title in TITLES.items()
     }
     figure = drawing.against_epsilon(chart)
-    drawing.label_left(figure.axes, "accuracy on new patients (%)")
+    drawing.label_y_axes(figure.axes, "accuracy on new patients (%)")
     return figure
 
 
-def _lines(found: list[Row]) -> list[drawing.Line]:
+def _lines(found: list[Row]) -> list[drawing.PlotLine]:
     """Return what is drawn of one target's scores, as far as it is there."""
-    rows = [scored(row, "accuracy") for row in found]
+    rows = [score_row(row, "accuracy") for row in found]
     own = {key: _of(rows, *key) for key in DRAWN}
-    return [drawing.Line(*DRAWN[key], rows) for key, rows in own.items() if rows]
+    return [drawing.PlotLine(*DRAWN[key], rows) for key, rows in own.items() if rows]
 
 
 def _of(rows: list[Row], protocol: str, method: str | None) -> list[Row]:
@@ -67,7 +67,7 @@ def _of(rows: list[Row], protocol: str, method: str | None) -> list[Row]:
         for row in rows
         if row["protocol"] == protocol and method in {None, row["method"]}
     ]
-    every = [level for level in levels(rows) if level is not None]
+    every = [level for level in column_levels(rows) if level is not None]
     return [
         row | {"epsilon": level}
         for row in own
@@ -80,5 +80,5 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     with mpl.rc_context(style.RC):
         made = drawn(parser.parse_args().folder)
-        figures.write(FIGURE, figures.saved(made, "png"))
+        figures.write_atomically(FIGURE, figures.figure_bytes(made, "png"))
     print(f"wrote {FIGURE}")

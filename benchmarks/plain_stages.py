@@ -16,8 +16,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from curvote.chain.sharded import made_of, stacked
-from curvote.chain.stage import SHARED, Columns, Here, Place, Rows
+from curvote.chain.sharded import make_rows, stack_rows
+from curvote.chain.stage import SHARED, Columns, Place, Rows, StageContext
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
 from curvote.run.plan.step import Step
@@ -65,30 +65,30 @@ def computed(step: Step, done: dict[Key, Memory]) -> Memory:
     params = step.params | {"raw.paths": {}}
     facts = stage.facts(inputs, params) if hasattr(stage, "facts") else {}
     heres = [
-        Here(step.stage.name, place, step.sizes, inputs, params, facts)
+        StageContext(step.stage.name, place, step.sizes, inputs, params, facts)
         for place in step.places
     ]
     made = Memory(facts)
     for start in range(0, len(heres), DEFAULT_BLOCK):
         part = heres[start : start + DEFAULT_BLOCK]
-        for here, rows in zip(part, tables(stage, part), strict=True):
+        for context, rows in zip(part, tables(stage, part), strict=True):
             for name, columns in rows.items():
-                made.tables[name, here.place] = columns
+                made.tables[name, context.place] = columns
     return made
 
 
-def tables(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
+def tables(stage: Any, heres: Sequence[StageContext]) -> Iterator[Rows]:
     """Yield the tables of each repetition."""
     if hasattr(stage, "block"):
         made: Iterator[Rows] = stage.block(heres)
         return made
-    return (stacked([*made_of(stage, here)]) for here in heres)
+    return (stack_rows([*make_rows(stage, context)]) for context in heres)
 
 
 def main(folder: str, pipeline: str, replicates: str) -> None:
     """Compute every stage and print how long that took."""
     project = Project(Path(folder))
-    configured = PipelinesFile(project).configured(
+    configured = PipelinesFile(project).configure_pipeline(
         pipeline, (), replicates=int(replicates), seed=None
     )
     steps = make_plan(project, configured).steps

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from curvote.chain.stage import Place
 from curvote.entropy import SystemEntropy, Words
-from curvote.protocols.message import knowledge, message_of
+from curvote.protocols.message import client_data, message_of
 from curvote.run import execute as executing
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.yaml_lines import as_yaml
@@ -91,7 +91,7 @@ def write(folder: Path, n: int) -> None:
 
 def steps(folder: Path, name: str) -> dict[str, Step]:
     """Return the steps of a pipeline by the names of their stages."""
-    configured = PipelinesFile(Project(folder)).configured(name)
+    configured = PipelinesFile(Project(folder)).configure_pipeline(name)
     return {s.stage.name: s for s in make_plan(Project(folder), configured).steps}
 
 
@@ -106,13 +106,13 @@ def task_step(folder: Path, name: str, stage: str) -> float:
     """Do a step and return its seconds."""
     step, engine = steps(folder, name)[stage], Engine("local", WORKERS)
     start = time.perf_counter()
-    executing.execute(Project(folder), step, engine=engine)
+    executing.execute_step(Project(folder), step, engine=engine)
     return time.perf_counter() - start
 
 
 def task_release(folder: Path, name: str, stage: str) -> float:
     """Do a release without the ledger: nobody is counted in these folders."""
-    executing.release = _unledgered  # type: ignore[attr-defined]
+    executing.release_step = _unledgered  # type: ignore[attr-defined]
     return task_step(folder, name, stage)
 
 
@@ -161,11 +161,11 @@ def _write(path: Path, size: int) -> None:
 
 def _asked(made: Artifact, read: Artifact, place: Place) -> float:
     """Return how many words a client costs: drawn, sent to a bucket, put in order."""
-    task, counted = Task.from_json(made.facts["task"]), _Counted()
+    task, counted = Task.from_json(made.metadata["task"]), _Counted()
     some = read.shard("clients", place, 0, ("curve", "label"))
     n = len(some["label"])
     judge = np.zeros(n, dtype=np.int64) if task.candidates else None
-    known = knowledge(task, some["curve"], some["label"], judge)
+    known = client_data(task, some["curve"], some["label"], judge)
     message_of(task).draw(task, known, counted)
     return counted.n / n + 2
 

@@ -1,4 +1,4 @@
-"""Composition that is no plain addition, by the library dp-accounting.
+"""Privacy accounting: composition of losses (dp-accounting) and shuffling bounds.
 
 A client's releases are composed as distributions of their privacy losses (Koskela,
 Jalko & Honkela 2020), each rounded upwards to a grid, so every answer is a true bound.
@@ -22,16 +22,16 @@ from curvote.privacy import ZCDP, Budget
 
 # Losses are rounded upwards to whole multiples of it: a hair above 1e-4, so that the
 # rounding error of a loss such as 1 does not lift it by a whole step.
-STEP = 1e-4 * (1 + 1e-12)
+LOSS_STEP = 1e-4 * (1 + 1e-12)
 # Above it a release is as good as public, and its losses would fill the memory.
-LARGEST_EPSILON = 100.0
+LARGEST_COMPOSED_EPSILON = 100.0
 # The loss of Gaussian noise has mean ratio^2/2, the ratio being diameter/sigma.
 LARGEST_RATIO = 14.0
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What a client's releases lose together; ``+`` adds those of further releases."""
+    """The privacy losses of a client's releases; ``+`` composes further ones."""
 
     _distribution: Any
 
@@ -39,7 +39,7 @@ class Losses:
         return Losses(self._distribution.compose(other._distribution))
 
     def times(self, n: int) -> Losses:
-        """Return the losses of ``n`` >= 1 such releases, each with fresh noise."""
+        """Return the losses of ``n`` >= 1 such releases with fresh noise."""
         return Losses(self._distribution.self_compose(validate.at_least(1, n=n)))
 
     def delta(self, epsilon: float) -> float:
@@ -55,80 +55,81 @@ class Losses:
         """
         if not 0 <= delta < 1:
             raise UserError(f"delta is {delta!r}; it must lie in [0, 1).")
-        found = float(self._distribution.get_epsilon_for_delta(delta))
-        if math.isinf(found):
+        epsilon = float(self._distribution.get_epsilon_for_delta(delta))
+        if math.isinf(epsilon):
             raise UserError(f"delta is {delta!r}; no epsilon holds with so little.")
-        return found
+        return epsilon
 
     def to_budget(self, delta: float) -> Budget:
         """Return the (epsilon, delta) budget that the releases spend."""
         return Budget(max(self.epsilon(delta), math.ulp(0.0)), delta)
 
 
-def together(spent: Iterable[tuple[Budget, float | None]]) -> Budget:
-    """Return what releases about the same records cost each record together.
+def compose_releases(releases: Iterable[tuple[Budget, float | None]]) -> Budget:
+    """Return the joint cost, for each record, of releases about it.
 
     Each is given by its budget and its rho, None where that is not known. At the sum of
     the deltas epsilon is the sum of the epsilons, or, where all have noise of a known
     rho, what the sum of these allows (`ZCDP`), if that is less. It holds for a release
     that was made in view of the others, too, and for records that stand in some only.
     """
-    budgets, rhos = zip(*spent, strict=True)
-    plain = Budget(*map(math.fsum, zip(*map(astuple, budgets), strict=True)))
-    if None in rhos or not plain.delta:
-        return plain
-    return min(plain, ZCDP(math.fsum(rhos)).to_budget(plain.delta))
+    budgets, rhos = zip(*releases, strict=True)
+    summed = Budget(*map(math.fsum, zip(*map(astuple, budgets), strict=True)))
+    if None in rhos or not summed.delta:
+        return summed
+    return min(summed, ZCDP(math.fsum(rhos)).to_budget(summed.delta))
 
 
-def _library() -> ModuleType:
+def _load_dp_accounting() -> ModuleType:
     from dp_accounting.pld import privacy_loss_distribution
 
     module: ModuleType = privacy_loss_distribution
     return module
 
 
-def _modest(epsilon: float) -> float:
-    if validate.positive(epsilon=epsilon) > LARGEST_EPSILON:
+def _bounded_epsilon(epsilon: float) -> float:
+    if validate.positive(epsilon=epsilon) > LARGEST_COMPOSED_EPSILON:
         raise UserError(
-            f"epsilon is {epsilon!r}; losses are composed up to {LARGEST_EPSILON:g}."
+            f"epsilon is {epsilon!r}; losses are composed up to"
+            f" {LARGEST_COMPOSED_EPSILON:g}."
         )
     return float(epsilon)
 
 
-def pure(epsilon: float) -> Losses:
-    """Return the losses of any epsilon-private release: a randomized sign is the worst.
+def pure_dp_losses(epsilon: float) -> Losses:
+    """Return the worst losses that any epsilon-private release may have.
 
     ``0 < epsilon <= 100`` (Kairouz, Oh & Viswanath 2015).
     """
-    return randomized_response(epsilon, 2)
+    return randomized_response_losses(epsilon, 2)
 
 
-def randomized_response(epsilon: float, n_classes: int) -> Losses:
-    """Return the losses of one of ``n_classes`` >= 2 labels by randomized response.
+def randomized_response_losses(epsilon: float, n_classes: int) -> Losses:
+    """Return the losses of one of ``n_classes`` labels by randomized response.
 
     It is kept e^epsilon times as likely as turned into any one other label.
     """
-    odds = math.exp(-_modest(epsilon))
+    odds = math.exp(-_bounded_epsilon(epsilon))
     n_classes = validate.at_least(2, n_classes=n_classes)
     # The library's parameter: the share of labels that are drawn uniformly instead.
     uniform = n_classes * odds / (1 + (n_classes - 1) * odds)
     return Losses(
-        _library().from_randomized_response(
-            uniform, n_classes, value_discretization_interval=STEP
+        _load_dp_accounting().from_randomized_response(
+            uniform, n_classes, value_discretization_interval=LOSS_STEP
         )
     )
 
 
-def laplace(epsilon: float) -> Losses:
+def laplace_losses(epsilon: float) -> Losses:
     """Return the losses of Laplace noise of scale (the value's range) / epsilon."""
     return Losses(
-        _library().from_laplace_mechanism(
-            1 / _modest(epsilon), value_discretization_interval=STEP
+        _load_dp_accounting().from_laplace_mechanism(
+            1 / _bounded_epsilon(epsilon), value_discretization_interval=LOSS_STEP
         )
     )
 
 
-def gaussian(sigma: float, diameter: float) -> Losses:
+def gaussian_losses(sigma: float, diameter: float) -> Losses:
     """Return the losses of Gaussian noise of standard deviation ``sigma``.
 
     ``diameter`` is the largest L2 distance of two records: 2 sqrt(d) for [-1, 1]^d.
@@ -140,14 +141,14 @@ def gaussian(sigma: float, diameter: float) -> Losses:
             f" the diameter {diameter!r} on."
         )
     return Losses(
-        _library().from_gaussian_mechanism(
-            1 / ratio, value_discretization_interval=STEP
+        _load_dp_accounting().from_gaussian_mechanism(
+            1 / ratio, value_discretization_interval=LOSS_STEP
         )
     )
 
 
-def shuffled(epsilon: float, n: int, delta: float) -> float:
-    """Return an epsilon' that holds with ``delta`` for ``n`` shuffled messages.
+def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:
+    """Return an epsilon' that holds with ``delta`` for shuffled messages.
 
     Each of ``n`` >= 1 clients sends one message of a mechanism that is private at
     0 < ``epsilon`` < inf, delta 0, and somebody sees all of them, shuffled, and no
@@ -155,6 +156,10 @@ def shuffled(epsilon: float, n: int, delta: float) -> float:
     changes. The least of two proven bounds (`curvote.shuffling`), never above
     ``epsilon`` and falling with ``n``. Other values are a UserError.
     """
-    local = validate.positive(epsilon=epsilon)
-    known = local, validate.at_least(1, n=n), validate.fraction(delta=delta)
-    return min(local, shuffling.closed_form(*known), shuffling.numerical(*known))
+    local_epsilon = validate.positive(epsilon=epsilon)
+    arguments = local_epsilon, validate.at_least(1, n=n), validate.fraction(delta=delta)
+    return min(
+        local_epsilon,
+        shuffling.closed_form_bound(*arguments),
+        shuffling.numerical_bound(*arguments),
+    )

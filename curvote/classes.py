@@ -1,4 +1,4 @@
-"""The classes of a task: two or more, in the publisher's words."""
+"""Class names of a task, and checks of labels against them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.validate import shown
+from curvote.validate import format_value
 
 
 class Classes(tuple[str, ...]):
@@ -19,17 +19,17 @@ class Classes(tuple[str, ...]):
 
     def __new__(cls, names: Iterable[str]) -> Classes:
         """Take the names; fewer than two, or one of them twice, is a UserError."""
-        made = super().__new__(cls, names)
-        if len(made) < 2 or len({*made}) < len(made):
-            given = ", ".join(map(shown, made)) or "none"
+        classes = super().__new__(cls, names)
+        if len(classes) < 2 or len({*classes}) < len(classes):
+            listed = ", ".join(map(format_value, classes)) or "none"
             raise UserError(
-                f"the classes are {given}; give two or more, all different."
+                f"the classes are {listed}; give two or more, all different."
             )
-        return made
+        return classes
 
     @property
     def two(self) -> tuple[str, str]:
-        """The negative and the positive class of a method that tells two apart.
+        """The negative and the positive class of a binary task.
 
         Further classes are a UserError.
         """
@@ -38,21 +38,21 @@ class Classes(tuple[str, ...]):
         return self[0], self[1]
 
 
-def places(labels: ArrayLike, n_classes: int) -> NDArray[np.int64]:
-    """Return labels that are places of classes as whole numbers; others: UserError."""
-    given = validate.finite(labels=labels)
-    wrong = given[~np.isin(given, np.arange(n_classes))]
-    if wrong.size:
+def class_indices(labels: ArrayLike, n_classes: int) -> NDArray[np.int64]:
+    """Return labels as indices of classes, 0 to ``n_classes`` - 1."""
+    values = validate.finite(labels=labels)
+    invalid = values[~np.isin(values, np.arange(n_classes))]
+    if invalid.size:
         raise UserError(
-            f"labels holds {wrong.size} entries that name no class, the first is"
-            f" {wrong[0]:g}; the {n_classes} classes are 0 to {n_classes - 1}."
+            f"labels holds {invalid.size} entries that name no class, the first is"
+            f" {invalid[0]:g}; the {n_classes} classes are 0 to {n_classes - 1}."
         )
-    return given.astype(np.int64)
+    return values.astype(np.int64)
 
 
-def signs(labels: ArrayLike) -> NDArray[np.float64]:
-    """Return -1 for class 0 and +1 for class 1, as what is binary by nature takes them.
+def class_signs(labels: ArrayLike) -> NDArray[np.float64]:
+    """Return -1 for class 0 and +1 for class 1.
 
     Anything else, NaN too, is a UserError.
     """
-    return np.where(places(labels, 2) == 1, 1.0, -1.0)
+    return np.where(class_indices(labels, 2) == 1, 1.0, -1.0)

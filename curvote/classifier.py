@@ -1,4 +1,4 @@
-"""The linear classifier: what the server trains and both sides can apply."""
+"""Linear classifier of encoded records, applied by server and clients alike."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from curvote.errors import UserError
 FEATURE_MAPS = ("rescaled", "coefficients", "inner_products")
 
 
-def sign(decision: NDArray[np.float64]) -> NDArray[np.float64]:
+def decision_sign(decision: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return -1/+1 for each score; a score of 0 is -1."""
     return np.where(decision > 0, 1.0, -1.0)
 
 
-def places_named(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the places of classes (n,) that scores name.
+def predict_indices(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the indices of the classes (n,) with the largest scores.
 
     One of (n,) or (n, 1): class 1 above 0; (n, K): the largest, the first of equal
     ones.
@@ -60,8 +60,8 @@ class Linear:
             )
         coef.setflags(write=False)
         object.__setattr__(self, "coef", coef)
-        own = intercept if intercept.ndim else float(intercept)
-        object.__setattr__(self, "intercept", own)
+        constant = intercept if intercept.ndim else float(intercept)
+        object.__setattr__(self, "intercept", constant)
 
     def decision(self, features: ArrayLike) -> NDArray[np.float64]:
         """Return the scores [n] or [n, K] of ``features`` [n, d]."""
@@ -78,7 +78,7 @@ class Linear:
 
         A score of 0 gives -1, and of equal ones the first class.
         """
-        places = places_named(self.decision(features))
+        places = predict_indices(self.decision(features))
         return 2 * places - 1 if self.coef.ndim == 1 else places
 
     def reversed(self) -> Linear:

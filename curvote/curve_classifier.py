@@ -1,4 +1,4 @@
-"""A finished classifier of raw records, as MLflow stores it: every part is public."""
+"""Trained linear classifier of raw records, as it is stored in MLflow."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from curvote.classes import Classes
-from curvote.classifier import Linear, places_named
+from curvote.classifier import Linear, predict_indices
 from curvote.errors import InternalError
-from curvote.named_columns import OfRecords
+from curvote.named_columns import RecordPredictor
 from curvote.representation.encoding import Encoding
 
 Array = NDArray[np.float64]
 
 
-class CurveClassifier(OfRecords, ClassifierMixin, BaseEstimator):
+class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """A finished linear classifier of raw records: all its parts are public.
 
     ``predict`` takes curves or records of a table (n, T), as an array or a DataFrame
@@ -77,13 +77,17 @@ class CurveClassifier(OfRecords, ClassifierMixin, BaseEstimator):
         line: Linear,
         classes: Iterable[str],
     ) -> CurveClassifier:
-        """Build the classifier from an encoding and what the server averaged."""
+        """Build the classifier from an encoding and an averaged linear rule."""
         if line.feature_map != encoding.feature_map:
             raise InternalError(f"{line.feature_map} judged as {encoding.feature_map}")
-        names, public, known = list(columns), encoding.to_json(), Classes(classes)
-        if line.coef.shape[:-1] != (len(known),) * (len(known) > 2):
-            raise InternalError(f"{line.coef.shape} for {len(known)} classes")
-        return cls(names, public, line.coef, line.intercept, tuple(known))
+        names, encoding_json, class_names = (
+            list(columns),
+            encoding.to_json(),
+            Classes(classes),
+        )
+        if line.coef.shape[:-1] != (len(class_names),) * (len(class_names) > 2):
+            raise InternalError(f"{line.coef.shape} for {len(class_names)} classes")
+        return cls(names, encoding_json, line.coef, line.intercept, tuple(class_names))
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -98,16 +102,16 @@ class CurveClassifier(OfRecords, ClassifierMixin, BaseEstimator):
 
         Of two classes above 0 is the positive one, of more the largest names the class.
         """
-        return self._answered(X, self._scores)
+        return self._predict_rows(X, self._decision_scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        return self._answered(X, self._named)
+        return self._predict_rows(X, self._predict_labels)
 
-    def _named(self, values: Array) -> NDArray[Any]:
-        return np.asarray(self.classes_[places_named(self._scores(values))])
+    def _predict_labels(self, values: Array) -> NDArray[Any]:
+        return np.asarray(self.classes_[predict_indices(self._decision_scores(values))])
 
-    def _scores(self, values: Array) -> Array:
+    def _decision_scores(self, values: Array) -> Array:
         encoding = Encoding.from_json(self.encoding)
         line = Linear(self.coef, self.intercept, encoding.feature_map)
         return line.decision(encoding.features(values))

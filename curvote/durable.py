@@ -1,4 +1,4 @@
-"""Files that must survive: one SQLite file that fails closed, and folders on disk.
+"""Crash-safe files: SQLite files that fail closed, and durable folders.
 
 What cannot be read as the file it should be is never replaced by an empty one: an empty
 ledger would let every client be asked again, an empty intake would take every
@@ -32,9 +32,9 @@ _SETTINGS: Final = (
     "temp_store = MEMORY",
 )
 # What a mode allows to anybody but the owner.
-OTHERS: Final = 0o077
+OTHERS_MODE: Final = 0o077
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
-_WORDS: Final = {
+_ERROR_TEXTS: Final = {
     sqlite3.SQLITE_CANTOPEN: (
         "it cannot be opened; it must be a file that can be read and written, in a"
         " folder that can be written"
@@ -47,7 +47,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True)
 class DurableFile:
-    """A kind of SQLite file: what one must be to be recognised, and to be refused.
+    """A kind of SQLite file: how it is recognised, and when it is refused.
 
     ``kind`` is its name in messages, ``record`` what nothing else knows, for whoever
     would delete a damaged one. ``application`` and ``version`` stand in its header. A
@@ -80,8 +80,8 @@ class DurableFile:
                 isolation_level=None,
             )
             try:
-                self._recognise(db, path)
-                self._prepare(db, path)
+                self._check_identity(db, path)
+                self._prepare_connection(db, path)
             except BaseException:
                 db.close()
                 raise
@@ -91,7 +91,7 @@ class DurableFile:
     def transaction(
         self, db: sqlite3.Connection, path: Path, kind: Literal["IMMEDIATE", "DEFERRED"]
     ) -> Iterator[None]:
-        """Do all or nothing: IMMEDIATE to write, DEFERRED to read one state."""
+        """Run a transaction: IMMEDIATE to write, DEFERRED to read one state."""
         with self.errors(path):
             db.execute(f"BEGIN {kind}")
             try:
@@ -102,7 +102,7 @@ class DurableFile:
                     db.execute("ROLLBACK")
 
     def back_up(self, path: Path) -> None:
-        """Copy a file of this format beside itself, before it becomes another one.
+        """Copy a file of this format before it is converted to another one.
 
         Whole or not at all; it takes the place of what an earlier attempt left.
         """
@@ -111,18 +111,18 @@ class DurableFile:
             TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder,
             closing(self.connect(path)) as db,
         ):
-            made = Path(folder) / path.name
-            with closing(sqlite3.connect(new_file(made))) as target:
-                made.chmod(0o600)
+            copy = Path(folder) / path.name
+            with closing(sqlite3.connect(create_empty_file(copy))) as target:
+                copy.chmod(0o600)
                 db.backup(target)
-            with made.open("rb") as stream:
+            with copy.open("rb") as stream:
                 os.fsync(stream.fileno())
-            made.replace(backup_of(path, self.version))
+            copy.replace(format_backup_path(path, self.version))
             sync_folder(path.parent)
 
     @contextmanager
     def errors(self, path: Path) -> Iterator[None]:
-        """Turn what SQLite and the disk say into a UserError that names the file.
+        """Translate errors of SQLite and the disk into a UserError.
 
         Content that is not what was written counts as damage; an error that no state
         of file or disk explains is an InternalError.
@@ -130,61 +130,64 @@ class DurableFile:
         try:
             yield
         except sqlite3.Error as error:
-            raise self._in_words(path, error) from error
+            raise self._translate_error(path, error) from error
         except (InvalidOperation, json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise self.damaged(path) from error
+            raise self.damaged_error(path) from error
         except OSError as error:
-            raise self._refusal(path, f"{error.strerror or error}") from error
+            raise self._refusal_error(path, f"{error.strerror or error}") from error
 
-    def damaged(self, path: Path) -> UserError:
-        """Return the error that says so, and what to do."""
-        return self._refusal(
+    def damaged_error(self, path: Path) -> UserError:
+        """Return the UserError for a damaged file, with the remedy."""
+        return self._refusal_error(
             path,
             f"it is damaged. {self.way_out}; do not delete it: only the {self.kind}"
             f" knows {self.record}",
         )
 
-    def _refusal(self, path: Path, words: str) -> UserError:
+    def _refusal_error(self, path: Path, words: str) -> UserError:
         return UserError(f"the {self.kind} {path}: {words}. Nothing was changed.")
 
-    def _in_words(self, path: Path, error: sqlite3.Error) -> Exception:
+    def _translate_error(self, path: Path, error: sqlite3.Error) -> Exception:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None and "decode" in str(error):  # text that is no text any more
-            return self.damaged(path)
+            return self.damaged_error(path)
         primary = -1 if code is None else code & 0xFF
         if primary in _DAMAGED:
-            return self.damaged(path)
+            return self.damaged_error(path)
         if primary == sqlite3.SQLITE_BUSY:
-            return self._refusal(
+            return self._refusal_error(
                 path,
                 f"another process has kept it for over {BUSY_SECONDS:g} s; wait until"
                 " that is done and run again",
             )
-        if primary in _WORDS:
-            return self._refusal(path, _WORDS[primary])
+        if primary in _ERROR_TEXTS:
+            return self._refusal_error(path, _ERROR_TEXTS[primary])
         return InternalError(f"{self.kind} {path}: {error}")
 
     def _create(self, path: Path) -> None:
-        """Make an empty file aside and link it to its name, whole or not at all."""
+        """Create an empty file aside and link it to its name atomically."""
         if sqlite3.sqlite_version_info < (3, 37):
-            raise self._refusal(path, "it needs SQLite 3.37 or later under Python")
-        for left in journals(path):
-            raise self._refusal(
+            raise self._refusal_error(
+                path, "it needs SQLite 3.37 or later under Python"
+            )
+        for leftover in journal_paths(path):
+            raise self._refusal_error(
                 path,
-                f"it is missing but {left.name} is there. Put the {self.kind} back, or"
+                f"it is missing but {leftover.name} is there. Put the {self.kind}"
+                " back, or"
                 " its latest backup without that file",
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
-            made = Path(folder) / path.name
-            self._write(made)
+            new = Path(folder) / path.name
+            self._write_schema(new)
             try:
-                os.link(made, path)
+                os.link(new, path)
             except FileExistsError:
                 return  # another process was first
         sync_folder(path.parent)
 
-    def _write(self, path: Path) -> None:
+    def _write_schema(self, path: Path) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.executescript(
                 f"""PRAGMA journal_mode = WAL;
@@ -196,84 +199,84 @@ class DurableFile:
             )
         path.chmod(0o600)  # it names clients, or holds the keys of invitations
 
-    def _recognise(self, db: sqlite3.Connection, path: Path) -> None:
-        """Refuse what is no such file, before anything that could write."""
+    def _check_identity(self, db: sqlite3.Connection, path: Path) -> None:
+        """Refuse a file of another kind, format or schema."""
         application, version = (
             db.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")
         )
         if application != self.application:
-            raise self._refusal(
+            raise self._refusal_error(
                 path,
                 "this file is empty, cut off or another application's. Name the right"
                 f" file, or put the {self.kind}'s latest backup in its place",
             )
         if version > self.version:
-            raise self._refusal(
+            raise self._refusal_error(
                 path,
                 f"a newer curvote wrote it (format {version}, this one reads"
                 f" {self.version}); update curvote",
             )
         with closing(sqlite3.connect(":memory:")) as model:
             model.executescript(self.schema)
-            if version != self.version or _tables(db) != _tables(model):
-                raise self.damaged(path)
+            if version != self.version or _schema_rows(db) != _schema_rows(model):
+                raise self.damaged_error(path)
 
-    def _prepare(self, db: sqlite3.Connection, path: Path) -> None:
-        """Set the connection up, and refuse a file that is not sound."""
+    def _prepare_connection(self, db: sqlite3.Connection, path: Path) -> None:
+        """Configure the connection, and refuse a damaged file."""
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            raise self._refusal(
+            raise self._refusal_error(
                 path, "its file system allows no write-ahead log; use a local one"
             )
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
-        if _is_cut(db, path):
-            raise self.damaged(path)
-        if not self._sound(db, path):
-            raise self.damaged(path)
+        if _is_truncated(db, path):
+            raise self.damaged_error(path)
+        if not self._is_sound(db, path):
+            raise self.damaged_error(path)
 
-    def _sound(self, db: sqlite3.Connection, _: Path) -> bool:
-        """Say whether every page is one."""
+    def _is_sound(self, db: sqlite3.Connection, _: Path) -> bool:
+        """Return whether SQLite finds every page intact."""
         return db.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
 
 
-def backup_of(path: Path, version: int) -> Path:
-    """Return where a durable file is kept as it was before its format changed."""
+def format_backup_path(path: Path, version: int) -> Path:
+    """Return the path of the backup made before a format change."""
     return path.with_name(f"{path.name}.format-{version}")
 
 
-def journals(path: Path) -> list[Path]:
-    """Return the journals at ``path``; without the file they are what is left of it."""
+def journal_paths(path: Path) -> list[Path]:
+    """Return the existing SQLite journals of the file at ``path``."""
     ends = (Path(f"{path}{end}") for end in ("-wal", "-journal"))
     return [journal for journal in ends if os.path.lexists(journal)]
 
 
-def owner_folder(path: Path) -> Path:
-    """Make a folder that its owner alone may open, whatever the umask; return it.
+def private_folder(path: Path) -> Path:
+    """Create a folder that only its owner may open, and return it.
 
     One that is there and open to others is closed to them.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.stat().st_mode & OTHERS:
+    if path.stat().st_mode & OTHERS_MODE:
         path.chmod(0o700)
     return path
 
 
 def file_mode(folder: Path) -> int:
-    """Return the mode of a new file: its owner's alone in a folder of that kind."""
-    return 0o666 if folder.stat().st_mode & OTHERS else 0o600
+    """Return the mode of a new file, private inside a private folder."""
+    return 0o666 if folder.stat().st_mode & OTHERS_MODE else 0o600
 
 
-def new_file(path: Path) -> Path:
-    """Make an empty file, to be written by name, with its folder's `file_mode`."""
+def create_empty_file(path: Path) -> Path:
+    """Create an empty file with its folder's `file_mode`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     os.close(os.open(path, flags, file_mode(path.parent)))
     return path
 
 
 def sync_folder(path: Path) -> None:
-    """Make a folder's entries durable."""
+    """Flush a folder's entries to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -281,12 +284,12 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def _tables(db: sqlite3.Connection) -> list[tuple[str, str | None]]:
+def _schema_rows(db: sqlite3.Connection) -> list[tuple[str, str | None]]:
     return db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
 
 
-def _is_cut(db: sqlite3.Connection, path: Path) -> bool:
-    """Say whether a part of the last page is missing: SQLite would read zeros there.
+def _is_truncated(db: sqlite3.Connection, path: Path) -> bool:
+    """Return whether a part of the last page is missing.
 
     A checkpoint that met a full disk may leave that, but then the journal repairs it.
     """

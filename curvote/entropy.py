@@ -1,4 +1,4 @@
-"""Random 64-bit words: from the operating system, or from a seed in studies.
+"""Sources of random 64-bit words: the operating system, or seeds in studies.
 
 A study's streams are named by who draws (`curvote.chain.streams`).
 """
@@ -35,7 +35,7 @@ class SystemEntropy:
     """
 
     def words(self, n: int) -> Words:
-        """Return ``n`` words that nobody can repeat."""
+        """Return ``n`` words from the operating system."""
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
@@ -65,38 +65,38 @@ class SeededEntropy:
 
 
 class StudyStreams:
-    """A study's noise: one stream for each purpose, so that draws do not interfere.
+    """Seeded noise of a study: one stream for each purpose.
 
     Who is given it may draw the same law in a quicker way that protects nobody.
     """
 
     def __init__(self, make: Callable[[str], SeededEntropy]) -> None:
         self._make = make
-        self._made: dict[str, SeededEntropy] = {}
+        self._streams: dict[str, SeededEntropy] = {}
 
-    def of(self, purpose: str) -> SeededEntropy:
-        """Return the stream of a purpose, which goes on where it was left."""
-        if purpose not in self._made:
-            self._made[purpose] = self._make(purpose)
-        return self._made[purpose]
+    def stream_for(self, purpose: str) -> SeededEntropy:
+        """Return the stream of a purpose, which continues where it stopped."""
+        if purpose not in self._streams:
+            self._streams[purpose] = self._make(purpose)
+        return self._streams[purpose]
 
     def words(self, n: int) -> Words:
-        """Return words of the stream that has no purpose of its own."""
-        return self.of("words").words(n)
+        """Return words of the stream without a purpose."""
+        return self.stream_for("words").words(n)
 
 
 def stream(entropy: Entropy, purpose: str) -> Entropy:
-    """Return what ``entropy`` has for a purpose: in production always itself."""
-    return entropy.of(purpose) if isinstance(entropy, StudyStreams) else entropy
+    """Return the stream of ``entropy`` for a purpose; itself in production."""
+    return entropy.stream_for(purpose) if isinstance(entropy, StudyStreams) else entropy
 
 
 def is_study(entropy: Entropy) -> bool:
-    """Say whether a draw may take a study's way."""
+    """Return whether ``entropy`` is a study's, so that quick draws are allowed."""
     return isinstance(entropy, StudyStreams)
 
 
-def permutation(n: int, entropy: Entropy) -> NDArray[np.int64]:
-    """Return the numbers 0..n-1 in an order drawn from ``n`` fresh words.
+def random_permutation(n: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return the numbers 0..n-1 in a uniformly random order.
 
     Equal words, once in 2^65/n^2 orders, are drawn again: so every order is as likely.
     """
@@ -105,7 +105,7 @@ def permutation(n: int, entropy: Entropy) -> NDArray[np.int64]:
     return np.argsort(words)
 
 
-def buckets(n: int, count: int, entropy: Entropy) -> NDArray[np.int64]:
+def random_buckets(n: int, count: int, entropy: Entropy) -> NDArray[np.int64]:
     """Return ``n`` numbers below ``count``, a power of two, from a word each.
 
     Rows that go to such buckets and are put in order there are in random order over

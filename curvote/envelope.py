@@ -1,4 +1,4 @@
-"""Envelopes: the files that go between a server and the clients it invited.
+"""Invitations and envelopes: the files that servers and clients exchange.
 
 The server gives each client an invitation: a random id and a random key. The client
 seals its message with the key. Whoever sees envelopes but not invitations can neither
@@ -26,23 +26,31 @@ from curvote.invitation import (
     Bits128,
     Digest,
     Invitation,
-    issue,
-    issue_each,
+    issue_invitations,
+    issue_record_invitations,
 )
-from curvote.strict_json import canonical, parse, said
+from curvote.strict_json import canonical_json, describe_errors, parse_json
 
-__all__ = ["Envelope", "Invitation", "genuine", "issue", "issue_each", "read", "seal"]
+__all__ = [
+    "Envelope",
+    "Invitation",
+    "is_genuine",
+    "issue_invitations",
+    "issue_record_invitations",
+    "read_envelope",
+    "seal_message",
+]
 
-FORMAT: Final = 2
-LARGEST: Final = sealed.LARGEST
+ENVELOPE_FORMAT: Final = 2
+LARGEST_FILE: Final = sealed.LARGEST_ENVELOPE
 # A number takes as many characters in the padded text, the longest takes 24.
-WIDTH: Final = 32
+NUMBER_WIDTH: Final = 32
 _TYPE: Final = "curvote-envelope"
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """What stands in an envelope; ``seal``, a code of ``sealed``, is to be checked.
+    """The content of an envelope, whose ``seal`` is still to be checked.
 
     ``task`` is the digest of the task that is answered, ``payload`` the message.
     """
@@ -55,11 +63,11 @@ class Envelope:
     seal: bytes = field(repr=False)
 
 
-class _Strict(BaseModel):
+class _StrictEnvelope(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class _Envelope1(_Strict):
+class _EnvelopeFormat1(_StrictEnvelope):
     format: Annotated[int, Field(ge=1, le=1)]
     task: Digest
     invitation: Bits128
@@ -67,18 +75,18 @@ class _Envelope1(_Strict):
     seal: Digest
 
 
-class _Header(_Strict):
+class _EnvelopeHeader(_StrictEnvelope):
     alg: Literal["HS256"]
     kid: Bits128
     typ: Literal["curvote-envelope"]
 
 
-class _Content(_Strict):
+class _EnvelopeContent(_StrictEnvelope):
     message: dict[str, Any]
     task: Digest
 
 
-def seal(
+def seal_message(
     invitation: Invitation, payload: Mapping[str, Any], seal_to: str | None = None
 ) -> bytes:
     """Return the envelope of ``payload``: one line, ended by a line feed.
@@ -90,105 +98,111 @@ def seal(
     """
     invitation.refuse_other_key(seal_to)
     if invitation.format == 1:
-        line = _sealed_1(invitation, payload)
+        line = _seal_format_1(invitation, payload)
     else:
-        header = _header(invitation.id)
-        content = _padded({"message": dict(payload), "task": invitation.task})
-        line = jws.made(header, content, lambda text: _code(invitation.key, text))
-    return line if seal_to is None else sealed.closed(line, seal_to)
+        header = _envelope_header(invitation.id)
+        content = _pad_content({"message": dict(payload), "task": invitation.task})
+        line = jws.sign_payload(
+            header, content, lambda text: _seal_code(invitation.key, text)
+        )
+    return line if seal_to is None else sealed.seal_to_key(line, seal_to)
 
 
-def genuine(envelope: Envelope, key: str) -> bool:
-    """Say whether the owner of ``key`` sealed exactly this; in constant time."""
+def is_genuine(envelope: Envelope, key: str) -> bool:
+    """Return whether the owner of ``key`` sealed exactly this envelope."""
     same_format = len(key) == KEY_DIGITS[envelope.format]
-    code = _code(key, envelope.sealed)
+    code = _seal_code(key, envelope.sealed)
     return same_format and hmac.compare_digest(code, envelope.seal)
 
 
-def read(data: bytes) -> Envelope:
+def read_envelope(data: bytes) -> Envelope:
     """Return the envelope in ``data``; its seal is still to be checked.
 
-    Refused (UserError), each with its own reason: whatever `parse` refuses over 1 MiB,
-    another format, keys that are missing, unknown or of another form, and any bytes but
-    the canonical ones: nobody can write a message in a second way.
+    Refused (UserError), each with its own reason: whatever `parse_json` refuses over 1
+    MiB, another format, keys that are missing, unknown or of another form, and any
+    bytes but the canonical ones: nobody can write a message in a second way.
     """
-    found = parse(data, LARGEST)
-    if not isinstance(found, dict):
+    value = parse_json(data, LARGEST_FILE)
+    if not isinstance(value, dict):
         raise UserError("not an envelope: the file holds no JSON object.")
-    if "protected" in found:
-        return _read_2(data)
-    if type(found.get("format")) is not int or found["format"] != 1:
+    if "protected" in value:
+        return _read_format_2(data)
+    if type(value.get("format")) is not int or value["format"] != 1:
         raise UserError(
-            f"format is {ascii(found.get('format'))[:20]}; this version reads 1 and 2."
+            f"format is {ascii(value.get('format'))[:20]}; this version reads 1 and 2."
         )
-    return _read_1(data, found)
+    return _read_format_1(data, value)
 
 
-def _read_2(data: bytes) -> Envelope:
-    parts = jws.parts(data, LARGEST)
+def _read_format_2(data: bytes) -> Envelope:
+    parts = jws.parse_signature(data, LARGEST_FILE)
     try:
-        kid = _Header.model_validate(parse(parts.protected, LARGEST)).kid
-        content = _Content.model_validate(parse(parts.payload, LARGEST))
+        kid = _EnvelopeHeader.model_validate(
+            parse_json(parts.protected, LARGEST_FILE)
+        ).kid
+        content = _EnvelopeContent.model_validate(
+            parse_json(parts.payload, LARGEST_FILE)
+        )
     except ValidationError as error:
-        raise UserError(f"not an envelope: {said(error)}.") from None
-    if canonical(_header(kid)) != parts.protected:
+        raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+    if canonical_json(_envelope_header(kid)) != parts.protected:
         raise UserError("its header is not written in the one canonical way.")
     signed, code = parts.signed, parts.signature
-    return Envelope(FORMAT, content.task, kid, content.message, signed, code)
+    return Envelope(ENVELOPE_FORMAT, content.task, kid, content.message, signed, code)
 
 
-def _header(invitation: str) -> dict[str, str]:
+def _envelope_header(invitation: str) -> dict[str, str]:
     return {"alg": "HS256", "kid": invitation, "typ": _TYPE}
 
 
-def _padded(content: Mapping[str, Any]) -> bytes:
-    """Return JSON text, ended by spaces: as long as if numbers took their width."""
-    text, full = canonical(content), len(canonical(_widest(content)))
+def _pad_content(content: Mapping[str, Any]) -> bytes:
+    """Return JSON text padded so that its length tells no number."""
+    text, full = canonical_json(content), len(canonical_json(_widest_numbers(content)))
     if len(text) > full:
         raise InternalError(f"{len(text)} characters where {full} were to do")
     return text.ljust(full)
 
 
-def _widest(value: Any) -> Any:
-    """Return the value with a text of the same width for each number and truth."""
+def _widest_numbers(value: Any) -> Any:
+    """Return a value with every number replaced by a longest text."""
     if isinstance(value, Mapping):
-        return {name: _widest(each) for name, each in value.items()}
+        return {name: _widest_numbers(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_widest(each) for each in value]
-    return "0" * (WIDTH - 2) if isinstance(value, bool | int | float) else value
+        return [_widest_numbers(item) for item in value]
+    return "0" * (NUMBER_WIDTH - 2) if isinstance(value, bool | int | float) else value
 
 
-def _sealed_1(invitation: Invitation, payload: Mapping[str, Any]) -> bytes:
+def _seal_format_1(invitation: Invitation, payload: Mapping[str, Any]) -> bytes:
     body = {
         "format": 1,
         "task": invitation.task,
         "invitation": invitation.id,
         "payload": dict(payload),
     }
-    seal_ = _code(invitation.key, canonical(body)).hex()
-    return canonical(body | {"seal": seal_}) + b"\n"
+    seal_ = _seal_code(invitation.key, canonical_json(body)).hex()
+    return canonical_json(body | {"seal": seal_}) + b"\n"
 
 
-def _read_1(data: bytes, found: dict[str, Any]) -> Envelope:
+def _read_format_1(data: bytes, value: dict[str, Any]) -> Envelope:
     try:
-        told = _Envelope1.model_validate(found)
+        form = _EnvelopeFormat1.model_validate(value)
     except ValidationError as error:
-        raise UserError(f"not an envelope: {said(error)}.") from None
-    if canonical(_unsigned_zeros(found)) + b"\n" != data:
+        raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+    if canonical_json(_unsigned_zeros(value)) + b"\n" != data:
         raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
-    body = canonical(told.model_dump(exclude={"seal"}))
-    code = bytes.fromhex(told.seal)
-    return Envelope(1, told.task, told.invitation, told.payload, body, code)
+    body = canonical_json(form.model_dump(exclude={"seal"}))
+    code = bytes.fromhex(form.seal)
+    return Envelope(1, form.task, form.invitation, form.payload, body, code)
 
 
 def _unsigned_zeros(value: Any) -> Any:
-    """Return the value with 0.0 for -0.0, which no honest client ever sent."""
+    """Return the value with 0.0 in place of -0.0."""
     if isinstance(value, dict):
-        return {name: _unsigned_zeros(each) for name, each in value.items()}
+        return {name: _unsigned_zeros(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_unsigned_zeros(each) for each in value]
+        return [_unsigned_zeros(item) for item in value]
     return value + 0.0 if isinstance(value, float) else value
 
 
-def _code(key: str, text: bytes) -> bytes:
-    return jws.hs256(bytes.fromhex(key), text)
+def _seal_code(key: str, text: bytes) -> bytes:
+    return jws.hmac_sha256(bytes.fromhex(key), text)

@@ -1,4 +1,4 @@
-"""The two kinds of failure: what the user can mend, and what is our bug."""
+"""Exceptions: errors that the user can fix, and internal bugs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-Where = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, and the key path in pipelines.yaml where it stands.
+    """A problem in the input, and the key path in pipelines.yaml of its cause.
 
-    ``kept`` is what a record may say of it, where the message quotes somebody's file.
+    ``redacted`` is what a record may say of it, where the message quotes somebody's
+    file.
     """
 
     message: str
-    where: Where | None = None
-    kept: str = ""
+    where: KeyPath | None = None
+    redacted: str = ""
 
     def after(self, place: str) -> Problem:
-        """Return it with its place, in words, before the message."""
-        return Problem(place + self.message, kept=self.kept and place + self.kept)
+        """Return the problem with ``place`` before its message."""
+        return Problem(
+            place + self.message, redacted=self.redacted and place + self.redacted
+        )
 
 
 class UserError(ValueError):
@@ -51,21 +54,21 @@ class UserError(ValueError):
     epsilon is -1.0; it must be a finite number above 0.
     """
 
-    def __init__(self, message: str, *, where: Where | None = None) -> None:
+    def __init__(self, message: str, *, where: KeyPath | None = None) -> None:
         super().__init__(message)
         self.problems: tuple[Problem, ...] = (Problem(message, where),)
 
     @classmethod
     def several(cls, problems: Iterable[Problem]) -> UserError:
-        """One error that reports all ``problems`` together."""
-        found = tuple(problems)
-        error = cls("\n".join(problem.message for problem in found))
-        error.problems = found
+        """Return one error that reports all ``problems``."""
+        listed = tuple(problems)
+        error = cls("\n".join(problem.message for problem in listed))
+        error.problems = listed
         return error
 
     def for_records(self) -> UserError:
         """Return an error whose text quotes no file; its problems still do."""
-        error = UserError("\n".join(p.kept or p.message for p in self.problems))
+        error = UserError("\n".join(p.redacted or p.message for p in self.problems))
         error.problems = self.problems
         return error
 
@@ -80,14 +83,14 @@ class InternalError(Exception):
     """
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the closest name, else all known names."""
-    names = sorted(known)
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the closest name, else all names."""
+    names = sorted(candidates)
     listed = f" Known: {', '.join(names)}." if names else ""
-    return closest(given, names) or listed
+    return suggest_closest(name, names) or listed
 
 
-def closest(given: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the closest name, nothing if none is close."""
-    close = difflib.get_close_matches(given, sorted(known), n=1)
+def suggest_closest(name: str, candidates: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the closest name, else nothing."""
+    close = difflib.get_close_matches(name, sorted(candidates), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""What an installation lacks: which extra of curvote brings a missing package."""
+"""Lazy imports of packages, and the extras of curvote that bring missing ones."""
 
 from __future__ import annotations
 
@@ -13,47 +13,52 @@ _DISTRIBUTIONS = {
     "_ruamel_yaml_clibz": "ruamel-yaml-clib",
 }
 _HIDDEN = {"_ruamel_yaml_clibz"}  # modules whose own name tells nobody anything
-_REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,]+)\])?.*; extra == [\"'](\w+)[\"']")
-_OWN = "curvote"
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[([\w,]+)\])?.*; extra == [\"'](\w+)[\"']")
+_PROJECT = "curvote"
 
 
-def cure(error: ModuleNotFoundError, least: str = "") -> str | None:
-    """Return how to install what was missed; None: it is of no extra of curvote.
+def install_hint(error: ModuleNotFoundError, preferred: str = "") -> str | None:
+    """Return how to install a missing module; None if no extra brings it.
 
-    ``least`` is the extra that whoever missed it goes with; others are named only where
-    that one does not bring it.
+    ``preferred`` is the extra that whoever missed it goes with; others are named only
+    where that one does not bring it.
     """
     module = (error.name or "").partition(".")[0]
-    found = least if brings(least, module) else _first(module)
-    shown = _DISTRIBUTIONS[module] if module in _HIDDEN else module
-    return found and f"{shown} is not installed: pip install 'curvote[{found}]'"
+    extra = preferred if extra_provides(preferred, module) else _first_extra(module)
+    name = _DISTRIBUTIONS[module] if module in _HIDDEN else module
+    return extra and f"{name} is not installed: pip install 'curvote[{extra}]'"
 
 
-def brings(extra: str, module: str) -> bool:
-    """Say whether an extra requires ``module``, itself or by the extras in it."""
-    wanted = _normal(_DISTRIBUTIONS.get(module, module))
+def extra_provides(extra: str, module: str) -> bool:
+    """Return whether an extra requires ``module``, directly or not."""
+    distribution = _normalise_name(_DISTRIBUTIONS.get(module, module))
     return any(
-        _normal(name) == wanted
-        or (name == _OWN and any(brings(one, module) for one in inner.split(",")))
-        for name, inner, of in _required()
-        if of == extra
+        _normalise_name(name) == distribution
+        or (
+            name == _PROJECT
+            and any(extra_provides(part, module) for part in inner.split(","))
+        )
+        for name, inner, owner in _extra_requirements()
+        if owner == extra
     )
 
 
-def _first(module: str) -> str | None:
-    """Return the first extra that brings a module, as they are declared."""
-    return next((of for _, _, of in _required() if brings(of, module)), None)
+def _first_extra(module: str) -> str | None:
+    """Return the first declared extra that brings a module."""
+    return next(
+        (of for _, _, of in _extra_requirements() if extra_provides(of, module)), None
+    )
 
 
-def _normal(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _required() -> list[tuple[str, str, str]]:
-    """Return what the extras require: a name, extras of it, and whose extra it is."""
+def _extra_requirements() -> list[tuple[str, str, str]]:
+    """Return all requirements of extras: name, inner extras, extra."""
     try:
-        lines = requires(_OWN) or []
+        lines = requires(_PROJECT) or []
     except PackageNotFoundError:  # a checkout that nobody installed
         return []
-    found = [_REQUIRED.match(line) for line in lines]
-    return [(each[1], each[2] or "", each[3]) for each in found if each]
+    matches = [_REQUIREMENT.match(line) for line in lines]
+    return [(match[1], match[2] or "", match[3]) for match in matches if match]

@@ -1,4 +1,4 @@
-"""What names a client: the text of an id, in the one spelling that is compared."""
+"""Identifiers and other text in canonical and in printable form."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import unicodedata
 from hashlib import blake2b
 
 # Eighteen digits fit int64; a leading zero or a plus makes it another text.
-WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
 _INTEGRAL = re.compile(r"([+-]?[0-9]+)\.0+")
 
 
-def normal(text: str) -> str:
-    """Return an id as it is compared: NFC, trimmed, an integral number without ``.0``.
+def normalise_id(text: str) -> str:
+    """Return an id in canonical form: NFC, trimmed, without a ``.0``.
 
     A spreadsheet that exports 1000 as ``1000.0``, or another system that writes an
     accent as a sign of its own, makes no new client. Leading zeros stay: ``01000`` may
@@ -21,21 +21,21 @@ def normal(text: str) -> str:
     if text.isascii() and text.isalnum():  # nearly all ids
         return text
     trimmed = unicodedata.normalize("NFC", text).strip()
-    whole = _INTEGRAL.fullmatch(trimmed)
-    return whole.group(1) if whole else trimmed
+    integral = _INTEGRAL.fullmatch(trimmed)
+    return integral.group(1) if integral else trimmed
 
 
-def number(text: str) -> int:
-    """Return the client_id of an id in a file of one's own, which the ledger holds.
+def id_number(text: str) -> int:
+    """Return the whole number that stands for an id in the ledger.
 
     A whole number is its own; of another text it is 63 bits of its digest.
     """
-    spelt = normal(text)
-    if re.match(WHOLE, spelt):
-        return int(spelt)
-    return int.from_bytes(digest(spelt)[:8], "little") >> 1
+    normalised = normalise_id(text)
+    if re.match(WHOLE_NUMBER, normalised):
+        return int(normalised)
+    return int.from_bytes(text_digest(normalised)[:8], "little") >> 1
 
 
-def digest(text: str) -> bytes:
-    """Return the 16 bytes that stand for a text."""
+def text_digest(text: str) -> bytes:
+    """Return a digest of a text, 16 bytes."""
     return blake2b(text.encode(), digest_size=16).digest()

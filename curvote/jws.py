@@ -1,4 +1,4 @@
-"""Signed bytes: JSON Web Signature (RFC 7515), flattened, in one canonical line.
+"""JSON Web Signatures (RFC 7515) in one canonical form, and tasks signed with them.
 
 A library would read far more than the one form that is meant here, and each form more
 is a way to write the same message twice: what is left of a JWS without that is base64
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from curvote.errors import UserError
-from curvote.strict_json import canonical, parse
+from curvote.strict_json import canonical_json, parse_json
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The octets of a JWS: its ``protected`` header, its ``payload``, the signature."""
+class SignatureParts:
+    """The octets of a JWS: protected header, payload and signature."""
 
     protected: bytes
     payload: bytes
@@ -27,57 +27,59 @@ class Parts:
 
     @property
     def signed(self) -> bytes:
-        """The octets that the signature is about (RFC 7515, section 5.1)."""
-        return f"{encode(self.protected)}.{encode(self.payload)}".encode("ascii")
+        """The octets that the signature covers (RFC 7515, section 5.1)."""
+        return f"{to_base64url(self.protected)}.{to_base64url(self.payload)}".encode(
+            "ascii"
+        )
 
     @property
     def line(self) -> bytes:
-        """The one way to write them, its line feed included."""
-        values = {name: encode(octets) for name, octets in vars(self).items()}
-        return canonical(values) + b"\n"
+        """The canonical line of the JWS, its line feed included."""
+        values = {name: to_base64url(octets) for name, octets in vars(self).items()}
+        return canonical_json(values) + b"\n"
 
 
-def made(
+def sign_payload(
     header: Mapping[str, Any], payload: bytes, sign: Callable[[bytes], bytes]
 ) -> bytes:
-    """Return the line that says ``payload`` under ``header``, signed by ``sign``."""
-    parts = Parts(canonical(dict(header)), payload, b"")
-    return Parts(parts.protected, payload, sign(parts.signed)).line
+    """Return the JWS line of ``payload`` under ``header``."""
+    unsigned = SignatureParts(canonical_json(dict(header)), payload, b"")
+    return SignatureParts(unsigned.protected, payload, sign(unsigned.signed)).line
 
 
-def parts(data: bytes, most: int) -> Parts:
-    """Return the parts of the JWS in ``data``; the signature is still to be checked.
+def parse_signature(data: bytes, max_bytes: int) -> SignatureParts:
+    """Return the parts of the JWS in ``data``, its signature unchecked.
 
-    UserError: over ``most`` bytes, or any other bytes than `Parts.line`.
+    UserError: over ``max_bytes`` bytes, or any other bytes than `SignatureParts.line`.
     """
-    found = parse(data, most)
+    value = parse_json(data, max_bytes)
     names = ("protected", "payload", "signature")
-    texts = [found.get(name) for name in names] if isinstance(found, dict) else []
-    octets = [decode(text) for text in texts if isinstance(text, str)]
-    if len(octets) != len(names) or len(found) != len(names):
+    texts = [value.get(name) for name in names] if isinstance(value, dict) else []
+    octets = [from_base64url(text) for text in texts if isinstance(text, str)]
+    if len(octets) != len(names) or len(value) != len(names):
         raise UserError("not signed: it is no object of protected, payload, signature.")
-    read = Parts(*octets)
-    if read.line != data:
+    parsed = SignatureParts(*octets)
+    if parsed.line != data:
         raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
-    return read
+    return parsed
 
 
-def hs256(key: bytes, signed: bytes) -> bytes:
+def hmac_sha256(key: bytes, signed: bytes) -> bytes:
     """Return the code of algorithm HS256 (RFC 7518, section 3.2)."""
     return hmac.digest(key, signed, "sha256")
 
 
-def encode(octets: bytes) -> str:
+def to_base64url(octets: bytes) -> str:
     """Return base64url without padding (RFC 7515, section 2)."""
     return urlsafe_b64encode(octets).rstrip(b"=").decode("ascii")
 
 
-def decode(text: str) -> bytes:
-    """Return what `encode` wrote; UserError: anything else, spare bits included."""
+def from_base64url(text: str) -> bytes:
+    """Return the octets of base64url text; other text is a UserError."""
     try:
         octets = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
     except ValueError:
         octets = None
-    if octets is None or encode(octets) != text:
+    if octets is None or to_base64url(octets) != text:
         raise UserError("a part of it is no base64url text without padding.")
     return octets

@@ -1,4 +1,4 @@
-"""Packages whose names are imported on first use, so that a leaf stays cheap."""
+"""Lazy imports: names of a package that are imported on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from curvote.extras import cure
+from curvote.extras import install_hint
 
 
 def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -19,24 +19,24 @@ def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
     def getattr_(name: str) -> Any:
         if name not in modules:
-            said = f"module {package!r} has no attribute {name!r}"
+            message = f"module {package!r} has no attribute {name!r}"
             # With these Python itself adds "Did you mean ...?".
-            raise AttributeError(said, name=name, obj=sys.modules[package])
+            raise AttributeError(message, name=name, obj=sys.modules[package])
         try:
             return getattr(import_module(f"{package}.{modules[name]}"), name)
         except ModuleNotFoundError as error:
-            error.msg = cure(error, least="method") or error.msg
+            error.msg = install_hint(error, preferred="method") or error.msg
             raise
 
-    vars(sys.modules[package])["__dir__"] = lambda: _names(package, modules)
+    vars(sys.modules[package])["__dir__"] = lambda: _public_names(package, modules)
     return getattr_
 
 
-def _names(package: str, modules: Mapping[str, str]) -> list[str]:
-    """Return what a package exports, its modules so far, and what Python put there."""
-    own = {
+def _public_names(package: str, modules: Mapping[str, str]) -> list[str]:
+    """Return the exports, submodules and dunder names of a package."""
+    present = {
         name
         for name, value in vars(sys.modules[package]).items()
         if name.startswith("__") or isinstance(value, ModuleType)
     }
-    return sorted(own | modules.keys())
+    return sorted(present | modules.keys())

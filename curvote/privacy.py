@@ -1,4 +1,4 @@
-"""Budgets: values with arithmetic, so that every spending can be written as a sum."""
+"""Privacy budgets (epsilon, delta) and their arithmetic."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from curvote import validate
 from curvote.errors import UserError
 
 # Above it, delta alone could give away one person in ten thousand outright.
-MOST_DELTA = 1e-4
+MAX_DELTA = 1e-4
 
 
 def refuse_delta(delta: float, records: int = 1) -> float:
-    """Return ``delta``, unless it says too much about too many: UserError.
+    """Return ``delta`` unless it is too large for ``records`` people.
 
     For one person's message at most 1e-4; for one object about a table of ``records``
     people at most 1 / ``records``: above that, publishing one of them would do.
     """
-    most = MOST_DELTA if records == 1 else 1 / records
+    most = MAX_DELTA if records == 1 else 1 / records
     if not delta <= most:
         whom = "one person's message" if records == 1 else f"a table of {records}"
         raise UserError(
@@ -60,9 +60,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         validate.positive(epsilon=self.epsilon)
-        if not validate.holds(lambda: 0 <= self.delta < 1):
+        if not validate.rule_holds(lambda: 0 <= self.delta < 1):
             raise UserError(
-                f"delta is {validate.shown(self.delta)}; it must lie in [0, 1)."
+                f"delta is {validate.format_value(self.delta)}; it must lie in [0, 1)."
             )
 
     def __add__(self, other: Budget) -> Budget:
@@ -73,8 +73,10 @@ class Budget:
 
     def part(self, share: float) -> Budget:
         """Return the ``share`` in (0, 1] of this budget."""
-        if not validate.holds(lambda: 0 < share <= 1):
-            raise UserError(f"share is {validate.shown(share)}; it must lie in (0, 1].")
+        if not validate.rule_holds(lambda: 0 < share <= 1):
+            raise UserError(
+                f"share is {validate.format_value(share)}; it must lie in (0, 1]."
+            )
         return Budget(self.epsilon * share, self.delta * share)
 
     def split(self, share: float) -> tuple[Budget, Budget]:
@@ -87,7 +89,7 @@ class Budget:
         return first, Budget(rest, self.delta - first.delta)
 
     def each(self, n: int) -> Budget:
-        """Return one of ``n`` equal parts that add up to at most this budget."""
+        """Return one of ``n`` equal parts whose sum is at most this budget."""
         validate.at_least(1, n=n)
         epsilon = self.epsilon / n
         if Fraction(epsilon) * n > Fraction(self.epsilon):
@@ -132,15 +134,15 @@ class ZCDP:
             return (1 + b) * self.rho + (rest - more) / b + log_b - more
 
         near = math.log(rest / self.rho) / 2
-        found = minimize_scalar(
+        minimum = minimize_scalar(
             epsilon, bounds=(near - 20, near + 20), options={"xatol": 1e-9}
         )
         # A budget is never 0, even where delta alone would do.
-        return Budget(max(float(found.fun), math.ulp(0.0)), delta)
+        return Budget(max(float(minimum.fun), math.ulp(0.0)), delta)
 
 
-def label_share(share: float | str, d: int) -> float:
-    """Return the part of a report's budget that its label gets.
+def label_budget_share(share: float | str, d: int) -> float:
+    """Return the share of a report's budget that its label gets.
 
     ``"equal"`` is 1/(d+1): the label counts as one more coordinate (MRMA section 5.1).
     """
@@ -148,7 +150,8 @@ def label_share(share: float | str, d: int) -> float:
         return 1 / (d + 1)
     if isinstance(share, str):
         raise UserError(
-            f"label_share is {validate.shown(share)}; write equal, or a number in"
+            f"label_share is {validate.format_value(share)}; write equal, or a number"
+            " in"
             " (0, 1)."
         )
     return validate.fraction(label_share=share)

@@ -1,4 +1,4 @@
-"""What scikit-learn calls ``random_state``, where noise has to protect somebody."""
+"""Random states of estimators: seeds for studies, entropy for private noise."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 
 RandomState = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
-_WORDS = 4
+_SEED_WORDS = 4
 
 
-def seeds(random_state: RandomState) -> np.random.SeedSequence | None:
-    """Return the seed of one fit, or None where nothing may repeat its draws.
+def seed_sequence(random_state: RandomState) -> np.random.SeedSequence | None:
+    """Return the seed of one fit, or None for unrepeatable draws.
 
     A whole number is the seed itself, the same at each call. numpy's ``RandomState``
     and ``Generator`` give 128 bits and go on, so that the next call gets others.
@@ -24,29 +24,29 @@ def seeds(random_state: RandomState) -> np.random.SeedSequence | None:
     if random_state is None:
         return None
     if isinstance(random_state, np.random.RandomState):
-        drawn = random_state.randint(1 << 32, size=_WORDS, dtype=np.uint64)
-        return np.random.SeedSequence(drawn.tolist())
+        words = random_state.randint(1 << 32, size=_SEED_WORDS, dtype=np.uint64)
+        return np.random.SeedSequence(words.tolist())
     if isinstance(random_state, np.random.Generator):
-        drawn = random_state.integers(1 << 32, size=_WORDS, dtype=np.uint64)
-        return np.random.SeedSequence(drawn.tolist())
-    return np.random.SeedSequence(checked(random_state))
+        words = random_state.integers(1 << 32, size=_SEED_WORDS, dtype=np.uint64)
+        return np.random.SeedSequence(words.tolist())
+    return np.random.SeedSequence(check_random_state(random_state))
 
 
-def sources(random_state: RandomState) -> tuple[np.random.Generator, Entropy]:
-    """Return what splits rows and learns, and where the noise of releases comes from.
+def random_sources(random_state: RandomState) -> tuple[np.random.Generator, Entropy]:
+    """Return the generator of splits and the entropy of noise.
 
     None takes both from the operating system, whatever numpy's global seed is. All
     else is a study's: whoever knows the seed can remove the noise.
     """
-    seed = seeds(random_state)
+    seed = seed_sequence(random_state)
     if seed is None:
         return np.random.default_rng(), SystemEntropy()
     split, noise = seed.spawn(2)
     return np.random.default_rng(split), SeededEntropy(noise)
 
 
-def checked(random_state: Any) -> Any:
-    """Return it if it is one of the forms above, a whole number as int."""
+def check_random_state(random_state: Any) -> Any:
+    """Return a valid ``random_state``, a whole number as int."""
     if random_state is None or isinstance(
         random_state, np.random.RandomState | np.random.Generator
     ):
@@ -55,7 +55,8 @@ def checked(random_state: Any) -> Any:
         return validate.at_least(0, random_state=random_state)
     except UserError:
         raise UserError(
-            f"random_state is {validate.shown(random_state)}; give None (noise of the"
+            f"random_state is {validate.format_value(random_state)}; give None (noise"
+            " of the"
             " operating system), a whole number >= 0, or numpy's RandomState or"
             " Generator."
         ) from None

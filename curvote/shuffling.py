@@ -1,4 +1,4 @@
-"""How much shuffled messages hide each other: bounds for any local mechanism.
+"""Privacy accounting: composition of losses and amplification by shuffling.
 
 Feldman, McMillan & Talwar (2021), "Hiding among the clones". R is epsilon-private, and
 two tables differ in one client's record, x or x'. With p = e^epsilon the messages of
@@ -30,19 +30,19 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Above it nothing is gained that a float shows.
-LARGEST_EPSILON = 100.0
+LARGEST_LOCAL_EPSILON = 100.0
 # Floating point is trusted to so many parts of each term.
 SLACK = 1e-9
 HALVINGS = 32
 # Numbers of clones: each up to FINE, then steps of a part 2^-9.
-FINE, STEP = 512, 1 + 2.0**-9
+FINE_COUNT, CLONE_STEP = 512, 1 + 2.0**-9
 # Numbers of clones that are as good as impossible are not told apart.
 _RARE, _SURE = 1e-12, 1 - 1e-9
 _WINDOW = 40  # standard deviations
 
 
-def closed_form(epsilon: float, n: int, delta: float) -> float:
-    """Return theorem 3.1; infinity where its condition does not hold.
+def closed_form_bound(epsilon: float, n: int, delta: float) -> float:
+    """Return the closed-form epsilon' of theorem 3.1; infinity if it fails.
 
     ln(1 + (p - 1)/(p + 1) (8 sqrt(p ln(4/delta)/n) + 8 p/n)), p = e^epsilon, for
     epsilon <= ln(n/(16 ln(2/delta))).
@@ -54,22 +54,22 @@ def closed_form(epsilon: float, n: int, delta: float) -> float:
     return math.log1p(math.tanh(epsilon / 2) * reach)
 
 
-def numerical(epsilon: float, n: int, delta: float) -> float:
-    """Return the least epsilon', but for rounding upwards, that theorem 3.2 gives."""
-    if epsilon > LARGEST_EPSILON:
+def numerical_bound(epsilon: float, n: int, delta: float) -> float:
+    """Return the least epsilon' that theorem 3.2 gives, rounded upwards."""
+    if epsilon > LARGEST_LOCAL_EPSILON:
         return epsilon
-    crowd = _Clones.of(epsilon, n, delta)
+    clones = _Clones.of(epsilon, n, delta)
     low, high = 0.0, epsilon
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        enough = crowd.delta(middle) <= delta
-        low, high = (low, middle) if enough else (middle, high)
+        holds = clones.delta(middle) <= delta
+        low, high = (low, middle) if holds else (middle, high)
     return high
 
 
 @dataclass(frozen=True, eq=False)
 class _Clones:
-    """Some possible numbers of clones, rising from 0, and P(C < each), both [J].
+    """Possible numbers of clones, increasing from 0, and P(C < count), both [J].
 
     Fewer clones hide less, so what lies between two of them counts as the lower one:
     an upper bound, and one that falls with n, as the steps do not depend on it.
@@ -84,35 +84,41 @@ class _Clones:
         from scipy.stats import binom  # a second, for those who shuffle only
 
         share = math.exp(-epsilon)
-        counts = _steps(n - 1, (n - 1) * share)
+        counts = _clone_counts(n - 1, (n - 1) * share)
         below = binom.cdf(counts - 1, n - 1, share)
-        told = below < _SURE
-        told[: np.searchsorted(below, _RARE * delta, side="right") - 1] = False
-        told[0] = True
-        return cls(epsilon, counts[told], below[told])
+        relevant = below < _SURE
+        relevant[: np.searchsorted(below, _RARE * delta, side="right") - 1] = False
+        relevant[0] = True
+        return cls(epsilon, counts[relevant], below[relevant])
 
     def delta(self, epsilon: float) -> float:
         """Return a delta that holds with ``epsilon``, at most the local one.
 
         The mean over C by parts, so that every term is positive.
         """
-        each = np.minimum.accumulate(_divergence(self.counts, self.epsilon, epsilon))
-        steps = (each[:-1] - each[1:]) @ self.below[1:]
-        return float(each[-1] + steps * (1 + SLACK))
+        divergences = np.minimum.accumulate(
+            _divergence(self.counts, self.epsilon, epsilon)
+        )
+        differences = (divergences[:-1] - divergences[1:]) @ self.below[1:]
+        return float(divergences[-1] + differences * (1 + SLACK))
 
 
-def _steps(most: int, mean: float) -> Index:
-    """Return 0 and the numbers up to ``most`` near the mean that are told apart."""
-    last = math.log(max(most, FINE) / FINE) / math.log(STEP)
-    coarse = np.floor(FINE * STEP ** np.arange(int(last) + 1)).astype(np.int64)
-    every = np.concatenate([np.arange(FINE), np.unique(coarse)])
+def _clone_counts(most: int, mean: float) -> Index:
+    """Return 0 and the representative clone counts near the mean."""
+    last = math.log(max(most, FINE_COUNT) / FINE_COUNT) / math.log(CLONE_STEP)
+    coarse = np.floor(FINE_COUNT * CLONE_STEP ** np.arange(int(last) + 1)).astype(
+        np.int64
+    )
+    candidates = np.concatenate([np.arange(FINE_COUNT), np.unique(coarse)])
     reach = _WINDOW * (math.sqrt(mean) + 1)
-    first, end = np.searchsorted(every, [mean - reach, min(mean + reach, most + 1)])
-    return np.concatenate([[0], every[max(first - 1, 1) : end]])
+    first, end = np.searchsorted(
+        candidates, [mean - reach, min(mean + reach, most + 1)]
+    )
+    return np.concatenate([[0], candidates[max(first - 1, 1) : end]])
 
 
 def _divergence(clones: Index, local: float, epsilon: float) -> Array:
-    """Return the largest P(S) - e^epsilon Q(S) of theorem 3.2 given C, upwards.
+    """Return the hockey-stick divergence given C clones, rounded upwards.
 
     Of c + 1 messages k are U. P(k)/Q(k) rises in k and is above e^epsilon from k0 on;
     with b the law Bin(c, 1/2) and p = e^local the sum from there is

@@ -1,4 +1,4 @@
-"""Signed tasks: what a client is asked comes from the server that it knows.
+"""Signed tasks: JWS documents that clients verify against a pinned server key.
 
 A published task is a JWS (RFC 7515) by EdDSA (RFC 8037) over a document of two values:
 the task, and the key that envelopes are to be sealed to (None: they are not sealed).
@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from curvote import jws
 from curvote.durable import sync_folder
 from curvote.errors import UserError
-from curvote.strict_json import canonical, parse, said
+from curvote.strict_json import canonical_json, describe_errors, parse_json
 
 LARGEST: Final = 2**26  # bytes: a thousand candidates of a thousand numbers fit
 _TYPE: Final = "curvote-task"
@@ -43,32 +43,32 @@ _EIGHTH: Final = int.from_bytes(
     "little",
 )
 _SMALL_ORDER: Final = frozenset({0, 1, _P - 1, _EIGHTH, _P - _EIGHTH})
-LOST: Final = (
+KEY_LOST_ADVICE: Final = (
     "Put its backup in its place. Only if it is lost for good, delete both files: a new"
     " key is made then, and every client must be told its fingerprint"
 )
 
 
 @dataclass(frozen=True)
-class Signed:
-    """A document whose signature is good, and who signed it.
+class SignedTask:
+    """A document with a valid signature, and its signer's fingerprint.
 
-    ``document`` holds ``task`` and ``seal_to``; ``fingerprint`` is the SHA-256 of the
-    signer's public key, 64 hex digits.
+    ``document`` holds ``task`` and ``seal_to``; ``key_fingerprint`` is the SHA-256 of
+    the signer's public key, 64 hex digits.
     """
 
     document: dict[str, Any]
     fingerprint: str
 
 
-class _Document(BaseModel):
+class _TaskDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     task: dict[str, Any]
     seal_to: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None
 
 
-class _Key(BaseModel):
+class _PublicKeyForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     kty: Literal["OKP"]
@@ -76,11 +76,11 @@ class _Key(BaseModel):
     x: str
 
 
-class _Header(BaseModel):
+class _TaskHeader(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     alg: Literal["EdDSA"]
-    jwk: _Key
+    jwk: _PublicKeyForm
     typ: Literal["curvote-task"]
 
 
@@ -93,54 +93,64 @@ class ServerKey:
 
     @classmethod
     def at(cls, path: Path) -> ServerKey:
-        """Return the key in the file ``path``, which is made if there never was one.
+        """Return the key in the file ``path``, created if there is none.
 
         Its fingerprint is remembered beside it: clients have pinned it, and another key
         would be a stranger to them. UserError: a file that others may read, that is
         none, that holds no key or not the one that is remembered, or that is missing.
         """
-        known = path.with_suffix(".fingerprint")
-        pinned = _remembered(known)
+        fingerprint_path = path.with_suffix(".fingerprint")
+        pinned = _read_fingerprint(fingerprint_path)
         if not os.path.lexists(path):
             if pinned is not None:
-                raise _refusal(path, f"it is missing, {known.name} is there. {LOST}")
-            _make(path)
-        key = cls(_read(path))
+                raise _key_error(
+                    path,
+                    f"it is missing, {fingerprint_path.name} is there."
+                    f" {KEY_LOST_ADVICE}",
+                )
+            _create_key(path)
+        key = cls(_read_key(path))
         if pinned is None:
-            _write(known, f"{key.fingerprint}\n".encode(), 0o644)
+            _write_new_file(fingerprint_path, f"{key.fingerprint}\n".encode(), 0o644)
         elif pinned != key.fingerprint:
-            raise _refusal(path, f"it is another key than {known.name} says. {LOST}")
+            raise _key_error(
+                path,
+                f"it is another key than {fingerprint_path.name} says."
+                f" {KEY_LOST_ADVICE}",
+            )
         return key
 
     @property
     def fingerprint(self) -> str:
         """The SHA-256 of the public key: what clients pin."""
-        return fingerprint(self._public)
+        return key_fingerprint(self._public)
 
     def sign(self, document: dict[str, Any]) -> bytes:
         """Return the document as the line that is published."""
-        return jws.made(_header(self._public), canonical(document), self._key.sign)
+        return jws.sign_payload(
+            _task_header(self._public), canonical_json(document), self._key.sign
+        )
 
 
-def fingerprint(public: bytes) -> str:
-    """Return what names a public key, given as its 32 bytes: 64 hex digits."""
+def key_fingerprint(public: bytes) -> str:
+    """Return the SHA-256 of a public key of 32 bytes, 64 hex digits."""
     return hashlib.sha256(public).hexdigest()
 
 
-def opened(data: bytes) -> Signed:
-    """Return the document that was signed, and the fingerprint of who signed it.
+def open_signed(data: bytes) -> SignedTask:
+    """Return the verified document and its signer's fingerprint.
 
     UserError: unsigned, altered, or written in any other way than the canonical one.
     Whose key it is, and what the task asks, is for the caller to judge.
     """
     try:
-        return _opened(data)
+        return _verify_document(data)
     except UserError as error:
         raise UserError(f"not a signed task: {error}") from None
 
 
-def _refuse_weak(public: bytes) -> None:
-    """Refuse (UserError) a key under which signatures of anything can be made.
+def _refuse_weak_key(public: bytes) -> None:
+    """Refuse a public key that verifies forged signatures.
 
     Points of small order, and encodings that are not reduced mod p (RFC 8032, 5.1.3):
     libraries differ in which of them they take.
@@ -150,49 +160,49 @@ def _refuse_weak(public: bytes) -> None:
         raise UserError("its key is none that a server can have: it signs anything.")
 
 
-def _opened(data: bytes) -> Signed:
-    parts = jws.parts(data, LARGEST)
-    public = _signer(parts)
-    _refuse_weak(public)
+def _verify_document(data: bytes) -> SignedTask:
+    parts = jws.parse_signature(data, LARGEST)
+    public = _signer_key(parts)
+    _refuse_weak_key(public)
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(parts.signature, parts.signed)
     except (InvalidSignature, ValueError):
         raise UserError("its signature is wrong: something was altered.") from None
-    document = parse(parts.payload, LARGEST)
+    document = parse_json(parts.payload, LARGEST)
     try:
-        _Document.model_validate(document)
+        _TaskDocument.model_validate(document)
     except ValidationError as error:
-        raise UserError(f"{said(error)}.") from None
-    if canonical(document) != parts.payload:
+        raise UserError(f"{describe_errors(error)}.") from None
+    if canonical_json(document) != parts.payload:
         raise UserError("its document is not written in the one canonical way.")
-    return Signed(document, fingerprint(public))
+    return SignedTask(document, key_fingerprint(public))
 
 
-def _signer(parts: jws.Parts) -> bytes:
-    """Return the public key in the header, which must say that and nothing else."""
+def _signer_key(parts: jws.SignatureParts) -> bytes:
+    """Return the public key in the header, which must be canonical."""
     try:
-        header = _Header.model_validate(parse(parts.protected, LARGEST))
+        header = _TaskHeader.model_validate(parse_json(parts.protected, LARGEST))
     except ValidationError as error:
-        raise UserError(f"header {said(error)}.") from None
-    public = jws.decode(header.jwk.x)
-    if canonical(_header(public)) != parts.protected:
+        raise UserError(f"header {describe_errors(error)}.") from None
+    public = jws.from_base64url(header.jwk.x)
+    if canonical_json(_task_header(public)) != parts.protected:
         raise UserError("its header is not written in the one canonical way.")
     return public
 
 
-def _header(public: bytes) -> dict[str, Any]:
-    key = {"crv": "Ed25519", "kty": "OKP", "x": jws.encode(public)}
+def _task_header(public: bytes) -> dict[str, Any]:
+    key = {"crv": "Ed25519", "kty": "OKP", "x": jws.to_base64url(public)}
     return {"alg": "EdDSA", "jwk": key, "typ": _TYPE}
 
 
-def _make(path: Path) -> None:
-    made = Ed25519PrivateKey.generate()
-    text = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    _write(path, text, 0o600)
+def _create_key(path: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    _write_new_file(path, text, 0o600)
 
 
-def _write(path: Path, text: bytes, mode: int) -> None:
-    """Write a file aside and link it to its name, whole or not at all."""
+def _write_new_file(path: Path, text: bytes, mode: int) -> None:
+    """Write a file aside and link it to its name atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
@@ -208,34 +218,38 @@ def _write(path: Path, text: bytes, mode: int) -> None:
                 return  # another process was first
         sync_folder(path.parent)
     except OSError as error:
-        raise _refusal(path, f"it cannot be made: {error.strerror or error}") from None
+        raise _key_error(
+            path, f"it cannot be made: {error.strerror or error}"
+        ) from None
 
 
-def _remembered(path: Path) -> str | None:
+def _read_fingerprint(path: Path) -> str | None:
     try:
         return path.read_text("ascii").strip() if path.exists() else None
     except (OSError, UnicodeDecodeError) as error:
-        raise _refusal(path, f"it cannot be read: {error}") from None
+        raise _key_error(path, f"it cannot be read: {error}") from None
 
 
-def _read(path: Path) -> Ed25519PrivateKey:
+def _read_key(path: Path) -> Ed25519PrivateKey:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(handle, "rb") as stream:  # noqa: PTH123 - a handle has no path
-            found = os.fstat(handle)
-            text = stream.read(4096) if stat.S_ISREG(found.st_mode) else b""
+            status = os.fstat(handle)
+            text = stream.read(4096) if stat.S_ISREG(status.st_mode) else b""
     except OSError as error:
-        raise _refusal(path, f"it cannot be read: {error.strerror or error}") from None
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        raise _refusal(path, "others may read it; `chmod 600` it if nobody has")
+        raise _key_error(
+            path, f"it cannot be read: {error.strerror or error}"
+        ) from None
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise _key_error(path, "others may read it; `chmod 600` it if nobody has")
     try:
         key = load_pem_private_key(text, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise _refusal(path, "it holds no Ed25519 key; put its backup in its place")
+        raise _key_error(path, "it holds no Ed25519 key; put its backup in its place")
     return key
 
 
-def _refusal(path: Path, words: str) -> UserError:
+def _key_error(path: Path, words: str) -> UserError:
     return UserError(f"the server's key {path}: {words}. Nothing was signed.")

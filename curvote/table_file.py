@@ -1,4 +1,4 @@
-"""A table that somebody gives, CSV or Parquet: read by names, every problem at once."""
+"""Reader of CSV and Parquet tables: columns by name, all problems at once."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from curvote.errors import Problem, UserError, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 10  # lines that a problem names, of however many
+MAX_LISTED = 10  # lines that a problem names, of however many
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "?")
 Array = NDArray[np.float64]
 Table: TypeAlias = "Cells | pd.DataFrame"
 
 
 class Problems:
-    """What is wrong with the table at ``path``, gathered until `check`."""
+    """Problems of the table at ``path``, collected until `check`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._found: list[str] = []
+        self._messages: list[str] = []
 
     def add(self, words: str) -> None:
-        """Note one problem."""
-        self._found.append(words if words.endswith("?") else f"{words}.")
+        """Record one problem."""
+        self._messages.append(words if words.endswith("?") else f"{words}.")
 
-    def at(self, frame: Table, wrong: NDArray[np.bool_], words: str) -> None:
-        """Note what is wrong with some rows of a table, if any are."""
+    def add_rows(self, frame: Table, wrong: NDArray[np.bool_], words: str) -> None:
+        """Record a problem of the rows where ``wrong`` is true, if any."""
         if wrong.any():
-            self.add(f"{words} in {lines(frame, wrong)}")
+            self.add(f"{words} in {describe_lines(frame, wrong)}")
 
     def check(self) -> None:
-        """Refuse (UserError) the table with all its problems."""
-        if self._found:
-            every = (Problem(f"{self._path}: {words}") for words in self._found)
-            raise UserError.several(every)
+        """Raise a UserError with all recorded problems, if any."""
+        if self._messages:
+            listed = (Problem(f"{self._path}: {words}") for words in self._messages)
+            raise UserError.several(listed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,23 +66,23 @@ class Cells:
         return np.array([row[place] for row in self.rows], dtype=object)
 
 
-def read(path: Path) -> pd.DataFrame:
-    """Return the table at ``path``: its cells as they stand there.
+def read_table(path: Path) -> pd.DataFrame:
+    """Return the table at ``path`` as a DataFrame.
 
     The index counts lines (CSV, whose first is the header) or rows (Parquet), as its
     name says. UserError: no such file, of another kind, or no table.
     """
-    found = given(path)
-    if not isinstance(found, Cells):
-        return found
+    table = read_cells(path)
+    if not isinstance(table, Cells):
+        return table
     import pandas as pd
 
-    lines = pd.Index(found.places, name="line")
-    return pd.DataFrame(found.rows, lines, found.columns, dtype=str)
+    lines = pd.Index(table.places, name="line")
+    return pd.DataFrame(table.rows, lines, table.columns, dtype=str)
 
 
-def given(path: Path) -> Table:
-    """Return the table at ``path`` as `read` does, but a CSV file's as its cells."""
+def read_cells(path: Path) -> Table:
+    """Return the table at ``path``, a CSV file's as its cells."""
     reader = _READERS[validate.one_of(_READERS, suffix=path.suffix.lower())]
     try:
         return reader(path)
@@ -95,7 +95,7 @@ def given(path: Path) -> Table:
         raise UserError(f"{path} is no such table: {words}.") from None
 
 
-def _csv(path: Path) -> Cells:
+def _read_csv(path: Path) -> Cells:
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = [*csv.reader(stream, skipinitialspace=True, strict=True)]
     if not rows:
@@ -114,7 +114,7 @@ def _csv(path: Path) -> Cells:
     return Cells(header, cells, np.array(lines, dtype=np.int64))
 
 
-def _parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     frame = pd.read_parquet(path)
@@ -122,94 +122,103 @@ def _parquet(path: Path) -> pd.DataFrame:
     return frame.set_index(pd.RangeIndex(1, len(frame) + 1, name="row"))
 
 
-_READERS: Mapping[str, Callable[[Path], Table]] = {".csv": _csv, ".parquet": _parquet}
+_READERS: Mapping[str, Callable[[Path], Table]] = {
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+}
 
 
-def missing(frame: Table, names: Iterable[str], problems: Problems) -> bool:
-    """Note which of the ``names`` are not those of one column each; say if any."""
-    there, wrong = list(map(str, frame.columns)), False
+def note_missing_columns(
+    frame: Table, names: Iterable[str], problems: Problems
+) -> bool:
+    """Record the missing or repeated columns; return whether any."""
+    columns, wrong = list(map(str, frame.columns)), False
     for name in names:
-        count = there.count(name)
+        count = columns.count(name)
         if count != 1:
             wrong = True
-            hint = did_you_mean(name, there) if there else ""
+            hint = did_you_mean(name, columns) if columns else ""
             words = f"{count} columns are called {name!r}" if count else None
             problems.add(words or f"there is no column {name!r}.{hint}".rstrip("."))
     return wrong
 
 
-def numbers(frame: Table, names: Sequence[str], problems: Problems) -> Array:
-    """Return columns as numbers (n, d), in this order; what is none is noted: NaN."""
-    found = np.empty((len(frame), len(names)))
+def read_numbers(frame: Table, names: Sequence[str], problems: Problems) -> Array:
+    """Return columns as numbers (n, d); other cells are recorded: NaN."""
+    matrix = np.empty((len(frame), len(names)))
     for place, name in enumerate(names):
-        values = _numbers(frame, name)
-        found[:, place] = np.where(np.isfinite(values), values, np.nan)
-        problems.at(frame, ~np.isfinite(values), f"{name}: no finite number")
-    return found
+        values = _column_numbers(frame, name)
+        matrix[:, place] = np.where(np.isfinite(values), values, np.nan)
+        problems.add_rows(frame, ~np.isfinite(values), f"{name}: no finite number")
+    return matrix
 
 
-def _numbers(frame: Table, name: str) -> Array:
+def _column_numbers(frame: Table, name: str) -> Array:
     if isinstance(frame, Cells):
-        return np.array([_number(cell) for cell in frame[name]], dtype=np.float64)
+        return np.array([_parse_number(cell) for cell in frame[name]], dtype=np.float64)
     import pandas as pd
 
     column = pd.to_numeric(frame[name], errors="coerce")
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _number(text: str) -> float:
-    """Return the number that a cell holds, NaN if it is none; no 1_000, no other 1."""
+def _parse_number(text: str) -> float:
+    """Return the number in a cell, NaN if there is none."""
     try:
         return float(text) if text.isascii() and "_" not in text else np.nan
     except ValueError:
         return np.nan
 
 
-def choices(frame: Table, name: str, known: Sequence[str], problems: Problems) -> Array:
-    """Return a column of text as columns of 0 and 1, (n, k), one for each ``known``.
+def read_indicators(
+    frame: Table, name: str, categories: Sequence[str], problems: Problems
+) -> Array:
+    """Return a text column as indicator columns (n, k) of ``categories``.
 
     A missing text is none of them; any other is noted.
     """
-    given = np.array([_text(cell) for cell in frame[name].tolist()], dtype=object)
-    told = given[:, None] == np.array(known, dtype=object)
-    strange = ~missing_in(frame, name) & ~told.any(axis=1)
-    problems.at(frame, strange, f"{name}: none of {', '.join(known)}")
-    return np.asarray(told, dtype=np.float64)
+    cells = np.array([_cell_text(cell) for cell in frame[name].tolist()], dtype=object)
+    indicators = cells[:, None] == np.array(categories, dtype=object)
+    strange = ~missing_cells(frame, name) & ~indicators.any(axis=1)
+    problems.add_rows(frame, strange, f"{name}: none of {', '.join(categories)}")
+    return np.asarray(indicators, dtype=np.float64)
 
 
-def missing_in(frame: Table, name: str) -> NDArray[np.bool_]:
-    """Say which cells of a column tell that their value is missing."""
-    return np.array([_text(cell) in MISSING for cell in frame[name].tolist()], bool)
+def missing_cells(frame: Table, name: str) -> NDArray[np.bool_]:
+    """Return which cells of a column are marked as missing."""
+    return np.array(
+        [_cell_text(cell) in MISSING for cell in frame[name].tolist()], bool
+    )
 
 
-def category(name: str, text: str) -> str:
-    """Return what the column of 0 and 1 for one text of another column is called."""
+def indicator_name(name: str, text: str) -> str:
+    """Return the name of the indicator column for one category."""
     return f"{name} = {text}"
 
 
-def texts(frame: Table, name: str, problems: Problems) -> list[str]:
-    """Return a column as text without margins; an empty place is noted."""
-    found = [_text(cell) for cell in frame[name].tolist()]
-    empty = np.array([not text for text in found], dtype=bool)
-    problems.at(frame, empty, f"{name}: nothing")
-    return found
+def read_texts(frame: Table, name: str, problems: Problems) -> list[str]:
+    """Return a column as trimmed text; an empty cell is recorded."""
+    cells = [_cell_text(cell) for cell in frame[name].tolist()]
+    empty = np.array([not text for text in cells], dtype=bool)
+    problems.add_rows(frame, empty, f"{name}: nothing")
+    return cells
 
 
-def _text(cell: Any) -> str:
+def _cell_text(cell: Any) -> str:
     if cell is None or cell != cell:  # noqa: PLR0124 - NaN, NaT
         return ""
     return str(cell).strip()
 
 
-def lines(frame: Table, wrong: NDArray[np.bool_]) -> str:
-    """Return which lines, or else rows from 1 on, are wrong: some of them."""
+def describe_lines(frame: Table, wrong: NDArray[np.bool_]) -> str:
+    """Return the numbers of the wrong lines or rows, as text."""
     if isinstance(frame, Cells):
-        unit, known = "line", frame.places
+        unit, numbers = "line", frame.places
     elif frame.index.name in {"line", "row"}:
-        unit, known = str(frame.index.name), frame.index.to_numpy()
+        unit, numbers = str(frame.index.name), frame.index.to_numpy()
     else:
-        unit, known = "row", np.arange(1, len(frame) + 1)
-    places = known[wrong]
-    shown = ", ".join(map(str, places[:SHOWN]))
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    return f"{unit}{'s' * (len(places) > 1)} {shown}{more}"
+        unit, numbers = "row", np.arange(1, len(frame) + 1)
+    places = numbers[wrong]
+    listed = ", ".join(map(str, places[:MAX_LISTED]))
+    more = f" and {len(places) - MAX_LISTED} more" if len(places) > MAX_LISTED else ""
+    return f"{unit}{'s' * (len(places) > 1)} {listed}{more}"

@@ -1,4 +1,4 @@
-"""The public task description: what a server publishes and every client obeys."""
+"""Task description that a server publishes, and its strict form as JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from curvote.classes import Classes
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.representation.encoding import Encoding
-from curvote.task_form import FORMAT, written
+from curvote.task_form import TASK_FORMAT, parse_task_form
 
 Array = NDArray[np.float64]
 
 
-class Asked(Protocol):
-    """What any task says, whether it is about a record or about a table of them."""
+class AnyTask(Protocol):
+    """What every task states, whether about a record or about a table."""
 
     @property
     def protocol(self) -> str:
@@ -36,7 +36,7 @@ class Asked(Protocol):
 
     @property
     def number(self) -> int:
-        """The times that the same was asked."""
+        """How often the same question was asked before, from 1 on."""
         ...
 
     @property
@@ -46,25 +46,25 @@ class Asked(Protocol):
 
     @property
     def epsilon(self) -> float | str:
-        """What the one sender that is asked spends; a word says why it is nothing."""
+        """The epsilon that one sender spends; a word says why it is none."""
         ...
 
     @property
     def mechanism(self) -> str:
-        """What noises the message."""
+        """The mechanism that noises the message."""
         ...
 
     @property
     def candidates(self) -> Candidates | None:
-        """What is up for a vote, if anything is."""
+        """The classifiers that are voted on, None if there is no vote."""
         ...
 
-    def spends(self, n: int = 1) -> Budget:
-        """Return what a message about ``n`` records costs each of them."""
+    def cost(self, n: int = 1) -> Budget:
+        """Return the cost of a message for each of the ``n`` records."""
         ...
 
-    def only(self, server: str) -> Asked:
-        """Return what one of the named senders is asked; another name: UserError."""
+    def for_server(self, server: str) -> AnyTask:
+        """Return the task as it is for one of the named senders."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The B weak classifiers that are up for a vote: coef (B, d), intercept (B,)."""
+    """The B weak classifiers of a vote: coef (B, d), intercept (B,)."""
 
     coef: Array
     intercept: Array
@@ -150,18 +150,19 @@ class Task:
 
     @property
     def budget(self) -> Budget:
-        """What the mechanism's parameters and epsilon allow one message to spend."""
+        """The budget of one message: epsilon, and the mechanism's delta."""
         return Budget(self.epsilon, float(self.params.get("delta", 0.0)))
 
-    def spends(self, n: int = 1) -> Budget:
-        """Return the budget: a message is about the one record of its client."""
+    def cost(self, n: int = 1) -> Budget:
+        """Return the budget of a message, which is about one record."""
         validate.at_least(1, n=n)
         return self.budget
 
-    def only(self, server: str) -> Task:
-        """Refuse (UserError): the task asks whoever is invited, nobody by name."""
+    def for_server(self, server: str) -> Task:
+        """Refuse (UserError): the task names no senders."""
         raise UserError(
-            f"the invitation is for {validate.shown(server)}, but the task asks nobody"
+            f"the invitation is for {validate.format_value(server)}, but the task asks"
+            " nobody"
             " by name."
         )
 
@@ -172,7 +173,7 @@ class Task:
             "intercept": self.candidates.intercept.tolist(),
         }
         return {
-            "format": FORMAT,
+            "format": TASK_FORMAT,
             "protocol": self.protocol,
             "asks": self.asks,
             "number": self.number,
@@ -193,20 +194,22 @@ class Task:
         and sizes out of range. Whether a client may obey it is
         `curvote.protocols.judging`'s.
         """
-        given = written(text)
-        encoding = given.encoding.model_dump()
-        up = given.candidates
+        form = parse_task_form(text)
+        encoding = form.encoding.model_dump()
+        candidates = form.candidates
         return cls(
             encoding=Encoding.from_json(encoding),
-            classes=Classes(given.classes),
-            epsilon=given.epsilon,
-            mechanism=given.mechanism,
-            label_share=given.label_share,
-            params=given.params,
-            protocol=given.protocol,
-            asks=given.asks,
-            number=given.number,
-            candidates=Candidates(up.coef, up.intercept) if up else None,
+            classes=Classes(form.classes),
+            epsilon=form.epsilon,
+            mechanism=form.mechanism,
+            label_share=form.label_share,
+            params=form.params,
+            protocol=form.protocol,
+            asks=form.asks,
+            number=form.number,
+            candidates=Candidates(candidates.coef, candidates.intercept)
+            if candidates
+            else None,
         )
 
     def digest(self) -> str:

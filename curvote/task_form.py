@@ -1,11 +1,12 @@
-"""The form of a published task: what it must be before anything else is asked of it.
+"""Task description that a server publishes, and its strict form as JSON.
 
 A task comes from somebody else, so types, sizes and ranges are judged here, strictly,
 and alone: no record is read before. The limits also bound whatever is computed later.
-With T <= 2^16, d <= 2^11 and a curve's values at most ``LARGEST_VALUE``, a coefficient
-is at most 2^16 LARGEST LARGEST_VALUE < 1e32, a standardised one 1e6 times that, and an
-inner product with a Gram matrix, a whitening or a candidate 2^11 LARGEST times the one
-before: all stay below 1e75, so that no record overflows and none is told from another.
+With T <= 2^16, d <= 2^11 and a curve's values at most ``LARGEST_CURVE_VALUE``, a
+coefficient is at most 2^16 LARGEST LARGEST_VALUE < 1e32, a standardised one 1e6 times
+that, and an inner product with a Gram matrix, a whitening or a candidate 2^11 LARGEST
+times the one before: all stay below 1e75, so that no record overflows and none is told
+from another.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from pydantic import (
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.strict_json import said
+from curvote.strict_json import describe_errors
 
-FORMAT = 1
+TASK_FORMAT = 1
 Array = NDArray[np.float64]
 
-LARGEST = 1e15  # of a number in a task
-LARGEST_VALUE = 1e12  # of a curve: a client's values beyond it stand for it
+LARGEST_NUMBER = 1e15  # of a number in a task
+LARGEST_CURVE_VALUE = 1e12  # of a curve: a client's values beyond it stand for it
 LARGEST_EPSILON = 1000.0
 SMALLEST_SCALE = 1e-6
 MOST_POINTS = 1 << 16
@@ -47,16 +48,16 @@ MOST_PARAMETERS = 16
 LONGEST_WORD = 60
 
 
-def _number(value: object) -> int | float:
-    """Return the number as it was written: 1 and 1.0 have different digests."""
+def _check_number(value: object) -> int | float:
+    """Return a number as it was written: 1 and 1.0 differ in a digest."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("it must be a number")
-    if not abs(value) <= LARGEST:
-        raise ValueError(f"it must be finite and at most {LARGEST:g} in size")
+    if not abs(value) <= LARGEST_NUMBER:
+        raise ValueError(f"it must be finite and at most {LARGEST_NUMBER:g} in size")
     return value
 
 
-def _positive(most: float) -> Callable[[float], float]:
+def _positive_check(most: float) -> Callable[[float], float]:
     def check(value: float) -> float:
         if not 0 < value <= most:
             raise ValueError(f"it must be above 0 and at most {most:g}")
@@ -65,7 +66,7 @@ def _positive(most: float) -> Callable[[float], float]:
     return check
 
 
-def _word(value: object) -> str:
+def _check_word(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_WORD:
         raise ValueError(f"it must be a text of 1 to {LONGEST_WORD} characters")
     if not value.isprintable() or value != value.strip():
@@ -73,8 +74,8 @@ def _word(value: object) -> str:
     return value
 
 
-def _array(value: object) -> Array:
-    """Return the numbers in a list, (n,), or in lists of one length, (m, n)."""
+def _check_array(value: object) -> Array:
+    """Return the numbers in a list, (n,), or in equal lists, (m, n)."""
     if not isinstance(value, list) or not value:
         raise ValueError("it must be a list of numbers, or of such lists")
     rows = value if isinstance(value[0], list) else [value]
@@ -84,22 +85,24 @@ def _array(value: object) -> Array:
         raise ValueError(f"it holds more than {MOST_NUMBERS} numbers")
     if not {type(number) for row in rows for number in row} <= {int, float}:
         raise ValueError("it must hold numbers only")
-    return _bounded(value)
+    return _bounded_array(value)
 
 
-def _bounded(value: list[Any]) -> Array:
+def _bounded_array(value: list[Any]) -> Array:
     try:
         array = np.array(value, dtype=np.float64)
     except OverflowError:
         array = np.array([np.inf])
-    if not (np.abs(array) <= LARGEST).all():
-        raise ValueError(f"its numbers must be finite and at most {LARGEST:g} in size")
+    if not (np.abs(array) <= LARGEST_NUMBER).all():
+        raise ValueError(
+            f"its numbers must be finite and at most {LARGEST_NUMBER:g} in size"
+        )
     return array
 
 
-def _shaped(ndim: int) -> Callable[[object], Array]:
+def _array_check(ndim: int) -> Callable[[object], Array]:
     def check(value: object) -> Array:
-        array = _array(value)
+        array = _check_array(value)
         if array.ndim != ndim or not array.size:
             kind = "one list" if ndim == 1 else "lists"
             raise ValueError(f"it must be {kind} of numbers")
@@ -108,36 +111,36 @@ def _shaped(ndim: int) -> Callable[[object], Array]:
     return check
 
 
-def _constant(value: object) -> Array:
-    """Return a constant of all coordinates, (), or one for each, (d,)."""
+def _check_constant_form(value: object) -> Array:
+    """Return a constant of all coordinates, (), or one each, (d,)."""
     if isinstance(value, list):
-        return _shaped(1)(value)
-    return np.array(_number(value), dtype=np.float64)
+        return _array_check(1)(value)
+    return np.array(_check_number(value), dtype=np.float64)
 
 
-def _parameter(value: object) -> object:
-    """Return a mechanism's parameter as it was written: a number, a word or numbers."""
+def _check_parameter(value: object) -> object:
+    """Return a mechanism's parameter as it was written."""
     if isinstance(value, list):
-        _array(value)
+        _check_array(value)
         return value
-    return _word(value) if isinstance(value, str) else _number(value)
+    return _check_word(value) if isinstance(value, str) else _check_number(value)
 
 
-Number = Annotated[int | float, PlainValidator(_number)]
-Word = Annotated[str, PlainValidator(_word)]
-Vector = Annotated[Array, PlainValidator(_shaped(1))]
-Matrix = Annotated[Array, PlainValidator(_shaped(2))]
-Constant = Annotated[Array, PlainValidator(_constant)]
-Parameter = Annotated[Any, PlainValidator(_parameter)]
-Epsilon = Annotated[Number, AfterValidator(_positive(LARGEST_EPSILON))]
+Number = Annotated[int | float, PlainValidator(_check_number)]
+Word = Annotated[str, PlainValidator(_check_word)]
+Vector = Annotated[Array, PlainValidator(_array_check(1))]
+Matrix = Annotated[Array, PlainValidator(_array_check(2))]
+Constant = Annotated[Array, PlainValidator(_check_constant_form)]
+Parameter = Annotated[Any, PlainValidator(_check_parameter)]
+Epsilon = Annotated[Number, AfterValidator(_positive_check(LARGEST_EPSILON))]
 
 
-class _Strict(BaseModel):
+class _StrictForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
-class WrittenEncoding(_Strict):
-    """A basis by name with its matrices, and a rescaling with its constants."""
+class EncodingForm(_StrictForm):
+    """JSON form of an encoding: basis, matrices, rescaling and constants."""
 
     basis: Word
     size: Annotated[int, Field(ge=1, le=MOST_POINTS)]
@@ -150,7 +153,7 @@ class WrittenEncoding(_Strict):
     judge: Word
 
     @model_validator(mode="after")
-    def _fits(self) -> WrittenEncoding:
+    def _check_shapes(self) -> EncodingForm:
         d, points = self.matrix.shape
         if d > MOST_COEFFICIENTS or points > MOST_POINTS:
             most = f"{MOST_COEFFICIENTS} by {MOST_POINTS}"
@@ -160,25 +163,25 @@ class WrittenEncoding(_Strict):
         if self.domain.shape != (2,) or not self.domain[0] <= self.domain[1]:
             raise ValueError("domain must be two increasing numbers")
         for name, value in self.constants.items():
-            _check_constant(name, value, d)
+            _check_constant_shape(name, value, d)
         return self
 
 
-def _check_constant(name: str, value: Array, d: int) -> None:
+def _check_constant_shape(name: str, value: Array, d: int) -> None:
     if value.shape not in ((), (1,), (d,)):
         raise ValueError(f"{name} must be one number, or one for each of {d}")
     if name == "scale" and not (value >= SMALLEST_SCALE).all():
         raise ValueError(f"scale must be at least {SMALLEST_SCALE:g}")
 
 
-class WrittenCandidates(_Strict):
-    """What is up for a vote: coef (B, d), intercept (B,)."""
+class CandidatesForm(_StrictForm):
+    """JSON form of the candidates: coef (B, d), intercept (B,)."""
 
     coef: Matrix
     intercept: Vector
 
     @model_validator(mode="after")
-    def _fits(self) -> WrittenCandidates:
+    def _check_shapes(self) -> CandidatesForm:
         count = len(self.coef)
         if count > MOST_CANDIDATES or self.intercept.shape != (count,):
             raise ValueError(
@@ -188,8 +191,8 @@ class WrittenCandidates(_Strict):
         return self
 
 
-class WrittenTask(_Strict):
-    """A task as `Task.to_json` writes it; what is not here is refused."""
+class TaskForm(_StrictForm):
+    """JSON form of a task as `Task.to_json` writes it."""
 
     format: Literal[1]
     protocol: Word
@@ -200,12 +203,12 @@ class WrittenTask(_Strict):
     mechanism: Word
     params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
     label_share: Literal["equal"] | Number
-    encoding: WrittenEncoding
-    candidates: WrittenCandidates | None
+    encoding: EncodingForm
+    candidates: CandidatesForm | None
 
     @model_validator(mode="after")
-    def _fits(self) -> WrittenTask:
-        if len({looks(word) for word in self.classes}) < len(self.classes):
+    def _check_consistency(self) -> TaskForm:
+        if len({confusable_form(word) for word in self.classes}) < len(self.classes):
             raise ValueError("classes must be different words")
         if not (self.label_share == "equal" or 0 < float(self.label_share) < 1):
             raise ValueError("label_share must be equal, or a number in (0, 1)")
@@ -217,7 +220,7 @@ class WrittenTask(_Strict):
 
 # Cyrillic and Greek letters that look like Latin ones, small or capital, and those. Of
 # the many more that Unicode lists (UTS 39), whole alphabets that people write.
-_ALIKE = str.maketrans(
+_LOOKALIKES = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443"
     "\u0445\u0455\u0456\u0458\u04bb\u0501\u04cf\u051b\u051d\u0475"
     "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf"
@@ -226,19 +229,20 @@ _ALIKE = str.maketrans(
 )
 
 
-def looks(word: str) -> str:
-    """Return what two texts share that a reader takes for the same."""
-    return unicodedata.normalize("NFKC", word).casefold().translate(_ALIKE)
+def confusable_form(word: str) -> str:
+    """Return a text folded so that look-alike texts become equal."""
+    return unicodedata.normalize("NFKC", word).casefold().translate(_LOOKALIKES)
 
 
-def written(text: object) -> WrittenTask:
-    """Return a task's parts, in their form; UserError: what is wrong, and where."""
-    given = text.get("format") if isinstance(text, dict) else None
-    if isinstance(text, dict) and (type(given), given) != (int, FORMAT):
+def parse_task_form(text: object) -> TaskForm:
+    """Return the validated form of a task; UserError names what is wrong."""
+    version = text.get("format") if isinstance(text, dict) else None
+    if isinstance(text, dict) and (type(version), version) != (int, TASK_FORMAT):
         raise UserError(
-            f"task format is {validate.shown(given)}; this version reads {FORMAT}."
+            f"task format is {validate.format_value(version)}; this version reads"
+            f" {TASK_FORMAT}."
         )
     try:
-        return WrittenTask.model_validate(text)
+        return TaskForm.model_validate(text)
     except ValidationError as error:
-        raise UserError(f"not a task: {said(error)}.") from None
+        raise UserError(f"not a task: {describe_errors(error)}.") from None

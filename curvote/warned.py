@@ -1,4 +1,4 @@
-"""What is warned of, and Python's filters of warnings, which all threads share.
+"""Warning filters: one lock for all threads, and warnings of values out of bounds.
 
 Whoever changes the filters or listens to what is warned of holds `FILTERS` meanwhile:
 otherwise one thread hears what another does, or leaves its filters to everybody.
@@ -21,30 +21,33 @@ _COLUMNS = 5  # that a warning names
 
 def warn_outside(
     values: ArrayLike,
-    ends: tuple[ArrayLike, ArrayLike],
+    bounds: tuple[ArrayLike, ArrayLike],
     names: Sequence[Any],
     what: str,
     *,
-    most: float = MANY_OUTSIDE,
+    max_share: float = MANY_OUTSIDE,
     depth: int = 3,
 ) -> None:
-    """Warn, ``depth`` calls up, of columns that lie outside their public ends.
+    """Warn of columns whose values lie outside their public bounds.
 
     ``values`` are (n, d), each end (d,) or a number; ``what`` says what becomes of
-    values outside, and what to state, where they are more than the share ``most`` of a
-    column. Shares are the data's own, without noise: they are for the holder of the
-    data who made the call, and nothing may keep them.
+    values outside, and what to state, where they are more than the share ``max_share``
+    of a column. Shares are the data's own, without noise: they are for the holder of
+    the data who made the call, and nothing may keep them.
     """
-    lower, upper = ends
-    found = np.asarray(values)
-    share = ((found < lower) | (found > upper)).mean(axis=0)
-    beyond = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > most]
+    lower, upper = bounds
+    array = np.asarray(values)
+    share = ((array < lower) | (array > upper)).mean(axis=0)
+    beyond = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > max_share]
     if not beyond:
         return
-    told = ", ".join(f"{names[i]} {100 * share[i]:.1f} %" for i in beyond[:_COLUMNS])
+    described = ", ".join(
+        f"{names[i]} {100 * share[i]:.1f} %" for i in beyond[:_COLUMNS]
+    )
     more = f" and {len(beyond) - _COLUMNS} more" * (len(beyond) > _COLUMNS)
     warnings.warn(
-        f"values outside of what is stated ({told}{more}): {what} These shares are read"
+        f"values outside of what is stated ({described}{more}): {what} These shares"
+        " are read"
         " from the data without noise: they are for its holder, and stand in no model.",
         UserWarning,
         stacklevel=depth,

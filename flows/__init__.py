@@ -1,1 +1,1 @@
-"""The chains, readable from top to bottom; schedules; the command line."""
+"""Prefect flow of all pipelines, its schedules, its server and MLflow tracking."""

@@ -1,4 +1,4 @@
-"""``curvote`` and ``python -m curvote.flows``; Ctrl-C ends even imports in order."""
+"""Entry point of ``curvote``: Ctrl-C ends even imports in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Import the command line and run it; exit 130 where Ctrl-C came before."""
+    """Import and run the command line; exit 130 after an early Ctrl-C."""
     try:
         from curvote.flows.cli import main as command
 

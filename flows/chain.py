@@ -1,4 +1,4 @@
-"""The one flow: every step of a plan in its order, then the report."""
+"""Prefect flow of all pipelines: every step of a plan in order, then the report."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.errors import UserError
-from curvote.flows.answering.answer import ask
+from curvote.flows.answering.answer import ask_consent
 from curvote.flows.environment import is_alive, process_tag
-from curvote.flows.notices import notify_again
+from curvote.flows.notices import send_repeated_notice
 from curvote.flows.output import lines
 from curvote.flows.output.display import (
-    display,
-    tell_choices,
-    tell_own,
-    tell_published,
-    tell_raw,
-    tell_spending,
+    print_choices,
+    print_published,
+    print_raw_files,
+    print_spending,
+    print_user_file,
+    show_progress,
 )
-from curvote.flows.server.flow_runs import mark_alive
+from curvote.flows.server.flow_runs import tag_flow_run
 from curvote.reproduce.lookup import file_of
 from curvote.run import history, records
 from curvote.run.config.file import PipelinesFile
-from curvote.run.engines import Engine, engine_of
+from curvote.run.engines import Engine, choose_engine
 from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project, find_project
-from curvote.run.release.publishing import publish
-from curvote.tasks.context import Context
+from curvote.run.release.publishing import publish_rounds
+from curvote.tasks.context import TaskContext
 from curvote.tasks.page import page
-from curvote.tasks.stages import task_of
-from curvote.tasks.unsaid import UnsaidError, unsaid
+from curvote.tasks.stages import stage_task
+from curvote.tasks.unsaid import RedactedError, redaction
 
 # One task at a time: a stage is already parallel inside (--workers).
-RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1))
+TASK_RUNNER = cast(
+    "TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1)
+)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the user asked for beside the pipeline.
+class RunRequest:
+    """The options of a run beside its pipeline.
 
-    ``engine`` or ``workers`` None: what `runtime` of the project says. ``ask`` asks
-    somebody before the first release about their people.
+    ``engine`` or ``workers`` None: what `runtime` of the project says. ``ask_consent``
+    asks somebody before the first release about their people.
     """
 
     overrides: Sequence[str] = ()
@@ -67,96 +69,100 @@ class Asked:
 @flow(
     name="curvote",
     flow_run_name="{pipeline}",
-    task_runner=RUNNER,
+    task_runner=TASK_RUNNER,
     validate_parameters=False,
 )
-def chain(pipeline: str, project: str, **asked: Any) -> str:
-    """Run one pipeline as `Asked` says and return the id of its run record."""
-    return perform(pipeline, project, Asked(**asked))
+def chain(pipeline: str, project: str, **options: Any) -> str:
+    """Run one pipeline and return the id of its run record."""
+    return perform_run(pipeline, project, RunRequest(**options))
 
 
-def perform(pipeline: str, project: str, asked: Asked) -> str:
-    """Do, inside a flow, what was asked; return the id of the run record."""
-    mark_alive()
+def perform_run(pipeline: str, project: str, request: RunRequest) -> str:
+    """Plan and run a pipeline inside a flow; return the id of its record."""
+    tag_flow_run()
     place = find_project(Path(project))
-    history.end_killed(place, is_alive)
-    with unsaid():
+    history.record_killed(place, is_alive)
+    with redaction():
         file = file_of(place, pipeline)
-        plan = _plan(place, pipeline, asked, file)
-        with file.placing(pipeline), lines.about(pipeline=pipeline):
-            record = _recorded(place, plan, asked)
+        plan = _make_plan(place, pipeline, request, file)
+        with file.errors_located(pipeline), lines.shared_facts(pipeline=pipeline):
+            record = _run_recorded(place, plan, request)
     return record.id
 
 
-def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) -> Plan:
-    configured = file.configured(
-        pipeline, asked.overrides, replicates=asked.replicates, seed=asked.seed
+def _make_plan(
+    project: Project, pipeline: str, request: RunRequest, file: PipelinesFile
+) -> Plan:
+    configured = file.configure_pipeline(
+        pipeline, request.overrides, replicates=request.replicates, seed=request.seed
     )
-    with file.placing(pipeline):
+    with file.errors_located(pipeline):
         return make_plan(
             project,
             configured,
-            Selection(asked.only, asked.start, tuple(asked.force)),
+            Selection(request.only, request.start, tuple(request.force)),
             fetch=True,
-            new_release=asked.new_release,
-            new_people=asked.new_people,
+            new_release=request.new_release,
+            new_people=request.new_people,
         )
 
 
-def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
-    """Do the plan; whatever happens, the record says how it ended."""
-    tell_raw(plan)
-    tell_own(project, plan)
-    tell_choices(plan)
-    if tell_spending(project, plan) and asked.ask:
-        ask("Is it released about these people, for the first time?", yes=False)
-    record = history.begin(project, plan.configured, plan.steps, process_tag())
-    history.hold(project, record.id)
+def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecord:
+    """Run the plan; whatever happens, the record says how it ended."""
+    print_raw_files(plan)
+    print_user_file(project, plan)
+    print_choices(plan)
+    if print_spending(project, plan) and request.ask:
+        ask_consent("Is it released about these people, for the first time?", yes=False)
+    record = history.record_start(project, plan.configured, plan.steps, process_tag())
+    history.hold_run_lock(project, record.id)
     status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
     try:
-        with lines.about(run=record.id):
-            _do(project, plan, record, asked)
-        status, why = _outcome(project, plan)
+        with lines.shared_facts(run=record.id):
+            _run_steps(project, plan, record, request)
+        status, why = _publish_and_conclude(project, plan)
     except Exception as error:
-        status, why = "failed", reason(error)
+        status, why = "failed", failure_reason(error)
         raise
     finally:
-        history.finish(project, record, status, why)
+        history.record_end(project, record, status, why)
     if status == "blocked":
         other = ("completed", "partial", "failed", "interrupted", "killed")
-        now = records.in_a_row(project, record.pipeline, ["blocked"], other)
+        now = records.count_streak(project, record.pipeline, ["blocked"], other)
         about, before = record.pipeline, now - 1
-        notify_again(project, "blocked", about, before, now, run=record.id)
+        send_repeated_notice(project, "blocked", about, before, now, run=record.id)
     return record
 
 
-def reason(error: Exception) -> str:
-    """Return why a run failed, as its record keeps it: a user's error in its words.
+def failure_reason(error: Exception) -> str:
+    """Return the reason of a failure without private text, for the record.
 
     What it quotes of a file stays out: others may read what is kept.
     """
     if isinstance(error, UserError):
         return str(error.for_records())
-    return str(error) if isinstance(error, UnsaidError) else type(error).__name__
+    return str(error) if isinstance(error, RedactedError) else type(error).__name__
 
 
-def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:
-    """Submit every step and wait for it, then draw the report of a whole run."""
-    with display(plan) as show, _engine(project, asked) as engine:
-        context = Context(project, engine, asked.block, show)
-        for future in list(_submitted(plan, context)):
+def _run_steps(
+    project: Project, plan: Plan, record: RunRecord, request: RunRequest
+) -> None:
+    """Submit every step and wait for it, then draw the report of a full run."""
+    with show_progress(plan) as show, _chosen_engine(project, request) as engine:
+        context = TaskContext(project, engine, request.block, show)
+        for future in list(_submit_steps(plan, context)):
             future.result()
-        if plan.complete and not plan.blocked():
+        if plan.complete and not plan.blocked_steps():
             page.submit(context, record).result()
 
 
-def _engine(project: Project, asked: Asked) -> Engine:
+def _chosen_engine(project: Project, request: RunRequest) -> Engine:
     runtime = PipelinesFile(project).runtime()
-    return engine_of(project, runtime, asked.engine, asked.workers)
+    return choose_engine(project, runtime, request.engine, request.workers)
 
 
-def _submitted(plan: Plan, context: Context) -> Iterator[PrefectFuture[Any]]:
-    """Submit each step, to start after its inputs; a blocked one is left out.
+def _submit_steps(plan: Plan, context: TaskContext) -> Iterator[PrefectFuture[Any]]:
+    """Submit each step to start after its inputs; blocked ones are left out.
 
     It also starts after the step that makes what it shares with another cell.
     """
@@ -166,16 +172,16 @@ def _submitted(plan: Plan, context: Context) -> Iterator[PrefectFuture[Any]]:
             continue
         needed = (*step.sources.values(), step.id)
         before = [futures[i] for i in needed if i in futures]
-        made = task_of(step.stage).submit(context, step, wait_for=before)
-        futures[step.id] = made
-        yield made
+        future = stage_task(step.stage).submit(context, step, wait_for=before)
+        futures[step.id] = future
+        yield future
 
 
-def _outcome(project: Project, plan: Plan) -> tuple[str, str]:
-    """Return how the run ended, and why; first publish what open rounds wait for."""
-    tell_published(publish(project, plan.configured, plan.steps))
-    if not plan.blocked():
+def _publish_and_conclude(project: Project, plan: Plan) -> tuple[str, str]:
+    """Publish open rounds; return how the run ended, and why."""
+    print_published(publish_rounds(project, plan.configured, plan.steps))
+    if not plan.blocked_steps():
         return ("completed" if plan.complete else "partial"), ""
-    why = plan.blocked()[0].reason
+    why = plan.blocked_steps()[0].reason
     print(f"blocked ({why})", flush=True)
     return "blocked", why

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from curvote.chain.commands import commands
+from curvote.chain.commands import system_commands
 from curvote.flows import doctor, environment
 from curvote.flows.commands import audit as cli_audit
 from curvote.flows.commands import check as cli_check
@@ -25,7 +25,7 @@ from curvote.flows.commands import reproduce as cli_reproduce
 from curvote.flows.commands import results as cli_results
 from curvote.flows.commands import runs as cli_runs
 from curvote.flows.commands import status as cli_status
-from curvote.flows.output.ending import told
+from curvote.flows.output.ending import report_errors
 from curvote.flows.output.terminal import (
     EngineName,
     Json,
@@ -37,9 +37,9 @@ from curvote.flows.output.terminal import (
     Seed,
     Why,
     Workers,
-    outside,
-    project_of,
-    say_json,
+    open_project,
+    print_json,
+    set_up_output,
     top,
 )
 from curvote.flows.quantifying.command import utility
@@ -72,7 +72,7 @@ def demo(
     project: ProjectOption = None, engine: EngineName = None, workers: Workers = None
 ) -> None:
     """Run the small simulated pipeline, print its table and where its report is."""
-    _run(project, pipeline="demo", engine=engine, workers=workers)
+    _check_and_run(project, pipeline="demo", engine=engine, workers=workers)
 
 
 @app.command()
@@ -95,8 +95,8 @@ def run(
     project: ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
-    outside(find_project(project, starter=True), log_format, metrics_port)
-    _run(
+    set_up_output(find_project(project, starter=True), log_format, metrics_port)
+    _check_and_run(
         project,
         pipeline=pipeline,
         only=only,
@@ -131,19 +131,21 @@ def plan(
     from curvote.reproduce.lookup import file_of
     from curvote.run.planner import Selection, make_plan
 
-    place = _project(project)
+    place = _open_project(project)
     file = file_of(place, pipeline)
-    configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
-    with file.placing(pipeline):
-        made = make_plan(place, configured, Selection(only, start, tuple(force)))
-    rows = [step.row() for step in made.steps]
+    configured = file.configure_pipeline(
+        pipeline, overrides, replicates=replicates, seed=seed
+    )
+    with file.errors_located(pipeline):
+        plan_made = make_plan(place, configured, Selection(only, start, tuple(force)))
+    rows = [step.row() for step in plan_made.steps]
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
-    from curvote.flows.output.display import tell_choices
+    from curvote.flows.output.display import print_choices
     from curvote.flows.output.tables import print_plan
 
-    tell_choices(made)
+    print_choices(plan_made)
     print_plan(rows, why=why)
 
 
@@ -168,49 +170,49 @@ for command in (
     utility,
 ):
     app.command()(command)
-for name, own in commands():
-    app.command(name)(own)
+for name, command_function in system_commands():
+    app.command(name)(command_function)
 
 
-def _project(start: Path | None) -> Project:
-    from curvote.run.store.moving import move_raw
+def _open_project(start: Path | None) -> Project:
+    from curvote.run.store.moving import migrate_raw_artifacts
 
-    found = project_of(start, starter=True)
-    move_raw(found)
-    return found
-
-
-def _run(project: Path | None, **given: Any) -> None:
-    """Check first, then start the server and import Prefect while it comes up."""
-    with environment.imports():
-        place = _checked(project, given)
-        from curvote.flows.running import run_chain
-    run_chain(place, given)
+    project = open_project(start, starter=True)
+    migrate_raw_artifacts(project)
+    return project
 
 
-def _checked(project: Path | None, given: dict[str, Any]) -> Project:
+def _check_and_run(project: Path | None, **options: Any) -> None:
+    """Check the options, then run while the server starts."""
+    with environment.fast_imports():
+        place = _check_run(project, options)
+        from curvote.flows.running import run_and_print
+    run_and_print(place, options)
+
+
+def _check_run(project: Path | None, options: dict[str, Any]) -> Project:
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.file import PipelinesFile
-    from curvote.run.config.source import own_file
-    from curvote.run.engines import engine_of
+    from curvote.run.config.source import user_file_path
+    from curvote.run.engines import choose_engine
 
-    place = _project(project)
-    environment.prepare(place.root)
-    file = file_of(place, given["pipeline"])
-    configured = file.configured(
-        given["pipeline"],
-        given.get("overrides", ()),
-        replicates=given.get("replicates"),
-        seed=given.get("seed"),
+    place = _open_project(project)
+    environment.prepare_environment(place.root)
+    file = file_of(place, options["pipeline"])
+    configured = file.configure_pipeline(
+        options["pipeline"],
+        options.get("overrides", ()),
+        replicates=options.get("replicates"),
+        seed=options.get("seed"),
     )
-    with file.placing(given["pipeline"]):
-        own_file(place, configured.pipeline)
+    with file.errors_located(options["pipeline"]):
+        user_file_path(place, configured.pipeline)
     runtime = PipelinesFile(place).runtime()
-    engine_of(place, runtime, given.get("engine"), given.get("workers"))
+    choose_engine(place, runtime, options.get("engine"), options.get("workers"))
     return place
 
 
 def main() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 user error, 3 a run is blocked."""
-    with told(*sys.argv[1:2]):
+    with report_errors(*sys.argv[1:2]):
         app()

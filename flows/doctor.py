@@ -1,4 +1,4 @@
-"""The command ``curvote doctor``: is everything that a run needs in order."""
+"""The command ``curvote doctor``: checks of everything that a run needs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from curvote.flows.environment import prepare
-from curvote.flows.output.terminal import Json, ProjectOption, say_json
+from curvote.flows.environment import prepare_environment
+from curvote.flows.output.terminal import Json, ProjectOption, print_json
 from curvote.run.project import find_project
 
 Fix = Annotated[bool, typer.Option("--fix", help="Mend what can lose nothing.")]
@@ -19,21 +19,21 @@ def doctor(
     fix: Fix = False, as_json: Json = False, project: ProjectOption = None
 ) -> None:
     """Look at versions, disks, databases, ledger and store; exit 1 unless all is ok."""
-    from curvote.flows.examining.checks import examined
-    from curvote.flows.examining.mending import mend
+    from curvote.flows.examining.checks import run_checks
+    from curvote.flows.examining.mending import repair_project
 
     place = find_project(project)
-    prepare(place.root)
+    prepare_environment(place.root)
     if fix:
-        for line in mend(place):
+        for line in repair_project(place):
             print(line, file=sys.stderr)
-    found = examined(place)
+    findings = run_checks(place)
     if as_json:
-        say_json([asdict(each) for each in found])
+        print_json([asdict(finding) for finding in findings])
     else:
-        for each in found:
-            typer.echo(f"{each.status:8} {each.check}: {each.found}")
-            if each.fix:
-                typer.echo(f"{'':8} -> {each.fix}")
-    if any(each.status != "ok" for each in found):
+        for finding in findings:
+            typer.echo(f"{finding.status:8} {finding.check}: {finding.found}")
+            if finding.fix:
+                typer.echo(f"{'':8} -> {finding.fix}")
+    if any(finding.status != "ok" for finding in findings):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""What has to be in the environment before Prefect, MLflow or numpy is imported."""
+"""Environment variables that are set before Prefect, MLflow or numpy is imported."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from curvote.durable import owner_folder
+from curvote.durable import private_folder
 from curvote.errors import UserError
 
 _LOOPBACK = "127.0.0.1,localhost"
 # Names the state folder that the variables were set for, to this process and to those
 # it starts: what was set for one project is no wish of the user for another.
-_PREPARED = "CURVOTE_STATE"
+_PREPARED_VARIABLE = "CURVOTE_STATE"
 # Set for the runs of `curvote serve`: the one project that it serves.
-SERVED = "CURVOTE_SERVED"
+SERVED_VARIABLE = "CURVOTE_SERVED"
 # Its runner of schedules: a scheduled run ends when that has gone.
-RUNNER_PID = "CURVOTE_RUNNER"
+RUNNER_VARIABLE = "CURVOTE_RUNNER"
 
 
-def prepare(project_root: Path) -> Path:
-    """Point Prefect, MLflow and numpy at ``project_root`` and return its state folder.
+def prepare_environment(project_root: Path) -> Path:
+    """Set the variables for ``project_root``; return its state folder.
 
     To be called before any of them is imported. A variable that the user has set is
     left as it is, except that Prefect's ephemeral server is always off. Creates
@@ -33,19 +33,19 @@ def prepare(project_root: Path) -> Path:
     """
     state = project_root.resolve() / "data" / "state"
     _make_writable(state)
-    before = os.environ.get(_PREPARED)
-    ours = _variables(Path(before)) if before else {}
-    for name, value in _variables(state).items():
+    before = os.environ.get(_PREPARED_VARIABLE)
+    ours = _state_variables(Path(before)) if before else {}
+    for name, value in _state_variables(state).items():
         if os.environ.get(name) in (None, ours.get(name)):
             os.environ[name] = value
-    os.environ[_PREPARED] = str(state)
+    os.environ[_PREPARED_VARIABLE] = str(state)
     os.environ["PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"] = "false"
     _bypass_proxy()
     return state
 
 
 def process_tag(pid: int | None = None) -> str:
-    """Return ``pid:<n>@<start>`` for a process, ``pid:<n>`` where no start is known.
+    """Return ``pid:<n>@<start>`` for a process, or ``pid:<n>``.
 
     The start time (clock ticks since boot) tells a process from a later one that
     was given the same number.
@@ -59,7 +59,7 @@ def process_tag(pid: int | None = None) -> str:
 
 
 def is_alive(tag: str) -> bool:
-    """Say whether the process that `process_tag` once named ``tag`` still runs.
+    """Return whether the process of a `process_tag` still runs.
 
     What is no such name, in a file or a database that others may write, names none.
     """
@@ -74,8 +74,8 @@ def is_alive(tag: str) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path``, waiting for it; a killed holder releases it."""
+def file_locked(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path``, waiting for it."""
     import fcntl
 
     with path.open("a") as file:
@@ -84,8 +84,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def variable(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable for a time, for children too."""
+def variable_set(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable temporarily, for children too."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -98,8 +98,8 @@ def variable(name: str, value: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def imports() -> Iterator[None]:
-    """Import without the garbage collector, which takes 40 % of the time that it takes.
+def fast_imports() -> Iterator[None]:
+    """Import without the garbage collector, which would take 40 % of the time.
 
     It would go through all that there is again and again; what is imported stays.
     """
@@ -112,8 +112,8 @@ def imports() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def no_idle_workers() -> Iterator[None]:
-    """End the stages' workers: a run of the scheduler waits for them at its end.
+def workers_ended() -> Iterator[None]:
+    """End the stages' idle workers at the end, for which schedules would wait.
 
     They would idle for another five minutes, and so would the schedule.
     """
@@ -125,7 +125,7 @@ def no_idle_workers() -> Iterator[None]:
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _variables(state: Path) -> dict[str, str]:
+def _state_variables(state: Path) -> dict[str, str]:
     return {
         "PREFECT_HOME": str(state / "prefect"),
         "PREFECT_RESULTS_LOCAL_STORAGE_PATH": str(state / "prefect" / "results"),
@@ -154,7 +154,7 @@ def _make_writable(folder: Path) -> None:
             " Prefect and MLflow would write elsewhere. Rename the folder."
         )
     try:
-        owner_folder(folder)
+        private_folder(folder)
         probe = folder / f".writable-{os.getpid()}"
         probe.touch()
         probe.unlink()
@@ -166,8 +166,8 @@ def _make_writable(folder: Path) -> None:
 
 
 def _bypass_proxy() -> None:
-    """Keep what is said to our own server away from a proxy."""
+    """Exempt this machine's addresses from a proxy."""
     for name in ("NO_PROXY", "no_proxy"):
-        known = os.environ.get(name, "")
-        if _LOOPBACK not in known:
-            os.environ[name] = f"{known},{_LOOPBACK}".lstrip(",")
+        hosts = os.environ.get(name, "")
+        if _LOOPBACK not in hosts:
+            os.environ[name] = f"{hosts},{_LOOPBACK}".lstrip(",")

@@ -1,4 +1,4 @@
-"""Whether `curvote serve` does its work, asked from outside, in a moment.
+"""Health of `curvote serve`, checked from outside by its heartbeat and firings.
 
 Neither Prefect nor its server is needed: serve leaves every few seconds how it stands,
 and which firings of each schedule came due. A pipeline is judged by these: it must have
@@ -21,26 +21,28 @@ from curvote.run import history, records
 from curvote.run.project import Project
 
 # A run is given so long after its firing, or until the next one where that is sooner.
-_MARGIN = timedelta(minutes=15)
-_BAD = ("failed", "killed", "interrupted")
+_MAX_MARGIN = timedelta(minutes=15)
+_FAILED_STATES = ("failed", "killed", "interrupted")
 
 
-def health(project: Project, max_age: timedelta | None = None) -> list[dict[str, Any]]:
-    """Return ``{check, status, found, fix}`` for serve, schedules and each pipeline.
+def check_health(
+    project: Project, max_age: timedelta | None = None
+) -> list[dict[str, Any]]:
+    """Return ``{check, status, found, fix}`` for serve, schedules, pipelines.
 
     ``max_age`` is how old the last success of a pipeline may be; by default its last
     two firings must not both have gone by without one.
     """
-    beat = heartbeat.last(project)
-    return [asdict(each) for each in _checks(project, beat, max_age)]
+    beat = heartbeat.last_heartbeat(project)
+    return [asdict(finding) for finding in _health_findings(project, beat, max_age)]
 
 
-def _checks(
+def _health_findings(
     project: Project, beat: Heartbeat | None, max_age: timedelta | None
 ) -> Iterator[Finding]:
     if beat is None or not beat.is_alive:
-        found = "it does not run" if beat is None else "it has gone, or hangs"
-        yield Finding("serve", "failed", found, "start `curvote serve`")
+        problem = "it does not run" if beat is None else "it has gone, or hangs"
+        yield Finding("serve", "failed", problem, "start `curvote serve`")
         return
     yield Finding("serve", "ok", f"runs since {beat.started}, at {beat.url}")
     if beat.trouble:
@@ -51,45 +53,47 @@ def _checks(
     for name, why in beat.faulty.items():
         yield Finding(name, "failed", why, f"`curvote plan {name}` says all")
     for name in beat.next.keys() - beat.faulty.keys():
-        yield _pipeline(project, beat, name, max_age)
+        yield _pipeline_finding(project, beat, name, max_age)
 
 
-def _pipeline(
+def _pipeline_finding(
     project: Project, beat: Heartbeat, name: str, max_age: timedelta | None
 ) -> Finding:
-    """Look at a pipeline's last success; before the first, serve's start counts."""
-    success, now = last_success(project, name), datetime.now(UTC)
+    """Return a finding on a pipeline's last success."""
+    success, now = last_success_time(project, name), datetime.now(UTC)
     age = now - (success or datetime.fromisoformat(beat.started))
-    said = f"succeeded {_ago(age)} ago" if success else "has not succeeded yet"
+    state_text = (
+        f"succeeded {_format_age(age)} ago" if success else "has not succeeded yet"
+    )
     if max_age is not None:
-        late = f", over {_ago(max_age)}" if age > max_age else ""
+        late = f", over {_format_age(max_age)}" if age > max_age else ""
     else:
         due = [datetime.fromisoformat(date) for date in beat.due.get(name, [])]
-        latest = history.latest(project, name)
+        latest = history.latest_run(project, name)
         if latest and latest.status == "running":  # was it late when that began?
             now = datetime.fromisoformat(latest.started)
-        tried = latest is not None and latest.status in _BAD
-        late = overdue(due, success, now, tried=tried)
+        tried = latest is not None and latest.status in _FAILED_STATES
+        late = describe_overdue(due, success, now, tried=tried)
     if not late:
-        return Finding(name, "ok", said)
-    words = said + late
+        return Finding(name, "ok", state_text)
+    words = state_text + late
     return Finding(name, "failed", words, f"see `curvote status`, `curvote run {name}`")
 
 
-def overdue(
+def describe_overdue(
     due: Sequence[datetime],
     success: datetime | None,
     now: datetime,
     *,
     tried: bool = False,
 ) -> str:
-    """Return what to say of a pipeline that is late; "" where it is not.
+    """Return the missed due times of a late pipeline, "" if it is not late.
 
     ``due`` are its latest firings, oldest first, ``success`` when it last ended well;
     ``tried`` says that its latest run has failed: where none ever ended well, one such
     is enough.
     """
-    over = [at for at, after in _margins(due) if at + after <= now]
+    over = [at for at, after in _firing_margins(due) if at + after <= now]
     needed = 1 if success is None and tried else 2
     if len(over) < needed or (success is not None and success >= over[-2]):
         return ""
@@ -97,24 +101,24 @@ def overdue(
     return f"; it was due at {firings} UTC"
 
 
-def _margins(due: Sequence[datetime]) -> Iterator[tuple[datetime, timedelta]]:
-    """Yield each firing and how long its run is given."""
-    gaps = [b - a for a, b in pairwise(due)] or [_MARGIN]
+def _firing_margins(due: Sequence[datetime]) -> Iterator[tuple[datetime, timedelta]]:
+    """Yield each firing with the time that its run is given."""
+    gaps = [b - a for a, b in pairwise(due)] or [_MAX_MARGIN]
     for at, gap in zip(due, [gaps[0], *gaps], strict=False):
-        yield at, min(gap, _MARGIN)
+        yield at, min(gap, _MAX_MARGIN)
 
 
-def last_success(project: Project, name: str) -> datetime | None:
-    """Return when the latest completed run of a pipeline ended."""
-    for run in records.newest(project, name, "completed"):
-        record = history.load(project, run)
+def last_success_time(project: Project, name: str) -> datetime | None:
+    """Return the end of the latest completed run of a pipeline."""
+    for run in records.newest_ids(project, name, "completed"):
+        record = history.load_record(project, run)
         if record is not None and record.finished:
             return datetime.fromisoformat(record.finished)
     return None
 
 
-def _ago(span: timedelta) -> str:
-    """Return a span as a user would say it, in its largest unit."""
+def _format_age(span: timedelta) -> str:
+    """Return a time span in its largest unit."""
     seconds = max(0, round(span.total_seconds()))
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:

@@ -1,4 +1,4 @@
-"""The list of runs: each with its main number, and what differs from the one before."""
+"""List of runs: each with its main number, and its difference from the previous one."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ from typing import Any
 
 from curvote.errors import UserError, did_you_mean
 from curvote.flows.environment import is_alive
-from curvote.flows.output.tables import outcome_words
-from curvote.flows.tracking.headline import of_study
+from curvote.flows.output.tables import format_outcome
+from curvote.flows.tracking.headline import study_headline
 from curvote.run import records
-from curvote.run.changes import from_before
-from curvote.run.history import RunRecord, load, loaded
-from curvote.run.loaded import lost
+from curvote.run.changes import describe_change
+from curvote.run.history import RunRecord, load_record, read_records
+from curvote.run.loaded import missing_stages
 from curvote.run.project import Project
-from curvote.run.results import outcomes
-from curvote.run.status import state_of
-from curvote.run.summary import scoring, summary
+from curvote.run.results import production_outcomes
+from curvote.run.status import run_state
+from curvote.run.summary import mean_scores, scoring_stages
 
 
-def listed(project: Project, pipeline: str | None, last: int) -> list[dict[str, Any]]:
+def list_runs(
+    project: Project, pipeline: str | None, last: int
+) -> list[dict[str, Any]]:
     """Return a row for each of the ``last`` runs, the latest first.
 
     UserError: nothing of this name has run.
     """
-    known = records.pipelines(project)
-    if pipeline is not None and pipeline not in known:
-        hint = did_you_mean(pipeline, known)
+    names = records.pipeline_names(project)
+    if pipeline is not None and pipeline not in names:
+        hint = did_you_mean(pipeline, names)
         raise UserError(f"{pipeline}: no run of it.{hint}")
-    wanted = records.ids(project, pipeline)
-    found = loaded(project, lambda: wanted[-last:])
-    return [_row(project, record) for record in reversed(found)]
+    ids = records.run_ids(project, pipeline)
+    runs = read_records(project, lambda: ids[-last:])
+    return [_run_row(project, record) for record in reversed(runs)]
 
 
-def _row(project: Project, record: RunRecord) -> dict[str, Any]:
-    before = records.before(project, record.id)
-    status = state_of(project, record, is_alive)
+def _run_row(project: Project, record: RunRecord) -> dict[str, Any]:
+    before = records.previous_id(project, record.id)
+    status = run_state(project, record, is_alive)
     return {
         "run": record.id,
         "pipeline": record.pipeline,
@@ -42,30 +44,32 @@ def _row(project: Project, record: RunRecord) -> dict[str, Any]:
         "finished": record.finished,
         "status": status,
         "overrides": record.overrides,
-        "main": _main(project, record) if status == "completed" else "",
-        "changed": from_before(load(project, before) if before else None, record),
+        "main": _main_number(project, record) if status == "completed" else "",
+        "changed": describe_change(
+            load_record(project, before) if before else None, record
+        ),
     }
 
 
-def _main(project: Project, record: RunRecord) -> str:
-    """Return the number that a page of this run would state first."""
-    if lost(project, record, scoring(record)):
+def _main_number(project: Project, record: RunRecord) -> str:
+    """Return the main number of a run, as its page states it."""
+    if missing_stages(project, record, scoring_stages(record)):
         return "gone (gc)"
-    tell = _released if record.config.get("mode") == "production" else _scored
+    tell = _main_estimate if record.config.get("mode") == "production" else _main_score
     try:
         return tell(project, record)
     except UserError:  # altered, gone, or of an earlier version
         return "not readable"
 
 
-def _scored(project: Project, record: RunRecord) -> str:
-    return of_study(record, summary(project, record)).title
+def _main_score(project: Project, record: RunRecord) -> str:
+    return study_headline(record, mean_scores(project, record)).title
 
 
-def _released(project: Project, record: RunRecord) -> str:
-    """Return what messages tell of a release's first cell; its error nobody knows."""
-    for known in outcomes(project, record).values():
-        words = outcome_words(known)
-        name = next((n for n in words if f"{n}_se" in known), next(iter(words)))
+def _main_estimate(project: Project, record: RunRecord) -> str:
+    """Return the estimate from messages for a release's first cell."""
+    for values in production_outcomes(project, record).values():
+        words = format_outcome(values)
+        name = next((n for n in words if f"{n}_se" in values), next(iter(words)))
         return f"{name} {words[name]}, by noised messages"
     return "- (messages tell nothing of it)"

@@ -1,4 +1,4 @@
-"""What `reproduce` does before it compares: fetch all files, run the pipelines."""
+"""Runs of a reproduction: files are fetched first, then pipelines are run."""
 
 from __future__ import annotations
 
@@ -13,67 +13,77 @@ from curvote.flows import running
 from curvote.reproduce.entry import Reproduction
 from curvote.reproduce.lookup import file_of
 from curvote.run.config.schema import Pipeline
-from curvote.run.config.source import Absent, files_of, raw_files
+from curvote.run.config.source import MissingFiles, raw_file_names, raw_files
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 
 
-def completed_runs(
-    project: Project, entry: Reproduction, given: dict[str, Any]
+def run_reproduction(
+    project: Project, entry: Reproduction, options: dict[str, Any]
 ) -> list[RunRecord]:
-    """Run the pipelines of ``entry`` and return what is known of the runs.
+    """Run the pipelines of ``entry``; return their records.
 
-    ``given`` is what the user set of replicates, seed, engine and workers. Standard
+    ``options`` is what the user set of replicates, seed, engine and workers. Standard
     output stays free: whatever a run prints goes to standard error.
     """
-    given = given | {"replicates": given["replicates"] or entry.replicates}
-    fixed = {name: given[name] for name in ("replicates", "seed")}
-    asked = [
-        file_of(project, name).configured(name, **fixed).pipeline
+    options = options | {"replicates": options["replicates"] or entry.replicates}
+    fixed = {name: options[name] for name in ("replicates", "seed")}
+    pipelines = [
+        file_of(project, name).configure_pipeline(name, **fixed).pipeline
         for name in entry.pipelines
     ]
     with redirect_stdout(sys.stderr):
-        _fetch(project, entry, asked)
-        return list(_runs(project, entry, given))
+        _fetch_files(project, entry, pipelines)
+        return list(_run_each(project, entry, options))
 
 
-def _runs(
-    project: Project, entry: Reproduction, given: dict[str, Any]
+def _run_each(
+    project: Project, entry: Reproduction, options: dict[str, Any]
 ) -> Iterator[RunRecord]:
     n = len(entry.pipelines)
     for rank, name in enumerate(entry.pipelines, start=1):
         if n > 1:
             print(f"{name} ({rank} of {n})", file=sys.stderr, flush=True)
-        yield running.completed_run(project, {"pipeline": name, **given})
+        yield running.run_to_completion(project, {"pipeline": name, **options})
 
 
-def _fetch(project: Project, entry: Reproduction, asked: Iterable[Pipeline]) -> None:
-    """Fetch all files before the first run: what cannot be had is told at once."""
+def _fetch_files(
+    project: Project, entry: Reproduction, pipelines: Iterable[Pipeline]
+) -> None:
+    """Fetch all files before the first run; report missing ones together."""
     problems: list[Problem] = []
     absent: list[str] = []
-    for pipeline in {files_of(pipeline): pipeline for pipeline in asked}.values():
+    for pipeline in {
+        raw_file_names(pipeline): pipeline for pipeline in pipelines
+    }.values():
         try:
             raw_files(project, pipeline, fetch=True)
         except UserError as error:
             problems += error.problems
-            absent += _absent(project, pipeline)
+            absent += _missing_names(project, pipeline)
     if absent:
-        problems.append(Problem(_what_to_put(project, entry, dict.fromkeys(absent))))
+        problems.append(
+            Problem(_describe_missing(project, entry, dict.fromkeys(absent)))
+        )
     if problems:
         raise UserError.several(problems)
 
 
-def _absent(project: Project, pipeline: Pipeline) -> tuple[str, ...]:
+def _missing_names(project: Project, pipeline: Pipeline) -> tuple[str, ...]:
     try:
-        found = raw_files(project, pipeline, fetch=False)
+        files = raw_files(project, pipeline, fetch=False)
     except UserError:  # a file is here, but damaged: that has been told
         return ()
-    return found.names if isinstance(found, Absent) else ()
+    return files.names if isinstance(files, MissingFiles) else ()
 
 
-def _what_to_put(project: Project, entry: Reproduction, names: Iterable[str]) -> str:
-    known = sources.catalogue(project.root)
-    files = ", ".join(f"{known[name].file} ({known[name].url})" for name in names)
+def _describe_missing(
+    project: Project, entry: Reproduction, names: Iterable[str]
+) -> str:
+    catalogue = sources.catalogue(project.root)
+    files = ", ".join(
+        f"{catalogue[name].file} ({catalogue[name].url})" for name in names
+    )
     return (
         f"{entry.name} needs {files}: put them into {raw.raw_folder(project.root)} or"
         f" a folder that {raw.MIRROR} names, then repeat the command."

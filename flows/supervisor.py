@@ -1,4 +1,4 @@
-"""What `curvote serve` does while it waits: it keeps server and runner alive.
+"""Supervisor of `curvote serve`: server and runner are kept alive.
 
 It runs nothing of Prefect's itself, so that whatever happens to a child costs a line
 and a wait, never the schedules. A child that has ended is started again on the same
@@ -17,33 +17,37 @@ from typing import Any
 
 from curvote.errors import UserError
 from curvote.flows.environment import process_tag
-from curvote.flows.output.lines import Pipe
-from curvote.flows.server.launch import Launch
-from curvote.flows.server.state import DATABASE, READY, ask
+from curvote.flows.output.lines import LinePipe
+from curvote.flows.server.launch import ServerLaunch
+from curvote.flows.server.state import DATABASE_DOWN, READY, api_status
 from curvote.flows.serving import heartbeat, systemd
 from curvote.flows.serving.children import Child
-from curvote.flows.serving.firing import Due, firings
+from curvote.flows.serving.firing import DueFirings, firing_times
 from curvote.flows.serving.heartbeat import Heartbeat
-from curvote.flows.serving.runner_process import Order
-from curvote.flows.serving.told import Told
-from curvote.flows.serving.watched_file import WatchedFile, read_schedules, sound
+from curvote.flows.serving.runner_process import RunnerOrder
+from curvote.flows.serving.told import Announcer
+from curvote.flows.serving.watched_file import (
+    WatchedFile,
+    read_schedules,
+    valid_schedules,
+)
 from curvote.run.project import Project
 
 Schedules = dict[str, dict[str, Any]]
-_TICK = 0.5
+_TICK_SECONDS = 0.5
 _ASK_EVERY = 2.0
 _BEAT_EVERY = 5.0
 # A server or runner that says nothing for so long hangs.
-SILENT = 90.0
-_FRESH = 20.0
+MAX_SILENCE = 90.0
+_FRESH_SECONDS = 20.0
 # NTP slews by less; a machine that slept, or a clock that was set, jumps by more.
-_JUMP = 30.0
-_NEXT = 5
+_CLOCK_JUMP = 30.0
+_NEXT_FIRINGS = 5
 
 
 @dataclass
 class Supervisor:
-    """Server and runner of one project, kept alive until `stop`.
+    """Server and runner of one project, kept alive until `stop` is called.
 
     Args:
         project: the project.
@@ -61,81 +65,81 @@ class Supervisor:
     url: str
     schedules: Schedules
     flow: str
-    launch: Launch
+    launch: ServerLaunch
     server: Child | None
     runner: Child
-    pipe: Pipe
-    told: Told
+    pipe: LinePipe
+    announcer: Announcer
     clock: Callable[[], float] = time.time
     stopping: bool = False
     _state: int | None = READY
-    _asked: float = 0.0
+    _last_poll: float = 0.0
     _answered: float = field(default_factory=time.monotonic)
     _reported: float = 0.0
     _registered: bool = False
     _ready: bool = False
     _renewing: bool = False
     _forgiven: bool = False
-    _good: datetime | None = None
+    _last_good: datetime | None = None
     _good_schedules: Schedules = field(default_factory=dict)
-    _beaten: float = 0.0
+    _last_beat: float = 0.0
     _offset: float = 0.0
-    _begun: str = ""
-    _due: Due = field(default_factory=Due)
+    _start_time: str = ""
+    _due: DueFirings = field(default_factory=DueFirings)
     _faulty: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Watch until `stop` is called, which a signal may do."""
-        self._begin()
+        """Watch until `stop` is called, which a signal handler may do."""
+        self._resume()
         while not self.stopping:
             self.tick()
-            select.select([self.pipe.descriptor], [], [], _TICK)
+            select.select([self.pipe.descriptor], [], [], _TICK_SECONDS)
 
-    def _begin(self) -> None:
-        before = heartbeat.last(self.project)
+    def _resume(self) -> None:
+        before = heartbeat.last_heartbeat(self.project)
         if before is not None and before.good:
-            self._good = datetime.fromisoformat(before.good)
+            self._last_good = datetime.fromisoformat(before.good)
             self._good_schedules = before.schedules
-            self._due.take_over(before.schedules, before.due, self._now())
-        self._begun = self._now().isoformat(timespec="seconds")
+            self._due.resume(before.schedules, before.due, self._now())
+        self._start_time = self._now().isoformat(timespec="seconds")
         self._offset = self.clock() - time.monotonic()
         self._file = WatchedFile(self.project.pipelines_file)
         self._answered = time.monotonic()
-        systemd.notify(f"STATUS={self._status()}")
+        systemd.notify_systemd(f"STATUS={self._status_text()}")
 
     def stop(self) -> None:
-        """Let `run` return."""
+        """End `run`."""
         self.stopping = True
 
     def tick(self) -> None:
-        """Look once at everything."""
+        """Check everything once."""
         for message in self.pipe.messages():
-            self._hear(message)
+            self._receive(message)
         watched = self._watch_clock, self._watch_server, self._watch_runner
-        self.told.of_each((*watched, self._watch_file, self._beat))
+        self.announcer.run_each((*watched, self._watch_file, self._beat_if_due))
 
     @property
     def trouble(self) -> str:
-        """Why schedules do not fire now; empty where they do."""
+        """The reason why schedules do not fire now, "" if they do."""
         if self._state is None:
             return "Prefect's server does not answer"
-        if self._state == DATABASE:
+        if self._state == DATABASE_DOWN:
             return "Prefect's database does not answer"
         if not self.schedules:
             return "no pipeline has a schedule"
-        fresh = time.monotonic() - self._reported < _FRESH
+        fresh = time.monotonic() - self._reported < _FRESH_SECONDS
         if not (self._registered and fresh):
             return "the runner of schedules is not up"
         return ""
 
     # ------------------------------------------------------------------ children
-    def _hear(self, message: dict[str, Any]) -> None:
-        """Take one message of a child: a line, or how the runner stands."""
+    def _receive(self, message: dict[str, Any]) -> None:
+        """Handle one message of a child: a line, or the runner's state."""
         if "line" in message:
-            self.told.line(message["line"])
+            self.announcer.line(message["line"])
         elif "registered" in message:
             if not self._ready:
-                systemd.notify("READY=1")
+                systemd.notify_systemd("READY=1")
             self._registered = self._ready = True
             self._reported = time.monotonic()
             self._good_schedules = dict(self.schedules)
@@ -144,76 +148,82 @@ class Supervisor:
             self._reported = time.monotonic()
         elif "missed" in message or "passed" in message:
             fact = dict(message.get("missed") or message["passed"])
-            self.told.missed(fact.pop("pipeline"), fact)
+            self.announcer.missed(fact.pop("pipeline"), fact)
 
     def _watch_server(self) -> None:
         now, child = time.monotonic(), self.server
         if child is not None:
-            if not child.there():
+            if not child.is_started():
                 if now >= child.due:
                     child.start()
                     self._answered = now
                 return
-            if how := child.ended():
+            if how := child.end_reason():
                 killed = how.startswith("was ended by")
-                self._server_fell(child, how if killed else self.launch.why())
+                self._restart_server(child, how if killed else self.launch.end_reason())
                 return
-        if now - self._asked >= _ASK_EVERY:
-            self._asked = now
-            self._heard(ask(self.url))
+        if now - self._last_poll >= _ASK_EVERY:
+            self._last_poll = now
+            self._note_status(api_status(self.url))
 
-    def _heard(self, state: int | None) -> None:
-        """Note whether the server answers; a silent one is ended after a while."""
+    def _note_status(self, state: int | None) -> None:
+        """Note the server's status; restart a server that is silent for long."""
         now, before = time.monotonic(), self._state
         if state is not None:
             self._answered = now
-        elif self.server is not None and now - self._answered > SILENT:
-            self._server_fell(self.server, f"has not answered for {SILENT:g} s")
+        elif self.server is not None and now - self._answered > MAX_SILENCE:
+            self._restart_server(self.server, f"has not answered for {MAX_SILENCE:g} s")
             return
         elif self.server is not None and before == READY:
             return  # busy, perhaps: it is given its time
         self._state = state
         if state == READY and before != READY:
-            self.told.say("Prefect's server answers again; schedules go on")
-            self._due.forget()
+            self.announcer.announce("Prefect's server answers again; schedules go on")
+            self._due.clear()
             self._renew()
         elif state != before:
-            self.told.say(f"{self.trouble}; schedules wait until it does", "warning")
+            self.announcer.announce(
+                f"{self.trouble}; schedules wait until it does", "warning"
+            )
 
-    def _server_fell(self, child: Child, how: str) -> None:
+    def _restart_server(self, child: Child, how: str) -> None:
         self._state = None
-        self._fell(child, how)
+        self._schedule_restart(child, how)
 
-    def _fell(self, child: Child, how: str) -> None:
-        wait = child.fell()
-        self.told.restarted(child.called)
-        self.told.say(
+    def _schedule_restart(self, child: Child, how: str) -> None:
+        wait = child.schedule_restart()
+        self.announcer.restarted(child.called)
+        self.announcer.announce(
             f"{child.called} {how}; it is started again in {wait:g} s", "warning"
         )
 
     def _watch_runner(self) -> None:
         child, now = self.runner, time.monotonic()
-        if not child.there():
+        if not child.is_started():
             if self._state == READY and self.schedules and now >= child.due:
                 self._start_runner()
             return
-        how = child.ended()
-        asked = self._renewing and child.done()
-        if how and (asked or self._state != READY):
-            child.again()
+        how = child.end_reason()
+        renewed = self._renewing and child.has_finished()
+        if how and (renewed or self._state != READY):
+            child.restart_now()
         elif how:
-            self._fell(child, f"{how} ({self.launch.home / 'runner.log'} says why)")
-        elif self._state == READY and now - self._reported > SILENT:
-            self._fell(child, f"has said nothing for {SILENT:g} s")
-        if not child.there():
+            self._schedule_restart(
+                child, f"{how} ({self.launch.home / 'runner.log'} says why)"
+            )
+        elif self._state == READY and now - self._reported > MAX_SILENCE:
+            self._schedule_restart(child, f"has said nothing for {MAX_SILENCE:g} s")
+        if not child.is_started():
             self._registered = self._renewing = False
 
     def _start_runner(self) -> None:
-        """Start it with what it must know; of what went by, the unchanged schedules."""
-        good = self._good.isoformat() if self._good else ""
-        known = self._good_schedules
-        since = {n: good for n, s in self.schedules.items() if known.get(n) == s}
-        order = Order(
+        """Start the runner with its order, and the times since the last success."""
+        good = self._last_good.isoformat() if self._last_good else ""
+        good_schedules = self._good_schedules
+        since = {
+            n: good for n, s in self.schedules.items() if good_schedules.get(n) == s
+        }
+        order = RunnerOrder(
             self.flow,
             str(self.project.root.resolve()),
             self.schedules,
@@ -223,92 +233,101 @@ class Supervisor:
         )
         self.runner.start()
         self._reported = time.monotonic()
-        self.runner.tell(asdict(order))
+        self.runner.send_message(asdict(order))
 
-    def tell_faulty(self, faulty: dict[str, str]) -> None:
-        """Say once what is wrong with which pipeline; health says it again."""
+    def report_faulty(self, faulty: dict[str, str]) -> None:
+        """Report once which pipelines are faulty, and why."""
         for name, why in faulty.items():
             if self._faulty.get(name) != why:
                 as_was = name in self.schedules
                 what = "its schedule stays as it was" if as_was else "nothing runs it"
-                self.told.say(f"{why}; {what}", "error", pipeline=name)
+                self.announcer.announce(f"{why}; {what}", "error", pipeline=name)
         self._faulty = faulty
 
     def _renew(self) -> None:
-        """Let the runner end when it is idle, to be started anew."""
-        if self.runner.there() and not self._renewing:
+        """Ask the runner to end when it is idle, for a restart."""
+        if self.runner.is_started() and not self._renewing:
             self._renewing = True
-            self.runner.tell({"renew": True})
+            self.runner.send_message({"renew": True})
 
     # -------------------------------------------------------------- clock and file
     def _watch_clock(self) -> None:
-        """Notice a clock that was set, and a machine that slept."""
+        """Detect a changed clock, and a machine that slept."""
         offset = self.clock() - time.monotonic()
         jump, self._offset = offset - self._offset, offset
-        if abs(jump) > _JUMP:
-            self.told.say(
+        if abs(jump) > _CLOCK_JUMP:
+            self.announcer.announce(
                 f"the clock has moved by {jump:+.0f} s; schedules are taken up anew",
                 "warning",
             )
-            self._due.forget()
+            self._due.clear()
             self._renew()
 
     def _watch_file(self) -> None:
-        """Read pipelines.yaml again when it has changed; a faulty one is only said."""
+        """Read a changed pipelines.yaml; faults are only reported."""
         if not self._file.has_changed():
             return
         try:
             schedules, faulty = read_schedules(self.project)
         except UserError as error:
-            said = error.problems[0].message.splitlines()[0].rstrip(".")
-            self.told.say(f"{said}; the schedules stay as they were", "error")
+            problem = error.problems[0].message.splitlines()[0].rstrip(".")
+            self.announcer.announce(
+                f"{problem}; the schedules stay as they were", "error"
+            )
             return
-        schedules = sound(schedules, faulty)
+        schedules = valid_schedules(schedules, faulty)
         # A schedule of which nobody can say what it has become stays.
-        kept = {name: self.schedules[name] for name in faulty if name in self.schedules}
-        schedules |= kept
-        self.tell_faulty(faulty)
+        unchanged = {
+            name: self.schedules[name] for name in faulty if name in self.schedules
+        }
+        schedules |= unchanged
+        self.report_faulty(faulty)
         if schedules != self.schedules:
             self.schedules = schedules
             names = ", ".join(schedules) or "none"
-            self.told.say(f"pipelines.yaml has changed; scheduled now: {names}")
+            self.announcer.announce(
+                f"pipelines.yaml has changed; scheduled now: {names}"
+            )
             self._forgiven = True
             self._renew()
 
     # -------------------------------------------------------------------- outside
-    def _beat(self) -> None:
-        if systemd.watchdog():
-            systemd.notify("WATCHDOG=1")
+    def _beat_if_due(self) -> None:
+        if systemd.watchdog_seconds():
+            systemd.notify_systemd("WATCHDOG=1")
         if not self.trouble and not self._renewing:
-            self._good = self._now()
+            self._last_good = self._now()
         now = time.monotonic()
-        if now - self._beaten < _BEAT_EVERY:
+        if now - self._last_beat < _BEAT_EVERY:
             return
-        self._due.look(self.schedules, self._now())
-        systemd.notify(f"STATUS={self._status()}")
+        self._due.observe(self.schedules, self._now())
+        systemd.notify_systemd(f"STATUS={self._status_text()}")
         self.heartbeat().write(self.project)
-        self._beaten = now
+        self._last_beat = now
 
     def heartbeat(self) -> Heartbeat:
-        """Return how it stands."""
+        """Return the current state as a heartbeat."""
         now = self._now()
         return Heartbeat(
             process=process_tag(),
             url=self.url,
-            started=self._begun,
+            started=self._start_time,
             beat=time.monotonic(),
-            good=self._good.isoformat() if self._good else None,
+            good=self._last_good.isoformat() if self._last_good else None,
             trouble=self.trouble,
             schedules=self._good_schedules,
             next={
-                name: [d.isoformat() for d in firings(s, after=now, count=_NEXT)]
+                name: [
+                    d.isoformat()
+                    for d in firing_times(s, after=now, count=_NEXT_FIRINGS)
+                ]
                 for name, s in self.schedules.items()
             },
-            due=self._due.told(),
+            due=self._due.to_json(),
             faulty=self._faulty,
         )
 
-    def _status(self) -> str:
+    def _status_text(self) -> str:
         return self.trouble or f"scheduled: {', '.join(self.schedules)}"
 
     def _now(self) -> datetime:

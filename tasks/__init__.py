@@ -1,1 +1,1 @@
-"""One Prefect task for each stage: retries, timeouts, tags and run names, no work."""
+"""Prefect tasks of stages: retries, timeouts, tags and run names."""

@@ -1,4 +1,4 @@
-"""What a run gives to all its tasks."""
+"""Run context shared by all tasks, and errors without private text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Progress = Callable[[Step, int, int], None]
 
 
 @dataclass(frozen=True)
-class Context:
-    """The project, where blocks are computed, and whom to tell how far it is."""
+class TaskContext:
+    """The project, engine and progress callback that all tasks of a run share."""
 
     project: Project
     engine: Engine

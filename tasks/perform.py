@@ -1,4 +1,4 @@
-"""What every stage's task does: hand the step to the store, or say it is reused."""
+"""Prefect tasks of all stages, and of the report."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from curvote.errors import InternalError, UserError
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.plan.step import Step
 from curvote.run.store.artifacts import ArtifactRef, artifact
-from curvote.tasks.context import Context
-from curvote.tasks.unsaid import unsaid
+from curvote.tasks.context import TaskContext
+from curvote.tasks.unsaid import redaction
 
 
 def _worth_retrying(_task: Any, _run: Any, state: State[Any]) -> bool:
-    """A user error or a broken invariant would only repeat itself."""
+    """Return whether a retry may help: not for user errors or broken invariants."""
     error = state.result(raise_on_failure=False)
     return not isinstance(error, UserError | InternalError)
 
 
 # The store decides what is reused, never Prefect's cache.
-OPTIONS: dict[str, Any] = {
+TASK_OPTIONS: dict[str, Any] = {
     "cache_policy": NO_CACHE,
     "persist_result": False,
     "task_run_name": "{step.name}",
@@ -33,12 +33,12 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def perform(context: Context, step: Step) -> ArtifactRef | State[ArtifactRef]:
-    """Return the reference of a step's artifact; a reused one as a state named so."""
+def perform_step(context: TaskContext, step: Step) -> ArtifactRef | State[ArtifactRef]:
+    """Return a step's artifact reference, a reused one as a Prefect state."""
     if step.action == "reuse":
         return Completed(name="Reused", data=artifact(context.project, *step.id).ref)
-    with unsaid():
-        return execute(
+    with redaction():
+        return execute_step(
             context.project,
             step,
             engine=context.engine,

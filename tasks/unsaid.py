@@ -1,4 +1,4 @@
-"""Errors whose words nobody may keep: a message can hold a client's value."""
+"""Redaction of errors: messages that might hold a client's value are hidden."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from curvote.errors import InternalError, UserError
 
 
-class UnsaidError(Exception):
-    """An error of another kind, which its message names; its words are in its cause.
+class RedactedError(Exception):
+    """An error whose message is its kind only; the original is its cause.
 
     Prefect keeps the message of what ends a run in its database.
     """
 
 
 @contextmanager
-def unsaid() -> Iterator[None]:
-    """Raise an UnsaidError in place of what is neither the user's to mend nor known.
+def redaction() -> Iterator[None]:
+    """Raise a RedactedError in place of an unexpected error.
 
     A user's error goes on without what it quotes of a file, but for a terminal.
     """
@@ -25,7 +25,7 @@ def unsaid() -> Iterator[None]:
         yield
     except UserError as error:
         raise error.for_records() from None
-    except (InternalError, UnsaidError):
+    except (InternalError, RedactedError):
         raise
     except Exception as error:
-        raise UnsaidError(type(error).__name__) from error
+        raise RedactedError(type(error).__name__) from error

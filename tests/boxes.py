@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from curvote.envelope import issue, seal
-from curvote.protocols.checking import check_all
-from curvote.server.inbox import Taken, take_all
+from curvote.envelope import issue_invitations, seal_message
+from curvote.protocols.checking import parse_messages
+from curvote.server.inbox import InboxResult, accept_inbox
 from curvote.server.intake import Intake
 from tests.rounds import REPORTS, payload
 
@@ -21,10 +21,12 @@ class Box:
         self.inbox, self.kept = root / "inbox", root / "quarantine"
         self.inbox.mkdir()
         self.intake = Intake(root / "intake.sqlite")
-        invited = issue(REPORTS, N)
+        invited = issue_invitations(REPORTS, N)
         given = {"pipeline": "p", "needed": 1, "invitations": invited}
         self.intake.open_round("one", task=REPORTS, **given)
-        self.sent = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+        self.sent = [
+            seal_message(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)
+        ]
         self.free = iter(self.sent)
 
     def put(self, name: str, data: bytes | None = None) -> Path:
@@ -33,9 +35,9 @@ class Box:
         path.write_bytes(next(self.free) if data is None else data)
         return path
 
-    def take(self) -> Taken:
+    def take(self) -> InboxResult:
         """Take all in."""
-        return take_all(self.intake, self.inbox, self.kept, check_all)
+        return accept_inbox(self.intake, self.inbox, self.kept, parse_messages)
 
     def names(self) -> set[str]:
         """Return what the inbox holds."""

@@ -13,21 +13,21 @@ from pathlib import Path
 import numpy as np
 
 from curvote.client import outbox, places
-from curvote.client.record import Given
-from curvote.client.register import books
+from curvote.client.record import OwnerRecord
+from curvote.client.register import open_books
 from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
-from curvote.protocols.answering import answer as noised
-from curvote.protocols.judging import judged
-from curvote.signed import opened
+from curvote.protocols.answering import answer_task as noised
+from curvote.protocols.judging import validate_task
+from curvote.signed import open_signed
 from curvote.task import Task
 
 
 def main(task_file: str, invitation_file: str, clients_file: str, out: str) -> None:
     """Let every client answer once."""
-    signed = opened(Path(task_file).read_bytes()).document
-    task = judged(signed["task"])
+    signed = open_signed(Path(task_file).read_bytes()).document
+    task = validate_task(signed["task"])
     lines = Path(invitation_file).read_text().splitlines()
     clients = np.load(clients_file)
     for i, line in enumerate(lines[: len(clients["labels"])]):
@@ -48,11 +48,11 @@ def answer(
     number: int,
 ) -> None:
     """Release the message of one client, from nothing but what that client has."""
-    given, about = Given(curve, label), invitation.about
+    given, about = OwnerRecord(curve, label), invitation.about
     ledger = Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite"
-    with books(ledger, places.register()) as own:
-        own[0].set_up(POPULATION, task.budget)
-        outbox.release(
+    with open_books(ledger, places.register_path()) as own:
+        own[0].set_cap(POPULATION, task.budget)
+        outbox.release_message(
             lambda: noised(task, given, about, SystemEntropy()),
             task=task,
             invitation=invitation,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.chain.stage import Stage
 from curvote.chain.tables import Table
 
-STAGES: tuple[Stage, ...] = tuple(s for one in systems() for s in one.every_stage)
-TABLES: dict[str, Table] = {t.name: t for one in systems() for t in one.tables}
+STAGES: tuple[Stage, ...] = tuple(s for one in all_systems() for s in one.all_stages)
+TABLES: dict[str, Table] = {t.name: t for one in all_systems() for t in one.tables}
 SERVER = [name for name, table in TABLES.items() if table.side == "server"]

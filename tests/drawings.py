@@ -20,7 +20,9 @@ BLANK = {
 
 @contextmanager
 def left_blank() -> Iterator[None]:
-    """Let `figures.saved` return a blank drawing."""
+    """Let `figures.figure_bytes` return a blank drawing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("curvote.reporting.figures.saved", lambda _, kind: BLANK[kind])
+        patch.setattr(
+            "curvote.reporting.figures.figure_bytes", lambda _, kind: BLANK[kind]
+        )
         yield

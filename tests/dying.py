@@ -10,7 +10,7 @@ from typing import Any
 
 from curvote.run.store import blocks
 
-COMPUTE = blocks.compute  # before a test puts another one in its place
+COMPUTE = blocks.compute_block  # before a test puts another one in its place
 DEATHS = 2
 
 

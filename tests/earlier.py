@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 from curvote.chain.registry import SYSTEMS
 from curvote.run import history
-from curvote.run.config.schema import model
+from curvote.run.config.schema import pipeline_model
 from curvote.run.history import RunRecord
-from curvote.run.plan.fingerprint import of_file
+from curvote.run.plan.fingerprint import file_digest
 from curvote.run.project import Project
-from curvote.run.store.artifacts import MANIFEST, folders
+from curvote.run.store.artifacts import MANIFEST, all_folders
 
 CELL = ("protocol", "epsilon", "learner", "setting", "arrival")
 SERVERS = 3
@@ -28,10 +28,10 @@ def aged(project: Project) -> Project:
 
     Those were wide, and are refused (`test_bad_input`).
     """
-    for folder in folders(project):
+    for folder in all_folders(project):
         age(folder)
-    for record in history.load_all(project):
-        history.save(project, _record(record))
+    for record in history.load_records(project):
+        history.save_record(project, _record(record))
     return project
 
 
@@ -45,7 +45,9 @@ def age(folder: Path) -> None:
 def _record(record: RunRecord) -> RunRecord:
     """Cells named every coordinate, the setting late; a dump held all sections."""
     steps = [s | {"cell": {n: s["cell"].get(n) for n in CELL}} for s in record.steps]
-    whole = model(frozenset(SYSTEMS)).model_validate({"epsilon": [4.0]} | record.config)
+    whole = pipeline_model(frozenset(SYSTEMS)).model_validate(
+        {"epsilon": [4.0]} | record.config
+    )
     return replace(record, steps=steps, config=whole.model_dump(mode="json"))
 
 
@@ -59,7 +61,7 @@ def _write(folder: Path, name: str, parts: list[pa.Table]) -> None:
     entry = manifest["tables"][name]
     entry["replicates"] = [_number(*place) for place in entry.pop("places")]
     del entry["groups"], entry["counts"]
-    entry |= {"sha256": of_file(path), "bytes": path.stat().st_size}
+    entry |= {"sha256": file_digest(path), "bytes": path.stat().st_size}
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 

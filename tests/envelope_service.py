@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, issue, seal
-from curvote.protocols.message import knowledge, message_of, row
+from curvote.envelope import Invitation, issue_invitations, seal_message
+from curvote.protocols.message import client_data, message_of, payload_at
 from curvote.run.project import Project
 from curvote.server.intake import Intake
 from tests import plain
@@ -102,7 +102,7 @@ def project(root: Path) -> Project:
 
 def invite(path: Path, count: int, seal_to: str | None = None) -> list[Invitation]:
     """Open a round of reports, and return its invitations."""
-    invited = issue(REPORTS, count)
+    invited = issue_invitations(REPORTS, count)
     with Intake(path) as intake:
         given: dict[str, Any] = {"pipeline": NAME, "needed": 1, "seal": seal_to}
         intake.open_round("one-1", task=REPORTS, invitations=invited, **given)
@@ -113,9 +113,9 @@ def answered(invited: Sequence[Invitation]) -> list[bytes]:
     """Return the envelopes of honest clients, all drawn together."""
     n = len(invited)
     curves = np.random.default_rng(n).normal(size=(n, 4))
-    known = knowledge(REPORTS, curves, np.ones(n))
+    known = client_data(REPORTS, curves, np.ones(n))
     drawn = message_of(REPORTS).draw(REPORTS, known, SeededEntropy(n))
-    return [seal(each, row(drawn, k)) for k, each in enumerate(invited)]
+    return [seal_message(each, payload_at(drawn, k)) for k, each in enumerate(invited)]
 
 
 @contextmanager

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from curvote.flows.environment import process_tag
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
-from curvote.run.release.publishing import close_early, publish
+from curvote.run.release.publishing import close_round, publish_rounds
 from curvote.server.intake import Intake
 
 NAME = "far"
@@ -42,23 +42,25 @@ class Server:
 
     def plan(self) -> Plan:
         """Return the plan of a run, which closes a complete round."""
-        configured = PipelinesFile(self.project).configured(NAME)
+        configured = PipelinesFile(self.project).configure_pipeline(NAME)
         return make_plan(self.project, configured, fetch=True)
 
     def run(self) -> tuple[Plan, RunRecord]:
         """Do what `curvote run` does: all that is not blocked, then publish."""
         plan = self.plan()
-        record = history.begin(self.project, plan.configured, plan.steps, process_tag())
-        for step in plan.to_run():
-            execute(self.project, step)
-        list(publish(self.project, plan.configured, plan.steps))
-        status = "blocked" if plan.blocked() else "completed"
-        return plan, history.finish(self.project, record, status)
+        record = history.record_start(
+            self.project, plan.configured, plan.steps, process_tag()
+        )
+        for step in plan.steps_to_run():
+            execute_step(self.project, step)
+        list(publish_rounds(self.project, plan.configured, plan.steps))
+        status = "blocked" if plan.blocked_steps() else "completed"
+        return plan, history.record_end(self.project, record, status)
 
     def close(self) -> None:
         """Go on with what is in."""
-        configured = PipelinesFile(self.project).configured(NAME)
-        close_early(self.project, configured)
+        configured = PipelinesFile(self.project).configure_pipeline(NAME)
+        close_round(self.project, configured)
 
     def published(self, asks: str) -> tuple[Path, Path]:
         """Return the task and the invitations of a round."""
@@ -69,7 +71,7 @@ class Server:
         """Take envelopes in; a refused one raises."""
         with Intake(self.project.intake) as intake:
             for data in envelopes:
-                intake.take(data, check)
+                intake.take(data, parse_message)
 
 
 def answers(

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from curvote.client.record import read_form
+from curvote.client.record import read_record
 from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, issue, seal
+from curvote.envelope import Invitation, issue_invitations, seal_message
 from curvote.errors import UserError
 from curvote.protocols import answering
-from curvote.protocols.described import described
-from curvote.protocols.judging import check_invitation, judged
-from curvote.protocols.message import check, row
+from curvote.protocols.described import describe_answer
+from curvote.protocols.judging import check_invitation, validate_task
+from curvote.protocols.message import parse_message, payload_at
 from curvote.task import Task
 
 RECORDS = 20
@@ -166,7 +166,7 @@ def observed(home: Home, document: Any, about: Any, number: int) -> Seen:
     No traceback: whatever is not a UserError goes through to the test.
     """
     try:
-        task = judged(document)
+        task = validate_task(document)
         invitation = invited(task, about)
         check_invitation(task, invitation)
     except UserError as error:
@@ -177,21 +177,21 @@ def observed(home: Home, document: Any, about: Any, number: int) -> Seen:
 def released(home: Home, task: Task, invitation: Invitation, number: int) -> Seen:
     """Release the message of one record for a task that was accepted."""
     path = home.record(number, task.encoding.projection.matrix.shape[1])
-    given = read_form(path, task.classes[number % 2], task)
-    columns = answering._drawn(task, given, invitation.about, SeededEntropy(number))
+    given = read_record(path, task.classes[number % 2], task)
+    columns = answering._try_draw(task, given, invitation.about, SeededEntropy(number))
     assert columns is not None, "a record that was told from others"
-    payload, about = row(columns, 0), invitation.about
-    sealed = seal(invitation, payload)
+    payload, about = payload_at(columns, 0), invitation.about
+    sealed = seal_message(invitation, payload)
     if number < 2:  # the server takes it
-        check(task, about, payload)
+        parse_message(task, about, payload)
     reserved = ("reserve", task.digest(), task.budget, invitation.id)
     file = invitation.file_name, len(sealed)
-    return Seen("sent", described(task, about), reserved, file, shape(payload))
+    return Seen("sent", describe_answer(task, about), reserved, file, shape(payload))
 
 
 def invited(task: Task, about: Any) -> Invitation:
     """Return the invitation that a server sends; ``about`` is its candidate."""
-    first = issue(replace(task, candidates=None), 1)[0]
+    first = issue_invitations(replace(task, candidates=None), 1)[0]
     if task.candidates is None:
         about = None
     return replace(first, id="0" * 32, key="1" * 64, task=task.digest(), about=about)

@@ -22,7 +22,7 @@ from curvote.flows.commands import client as cli_client
 from curvote.flows.commands import intake as cli_intake
 from curvote.flows.commands import ledger as cli_ledger
 from curvote.run.release.publishing import server_key
-from curvote.signed import opened
+from curvote.signed import open_signed
 from tests import plain
 from tests.exchange import NAME, Server
 
@@ -148,7 +148,7 @@ class Hospital:
         spent: Any = None
         if self.ledger.exists():
             with Ledger(self.ledger) as ledger:
-                spent = ledger.counts(), [e.state for e in ledger.entries()]
+                spent = ledger.count_releases(), [e.state for e in ledger.entries()]
         files = {p: p.read_bytes() for p in (self.root / "outbox").glob("*.json")}
         return spent, files
 
@@ -163,8 +163,8 @@ class Hospital:
 
     def asked(self, server: Server, file: str = "other.json", **changes: Any) -> Path:
         """Sign a task that differs from the published one, as the steward could."""
-        document = opened((self.root / "task.json").read_bytes()).document
-        task = tasks.read(document["task"] | changes).to_json()
+        document = open_signed((self.root / "task.json").read_bytes()).document
+        task = tasks.read_task(document["task"] | changes).to_json()
         path = self.root / file
         path.write_bytes(server_key(server.project).sign(document | {"task": task}))
         return path

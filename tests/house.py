@@ -72,17 +72,17 @@ import json, sys
 from pathlib import Path
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
-from curvote.run.summary import summary
+from curvote.run.summary import mean_scores
 project = Project(Path.cwd())
-made = make_plan(project, PipelinesFile(project).configured({name!r}))
-record = history.begin(project, made.configured, made.steps, "pid:1")
-for step in made.to_run():
-    execute(project, step)
-record = history.finish(project, record, "completed")
-json.dump(summary(project, record), sys.stdout)
+made = make_plan(project, PipelinesFile(project).configure_pipeline({name!r}))
+record = history.record_start(project, made.configured, made.steps, "pid:1")
+for step in made.steps_to_run():
+    execute_step(project, step)
+record = history.record_end(project, record, "completed")
+json.dump(mean_scores(project, record), sys.stdout)
 """
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from curvote.client import places
 from curvote.client.ledger import Entry, Ledger
-from curvote.envelope import Invitation, issue
+from curvote.envelope import Invitation, issue_invitations
 from curvote.errors import UserError
 from curvote.flows.commands import client as cli_client
 from curvote.signed import ServerKey
@@ -35,7 +35,7 @@ class Home:
     def invite(self, task: Task, server: ServerKey | None = None) -> Invitation:
         """Put a task and a new invitation to it into the folder."""
         by = server or self.server
-        (invitation,) = issue(task, 1, by.fingerprint)
+        (invitation,) = issue_invitations(task, 1, by.fingerprint)
         self.publish(task.to_json(), by)
         (self.root / "invitation.json").write_text(json.dumps(invitation.to_json()))
         return invitation
@@ -71,7 +71,7 @@ class Home:
 
     def entries(self) -> list[Entry]:
         """Return what the user's own ledger counts."""
-        path = places.ledger()
+        path = places.ledger_path()
         if not path.exists():
             return []
         with Ledger(path) as ledger:
@@ -93,7 +93,7 @@ def refused(*words: str) -> str:
 
 def envelopes() -> set[Path]:
     """Return what the user's outbox holds, also what was begun there."""
-    return set(places.outbox().glob("*")) - {places.outbox() / ".lock"}
+    return set(places.outbox_path().glob("*")) - {places.outbox_path() / ".lock"}
 
 
 def printed(result: Result) -> Any:

@@ -18,7 +18,7 @@ Says = tuple[list[Entry], list[tuple[str, float, float]], list[str]]
 
 def reserve(ledger: Ledger, release: str, ids: Any, budget: Budget = TENTH) -> None:
     """Reserve in population p under a cap of 1."""
-    ledger.set_up("p", ONE)
+    ledger.set_cap("p", ONE)
     ledger.reserve(release, ids, budget, population="p", facts={"number": 1})
 
 
@@ -29,7 +29,7 @@ def filled(path: Path) -> Path:
             reserve(ledger, f"r{i}", np.arange(50 * i, 200 + 50 * i))
         ledger.confirm("r0", place="data/r0", digest="00")
         ledger.cancel("r1")
-        ledger.spend("r2", "killed")
+        ledger.mark_spent("r2", "killed")
     return path
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from curvote.chain import streams
-from curvote.chain.sharded import made_of, stacked
-from curvote.chain.stage import Columns, Here, Place, Rows, Stage
+from curvote.chain.sharded import make_rows, stack_rows
+from curvote.chain.stage import Columns, Place, Rows, Stage, StageContext
 
 
 @dataclass
 class Memory:
     """An artifact in memory: the columns of each table by repetition."""
 
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     tables: dict[str, dict[Place, Columns]] = field(default_factory=dict)
 
     @classmethod
@@ -91,7 +91,7 @@ def here(
     place: Place = (0,),
     sizes: Place = (1,),
     also: Sequence[str] = (),
-) -> Here:
+) -> StageContext:
     """Return a repetition of a stage, with the inputs and parameters it declares.
 
     ``also`` are parameters that it reads where others have these values. Of inputs from
@@ -102,7 +102,7 @@ def here(
     module = import_module(stage.module)
     facts = module.facts(inputs, own) if hasattr(module, "facts") else {}
     told = json.loads(json.dumps(facts))
-    return Here(stage.name, place, sizes, inputs, own, told)
+    return StageContext(stage.name, place, sizes, inputs, own, told)
 
 
 def do(
@@ -119,16 +119,16 @@ def do(
     tables: dict[str, dict[Place, Columns]] = {t.name: {} for t in stage.tables}
     for start in range(0, len(places), block):
         part = places[start : start + block]
-        rows = _rows(stage, [first.at(place) for place in part])
+        rows = _rows(stage, [first.at_place(place) for place in part])
         for place, own in zip(part, rows, strict=True):
             for name, columns in own.items():
                 tables[name][place] = columns
-    return Memory(first.facts, tables)
+    return Memory(first.metadata, tables)
 
 
-def _rows(stage: Stage, every: Sequence[Here]) -> Iterator[Rows]:
+def _rows(stage: Stage, every: Sequence[StageContext]) -> Iterator[Rows]:
     module = import_module(stage.module)
     with threadpool_limits(limits=1):  # as the chain does
         own = hasattr(module, "block")
-        made = (stacked([*made_of(module, one)]) for one in every)
+        made = (stack_rows([*make_rows(module, one)]) for one in every)
         yield from module.block(every) if own else made

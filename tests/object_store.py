@@ -59,8 +59,8 @@ def point_at(
     """Let the environment name this address, which has ``seconds`` for an answer."""
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": address}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(remote, "SILENT", seconds)
-    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    monkeypatch.setattr(remote, "SILENT_SECONDS", seconds)
+    monkeypatch.setattr(remote, "MAX_ATTEMPTS", 1)
 
 
 def project(root: Path, **pipelines: object) -> Project:

@@ -12,17 +12,17 @@ from curvote import signed
 from curvote.chain.axis import Cell
 from curvote.datasets import simulated
 from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, seal
-from curvote.protocols.message import knowledge, message_of, row
+from curvote.envelope import Invitation, seal_message
+from curvote.protocols.message import client_data, message_of, payload_at
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import find
+from curvote.run.results import find_artifact
 from curvote.run.store.artifacts import Artifact
 from curvote.task import Task
 from tests import plain
 from tests.exchange import FAR, NAME, Server
 
-CELL = Cell.of({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
+CELL = Cell.from_mapping({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
 VOTERS, FIRST, FOLD = 120, 30, 20
 ONLINE = FAR | {
     "clients": {"train": 60, "vote": VOTERS},
@@ -50,7 +50,9 @@ def asked(server: Server, asks: str) -> tuple[Task, list[Invitation]]:
     task, invitations = server.published(asks)
     lines = invitations.read_text().splitlines()
     invited = [Invitation.from_json(json.loads(line)) for line in lines]
-    return Task.from_json(signed.opened(task.read_bytes()).document["task"]), invited
+    return Task.from_json(
+        signed.open_signed(task.read_bytes()).document["task"]
+    ), invited
 
 
 def answers(server: Server, asks: str, seed: int) -> list[bytes]:
@@ -60,20 +62,20 @@ def answers(server: Server, asks: str, seed: int) -> list[bytes]:
     drawn = simulated.clients(given, len(invited), rng)
     votes = task.candidates is not None
     judge = np.array([each.about for each in invited]) if votes else None
-    known = knowledge(task, drawn["curve"], drawn["label"], judge)
+    known = client_data(task, drawn["curve"], drawn["label"], judge)
     sent = message_of(task).draw(task, known, SeededEntropy(seed))
-    return [seal(each, row(sent, i)) for i, each in enumerate(invited)]
+    return [seal_message(each, payload_at(sent, i)) for i, each in enumerate(invited)]
 
 
 def verdicts(server: Server, *, right: bool) -> list[bytes]:
     """Return the envelopes of voters who all say the same."""
     _, invited = asked(server, "vote")
-    return [seal(i, {"learner": i.about, "positive": right}) for i in invited]
+    return [seal_message(i, {"learner": i.about, "positive": right}) for i in invited]
 
 
 def made(server: Server, record: RunRecord, stage: str) -> Artifact:
     """Return what a stage of a run made."""
-    return find(server.project, record, stage, CELL)
+    return find_artifact(server.project, record, stage, CELL)
 
 
 def ensemble(server: Server, record: RunRecord) -> dict[str, np.ndarray]:

@@ -9,10 +9,10 @@ from typing import Any
 from curvote.flows.environment import process_tag
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
-from curvote.run.config.schema import foreign
+from curvote.run.config.schema import unread_sections
 from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.engines import Engine
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.history import RunRecord
 from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
 from curvote.run.project import Project
@@ -37,7 +37,7 @@ def of(*systems: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
     It names the system, where there is just one.
     """
-    unread = foreign(frozenset(systems))
+    unread = unread_sections(frozenset(systems))
     named = {"protocol": systems[0]} if len(systems) == 1 else {}
     every = TINY if given is None else given
     return {name: own for name, own in every.items() if name not in unread} | named
@@ -58,7 +58,7 @@ def plan(
     selection: Selection = EVERYTHING,
 ) -> Plan:
     """Return the plan of a pipeline."""
-    configured = file_of(project, name).configured(name, overrides)
+    configured = file_of(project, name).configure_pipeline(name, overrides)
     return make_plan(project, configured, selection, fetch=True)
 
 
@@ -73,10 +73,12 @@ def run(
 ) -> RunRecord:
     """Do what `curvote run` does to the store, one step after the other."""
     made = plan(project, name, *overrides, selection=selection)
-    record = history.begin(project, made.configured, made.steps, process_tag())
-    for step in made.to_run():
-        execute(project, step, engine=engine or Engine("local", workers), block=block)
-    return history.finish(project, record, "completed")
+    record = history.record_start(project, made.configured, made.steps, process_tag())
+    for step in made.steps_to_run():
+        execute_step(
+            project, step, engine=engine or Engine("local", workers), block=block
+        )
+    return history.record_end(project, record, "completed")
 
 
 def actions(made: Plan) -> dict[str, set[str]]:
@@ -89,7 +91,7 @@ def actions(made: Plan) -> dict[str, set[str]]:
 
 def to_run(made: Plan) -> set[str]:
     """Return the stages of which anything runs."""
-    return {step.stage.name for step in made.to_run()}
+    return {step.stage.name for step in made.steps_to_run()}
 
 
 def hashes(project: Project, record: RunRecord) -> dict[str, str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from curvote.client.ledger import Entry
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.plan.step import Step
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
-from curvote.run.release.production import entries
+from curvote.run.release.production import ledger_entries
 from curvote.run.store.artifacts import artifact
 from tests import plain
 
@@ -43,15 +43,15 @@ def changed(given: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def plan(project: Project, *, new_release: bool = False, run: bool = True) -> Plan:
     """Return the plan of the pipeline."""
-    configured = PipelinesFile(project).configured(NAME)
+    configured = PipelinesFile(project).configure_pipeline(NAME)
     return make_plan(project, configured, fetch=run, new_release=new_release)
 
 
 def run(project: Project, *, new_release: bool = False) -> Plan:
     """Do all that the plan says."""
     made = plan(project, new_release=new_release)
-    for step in made.to_run():
-        execute(project, step)
+    for step in made.steps_to_run():
+        execute_step(project, step)
     return made
 
 
@@ -62,7 +62,7 @@ def releases(made: Plan) -> list[Step]:
 
 def confirmed(project: Project) -> list[Entry]:
     """Return what the ledger knows to have left."""
-    return [entry for entry in entries(project) if entry.state == "confirmed"]
+    return [entry for entry in ledger_entries(project) if entry.state == "confirmed"]
 
 
 def bytes_of(project: Project, made: Plan) -> dict[str, str]:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from curvote.client.ledger import Entry, Ledger
-from curvote.client.outbox import release, release_id
-from curvote.client.register import books
+from curvote.client.outbox import release_id, release_message
+from curvote.client.register import open_books
 from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
-from curvote.envelope import Invitation, issue
+from curvote.envelope import Invitation, issue_invitations
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.task import Task
@@ -35,8 +35,8 @@ class Client:
         self.outbox, self.path = root / "outbox", root / "ledger.sqlite"
         self.register = root / "register.sqlite"
         self.draws = 0
-        with books(self.path, self.register) as (ledger, _):  # before a test looks
-            ledger.set_up(POPULATION, ONE)
+        with open_books(self.path, self.register) as (ledger, _):  # before a test looks
+            ledger.set_cap(POPULATION, ONE)
 
     def raise_cap(self, epsilon: float) -> None:
         """Give the client room for more."""
@@ -56,13 +56,13 @@ class Client:
         given: dict[str, Any] = {
             "draw": self.draw,
             "task": task,
-            "invitation": invitation or issue(task, 1)[0],
+            "invitation": invitation or issue_invitations(task, 1)[0],
             "sender": "me",
             "number": 1,
             "outbox": self.outbox,
         }
-        with books(self.path, self.register) as opened:
-            path = release(books=opened, **(given | changes))
+        with open_books(self.path, self.register) as opened:
+            path = release_message(books=opened, **(given | changes))
         return path, path.read_bytes()
 
     def entry(self, number: int = 1, task: Task = REPORTS) -> Entry | None:

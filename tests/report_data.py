@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.classes import Classes
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.reporting.data import SCORE_COLUMNS, PageData
@@ -119,27 +119,29 @@ def make_sample(n: int = 80) -> CurveSample:
 
 
 RELEASES = (
-    Sent(
+    MessageDescription(
         "each training client",
         "4 noised coordinates and a noised label",
         "laplace, binary_rr",
         "each coordinate and the label get epsilon/5",
         epsilon="epsilon in all",
     ),
-    Sent(
+    MessageDescription(
         "each vote client",
         "one bit: was this classifier right for me?",
         "binary_rr",
         "flipped with probability 1/(1 + e^epsilon)",
     ),
-    Sent(
+    MessageDescription(
         "each client",
         "a noised report for all data, averaging and voting",
         "laplace, binary_rr",
         epsilon="epsilon in all",
         study_only=True,
     ),
-    Sent("each client", "a noised label", "binary_rr", epsilon=1.25, study_only=True),
+    MessageDescription(
+        "each client", "a noised label", "binary_rr", epsilon=1.25, study_only=True
+    ),
 )
 
 

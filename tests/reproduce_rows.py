@@ -12,7 +12,7 @@ import pandas as pd
 
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.printed import printed
+from curvote.reproduce.mrma.printed import printed_cells
 from curvote.reproduce.mrma.rows import USEFUL
 from tests.report_data import PROGRESS
 
@@ -47,7 +47,7 @@ def row(
 def table(name: str, file: str, shift: float = 0.001) -> list[dict[str, Any]]:
     """Both forms of every cell of a printed table, the published one off by shift."""
     rows = []
-    for cell in printed(file):
+    for cell in printed_cells(file):
         key = dict(cell.key)
         axes = {n: str(key[n]) for n in ("d", "representation") if key.get(n)}
         others = {n: key[n] for n in ("epsilon", "learner") if n in key}

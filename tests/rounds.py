@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from curvote import jws
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation
-from curvote.protocols.message import knowledge, message_of, row
+from curvote.protocols.message import client_data, message_of, payload_at
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.signed import ServerKey
-from curvote.strict_json import canonical
+from curvote.strict_json import canonical_json
 from curvote.task import Candidates, Task
 
 ENCODING = Encoding(identity(4), "max_abs", feature_map="coefficients")
@@ -38,8 +38,8 @@ def payload(task: Task, invitation: Invitation, seed: int = 0) -> dict[str, Any]
     """Return what an honest client sends."""
     judge = None if invitation.about is None else np.array([invitation.about])
     curve = np.random.default_rng(seed).normal(size=(1, 4))
-    known = knowledge(task, curve, np.ones(1), judge)
-    return row(message_of(task).draw(task, known, SeededEntropy(seed)), 0)
+    known = client_data(task, curve, np.ones(1), judge)
+    return payload_at(message_of(task).draw(task, known, SeededEntropy(seed)), 0)
 
 
 def signed(task: Task, seal_to: str | None = None) -> bytes:
@@ -67,8 +67,8 @@ def edited(sealed: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     found = json.loads(sealed)
     if "protected" not in found:
         change(found)
-        return canonical(found) + b"\n"
-    header, content = (json.loads(jws.decode(found[n])) for n in PARTS[:2])
+        return canonical_json(found) + b"\n"
+    header, content = (json.loads(jws.from_base64url(found[n])) for n in PARTS[:2])
     values = {"header": header, "signature": found["signature"], **content}
     change(values)
     return line(values.pop("header"), values.pop("signature"), values)
@@ -76,5 +76,9 @@ def edited(sealed: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
 
 def line(header: Any, signature: str, content: Any) -> bytes:
     """Return the canonical line of a JWS with these parts."""
-    texts = jws.encode(canonical(header)), jws.encode(canonical(content)), signature
-    return canonical(dict(zip(PARTS, texts, strict=True))) + b"\n"
+    texts = (
+        jws.to_base64url(canonical_json(header)),
+        jws.to_base64url(canonical_json(content)),
+        signature,
+    )
+    return canonical_json(dict(zip(PARTS, texts, strict=True))) + b"\n"

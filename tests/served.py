@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from curvote.flows.server.access import read_secret
-from curvote.flows.server.private import served_by
+from curvote.flows.server.private import read_serving
 from curvote.run.project import Project
 from tests.house import ROOT
 from tests.processes import until
@@ -25,11 +25,11 @@ _FLOW = """
 import os, time
 from pathlib import Path
 from prefect import flow
-from curvote.flows.server.flow_runs import mark_alive
+from curvote.flows.server.flow_runs import tag_flow_run
 
 @flow
 def chain(pipeline: str, project: str) -> None:
-    mark_alive()
+    tag_flow_run()
     with (Path(project) / "fired").open("a") as file:
         file.write(f"{pipeline} {os.getpid()}\\n")
     time.sleep(300 if pipeline == "long" else 0)
@@ -38,12 +38,12 @@ _SERVE = """
 import sys
 from pathlib import Path
 from curvote.run.project import Project
-from curvote.flows.environment import prepare
+from curvote.flows.environment import prepare_environment
 from curvote.flows.serving.watched_file import read_schedules
 project = Project(Path(sys.argv[1]))
-prepare(project.root)
-from curvote.flows.serving.serve import serve
-serve(project, read_schedules(project)[0], "standin:chain", port=0)
+prepare_environment(project.root)
+from curvote.flows.serving.serve import serve_schedules
+serve_schedules(project, read_schedules(project)[0], "standin:chain", port=0)
 """
 
 
@@ -124,7 +124,7 @@ def up(project: Project, log: Path) -> Served:
     """Return the server once it listens and has its deployments."""
 
     def entry() -> dict[str, str] | None:
-        return served_by(project.state / "prefect")
+        return read_serving(project.state / "prefect")
 
     assert until(lambda: entry() is not None, LONG_ENOUGH), log.read_text()
     found = entry()

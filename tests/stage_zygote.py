@@ -29,7 +29,7 @@ class Table:
     """A stored artifact without the store: facts, and columns by (table, place)."""
 
     def __init__(self, facts: dict[str, Any], columns: dict[Any, Any]) -> None:
-        self.facts = facts
+        self.metadata = facts
         self._columns = columns
 
     def columns(
@@ -70,9 +70,9 @@ def run(job: dict[str, Any]) -> None:
     inputs = {name: Table(*given) for name, given in job["inputs"].items()}
     params, stage = job["params"], import_module(job["module"])
     facts = stage.facts(inputs, params) if hasattr(stage, "facts") else {}
-    here = import_module("curvote.chain.stage").Here
+    context = import_module("curvote.chain.stage").StageContext
     heres = [
-        here(job["stage"], place, job["sizes"], inputs, params, facts)
+        context(job["stage"], place, job["sizes"], inputs, params, facts)
         for place in job["places"]
     ]
     if job["places"] == ((),) and hasattr(stage, "pieces"):
@@ -80,8 +80,8 @@ def run(job: dict[str, Any]) -> None:
     elif hasattr(stage, "block"):
         list(stage.block(heres))
     else:
-        made_of = import_module("curvote.chain.sharded").made_of
-        _ = [list(made_of(stage, each)) for each in heres]
+        make_rows = import_module("curvote.chain.sharded").make_rows
+        _ = [list(make_rows(stage, each)) for each in heres]
 
 
 def in_a_child(job: dict[str, Any]) -> list[traced.Function]:

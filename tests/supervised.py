@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from curvote.durable import owner_folder
+from curvote.durable import private_folder
 from curvote.flows import supervisor
 from curvote.flows.output import lines
-from curvote.flows.server.launch import Launch
+from curvote.flows.server.launch import ServerLaunch
 from curvote.flows.server.state import READY
 from curvote.flows.serving.children import Child
-from curvote.flows.serving.told import Told
+from curvote.flows.serving.told import Announcer
 from curvote.flows.supervisor import Supervisor
 from tests import plain
 
@@ -48,13 +48,13 @@ class Watched:
         for child in (self.it.server, self.it.runner):
             if child is not None and child.process is None:
                 child.due = 0.0
-        self.it._asked = 0.0
+        self.it._last_poll = 0.0
         self.it.tick()
 
     def up(self) -> None:
         """Let the runner say that it is at work."""
-        lines.send(self.it.pipe.path, {"registered": ["tiny"]})
-        lines.send(self.it.pipe.path, {"polled": time.monotonic()})
+        lines.send_message(self.it.pipe.path, {"registered": ["tiny"]})
+        lines.send_message(self.it.pipe.path, {"polled": time.monotonic()})
         self.tick()
 
 
@@ -64,32 +64,34 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched
     project = plain.write(tmp_path, tiny=plain.TINY | {"schedule": {"interval": 3600}})
     said: list[str] = []
     missed: list[tuple[str, dict[str, Any]]] = []
-    told = Told(
+    told = Announcer(
         line=lambda line: said.append(line["message"]),
         missed=lambda name, fact: missed.append((name, fact)),
     )
-    owner_folder(project.state)
+    private_folder(project.state)
     it = Supervisor(
         project=project,
         url="http://127.0.0.1:9/api",
         schedules={"tiny": HOURLY},
         flow="module:flow",
-        launch=Launch(project.state / "prefect", "secret"),
+        launch=ServerLaunch(project.state / "prefect", "secret"),
         server=Child("Prefect's server", sleeper),
         runner=Child("the runner of schedules", sleeper),
-        pipe=lines.Pipe(project.state / "serve.pipe"),
-        told=told,
+        pipe=lines.LinePipe(project.state / "serve.pipe"),
+        announcer=told,
         clock=lambda: made.clock,
     )
     made = Watched(it, said, missed)
-    monkeypatch.setattr(supervisor, "ask", lambda _url: made.state)
-    tell = it.runner.tell
+    monkeypatch.setattr(supervisor, "api_status", lambda _url: made.state)
+    tell = it.runner.send_message
     monkeypatch.setattr(
-        it.runner, "tell", lambda order: (made.orders.append(order), tell(order))
+        it.runner,
+        "send_message",
+        lambda order: (made.orders.append(order), tell(order)),
     )
     assert it.server is not None
     it.server.start()
-    it._begin()
+    it._resume()
     made.tick()
     yield made
     for child in (it.server, it.runner):

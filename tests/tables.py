@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from curvote.datasets.sources import Source
-from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.features import Feature, category_feature
 from curvote.datasets.tables.tabular import TableSchema
 
 HEADER = "Row,Weight,Town,Visits,Ill"
 SCHEMA = TableSchema(
     features=(
         Feature("Weight", "kg", 0, 200, "scales", centre=70, missing=(0.0,)),
-        category("Town", ("Rome", "Bonn", "Oslo"), "the map"),
-        Feature("Visits", "times", 0, 10, "a year", missing=(-9.0,), whole=True),
+        category_feature("Town", ("Rome", "Bonn", "Oslo"), "the map"),
+        Feature("Visits", "times", 0, 10, "a year", missing=(-9.0,), integral=True),
     ),
     label="Ill",
     labels={"no": 0, "yes": 1, "very": 1},

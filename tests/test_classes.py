@@ -47,5 +47,5 @@ def test_a_task_may_have_more_than_two_but_no_binary_message() -> None:
         task.digest()
     )
     with pytest.raises(UserError, match="is about two classes"):
-        message_of(task).admit(task)
-    message_of(REPORTS).admit(REPORTS)
+        message_of(task).check_task(task)
+    message_of(REPORTS).check_task(REPORTS)

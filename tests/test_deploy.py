@@ -17,7 +17,7 @@ import typer
 
 from curvote.flows.cli import app
 from curvote.flows.server.private import START_TIMEOUT
-from curvote.run.config.yaml_lines import parsed
+from curvote.run.config.yaml_lines import parse_value
 from tests.house import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -36,7 +36,7 @@ def unit(path: Path) -> configparser.ConfigParser:
 
 def compose() -> dict[str, Any]:
     """Return the compose file as a value."""
-    found: dict[str, Any] = parsed((DEPLOY / "compose.yaml").read_text())
+    found: dict[str, Any] = parse_value((DEPLOY / "compose.yaml").read_text())
     return found
 
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote import envelope, jws, sealed
-from curvote.envelope import genuine, issue, read, seal
+from curvote.envelope import is_genuine, issue_invitations, read_envelope, seal_message
 from curvote.errors import UserError
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.task import Task
 from tests.rounds import PARTS, REPORTS, VOTES, edited, old, payload
 
-(INVITATION,) = issue(REPORTS, 1)
+(INVITATION,) = issue_invitations(REPORTS, 1)
 OLD = old(INVITATION)
 CONTENT = {"label": 1, "z": [0.5, -0.25, 0.0, 2.0]}
-SEALED, SEALED_1 = seal(INVITATION, CONTENT), seal(OLD, CONTENT)
+SEALED, SEALED_1 = seal_message(INVITATION, CONTENT), seal_message(OLD, CONTENT)
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(), st.text()
 )
@@ -30,7 +30,7 @@ values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=5), max_le
 def refusal(data: bytes) -> str:
     """Return why an envelope is not even read."""
     with pytest.raises(UserError) as caught:
-        read(data)
+        read_envelope(data)
     return str(caught.value)
 
 
@@ -43,15 +43,15 @@ def test_a_task_has_the_same_digest_on_both_sides() -> None:
 
 def test_an_envelope_holds_a_release_of_8192_numbers() -> None:
     """Sealed as well, and longer numbers make no longer envelope."""
-    (named,) = issue(REPORTS, 1, "ab" * 32, server="va")
+    (named,) = issue_invitations(REPORTS, 1, "ab" * 32, server="va")
     lengths = set()
     for each in (0, -(2**53)):
         message = {"server": "va", "n": 2**40, "values": [each] * 10_000}
-        for to in (None, sealed.public(sealed.new_key())):
-            data = seal(named, message, to)
-            assert len(data) <= sealed.LARGEST
+        for to in (None, sealed.public_key(sealed.new_private_key())):
+            data = seal_message(named, message, to)
+            assert len(data) <= sealed.LARGEST_ENVELOPE
             lengths.add((to is None, len(data)))
-        assert read(seal(named, message)).payload == message
+        assert read_envelope(seal_message(named, message)).payload == message
     assert len(lengths) == 2
 
 
@@ -63,7 +63,7 @@ def test_an_envelope_says_nothing_but_task_invitation_and_message() -> None:
         assert invitation.key.encode() not in data
     found = json.loads(SEALED)
     assert [*found] == ["payload", "protected", "signature"]
-    header, content = (json.loads(jws.decode(found[n])) for n in PARTS[:2])
+    header, content = (json.loads(jws.from_base64url(found[n])) for n in PARTS[:2])
     told = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
     assert (header, {*content}) == (told, {"message", "task"})
 
@@ -72,20 +72,20 @@ def test_an_envelope_says_nothing_but_task_invitation_and_message() -> None:
 def test_what_is_sealed_is_read_back_and_genuine(content: dict[str, object]) -> None:
     """For every payload of finite JSON values; others are not read."""
     try:
-        found = read(seal(INVITATION, content))
+        found = read_envelope(seal_message(INVITATION, content))
     except ValueError:
         odd = ("nan", "inf", "\\ud", "\\udb", *map(str, range(10)))
         assert any(each in repr(content) for each in odd)
         return
     assert found.payload == content
-    assert genuine(found, INVITATION.key)
-    assert not genuine(found, issue(REPORTS, 1)[0].key)
-    assert not genuine(found, INVITATION.key[:32])
+    assert is_genuine(found, INVITATION.key)
+    assert not is_genuine(found, issue_invitations(REPORTS, 1)[0].key)
+    assert not is_genuine(found, INVITATION.key[:32])
 
 
 def test_whatever_is_altered_breaks_the_seal() -> None:
     """Task, invitation, every number and every key of the payload are under it."""
-    other = issue(VOTES, 1)[0]
+    other = issue_invitations(VOTES, 1)[0]
     for data, key, invitation, message in (
         (SEALED, INVITATION.key, ("header", "kid"), "message"),
         (SEALED_1, OLD.key, ("invitation",), "payload"),
@@ -98,10 +98,12 @@ def test_whatever_is_altered_breaks_the_seal() -> None:
             lambda e, m=message: e[m]["z"].reverse(),
             lambda e, m=message: e[m]["z"].__setitem__(0, 0.5000000000000001),
         ]
-        assert genuine(read(data), key)
+        assert is_genuine(read_envelope(data), key)
         for change in changes:
-            assert not genuine(read(edited(data, change)), key)
-    assert not genuine(read(edited(SEALED_1, lambda e: e.update(seal="0" * 64))), key)
+            assert not is_genuine(read_envelope(edited(data, change)), key)
+    assert not is_genuine(
+        read_envelope(edited(SEALED_1, lambda e: e.update(seal="0" * 64))), key
+    )
 
 
 def _set(values: dict[str, Any], at: tuple[str, ...], value: object) -> None:
@@ -113,12 +115,16 @@ def _set(values: dict[str, Any], at: tuple[str, ...], value: object) -> None:
 def test_the_size_tells_nothing_about_the_message() -> None:
     """As long as the longest: a bit, a label or a number's digits do not show."""
     sizes = {
-        len(seal(INVITATION, {"label": label, "z": [first, 0.1, -7.25e-300, 3.0]}))
+        len(
+            seal_message(
+                INVITATION, {"label": label, "z": [first, 0.1, -7.25e-300, 3.0]}
+            )
+        )
         for label in (1, -1)
         for first in (0.0, -1.7976931348623157e308, -2.2250738585072014e-308, 1)
     }
     votes = {
-        len(seal(INVITATION, {"learner": learner, "positive": bit}))
+        len(seal_message(INVITATION, {"learner": learner, "positive": bit}))
         for learner in (0, 2**53)
         for bit in (True, False)
     }
@@ -143,7 +149,7 @@ def test_each_way_of_being_unreadable_has_its_own_reason() -> None:
             body.replace("0.5", "9" * 5000).encode(),
             body.replace("0.5", deep).encode(),
             body.replace("0.5", "[[[[[[[[[1]]]]]]]]]").encode(),
-            SEALED_1 + b" " * envelope.LARGEST,
+            SEALED_1 + b" " * envelope.LARGEST_FILE,
             edited(SEALED_1, lambda e: e.update(format=3)),
             edited(SEALED_1, lambda e: e.update(client="me")),
             edited(SEALED_1, lambda e: e.pop("seal")),
@@ -163,8 +169,8 @@ def test_each_way_of_being_unreadable_has_its_own_reason() -> None:
 def test_what_an_honest_client_sends_passes_the_check() -> None:
     """Reports and votes about each candidate, for several draws."""
     for task in (REPORTS, VOTES, replace(REPORTS, epsilon=0.1)):
-        for seed, invitation in enumerate(issue(task, 12)):
-            check(task, invitation.about, payload(task, invitation, seed))
+        for seed, invitation in enumerate(issue_invitations(task, 12)):
+            parse_message(task, invitation.about, payload(task, invitation, seed))
 
 
 @pytest.mark.parametrize(
@@ -187,18 +193,18 @@ def test_what_no_client_can_have_sent_is_refused(
 ) -> None:
     """Off the mechanism's grid, of another length or kind, no label, or too much."""
     honest = {"z": [0.5, 0.5, 0.5, 0.5], "label": 1}
-    check(REPORTS, None, honest)
+    parse_message(REPORTS, None, honest)
     with pytest.raises(UserError, match=reason):
-        check(REPORTS, None, honest | change)
+        parse_message(REPORTS, None, honest | change)
 
 
 def test_a_vote_is_about_the_candidate_of_its_invitation() -> None:
     """Else one client could pick whom it judges."""
-    check(VOTES, 1, {"learner": 1, "positive": False})
+    parse_message(VOTES, 1, {"learner": 1, "positive": False})
     with pytest.raises(UserError, match="candidate 2; the invitation asks about"):
-        check(VOTES, 1, {"learner": 2, "positive": False})
+        parse_message(VOTES, 1, {"learner": 2, "positive": False})
     with pytest.raises(UserError, match="no client can have sent this vote"):
-        check(VOTES, 3, {"learner": 3, "positive": False})
+        parse_message(VOTES, 3, {"learner": 3, "positive": False})
 
 
 @given(
@@ -211,7 +217,9 @@ def test_no_payload_can_do_more_than_be_refused(
 ) -> None:
     """Whatever parses as JSON is accepted or a UserError."""
     try:
-        check(task, None, read(seal(INVITATION, content)).payload)
+        parse_message(
+            task, None, read_envelope(seal_message(INVITATION, content)).payload
+        )
     except ValueError:  # a UserError; NaN, infinity: not JSON
         return
-    assert set(content) == set(payload(task, issue(task, 1)[0]))
+    assert set(content) == set(payload(task, issue_invitations(task, 1)[0]))

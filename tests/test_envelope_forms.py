@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote import jws
-from curvote.envelope import genuine, read
+from curvote.envelope import is_genuine, read_envelope
 from curvote.errors import UserError
-from curvote.protocols.message import check
-from curvote.strict_json import canonical
+from curvote.protocols.message import parse_message
+from curvote.strict_json import canonical_json
 from tests.rounds import REPORTS, edited
 from tests.test_envelope import INVITATION, OLD, SEALED, SEALED_1, refusal
 
@@ -27,10 +27,12 @@ def test_numbers_may_be_written_in_any_way() -> None:
     header = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
     key = bytes.fromhex(INVITATION.key)
     octets = text % INVITATION.task.encode()
-    found = read(jws.made(header, octets, lambda signed: jws.hs256(key, signed)))
-    assert genuine(found, INVITATION.key)
-    kept = check(REPORTS, None, found.payload)
-    assert canonical(kept) == b'{"label":1,"z":[2.0,0.5,0.5,0.0]}'
+    found = read_envelope(
+        jws.sign_payload(header, octets, lambda signed: jws.hmac_sha256(key, signed))
+    )
+    assert is_genuine(found, INVITATION.key)
+    kept = parse_message(REPORTS, None, found.payload)
+    assert canonical_json(kept) == b'{"label":1,"z":[2.0,0.5,0.5,0.0]}'
 
 
 def rewritten(data: bytes) -> Iterator[bytes]:
@@ -72,22 +74,22 @@ def test_only_the_one_header_is_read() -> None:
     assert refusal(header(kid=INVITATION.id.upper()))
     assert refusal(edited(SEALED, lambda e: e["header"].pop("typ")))
     found = json.loads(SEALED)
-    text = jws.decode(found["protected"])
+    text = jws.from_base64url(found["protected"])
     for other in (
         text.replace(b",", b", "),
         text.replace(b"{", b'{"alg":"none",'),
         text + b" ",
         b'{"kid":"%s","alg":"HS256","typ":"curvote-envelope"}' % INVITATION.id.encode(),
     ):
-        changed = found | {"protected": jws.encode(other)}
-        assert refusal(canonical(changed) + b"\n")
+        changed = found | {"protected": jws.to_base64url(other)}
+        assert refusal(canonical_json(changed) + b"\n")
     for spare in ("=", "==", "AA", " ", "\n"):
         changed = found | {"signature": found["signature"] + spare}
-        assert refusal(canonical(changed) + b"\n")
+        assert refusal(canonical_json(changed) + b"\n")
     last = found["signature"][-1]  # 43 characters hold 258 bits: two are spare
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     spare = found["signature"][:-1] + alphabet[alphabet.index(last) + 1]
-    assert refusal(canonical(found | {"signature": spare}) + b"\n")
+    assert refusal(canonical_json(found | {"signature": spare}) + b"\n")
 
 
 @pytest.mark.parametrize("odd", ["1e400", "-1e400", "9" * 400, "-" + "9" * 19, "NaN"])
@@ -95,7 +97,7 @@ def test_numbers_that_no_float_holds_are_refused(odd: str) -> None:
     """In what is sealed as well as around it, and never by another error."""
     text = f'{{"message":{{"z":[{odd}],"label":1}},"task":"{INVITATION.task}"}}'
     head = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
-    assert refusal(jws.made(head, text.encode(), lambda _: b""))
+    assert refusal(jws.sign_payload(head, text.encode(), lambda _: b""))
     assert refusal(SEALED_1.replace(b"0.5", odd.encode()))
 
 
@@ -108,17 +110,17 @@ def test_numbers_that_no_float_holds_are_refused(odd: str) -> None:
 def test_no_bytes_can_do_more_than_be_refused(data: bytes) -> None:
     """Anything but an envelope is a UserError, never another exception."""
     with pytest.raises(UserError):
-        read(data)
+        read_envelope(data)
 
 
 @pytest.mark.parametrize("bit", [1, 2, 4, 8, 16, 32, 64, 128])
 def test_no_bit_can_be_changed(bit: int) -> None:
     """Whatever bit of an envelope of either format: refused, or not genuine."""
     for data, key in ((SEALED, INVITATION.key), (SEALED_1, OLD.key)):
-        assert genuine(read(data), key)
+        assert is_genuine(read_envelope(data), key)
         for place in range(len(data)):
             other = data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
             try:
-                assert not genuine(read(other), key)
+                assert not is_genuine(read_envelope(other), key)
             except UserError:
                 continue

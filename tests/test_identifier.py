@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvote.client.ledger_cohort import names
-from curvote.datasets.own.arrow_cells import identities
-from curvote.identifier import normal, number
+from curvote.client.ledger_cohort import sorted_ids
+from curvote.datasets.own.arrow_cells import identify
+from curvote.identifier import id_number, normalise_id
 
 QUICK = settings(max_examples=200, deadline=None, derandomize=True)
 
@@ -36,25 +36,25 @@ QUICK = settings(max_examples=200, deadline=None, derandomize=True)
 )
 def test_spellings_of_one_id(given: str, expected: str) -> None:
     """NFC, trimmed, integral floats as integers; anything else is somebody else."""
-    assert normal(given) == expected
+    assert normalise_id(given) == expected
 
 
 @QUICK
 @given(st.text(max_size=12))
 def test_an_id_that_was_spelt_stays(text: str) -> None:
     """Once is enough, and plain ids are left alone."""
-    assert normal(normal(text)) == normal(text)
+    assert normalise_id(normalise_id(text)) == normalise_id(text)
     if text.isascii() and text.isalnum():
-        assert normal(text) == text
+        assert normalise_id(text) == text
 
 
 def test_a_file_and_the_ledger_compare_alike() -> None:
     """Both forms of an accent, a float and its spaces lead to one client in both."""
     for one, other in (("Zoe\u0308", "Zo\u00eb"), ("7.0", " 7"), ("a b ", "a b")):
-        ids, marks = identities(pa.array([one, other]))
+        ids, marks = identify(pa.array([one, other]))
         assert len(set(zip(ids.tolist(), marks.tolist(), strict=True))) == 1
-        assert names([one]) == names([other])
-    assert identities(pa.array(["7.0"]))[0].tolist() == [7]
+        assert sorted_ids([one]) == sorted_ids([other])
+    assert identify(pa.array(["7.0"]))[0].tolist() == [7]
 
 
 def test_the_numbers_of_existing_ids_do_not_move() -> None:
@@ -62,8 +62,8 @@ def test_the_numbers_of_existing_ids_do_not_move() -> None:
     texts = ["p1", "A-1", "Zo\u00eb", "007", "1000.5", "+7"]
     digests = (blake2b(t.encode(), digest_size=16).digest() for t in texts)
     expected = [int.from_bytes(d[:8], "little") >> 1 for d in digests]
-    ids, _ = identities(pa.array([*texts, "12", "-5"]))
-    assert ids.tolist() == [*map(number, [*texts, "12.0", " -5"])]
+    ids, _ = identify(pa.array([*texts, "12", "-5"]))
+    assert ids.tolist() == [*map(id_number, [*texts, "12.0", " -5"])]
     assert ids.tolist() == [*expected, 12, -5]
-    numbers, _ = identities(pa.array(np.array([3, 1, 2])))
+    numbers, _ = identify(pa.array(np.array([3, 1, 2])))
     assert numbers.tolist() == [3, 1, 2]

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from curvote.envelope import Invitation, genuine, issue, issue_each, read, seal
+from curvote.envelope import (
+    Invitation,
+    is_genuine,
+    issue_invitations,
+    issue_record_invitations,
+    read_envelope,
+    seal_message,
+)
 from curvote.errors import UserError
 from tests.rounds import REPORTS, VOTES
 from tests.test_envelope import INVITATION, OLD, SEALED_1
@@ -19,7 +26,7 @@ NAMES = ["a", "b 7", "Zoë", "7.0"]
 
 def test_invitations_are_random_and_survive_their_file() -> None:
     """No id and no key stands twice; JSON and back gives an equal invitation."""
-    many = issue(VOTES, 500)
+    many = issue_invitations(VOTES, 500)
     assert len({i.id for i in many} | {i.key for i in many}) == 1000
     for one in many[:20]:
         assert Invitation.from_json(json.loads(json.dumps(one.to_json()))) == one
@@ -28,15 +35,15 @@ def test_invitations_are_random_and_survive_their_file() -> None:
 
 def test_candidates_are_spread_evenly_in_random_order() -> None:
     """Each candidate has equally many judges, or one more than others."""
-    assert {i.about for i in issue(REPORTS, 5)} == {None}
+    assert {i.about for i in issue_invitations(REPORTS, 5)} == {None}
     for count in (1, 2, 3, 100):
-        shares = Counter(i.about for i in issue(VOTES, count))
+        shares = Counter(i.about for i in issue_invitations(VOTES, count))
         assert sum(shares.values()) == count
         assert max(shares.values()) - (count // 3) <= 1
         assert min([*shares.values(), 10**9]) >= max(count // 3, 1)
-    orders = {tuple(i.about for i in issue(VOTES, 12)) for _ in range(20)}
+    orders = {tuple(i.about for i in issue_invitations(VOTES, 12)) for _ in range(20)}
     assert len(orders) > 15
-    assert len({issue(VOTES, 1)[0].about for _ in range(200)}) == 3
+    assert len({issue_invitations(VOTES, 1)[0].about for _ in range(200)}) == 3
 
 
 @pytest.mark.parametrize(
@@ -78,14 +85,14 @@ def test_no_object_is_no_invitation(other: object) -> None:
 
 def test_a_sender_with_a_name_is_invited_in_format_3() -> None:
     """``server`` is its name then, and ``signer`` the key that signs the task."""
-    (plain,) = issue(REPORTS, 1, "ab" * 32)
+    (plain,) = issue_invitations(REPORTS, 1, "ab" * 32)
     assert plain.to_json()["server"] == plain.signer
-    (named,) = issue(REPORTS, 1, "ab" * 32, server="long beach")
+    (named,) = issue_invitations(REPORTS, 1, "ab" * 32, server="long beach")
     told = named.to_json()
     assert (told["format"], told["server"]) == (3, "long beach")
     assert (told["signer"], told["about"]) == ("ab" * 32, None)
     assert Invitation.from_json(told) == named
-    assert read(seal(named, {"n": 1})).format == 2
+    assert read_envelope(seal_message(named, {"n": 1})).format == 2
     wrong: dict[str, object]
     for wrong in ({"server": None}, {"server": ""}, {"signer": None}, {"about": 1}):
         with pytest.raises(UserError, match=f"invitation: {next(iter(wrong))}: "):
@@ -103,8 +110,8 @@ def test_old_invitations_stay_valid() -> None:
         "about": None,
     }
     assert Invitation.from_json(OLD.to_json()) == OLD
-    assert json.loads(SEALED_1)["format"] == read(SEALED_1).format == 1
-    assert genuine(read(SEALED_1), OLD.key)
+    assert json.loads(SEALED_1)["format"] == read_envelope(SEALED_1).format == 1
+    assert is_genuine(read_envelope(SEALED_1), OLD.key)
 
 
 @pytest.mark.parametrize("change", [{"format": True}, {"format": 1.0}, {"server": "0"}])
@@ -116,7 +123,7 @@ def test_what_is_no_old_invitation_is_refused(change: dict[str, object]) -> None
 
 def test_each_record_has_an_invitation_of_its_own() -> None:
     """In their order, with ids and keys of their own; what is written reads back."""
-    made = issue_each(REPORTS, NAMES, SIGNER)
+    made = issue_record_invitations(REPORTS, NAMES, SIGNER)
     assert [each.record for each in made] == NAMES
     assert [each.subject for each in made] == NAMES
     assert len({each.id for each in made} | {each.key for each in made}) == 8
@@ -131,9 +138,9 @@ def test_each_record_has_an_invitation_of_its_own() -> None:
 
 def test_its_envelope_is_that_of_format_2() -> None:
     """The record stands in the message, under the seal."""
-    (invited,) = issue_each(REPORTS, ["a"], SIGNER)
-    found = read(seal(invited, {"record": "a", "code": [0, 255]}))
-    assert genuine(found, invited.key)
+    (invited,) = issue_record_invitations(REPORTS, ["a"], SIGNER)
+    found = read_envelope(seal_message(invited, {"record": "a", "code": [0, 255]}))
+    assert is_genuine(found, invited.key)
     assert (found.format, found.invitation) == (2, invited.id)
     assert found.payload == {"record": "a", "code": [0, 255]}
 
@@ -160,7 +167,7 @@ def test_its_envelope_is_that_of_format_2() -> None:
 )
 def test_what_is_no_such_invitation_is_refused(change: dict[str, Any]) -> None:
     """Neither a candidate nor a sender goes with a record; the key is not quoted."""
-    (invited,) = issue_each(REPORTS, ["a"], SIGNER)
+    (invited,) = issue_record_invitations(REPORTS, ["a"], SIGNER)
     with pytest.raises(UserError, match="not an invitation: ") as caught:
         Invitation.from_json(invited.to_json() | change)
     assert invited.key not in str(caught.value)
@@ -178,4 +185,4 @@ def test_what_is_no_such_invitation_is_refused(change: dict[str, Any]) -> None:
 def test_names_are_plain_and_each_once(records: list[str], words: str) -> None:
     """Whoever reads an invitation can compare its record with their own."""
     with pytest.raises(UserError, match=words):
-        issue_each(REPORTS, records, SIGNER)
+        issue_record_invitations(REPORTS, records, SIGNER)

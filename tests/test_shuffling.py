@@ -10,14 +10,16 @@ import pytest
 from scipy.stats import binom
 
 from curvote import shuffling
-from curvote.accounting import shuffled
+from curvote.accounting import shuffled_epsilon
 from curvote.errors import UserError
 
 
 def test_ten_thousand_messages_hide_each_other() -> None:
     """At epsilon 1 and delta 1e-6: at most 0.22, and the better bound far below."""
-    assert shuffling.closed_form(1, 10_000, 1e-6) == pytest.approx(0.2140, abs=1e-4)
-    assert shuffled(1, 10_000, 1e-6) < 0.06
+    assert shuffling.closed_form_bound(1, 10_000, 1e-6) == pytest.approx(
+        0.2140, abs=1e-4
+    )
+    assert shuffled_epsilon(1, 10_000, 1e-6) < 0.06
 
 
 def test_the_numerical_bound_is_at_or_below_the_closed_form() -> None:
@@ -29,8 +31,8 @@ def test_the_numerical_bound_is_at_or_below_the_closed_form() -> None:
         if most <= 0.01:
             continue
         epsilon = float(rng.uniform(0.01, most))
-        closed = shuffling.closed_form(epsilon, n, delta)
-        assert shuffling.numerical(epsilon, n, delta) <= closed
+        closed = shuffling.closed_form_bound(epsilon, n, delta)
+        assert shuffling.numerical_bound(epsilon, n, delta) <= closed
         checked += 1
 
 
@@ -42,7 +44,7 @@ def test_it_is_never_above_the_local_one_and_falls_with_n(
     """For each n to 30, then for neighbours at every size up to 10^15."""
     sizes = [*range(1, 31)]
     sizes += [10**k + more for k in range(2, 16) for more in (0, 1)]
-    found = np.array([shuffled(epsilon, n, delta) for n in sizes])
+    found = np.array([shuffled_epsilon(epsilon, n, delta) for n in sizes])
     assert found.max() <= epsilon
     assert found.min() >= 0
     assert (np.diff(found) <= 0).all()
@@ -82,7 +84,7 @@ def test_it_bounds_randomized_bits_and_is_near(
     epsilon: float, n: int, delta: float
 ) -> None:
     """Never below what enumeration says of randomized bits; near where many hide."""
-    told, exact = shuffled(epsilon, n, delta), _least(epsilon, n, delta)
+    told, exact = shuffled_epsilon(epsilon, n, delta), _least(epsilon, n, delta)
     assert exact * (1 - 1e-6) <= told
     most = 2.5 if n * math.exp(-epsilon) > 90 else 3
     assert told <= most * exact + 1e-6
@@ -147,4 +149,4 @@ def test_large_numbers_of_clones_keep_their_digits(clones: int) -> None:
 def test_what_cannot_be_asked(epsilon: float, n: int, delta: float, said: str) -> None:
     """A UserError that names the argument."""
     with pytest.raises(UserError, match=said):
-        shuffled(epsilon, n, delta)
+        shuffled_epsilon(epsilon, n, delta)

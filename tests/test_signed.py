@@ -22,35 +22,37 @@ from hypothesis import strategies as st
 
 from curvote import jws
 from curvote.errors import UserError
-from curvote.signed import ServerKey, fingerprint, opened
-from curvote.strict_json import canonical
+from curvote.signed import ServerKey, key_fingerprint, open_signed
+from curvote.strict_json import canonical_json
 from curvote.task import Task
 from tests.rounds import PARTS, REPORTS, SERVER, VOTES, signed
 
 DATA = signed(REPORTS)
-X = jws.decode(json.loads(jws.decode(json.loads(DATA)["protected"]))["jwk"]["x"])
+X = jws.from_base64url(
+    json.loads(jws.from_base64url(json.loads(DATA)["protected"]))["jwk"]["x"]
+)
 
 
 def refusal(data: bytes) -> str:
     """Return why a document is not opened."""
     with pytest.raises(UserError, match="not a signed task: ") as caught:
-        opened(data)
+        open_signed(data)
     assert str(caught.value).isprintable()
     return str(caught.value)
 
 
 def resigned(key: Ed25519PrivateKey, document: bytes, **header: object) -> bytes:
     """Return bytes that whoever has ``key`` signed, whatever they are."""
-    x = jws.encode(key.public_key().public_bytes_raw())
+    x = jws.to_base64url(key.public_key().public_bytes_raw())
     told = {"alg": "EdDSA", "jwk": {"crv": "Ed25519", "kty": "OKP", "x": x}}
-    return jws.made(told | {"typ": "curvote-task"} | header, document, key.sign)
+    return jws.sign_payload(told | {"typ": "curvote-task"} | header, document, key.sign)
 
 
 @pytest.mark.parametrize("seal_to", [None, "ab" * 32])
 @pytest.mark.parametrize("task", [REPORTS, VOTES])
 def test_a_task_is_opened_as_it_was_signed(task: Task, seal_to: str | None) -> None:
     """Its digest stays, and the fingerprint is that of the key."""
-    found = opened(signed(task, seal_to))
+    found = open_signed(signed(task, seal_to))
     assert found.fingerprint == SERVER.fingerprint == hashlib.sha256(X).hexdigest()
     assert Task.from_json(found.document["task"]).digest() == task.digest()
     assert found.document["seal_to"] == seal_to
@@ -59,7 +61,9 @@ def test_a_task_is_opened_as_it_was_signed(task: Task, seal_to: str | None) -> N
 
 def test_who_replaces_the_task_on_the_way_is_not_the_server() -> None:
     """Another key's signature is good, and shows another fingerprint."""
-    other = opened(resigned(Ed25519PrivateKey.generate(), canonical(DOCUMENT)))
+    other = open_signed(
+        resigned(Ed25519PrivateKey.generate(), canonical_json(DOCUMENT))
+    )
     assert other.document == DOCUMENT
     assert other.fingerprint != SERVER.fingerprint
 
@@ -69,17 +73,19 @@ DOCUMENT = {"task": REPORTS.to_json(), "seal_to": None}
 
 def changed(**parts: bytes) -> bytes:
     """Return the line with other octets in some parts."""
-    texts = {name: jws.encode(octets) for name, octets in parts.items()}
-    return canonical(json.loads(DATA) | texts) + b"\n"
+    texts = {name: jws.to_base64url(octets) for name, octets in parts.items()}
+    return canonical_json(json.loads(DATA) | texts) + b"\n"
 
 
 def test_whatever_is_altered_is_refused() -> None:
     """Every byte of task, key and signature; a budget that was raised on the way."""
-    dearer = canonical(DOCUMENT | {"task": REPORTS.to_json() | {"epsilon": 50.0}})
+    dearer = canonical_json(DOCUMENT | {"task": REPORTS.to_json() | {"epsilon": 50.0}})
     assert "altered" in refusal(changed(payload=dearer))
     other = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
-    header = jws.decode(json.loads(DATA)["protected"])
-    stolen = header.replace(jws.encode(X).encode(), jws.encode(other).encode())
+    header = jws.from_base64url(json.loads(DATA)["protected"])
+    stolen = header.replace(
+        jws.to_base64url(X).encode(), jws.to_base64url(other).encode()
+    )
     assert "altered" in refusal(changed(protected=stolen))
     for position in range(0, len(DATA), 7):
         refusal(DATA[:position] + bytes([DATA[position] ^ 1]) + DATA[position + 1 :])
@@ -92,11 +98,13 @@ def test_unsigned_is_refused() -> None:
     assert "not signed" in refusal(json.dumps(REPORTS.to_json()).encode())
     for text in (b"", b"[]", b"{}", b"null", b"\xff", b'{"payload":1}'):
         refusal(text)
-    key = {"crv": "Ed25519", "kty": "OKP", "x": jws.encode(X)}
+    key = {"crv": "Ed25519", "kty": "OKP", "x": jws.to_base64url(X)}
     for odd in ("none", "HS256", "Ed25519", None):
         head = {"alg": odd, "jwk": key, "typ": "curvote-task"}
-        for sign in (lambda _: b"", lambda text: jws.hs256(X, text)):
-            assert "header alg" in refusal(jws.made(head, canonical(DOCUMENT), sign))
+        for sign in (lambda _: b"", lambda text: jws.hmac_sha256(X, text)):
+            assert "header alg" in refusal(
+                jws.sign_payload(head, canonical_json(DOCUMENT), sign)
+            )
 
 
 KEY = Ed25519PrivateKey.generate()
@@ -116,13 +124,13 @@ KEY = Ed25519PrivateKey.generate()
 )
 def test_a_document_has_one_form(document: object) -> None:
     """Even one that its server signed."""
-    refusal(resigned(KEY, canonical(document)))
+    refusal(resigned(KEY, canonical_json(document)))
 
 
 def test_a_document_is_written_in_one_way() -> None:
     """So are header and line: a signature is under one text only."""
-    text = canonical(DOCUMENT)
-    assert opened(resigned(KEY, text)).document == DOCUMENT
+    text = canonical_json(DOCUMENT)
+    assert open_signed(resigned(KEY, text)).document == DOCUMENT
     for other in (
         text + b" ",
         text.replace(b",", b", "),
@@ -137,7 +145,7 @@ def test_a_document_is_written_in_one_way() -> None:
     for line in (DATA[:-1], DATA + b"\n", DATA.replace(b",", b", ", 1), b" " + DATA):
         refusal(line)
     found = json.loads(DATA)
-    refusal(canonical(found | {"header": {}}) + b"\n")
+    refusal(canonical_json(found | {"header": {}}) + b"\n")
     backwards = {name: found[name] for name in sorted(PARTS, reverse=True)}
     refusal(json.dumps(backwards, separators=(",", ":")).encode() + b"\n")
 
@@ -145,7 +153,9 @@ def test_a_document_is_written_in_one_way() -> None:
 @pytest.mark.parametrize("odd", ["1e400", "9" * 400, "[" * 9000, '"\\ud800"', "NaN"])
 def test_odd_values_are_refused(odd: str) -> None:
     """By the same kind of error as anything else, though the server signed them."""
-    text = canonical(DOCUMENT).replace(b'"epsilon":1.0', b'"epsilon":' + odd.encode())
+    text = canonical_json(DOCUMENT).replace(
+        b'"epsilon":1.0', b'"epsilon":' + odd.encode()
+    )
     refusal(resigned(KEY, text))
 
 
@@ -167,7 +177,7 @@ def test_the_key_is_made_once(tmp_path: Path) -> None:
     assert {*path.parent.iterdir()} == {path, kept}
     assert kept.read_text() == f"{ServerKey.at(path).fingerprint}\n"
     (name,) = names
-    found = opened(ServerKey.at(path).sign(DOCUMENT))
+    found = open_signed(ServerKey.at(path).sign(DOCUMENT))
     assert found.fingerprint == name
 
 
@@ -238,7 +248,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_a_fingerprint_is_that_of_the_32_bytes() -> None:
     """So that any tool can compute it."""
-    assert fingerprint(X) == hashlib.sha256(X).hexdigest() == SERVER.fingerprint
+    assert key_fingerprint(X) == hashlib.sha256(X).hexdigest() == SERVER.fingerprint
 
 
 P = 2**255 - 19
@@ -261,10 +271,12 @@ def test_a_key_that_signs_anything_is_refused(name: str, sign: int) -> None:
     """Under the neutral point R = 1, S = 0 is a signature of every document."""
     public = (WEAK[name] | sign << 255).to_bytes(32, "little")
     neutral = (1).to_bytes(32, "little") + bytes(32)
-    x = jws.encode(public)
+    x = jws.to_base64url(public)
     header = {"alg": "EdDSA", "jwk": {"crv": "Ed25519", "kty": "OKP", "x": x}}
-    document = canonical({"seal_to": None, "task": REPORTS.to_json()})
-    line = jws.made(header | {"typ": "curvote-task"}, document, lambda _: neutral)
+    document = canonical_json({"seal_to": None, "task": REPORTS.to_json()})
+    line = jws.sign_payload(
+        header | {"typ": "curvote-task"}, document, lambda _: neutral
+    )
     assert "it signs anything" in refusal(line)
 
 

@@ -14,7 +14,7 @@ import pytest
 from curvote import task_form
 from curvote.errors import UserError
 from curvote.protocols import answering
-from curvote.protocols.judging import check_invitation, judged
+from curvote.protocols.judging import check_invitation, validate_task
 from tests.fuzzing import Home, deep, invited, observed
 from tests.rounds import REPORTS, VOTES
 from tests.valid_tasks import document, tasks
@@ -27,7 +27,7 @@ Change = Callable[[Document], object]
 def test_what_curvote_publishes_is_accepted_unchanged(name: str) -> None:
     """Every protocol, basis, rescaling and mechanism; the digest stays."""
     task = tasks()[name]
-    assert judged(document(task)).digest() == task.digest()
+    assert validate_task(document(task)).digest() == task.digest()
 
 
 STATED = replace(REPORTS, protocol="direct", mechanism="privunit")
@@ -48,7 +48,7 @@ PINNED = {
 def test_tasks_that_were_published_keep_their_digest(digest: str) -> None:
     """Invitations name it: these are of the version before tasks were judged."""
     assert PINNED[digest].digest() == digest
-    assert judged(document(PINNED[digest])).digest() == digest
+    assert validate_task(document(PINNED[digest])).digest() == digest
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_classes_are_two_words(classes: Any) -> None:
     """Two different texts without lists: what an owner agrees to before all else."""
     bent = document(tasks()["mrma-report-0"]) | {"classes": classes}
     with pytest.raises(UserError):
-        judged(bent)
+        validate_task(bent)
 
 
 def _bounds(task: Document, lower: float, upper: float) -> None:
@@ -195,7 +195,7 @@ def test_a_malformed_task_is_refused_in_words_the_same_for_every_record(
 def test_what_is_no_object_is_no_task(given: Any) -> None:
     """Whatever JSON holds at the top."""
     with pytest.raises(UserError, match="not a task"):
-        judged(given)
+        validate_task(given)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_parameters_out_of_range_are_refused(name: str, change: Document) -> Non
     bent = document(tasks()[name])
     bent["params"] |= change
     with pytest.raises(UserError):
-        judged(bent)
+        validate_task(bent)
 
 
 def test_no_number_that_a_task_leads_to_can_overflow() -> None:
@@ -228,8 +228,8 @@ def test_no_number_that_a_task_leads_to_can_overflow() -> None:
     Squares of them are taken for lengths, so they must stay finite as well.
     """
     form = task_form
-    d, largest = form.MOST_COEFFICIENTS, form.LARGEST
-    coefficient = form.MOST_POINTS * largest * form.LARGEST_VALUE
+    d, largest = form.MOST_COEFFICIENTS, form.LARGEST_NUMBER
+    coefficient = form.MOST_POINTS * largest * form.LARGEST_CURVE_VALUE
     standardised = (coefficient + largest) / form.SMALLEST_SCALE
     inner = d * largest * coefficient
     whitened = d * largest * (standardised + largest)
@@ -262,7 +262,12 @@ def test_judging_asks_the_system_for_no_entropy(
         raise AssertionError(f"{count} bytes")
 
     monkeypatch.setattr("os.urandom", refuse)
-    assert answering.fixed(judged(document(tasks()["mrma-report-0"])), None).labels == 0
+    assert (
+        answering.stand_in_inputs(
+            validate_task(document(tasks()["mrma-report-0"])), None
+        ).labels
+        == 0
+    )
 
 
 def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -295,7 +300,7 @@ def changes(value: Any) -> list[Any]:
 def test_a_digest_is_that_of_the_text(name: str) -> None:
     """One leaf changed: another digest, or none, as the document is refused."""
     text = document(tasks()[name])
-    was = judged(text).digest()
+    was = validate_task(text).digest()
     everywhere = list(leaves(text))
     for at in everywhere[:: max(1, len(everywhere) // 12)]:
         before = text
@@ -308,7 +313,7 @@ def test_a_digest_is_that_of_the_text(name: str) -> None:
                 place = place[key]
             place[at[-1]] = other
             try:
-                found = judged(changed).digest()
+                found = validate_task(changed).digest()
             except UserError:
                 continue
             assert found != was, (at, other)

@@ -84,7 +84,7 @@ def test_the_plan_knows_what_changes(town: Town) -> None:
     assert {stage for stage, _ in runs} == {"count", "fit_models", "report"}
     assert all("open" in cell for _, cell in runs)
     reasons = {r["reason"] for r in town.json("code") if r["stage"] == "fit_models"}
-    assert reasons == {"code curvote.toy.fit changed"}
+    assert reasons == {"code curvote.toy.fit._shares changed"}
 
 
 @pytest.mark.faults

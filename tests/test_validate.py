@@ -10,7 +10,7 @@ import pytest
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.privacy import ZCDP, Budget, label_share
+from curvote.privacy import ZCDP, Budget, label_budget_share
 
 HUGE = [10**400, -(10**400), 10**5000]
 
@@ -30,7 +30,7 @@ HUGE = [10**400, -(10**400), 10**5000]
         lambda value: Budget(1.0).split(value),
         lambda value: Budget(1.0).each(value),
         ZCDP,
-        lambda value: label_share(value, 4),
+        lambda value: label_budget_share(value, 4),
     ],
 )
 def test_a_number_that_no_float_holds_is_refused(
@@ -44,10 +44,10 @@ def test_a_number_that_no_float_holds_is_refused(
 
 def test_what_an_error_shows_is_plain_and_short() -> None:
     """No control characters for a terminal, no half surrogates, no megabytes."""
-    assert validate.shown("a\x1b[31m\ud800") == r"'a\x1b[31m\ud800'"
-    assert len(validate.shown("x" * 10**6)) < 70
-    assert validate.shown(10**5000) == "too large to be shown"
-    assert validate.shown(0.5) == "0.5"
+    assert validate.format_value("a\x1b[31m\ud800") == r"'a\x1b[31m\ud800'"
+    assert len(validate.format_value("x" * 10**6)) < 70
+    assert validate.format_value(10**5000) == "too large to be shown"
+    assert validate.format_value(0.5) == "0.5"
 
 
 @pytest.mark.parametrize("value", [1, 1.0, np.int64(1), np.float32(1)])

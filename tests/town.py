@@ -12,8 +12,8 @@ import pytest
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
-from curvote.run.history import begin, finish
+from curvote.run.execute import execute_step
+from curvote.run.history import record_end, record_start
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
 from curvote.run.release import releases_log
@@ -65,13 +65,13 @@ def export(root: Path, spelling: Rewrite) -> None:
 
 def run(project: Project, *, recorded: bool = True, **told: bool) -> Plan:
     """Do all that the plan of a run says, with its record as a flow keeps it."""
-    configured = PipelinesFile(project).configured(NAME)
+    configured = PipelinesFile(project).configure_pipeline(NAME)
     made = make_plan(project, configured, fetch=True, **told)
-    record = begin(project, configured, made.steps, "test") if recorded else None
-    for step in made.to_run():
-        execute(project, step)
+    record = record_start(project, configured, made.steps, "test") if recorded else None
+    for step in made.steps_to_run():
+        execute_step(project, step)
     if record:
-        finish(project, record, "blocked" if made.blocked() else "completed")
+        record_end(project, record, "blocked" if made.blocked_steps() else "completed")
     return made
 
 
@@ -86,9 +86,9 @@ def refused(project: Project, **told: bool) -> str:
 
 def state(project: Project) -> object:
     """Return what is released, and what the ledger says."""
-    entries = production.entries(project)
+    entries = production.ledger_entries(project)
     folders = sorted(p.name for p in project.artifacts.glob("*/*"))
-    copy = releases_log.path_of(project)
+    copy = releases_log.copy_path(project)
     return entries, folders, copy.exists() and copy.read_bytes()
 
 

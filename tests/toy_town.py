@@ -37,15 +37,15 @@ STEPS = 1 + 2 + 2 + CELLS + CELLS
 READER = """
 import json, sys
 from pathlib import Path
-from curvote.flows.environment import prepare
-prepare(Path.cwd())
+from curvote.flows.environment import prepare_environment
+prepare_environment(Path.cwd())
 import mlflow, pandas as pd
 from mlflow import MlflowClient
 from curvote.run import history, results
 from curvote.run.project import Project
 from curvote.toy.tables import CLASSES, PARTIES
 project = Project(Path.cwd())
-record = history.completed(project, "town")
+record = history.completed_run(project, "town")
 client = MlflowClient()
 (experiment,) = [e for e in client.search_experiments() if e.name == "town"]
 runs = client.search_runs([experiment.experiment_id])
@@ -57,7 +57,7 @@ chart = {name: [(m.step, m.value) for m in client.get_metric_history(r["id"], na
 scored = []
 for r in told:
     if r["parent"] and "model_uri" in r["tags"]:
-        cell = next(v for v in results.views(project, record)
+        cell = next(v for v in results.final_views(project, record)
                     if str(v.cell["level"]) == r["params"]["level"]
                     and f'{v.cell["shrink"]:g}' == r["params"]["shrink"])
         town = cell.columns("gather", "town", (0,))

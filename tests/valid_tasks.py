@@ -11,16 +11,16 @@ import numpy as np
 
 from curvote.chain.registry import SYSTEMS
 from curvote.classifier import FEATURE_MAPS
-from curvote.protocols.message import messages
+from curvote.protocols.message import messages_of
 from curvote.representation.basis import (
     Projection,
+    grid_projection,
     identity,
     orthonormal,
     projection,
-    values_on,
 )
 from curvote.representation.encoding import Encoding
-from curvote.representation.rescale import RESCALES
+from curvote.representation.rescale import RESCALING_CONSTANTS
 from curvote.task import Task
 
 GRID = np.linspace(0, 1, 12)
@@ -49,19 +49,21 @@ def projections() -> tuple[Projection, ...]:
         orthonormal(spline),
         projection("fourier", 5, GRID),
         identity(3),
-        values_on(GRID[:4]),
+        grid_projection(GRID[:4]),
     )
 
 
 def constants(rescale: str, d: int) -> dict[str, np.ndarray]:
     """Return public constants of one rescaling."""
     known = {"centre": 0.5, "scale": 2.0, "lower": -3.0, "upper": 5.0}
-    return {name: np.full(d, known[name]) for name in RESCALES[rescale]}
+    return {name: np.full(d, known[name]) for name in RESCALING_CONSTANTS[rescale]}
 
 
 def encodings() -> list[Encoding]:
     """Return each projection with each rescaling, the feature maps in turn."""
-    kinds = [(onto, rescale) for onto in projections() for rescale in RESCALES]
+    kinds = [
+        (onto, rescale) for onto in projections() for rescale in RESCALING_CONSTANTS
+    ]
     return [
         Encoding(onto, rescale, constants(rescale, onto.size), FEATURE_MAPS[i % 3])
         for i, (onto, rescale) in enumerate(kinds)
@@ -73,11 +75,13 @@ def tasks() -> dict[str, Task]:
     """Return tasks by name: each message of each protocol that asks single clients."""
     found: dict[str, Task] = {}
     for protocol in SYSTEMS:
-        kinds = messages(protocol).items()
-        for asks, message in ((k, m) for k, m in kinds if not (m.whole or m.tied)):
+        kinds = messages_of(protocol).items()
+        for asks, message in (
+            (k, m) for k, m in kinds if not (m.per_table or m.per_record)
+        ):
             for i, encoding in enumerate(encodings()):
                 stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol, asks)
-                task = message.rehearsal(stated)
+                task = message.nominal_task(stated)
                 found[f"{protocol}-{task.asks}-{i}"] = task
     report = found["mrma-report-0"]
     for mechanism, params in OF_NUMBERS.items():

@@ -9,7 +9,7 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
 from tests import production
@@ -30,9 +30,11 @@ def witnessed(path: object) -> dict[str, object]:
 
 def run(project: Project, name: str) -> Plan:
     """Run one of them."""
-    made = make_plan(project, PipelinesFile(project).configured(name), fetch=True)
-    for step in made.to_run():
-        execute(project, step)
+    made = make_plan(
+        project, PipelinesFile(project).configure_pipeline(name), fetch=True
+    )
+    for step in made.steps_to_run():
+        execute_step(project, step)
     return made
 
 
@@ -51,7 +53,7 @@ def refused(project: Project, *names: str) -> set[str]:
 def state(project: Project) -> object:
     """Return what is stored, and what the ledger says, or that it says nothing."""
     try:
-        entries: object = production.entries(project)
+        entries: object = production.ledger_entries(project)
     except UserError as error:
         entries = str(error)
     return sorted(project.artifacts.glob("*/*")), entries

@@ -1,4 +1,4 @@
-"""Try to falsify a privacy claim: exact losses, events, supports, odd inputs."""
+"""Audit of privacy claims: exact losses, events, supports, odd inputs, releases."""
 
 from typing import TYPE_CHECKING
 

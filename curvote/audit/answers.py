@@ -1,4 +1,4 @@
-"""Known answers: what each sampler makes of chosen words, as it always has.
+"""Checks of random words: known answers, odd inputs, shared noise, word counts.
 
 Stored studies rest on the map from words to outputs, so it may not change unnoticed. It
 is looked at where chance never goes: words next to thresholds, words without their low
@@ -27,11 +27,13 @@ _HALF = np.uint64((1 << 32) - 1)
 _ALL = np.uint64((1 << 64) - 1)
 # Where PrivUnit's float arithmetic may differ between processors: far below it.
 DIGITS = 8
-PLACE = Path(__file__).with_name("known_answers.csv")
+ANSWERS_FILE = Path(__file__).with_name("known_answers.csv")
 
 
-def _known() -> dict[str, str]:
-    (_, *levels), *rows = csv.reader(PLACE.read_text(encoding="utf-8").splitlines())
+def _read_known_answers() -> dict[str, str]:
+    (_, *levels), *rows = csv.reader(
+        ANSWERS_FILE.read_text(encoding="utf-8").splitlines()
+    )
     return {
         f"{name} {level}": answer
         for name, *row in rows
@@ -39,7 +41,7 @@ def _known() -> dict[str, str]:
     }
 
 
-KNOWN = _known()
+KNOWN_ANSWERS = _read_known_answers()
 
 
 class Patterned:
@@ -64,39 +66,39 @@ class Patterned:
         return np.where(kind == 2, edge, words)
 
 
-def check(subject: Subject) -> Finding:
-    """Compare the answers with the known ones, where any are known for this claim."""
-    known = KNOWN.get(key(subject))
-    if known is None or known == digest(subject):
+def check_answers(subject: Subject) -> Finding:
+    """Compare the answers with the known ones of this claim, if any."""
+    expected = KNOWN_ANSWERS.get(answer_key(subject))
+    if expected is None or expected == answer_digest(subject):
         return Finding("answers")
     return Finding("answers", "chosen words lead to other outputs than they always did")
 
 
-def key(subject: Subject) -> str:
+def answer_key(subject: Subject) -> str:
     """Return the name under which a subject's answers are known."""
     return f"{subject.stands_for} {subject.budget.epsilon!r}"
 
 
-def thresholds(made: Any) -> tuple[int, ...]:
-    """Return the integers that samplers compare words with, of all parts."""
-    own = (getattr(made, name, None) for name in _THRESHOLDS)
-    found = {value for value in own if isinstance(value, int)}
-    parts = (getattr(made, name) for name in _PARTS if hasattr(made, name))
-    return tuple(sorted(found.union(*map(thresholds, parts))))
+def thresholds(part: Any) -> tuple[int, ...]:
+    """Return the integers that samplers compare words with."""
+    values = (getattr(part, name, None) for name in _THRESHOLDS)
+    integers = {value for value in values if isinstance(value, int)}
+    parts = (getattr(part, name) for name in _PARTS if hasattr(part, name))
+    return tuple(sorted(integers.union(*map(thresholds, parts))))
 
 
 _THRESHOLDS = ("threshold", "own_threshold", "other_threshold")
 _PARTS = ("window", "scalar", "part", "piecewise", "duchi", "label", "features")
 
 
-def digest(subject: Subject) -> str:
-    """Return the digest of what the subject makes of the chosen words."""
-    made = hashlib.sha256()
+def answer_digest(subject: Subject) -> str:
+    """Return the digest of the subject's outputs for the chosen words."""
+    sha = hashlib.sha256()
     for n in SIZES:
         entropy = Patterned(SEED + n, subject.deciding)
         rng = np.random.Generator(np.random.PCG64DXSM(SEED + n))
         for _ in range(max(1, 40 // n)):
             clients = subject.many(n, rng)
-            sent = subject.view(subject.send(clients, entropy))
-            made.update((np.round(sent, DIGITS) + 0.0).tobytes())
-    return made.hexdigest()[:16]
+            outputs = subject.view(subject.send(clients, entropy))
+            sha.update((np.round(outputs, DIGITS) + 0.0).tobytes())
+    return sha.hexdigest()[:16]

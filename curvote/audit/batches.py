@@ -1,4 +1,4 @@
-"""Whether a few clients get the noise of many: a size may take a path of its own."""
+"""Check that a few clients get the same noise as many."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from curvote.audit.interior import excess
+from curvote.audit.interior import uniformity_gap
 from curvote.audit.row import Finding
 from curvote.audit.subject import Subject
 from curvote.entropy import Entropy
@@ -19,14 +19,14 @@ FEW_ROWS, ROWS = 400, 1500
 FEW = 5000
 
 
-def check(
+def check_batches(
     subject: Subject,
     samples: int,
     entropy: Entropy,
     rng: np.random.Generator,
     alpha: float,
 ) -> Finding:
-    """Draw ``ROWS`` clients in calls of each size, and compare with the declared law.
+    """Draw ``ROWS`` clients in calls of each size, and compare with the law.
 
     Wrong with probability ``alpha`` at most.
     """
@@ -36,15 +36,17 @@ def check(
         calls = [slice(start, start + size) for start in range(0, rows, size)]
         parts = [subject.send(subject.part(clients, call), entropy) for call in calls]
         outputs = subject.together(parts)
-        why = _fault(subject, outputs, subject.residuals(clients, outputs, rng), alpha)
+        why = _batch_fault(
+            subject, outputs, subject.residuals(clients, outputs, rng), alpha
+        )
         if why:
             return Finding("batches", f"in calls for {size} clients {why}")
     return Finding("batches")
 
 
-def _fault(
-    subject: Subject, outputs: Any, found: FloatArray | None, alpha: float
+def _batch_fault(
+    subject: Subject, outputs: Any, residuals: FloatArray | None, alpha: float
 ) -> str | None:
     if not np.asarray(subject.possible(outputs)).all():
         return "an output was drawn that the declared law gives for no input"
-    return None if found is None else excess(found, alpha / len(SIZES))
+    return None if residuals is None else uniformity_gap(residuals, alpha / len(SIZES))

@@ -1,4 +1,4 @@
-"""Bounds that hold without approximation: proportions, epsilons, e^epsilon."""
+"""Checks of losses: the declared law, exactly, and draws, with proven bounds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from curvote.mechanisms.exact import exp_bounds
 from curvote.validate import FloatArray
 
 
-def proportion(hits: ArrayLike, n: int, alpha: float) -> tuple[FloatArray, FloatArray]:
-    """Return a lower and an upper bound on a probability from ``hits`` of ``n`` draws.
+def proportion_bounds(
+    hits: ArrayLike, n: int, alpha: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds on a probability from ``hits`` of ``n``.
 
     Each is wrong with probability ``alpha`` at most (Clopper & Pearson 1934).
     """
@@ -28,20 +30,20 @@ def proportion(hits: ArrayLike, n: int, alpha: float) -> tuple[FloatArray, Float
 def least_epsilon(
     hits: ArrayLike, hits2: ArrayLike, n: int, delta: float, alpha: float
 ) -> FloatArray:
-    """Return the epsilon that an event proves: ln((P(event | x) - delta) / P(.| x2)).
+    """Return the epsilon that an event proves for a pair of inputs.
 
     From ``hits`` of ``n`` draws for x and ``hits2`` of ``n`` for x2, by bounds that are
     wrong with probability ``alpha`` each; -inf where nothing is proved.
     """
-    low, _ = proportion(hits, n, alpha)
-    _, high = proportion(hits2, n, alpha)
+    low, _ = proportion_bounds(hits, n, alpha)
+    _, high = proportion_bounds(hits2, n, alpha)
     gained = np.maximum(low - delta, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(gained) - np.log(high))
 
 
 def bernstein(values: FloatArray, most: ArrayLike, alpha: float) -> FloatArray:
-    """Return how far column means of values in [0, ``most``] may be from the truth.
+    """Return the deviation bound of column means of bounded values.
 
     Wrong with probability ``alpha`` for each column (Maurer & Pontil 2009, theorem 4,
     both sides).
@@ -52,8 +54,8 @@ def bernstein(values: FloatArray, most: ArrayLike, alpha: float) -> FloatArray:
     return np.asarray(spread + 7 * np.asarray(most) * log / (3 * (n - 1)))
 
 
-def exceeds(ratio: Fraction, epsilon: float) -> bool:
-    """Say exactly whether ``ratio`` > e^``epsilon``, for a positive epsilon.
+def exceeds_exp(ratio: Fraction, epsilon: float) -> bool:
+    """Return exactly whether ``ratio`` > e^``epsilon``.
 
     e^epsilon is irrational, so enough bits always settle it.
     """

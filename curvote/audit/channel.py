@@ -1,4 +1,4 @@
-"""The whole channel by brute force, against the worst loss that is declared."""
+"""Checks of mechanisms: channels, label pairs, samplers, primitives, odd inputs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ PROBES = 9
 SLACK = 1e-9
 
 
-def check(mechanism: Mechanism) -> Finding:
-    """Say whether the channel's largest ratio is the one that is declared.
+def check_channel(mechanism: Mechanism) -> Finding:
+    """Check that the channel's largest ratio is the declared one.
 
     Labels: every pair and output, as fractions. Finite scalar mechanisms: inputs across
     the domain and every output. Nothing to enumerate: ok.
     """
     why = None
     if isinstance(mechanism, LabelMechanism):
-        why = _labels(mechanism)
+        why = _check_label_channel(mechanism)
     elif isinstance(mechanism, FiniteMechanism):
-        why = _finite(mechanism)
+        why = _check_finite_channel(mechanism)
     return Finding("channel", why)
 
 
-def _labels(mechanism: LabelMechanism) -> str | None:
+def _check_label_channel(mechanism: LabelMechanism) -> str | None:
     try:
         table = mechanism.channel()
     except UserError:  # too large to be written out
@@ -50,14 +50,14 @@ def _labels(mechanism: LabelMechanism) -> str | None:
     return f"the channel's worst ratio is {float(worst):.9g}, the declared one differs"
 
 
-def accepted(mechanism: ScalarMechanism) -> FloatArray:
-    """Return inputs across the domain, its ends included, that are not refused."""
+def accepted_inputs(mechanism: ScalarMechanism) -> FloatArray:
+    """Return accepted inputs across the domain, its ends included."""
     grid = np.linspace(mechanism.low, mechanism.high, PROBES)
-    return np.array([x for x in grid if takes(mechanism, x)])
+    return np.array([x for x in grid if accepts(mechanism, x)])
 
 
-def takes(mechanism: Mechanism, x: FloatArray) -> bool:
-    """Say whether the mechanism takes the input ``x`` of one client."""
+def accepts(mechanism: Mechanism, x: FloatArray) -> bool:
+    """Return whether the mechanism accepts the input ``x`` of one client."""
     try:
         mechanism.clip(np.asarray(x)[None])
     except UserError:
@@ -65,8 +65,8 @@ def takes(mechanism: Mechanism, x: FloatArray) -> bool:
     return True
 
 
-def _finite(mechanism: FiniteMechanism) -> str | None:
-    table = mechanism.probabilities(accepted(mechanism))
+def _check_finite_channel(mechanism: FiniteMechanism) -> str | None:
+    table = mechanism.probabilities(accepted_inputs(mechanism))
     if not np.allclose(table.sum(axis=1), 1, rtol=0, atol=1e-12):
         return "a row of the channel does not sum to 1"
     with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""What is audited: shipped mechanisms and messages, a task, the broken gallery."""
+"""Choice of subjects: shipped mechanisms and messages, a task, the broken twins."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import numpy as np
 
 from curvote.audit import command_owners, examples, ladder
 from curvote.audit.broken.gallery import gallery, gallery_names
-from curvote.audit.ladder import Ladder
+from curvote.audit.ladder import EpsilonSweep
 from curvote.audit.leaving import Release
-from curvote.audit.mechanism_subject import MechanismSubject, built
-from curvote.audit.message_subject import of_message
+from curvote.audit.mechanism_subject import MechanismSubject, build_subject
+from curvote.audit.message_subject import message_subject_of
 from curvote.audit.outbox_memo import outbox_memo
 from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN, Row
 from curvote.audit.sent_subject import SentSubject
 from curvote.audit.servers import examples as servers
-from curvote.audit.servers.subject import TableSubject, of_table
+from curvote.audit.servers.subject import TableSubject, table_subject
 from curvote.audit.table_release import table_release
 from curvote.audit.verdict import SEED, Audited, run
 from curvote.errors import UserError, did_you_mean
 from curvote.mechanisms.base import LabelMechanism
-from curvote.mechanisms.making import kind, names
+from curvote.mechanisms.making import mechanism_class, names
 from curvote.privacy import Budget
-from curvote.task import Asked
+from curvote.task import AnyTask
 from curvote.transfer.task import Level
 
 EPSILONS = (0.5, 2.0)
@@ -55,16 +55,16 @@ TWIN_SAMPLES = 150_000
 QUICK = 30_000
 
 
-def of_task(task: Asked, samples: int = QUICK, seed: int = SEED) -> list[Row]:
+def of_task(task: AnyTask, samples: int = QUICK, seed: int = SEED) -> list[Row]:
     """Return the verdict on the message that ``task`` asks of a client, one row.
 
     ``samples`` draws for each of five inputs: at the default about a second.
     """
-    return run(of_message(task), samples=samples, seed=seed)
+    return run(message_subject_of(task), samples=samples, seed=seed)
 
 
 def shipped_names() -> list[str]:
-    """Return the mechanisms, the messages, and the ways in which each is released.
+    """Return the mechanisms, messages, and ways of their release.
 
     ``mechanism@100`` is a label mechanism for so many classes. A message is
     ``protocol.message``, with ``@4`` or ``@26`` one about so many classes, and
@@ -75,27 +75,39 @@ def shipped_names() -> list[str]:
     ``client_labels`` (a table) and ``client_release``. ``levels.NAME`` is a mechanism
     or message at every epsilon that people type.
     """
-    drawn = drawing_names()
+    drawing = drawing_names()
     ways = ("outbox", "table")
-    whole = [f"{way}.{name}" for way in ways for name in examples.released()]
-    whole += command_owners.names()
-    whole += [f"{LEVELS}.{name}" for name in (*drawn, *servers.names())]
-    return [*drawn, *wide_names(), *examples.many(), *whole, *servers.names()]
+    release_names = [
+        f"{way}.{name}" for way in ways for name in examples.released_names()
+    ]
+    release_names += command_owners.command_names()
+    release_names += [
+        f"{LEVELS}.{name}" for name in (*drawing, *servers.example_names())
+    ]
+    return [
+        *drawing,
+        *wide_names(),
+        *examples.many_class_names(),
+        *release_names,
+        *servers.example_names(),
+    ]
 
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    return [*names(), *examples.names(), *examples.codes()]
+    return [*names(), *examples.message_names(), *examples.code_names()]
 
 
 def wide_names() -> list[str]:
     """Return ``<mechanism>@<K>``: label mechanisms at other numbers of classes."""
-    labels = [name for name in names() if issubclass(kind(name), LabelMechanism)]
+    labels = [
+        name for name in names() if issubclass(mechanism_class(name), LabelMechanism)
+    ]
     return [f"{name}@{n}" for name in labels for n in N_CLASSES]
 
 
 # What stands for a message's release, by what its name begins with.
-_WHOLE: Mapping[str, Callable[[str, float], Memo | Release]] = {
+_RELEASES: Mapping[str, Callable[[str, float], Memo | Release]] = {
     "outbox": outbox_memo,
     "table": table_release,
     **dict.fromkeys(command_owners.KINDS, command_owners.command_release),
@@ -103,44 +115,48 @@ _WHOLE: Mapping[str, Callable[[str, float], Memo | Release]] = {
 
 
 def shipped(name: str, epsilon: float) -> Audited:
-    """Return what ``name`` stands for, at ``epsilon``; a message is of a small task."""
-    if _base(name) in servers.names():
-        return table(name, epsilon)
+    """Return the subject ``name`` at ``epsilon``, of a small task."""
+    if _base_name(name) in servers.example_names():
+        return choice_table(name, epsilon)
     if name.startswith(f"{LEVELS}."):
-        return _ladder(name)
-    whole = _WHOLE.get(name.partition(".")[0])
-    return whole(name, epsilon) if whole else drawing(name, epsilon)
+        return _epsilon_sweep(name)
+    make_release = _RELEASES.get(name.partition(".")[0])
+    return (
+        make_release(name, epsilon) if make_release else drawing_subject(name, epsilon)
+    )
 
 
-def drawing(name: str, epsilon: float) -> MechanismSubject | SentSubject:
+def drawing_subject(name: str, epsilon: float) -> MechanismSubject | SentSubject:
     """Return the mechanism or message ``name``, at ``epsilon``."""
-    if "@" in name and _base(name) in names():
+    if "@" in name and _base_name(name) in names():
         base, _, n_classes = name.partition("@")
-        return replace(built(base, epsilon, int(n_classes)), name=name)
+        return replace(build_subject(base, epsilon, int(n_classes)), name=name)
     if "." not in name:
-        return built(name, epsilon)
-    return of_message(examples.named(name, epsilon))
+        return build_subject(name, epsilon)
+    return message_subject_of(examples.task_named(name, epsilon))
 
 
-def table(name: str, epsilon: float, delta: float | None = None) -> TableSubject:
+def choice_table(name: str, epsilon: float, delta: float | None = None) -> TableSubject:
     """Return the release ``name`` of a small table; a delta of None is n^-2."""
-    task = servers.task(name, Level(epsilon, delta))
-    return replace(of_table(task, servers.RECORDS), name=name)
+    task = servers.example_task(name, Level(epsilon, delta))
+    return replace(table_subject(task, servers.RECORDS), name=name)
 
 
-def _base(name: str) -> str:
+def _base_name(name: str) -> str:
     return name.partition("@")[0]
 
 
-def _ladder(name: str) -> Ladder:
+def _epsilon_sweep(name: str) -> EpsilonSweep:
     what = name.removeprefix(f"{LEVELS}.")
-    made = table if what in servers.names() else drawing
+    make_subject = choice_table if what in servers.example_names() else drawing_subject
     levels = {"epsilons": len(ladder.TYPED)}
-    return Ladder(name, partial(made, what), Budget(max(ladder.TYPED)), levels)
+    return EpsilonSweep(
+        name, partial(make_subject, what), Budget(max(ladder.TYPED)), levels
+    )
 
 
-def drawn(name: str, seed: int) -> tuple[str, float]:
-    """Return ``name`` with another number of classes, and an epsilon, by ``seed``.
+def random_level(name: str, seed: int) -> tuple[str, float]:
+    """Return ``name`` with random classes, and a random epsilon, by ``seed``.
 
     More than two classes where it takes any number; an epsilon is one that people type,
     or anything from .05 to 5, as likely.
@@ -149,9 +165,11 @@ def drawn(name: str, seed: int) -> tuple[str, float]:
     epsilon = float(f"{math.exp(rng.uniform(math.log(0.05), math.log(5))):.3g}")
     if rng.random() < 0.5:
         epsilon = float(rng.choice([e for e in ladder.TYPED if e <= MOST_DRAWN]))
-    takes = _base(name) in servers.names() or name.endswith(f"@{examples.MORE}")
-    takes |= name in names() and issubclass(kind(name), LabelMechanism)
-    more = f"{_base(name)}@{rng.integers(3, 13)}"
+    takes = _base_name(name) in servers.example_names() or name.endswith(
+        f"@{examples.MORE}"
+    )
+    takes |= name in names() and issubclass(mechanism_class(name), LabelMechanism)
+    more = f"{_base_name(name)}@{rng.integers(3, 13)}"
     try:
         shipped(more if takes else name, epsilon)
     except UserError:  # a form of two classes
@@ -159,61 +177,63 @@ def drawn(name: str, seed: int) -> tuple[str, float]:
     return more if takes else name, epsilon
 
 
-def checked(given: Sequence[str]) -> list[str]:
-    """Return the names to audit: all of them where none is given.
+def match_names(patterns: Sequence[str]) -> list[str]:
+    """Return the names that match the patterns, all without patterns.
 
     ``*`` stands for anything: ``transfer.*``. What names nothing is a UserError that
     suggests a close name.
     """
-    known = [*shipped_names(), *gallery_names()]
-    found = [fnmatch.filter(known, name) for name in given]
-    for name, named in zip(given, found, strict=True):
+    all_names = [*shipped_names(), *gallery_names()]
+    matches = [fnmatch.filter(all_names, name) for name in patterns]
+    for name, named in zip(patterns, matches, strict=True):
         if not named:
             raise UserError(
-                f"nothing to audit is named {name!r}.{did_you_mean(name, known)}"
+                f"nothing to audit is named {name!r}.{did_you_mean(name, all_names)}"
             )
-    return list(dict.fromkeys(chain.from_iterable(found))) or known
+    return list(dict.fromkeys(chain.from_iterable(matches))) or all_names
 
 
-def jobs(
-    given: Sequence[str], epsilons: Sequence[float], samples: int, seed: int = SEED
+def audit_jobs(
+    patterns: Sequence[str], epsilons: Sequence[float], samples: int, seed: int = SEED
 ) -> list[tuple[Audited, int]]:
-    """Return what the names stand for, with the number of draws for each.
+    """Return the subjects of the patterns, with the draws for each.
 
     The gallery claims its own epsilon. Without ``epsilons``, shipped ones are examined
     at ``EPSILONS``, and in their exact parts at ``FAR_EPSILONS``; whole releases, whose
     checks are of bytes and not of laws, at ``WHOLE_EPSILON``; releases about tables at
     levels of their own, for two deltas. Commands are examined at a level that ``seed``
-    draws, and all mechanisms and messages at one more (`drawn`).
+    draws, and all mechanisms and messages at one more (`random_level`).
     """
-    asked: list[tuple[Audited, int]] = []
-    explored = {*drawing_names(), *servers.names()}
-    for name in checked(given):
+    chosen: list[tuple[Audited, int]] = []
+    explored = {*drawing_names(), *servers.example_names()}
+    for name in match_names(patterns):
         if name.startswith(BROKEN):
-            asked.append((gallery(name), min(samples, TWIN_SAMPLES)))
-        elif name in servers.names():
+            chosen.append((gallery(name), min(samples, TWIN_SAMPLES)))
+        elif name in servers.example_names():
             levels = product(epsilons or servers.LEVELS, servers.DELTAS)
             most = min(samples, TABLE_SAMPLES)
-            asked += [(table(name, *level), most) for level in levels]
+            chosen += [(choice_table(name, *level), most) for level in levels]
         elif name.startswith(f"{LEVELS}."):
-            asked.append((shipped(name, 1.0), samples))
+            chosen.append((shipped(name, 1.0), samples))
         elif name.partition(".")[0] in command_owners.KINDS:
-            levels_ = epsilons or [drawn(name, seed)[1]]
-            asked += [(shipped(name, e), samples) for e in levels_]
-        elif name.partition(".")[0] in _WHOLE:
-            asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
+            levels_ = epsilons or [random_level(name, seed)[1]]
+            chosen += [(shipped(name, e), samples) for e in levels_]
+        elif name.partition(".")[0] in _RELEASES:
+            chosen += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
         elif name in wide_names():
             levels_ = epsilons or (*EPSILONS, *FAR_EPSILONS)
             most = min(samples, WIDE_SAMPLES)
-            asked += [(shipped(name, e), most) for e in levels_]
-        elif name in examples.many():
+            chosen += [(shipped(name, e), most) for e in levels_]
+        elif name in examples.many_class_names():
             most = min(samples, MANY_SAMPLES)
-            asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]
-            asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
+            chosen += [(shipped(name, e), most) for e in epsilons or EPSILONS]
+            chosen += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
         else:
             most = min(samples, MESSAGE_SAMPLES) if "." in name else samples
-            asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]
-            asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
+            chosen += [(shipped(name, e), most) for e in epsilons or EPSILONS]
+            chosen += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
         if not epsilons and name in explored:
-            asked.append((shipped(*drawn(name, seed)), min(samples, WIDE_SAMPLES)))
-    return asked
+            chosen.append(
+                (shipped(*random_level(name, seed)), min(samples, WIDE_SAMPLES))
+            )
+    return chosen

@@ -1,4 +1,4 @@
-"""A process that runs the installed command again and again, and tells all it did.
+"""Harness process that runs the installed command and reports all effects.
 
 Each call is the command's own entry, with a state folder of its own; what the operating
 system is asked for is replaced or written down. Requests and answers are lines of JSON.
@@ -18,8 +18,8 @@ from importlib.metadata import entry_points
 from typing import Any
 from unittest import mock
 
-from curvote.audit.forks import in_child
-from curvote.audit.tape import Tape, playing
+from curvote.audit.forks import run_in_child
+from curvote.audit.tape import Tape, play_tape
 
 COMMAND = "curvote"
 
@@ -32,39 +32,39 @@ def serve() -> None:
     os.dup2(2, 1)
     with os.fdopen(out, "w", encoding="utf-8") as answers:
         for line in sys.stdin:
-            asked = json.loads(line)
-            call = partial(run, entry, asked)
-            said = in_child(call) if asked["child"] else call()
-            print(json.dumps(said), file=answers, flush=True)
+            request = json.loads(line)
+            call = partial(run_command, entry, request)
+            answer = run_in_child(call) if request["child"] else call()
+            print(json.dumps(answer), file=answers, flush=True)
 
 
-def run(entry: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    """Return exit code and words of one call, and what the system was asked for."""
+def run_command(entry: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Return exit code, output and entropy requests of one call."""
     words, complaints = io.StringIO(), io.StringIO()
-    tape, planted = Tape(asked["seed"], asked["word"]), nullcontext()
-    if asked["planted"]:
-        planted = import_module("curvote.audit.broken.commands").plant(
-            *asked["planted"]
+    tape, planted = Tape(request["seed"], request["word"]), nullcontext()
+    if request["planted"]:
+        planted = import_module("curvote.audit.broken.commands").plant_fault(
+            *request["planted"]
         )
-    state = {"XDG_STATE_HOME": f"{asked['folder']}/state", "COLUMNS": "200"}
+    state = {"XDG_STATE_HOME": f"{request['folder']}/state", "COLUMNS": "200"}
     with (
         mock.patch.dict(os.environ, state),
-        mock.patch.object(sys, "argv", [COMMAND, *asked["argv"]]),
+        mock.patch.object(sys, "argv", [COMMAND, *request["argv"]]),
         redirect_stdout(words),
         redirect_stderr(complaints),
-        playing(tape, world=asked["world"]),
+        play_tape(tape, world=request["world"]),
         planted,
     ):
-        code = _code(entry)
+        code = _exit_code(entry)
     return {
         "exit": code,
         "out": words.getvalue(),
         "err": complaints.getvalue(),
-        "asked": [given.hex() for given in tape.asked],
+        "asked": [answer.hex() for answer in tape.answers],
     }
 
 
-def _code(entry: Any) -> int:
+def _exit_code(entry: Any) -> int:
     try:
         entry()
     except SystemExit as ended:

@@ -1,4 +1,4 @@
-"""Who calls which command of `curvote client`: a person, a registry, a hospital."""
+"""Owners who call commands of `curvote client`: a person, a registry, a hospital."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from curvote.audit.command_release import (
     REFUSALS,
     CommandRelease,
     Refusals,
-    server,
-    words_of,
+    normalized_output,
+    server_key,
 )
 from curvote.audit.leaving import People
 from curvote.audit.servers import examples as servers
 from curvote.audit.servers import neighbours
-from curvote.audit.tape import Given
+from curvote.audit.tape import ReplayedEntropy
 from curvote.chain.stage import Columns
 from curvote.client.form import Column, Form
 from curvote.client.outbox import BATCH
 from curvote.entropy import Entropy
-from curvote.envelope import Invitation, issue, issue_each
+from curvote.envelope import Invitation, issue_invitations, issue_record_invitations
 from curvote.privacy import Budget
 from curvote.protocols.labels.messages import CODE, RECORD
-from curvote.protocols.message import Known, message_of
+from curvote.protocols.message import ClientData, message_of
 from curvote.transfer.task import Level
 from curvote.validate import FloatArray
 
@@ -47,17 +47,17 @@ NAMES = 10
 HOSPITAL = (3, 17)
 
 
-class LoneRelease(CommandRelease):
-    """One client's envelope: `client answer`, `client report`, `client vote`."""
+class PersonRelease(CommandRelease):
+    """One client's envelope by `client answer`, `report` or `vote`."""
 
     @cached_property
     def _invitations(self) -> dict[int | None, Invitation]:
         up = self.task.candidates
-        issued = issue(self.task, 1 if up is None else len(up.coef))
+        issued = issue_invitations(self.task, 1 if up is None else len(up.coef))
         return {invitation.about: invitation for invitation in issued}
 
-    def invited(self, people: People) -> list[Invitation]:
-        """Return the invitation, to tell of the candidate that is asked about."""
+    def invitations_for(self, people: People) -> list[Invitation]:
+        """Return the invitation, with its candidate."""
         about = None if people.judge is None else int(people.judge[0])
         return [self._invitations[about]]
 
@@ -66,24 +66,24 @@ class LoneRelease(CommandRelease):
     ) -> dict[str, tuple[str, str]]:
         """Return the curve, and the invitation."""
         curve = "\n".join(repr(float(value)) for value in people.curves[0])
-        return {"curve": ("curve.csv", curve), "invitation": _one(invited)}
+        return {"curve": ("curve.csv", curve), "invitation": _single(invited)}
 
     def options(self, people: People) -> dict[str, str]:
-        """Return the label."""
+        """Return the label option."""
         return {"label": self.task.classes[int(people.labels[0])]}
 
-    def seen(
-        self, heard: dict[str, Any], folder: Path, sent: Mapping[str, bytes]
+    def visible_output(
+        self, heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
     ) -> dict[str, Any]:
-        """Return all words: who stands beside a client may read them."""
-        return words_of(heard, folder, sent)
+        """Return the whole output, which bystanders may read."""
+        return normalized_output(heard, folder, envelopes)
 
 
 class LabelRelease(CommandRelease):
     """The code of one's own label, or of each of a registry: `client label`."""
 
     def people(self, n: int, rng: np.random.Generator) -> People:
-        """Return ``n`` labels of any class, the first two furthest apart."""
+        """Return ``n`` labels, the first two furthest apart."""
         k = len(self.task.classes)
         labels = rng.integers(k, size=n).astype(np.float64)
         labels[:2] = [k - 1.0, 0.0][:n]
@@ -93,107 +93,117 @@ class LabelRelease(CommandRelease):
     @cached_property
     def _invitations(self) -> list[Invitation]:
         names = [f"record {i}" for i in range(max(self.sizes) + NAMES)]
-        return issue_each(self.task, names, server().fingerprint)
+        return issue_record_invitations(self.task, names, server_key().fingerprint)
 
-    def invited(self, people: People) -> list[Invitation]:
-        """Return the invitations of their records."""
+    def invitations_for(self, people: People) -> list[Invitation]:
+        """Return the invitations of the people's records."""
         return [self._invitations[record] for record in people.judge]
 
     @property
-    def _registry(self) -> bool:
+    def _is_registry(self) -> bool:
         return max(self.sizes) > 1
 
     @property
     def refusals(self) -> Refusals:
-        """Why the command refuses: a registry's form, too."""
-        return {**REFUSALS, **OF_TABLES} if self._registry else REFUSALS
+        """The reasons of refusals, a registry's form included."""
+        return {**REFUSALS, **OF_TABLES} if self._is_registry else REFUSALS
 
     def form(self, classes: Sequence[str]) -> Form | None:
         """Return the form of a registry's table."""
-        stated = Form(id=RECORD, label="label", classes=tuple(classes))
-        return stated if self._registry else None
+        form = Form(id=RECORD, label="label", classes=tuple(classes))
+        return form if self._is_registry else None
 
     def files(
         self, people: People, invited: Sequence[Invitation]
     ) -> dict[str, tuple[str, str]]:
-        """Return the invitation; or a table of labels, and the invitations."""
-        if not self._registry:
-            return {"invitation": _one(invited)}
+        """Return the invitation, or a table of labels and invitations."""
+        if not self._is_registry:
+            return {"invitation": _single(invited)}
         named = zip(invited, people.labels, strict=True)
-        rows = [[each.record, self.task.classes[int(at)]] for each, at in named]
-        lines = "".join(json.dumps(each.to_json()) + "\n" for each in invited)
-        table = _csv([RECORD, "label"], rows)
+        rows = [
+            [invitation.record, self.task.classes[int(at)]] for invitation, at in named
+        ]
+        lines = "".join(
+            json.dumps(invitation.to_json()) + "\n" for invitation in invited
+        )
+        table = _csv_text([RECORD, "label"], rows)
         return {"table": ("t.csv", table), "invitations": ("i.jsonl", lines)}
 
     def options(self, people: People) -> dict[str, str]:
-        """Return the label of one's own record."""
-        if self._registry:
+        """Return the label option for one's own record."""
+        if self._is_registry:
             return {}
         return {"label": self.task.classes[int(people.labels[0])]}
 
-    def known(self, people: People) -> Known:
-        """Return labels, and nothing else: features are public."""
-        return Known(people.curves, people.curves, people.labels)
+    def client_data(self, people: People) -> ClientData:
+        """Return the labels alone: features are public."""
+        return ClientData(people.curves, people.curves, people.labels)
 
-    def rows(self, found: Sequence[Mapping[str, Any]]) -> Columns:
-        """Return the codes, and whose they are: by number, as each has its own."""
+    def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
+        """Return the codes by record number."""
         return {
-            CODE: np.array([one[CODE] for one in found]),
-            RECORD: np.arange(len(found)),
+            CODE: np.array([message[CODE] for message in messages]),
+            RECORD: np.arange(len(messages)),
         }
 
-    def redrawn(self, people: People, entropy: Entropy) -> Columns:
+    def redraw(self, people: People, entropy: Entropy) -> Columns:
         """Return the codes, each a draw of its own, in the order of the table."""
-        known, each = self.known(people), []
+        data, parts = self.client_data(people), []
         for i in range(len(people)):
-            if i and i % BATCH == 0 and isinstance(entropy, Given):
+            if i and i % BATCH == 0 and isinstance(entropy, ReplayedEntropy):
                 entropy.skip(len(people) - i)  # names of the next batch's files
-            drawn = self.message.draw(self.task, known.of(slice(i, i + 1)), entropy)
-            each.append(drawn[CODE])
-        return {CODE: np.concatenate(each), RECORD: np.arange(len(people))}
+            columns = self.message.draw(
+                self.task, data.subset(slice(i, i + 1)), entropy
+            )
+            parts.append(columns[CODE])
+        return {CODE: np.concatenate(parts), RECORD: np.arange(len(people))}
 
     def neighbours(self) -> list[tuple[str, People, People]]:
-        """Return labels of which one differs, or all do, at the largest and least n."""
-        found = []
+        """Return pairs of labels of which one or all differ."""
+        pairs = []
         for n in {self.sizes[0], self.sizes[min(1, len(self.sizes) - 1)]}:
             base = self.people(n, np.random.default_rng(1))
-            one = base.labels.copy()
-            one[-1] = len(self.task.classes) - 1 - one[-1]
-            for name, labels in (("label", one), ("labels", np.zeros(n))):
+            changed = base.labels.copy()
+            changed[-1] = len(self.task.classes) - 1 - changed[-1]
+            for name, labels in (("label", changed), ("labels", np.zeros(n))):
                 other = replace(base, labels=labels)
-                found.append((f"another {name} of {n}", base, other))
-        return found
+                pairs.append((f"another {name} of {n}", base, other))
+        return pairs
 
-    def seen(
-        self, heard: dict[str, Any], folder: Path, sent: Mapping[str, bytes]
+    def visible_output(
+        self, heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
     ) -> dict[str, Any]:
-        """Return how much was drawn; of one's own label all words, too."""
-        drawn = {"requests": [len(each) // 2 for each in heard["asked"]]}
+        """Return the numbers of words, and for one label all output."""
+        requests = {"requests": [len(answer) // 2 for answer in heard["asked"]]}
         if self.message.noise(self.task).name == "subset_selection":
-            drawn = {}  # which rejects, by words alone
-        return drawn if self._registry else drawn | words_of(heard, folder, sent)
+            requests = {}  # which rejects, by words alone
+        return (
+            requests
+            if self._is_registry
+            else requests | normalized_output(heard, folder, envelopes)
+        )
 
 
 class HospitalRelease(CommandRelease):
-    """The one noised object about a hospital's table: `client release`."""
+    """The noised object about a hospital's table: `client release`."""
 
     def people(self, n: int, rng: np.random.Generator) -> People:
-        """Return ``n`` records from everywhere in the bounds, the first beyond."""
+        """Return ``n`` records in the bounds, the first beyond."""
         k = len(self.task.classes)
         cube = rng.random((n, self.task.d))
         cube[0] = 1.5
         labels = rng.integers(k, size=n).astype(np.float64)
-        return self._of(cube, labels)
+        return self._people_of(cube, labels)
 
-    def _of(self, cube: FloatArray, labels: FloatArray) -> People:
-        return People(neighbours.known(self.task, cube, labels).z, labels)
+    def _people_of(self, cube: FloatArray, labels: FloatArray) -> People:
+        return People(neighbours.make_table(self.task, cube, labels).z, labels)
 
     @cached_property
     def _invitations(self) -> list[Invitation]:
         named = self.task.server
-        return issue(self.task, 1, server().fingerprint, None, named)
+        return issue_invitations(self.task, 1, server_key().fingerprint, None, named)
 
-    def invited(self, people: People) -> list[Invitation]:
+    def invitations_for(self, people: People) -> list[Invitation]:
         """Return the hospital's one invitation."""
         del people
         return self._invitations
@@ -202,49 +212,54 @@ class HospitalRelease(CommandRelease):
         self, people: People, invited: Sequence[Invitation]
     ) -> dict[str, tuple[str, str]]:
         """Return the table, and the invitation."""
-        header = [*(each.name for each in self.task.features), "label", "person"]
+        header = [*(feature.name for feature in self.task.features), "label", "person"]
         rows = [
             [*map(repr, map(float, values)), self.task.classes[int(at)], f"p{i}"]
             for i, (values, at) in enumerate(
                 zip(people.curves, people.labels, strict=True)
             )
         ]
-        return {"table": ("t.csv", _csv(header, rows)), "invitation": _one(invited)}
+        return {
+            "table": ("t.csv", _csv_text(header, rows)),
+            "invitation": _single(invited),
+        }
 
     def options(self, people: People) -> dict[str, str]:
-        """Return nothing: the form says which columns hold classes and names."""
+        """Return no options: the form names the columns."""
         del people
         return {}
 
     @property
     def refusals(self) -> Refusals:
-        """Why the command refuses: the table's form, too."""
+        """The reasons of refusals, the table's form included."""
         return {**REFUSALS, **OF_TABLES}
 
     def form(self, classes: Sequence[str]) -> Form:
-        """Return the form of the table: the task's bounds are the owner's."""
+        """Return the form of the table, with the task's bounds."""
         columns = {
-            each.name: Column(bounds=(each.lower, each.upper))
-            for each in self.task.features
+            feature.name: Column(bounds=(feature.lower, feature.upper))
+            for feature in self.task.features
         }
         return Form(id="person", label="label", classes=tuple(classes), columns=columns)
 
-    def known(self, people: People) -> Known:
-        """Return the whole table, of which there is one message."""
-        return Known(people.curves, people.curves, people.labels)
+    def client_data(self, people: People) -> ClientData:
+        """Return the whole table, about which there is one message."""
+        return ClientData(people.curves, people.curves, people.labels)
 
-    def rows(self, found: Sequence[Mapping[str, Any]]) -> Columns:
+    def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
         """Return the release as a table of one row."""
-        return self.table(super().rows(found))
+        return self.to_table(super().rows(messages))
 
-    def table(self, drawn: Columns) -> Columns:
+    def to_table(self, columns: Columns) -> Columns:
         """Return a release with its server's name as text."""
-        return drawn | {"server": drawn["server"].astype(str)}
+        return columns | {"server": columns["server"].astype(str)}
 
     def neighbours(self) -> list[tuple[str, People, People]]:
-        """Return tables of which one record differs: its class, place, or both."""
+        """Return pairs of tables of which one record differs."""
         n, rng = self.sizes[-1], np.random.default_rng(1)
-        base = self._of(rng.random((n, self.task.d)), (np.arange(n) % 2).astype(float))
+        base = self._people_of(
+            rng.random((n, self.task.d)), (np.arange(n) % 2).astype(float)
+        )
         labels, curves = base.labels.copy(), base.curves.copy()
         labels[0] = len(self.task.classes) - 1 - labels[0]
         curves[0] = 1e6
@@ -256,11 +271,11 @@ class HospitalRelease(CommandRelease):
         ]
 
 
-def _one(invited: Sequence[Invitation]) -> tuple[str, str]:
+def _single(invited: Sequence[Invitation]) -> tuple[str, str]:
     return "invitation.json", json.dumps(invited[0].to_json())
 
 
-def _csv(header: list[str], rows: list[list[Any]]) -> str:
+def _csv_text(header: list[str], rows: list[list[Any]]) -> str:
     text = StringIO()
     csv.writer(text).writerows([header, *rows])
     return text.getvalue()
@@ -268,39 +283,39 @@ def _csv(header: list[str], rows: list[list[Any]]) -> str:
 
 # A release by what its name begins with: its kind, the command, sizes.
 KINDS: Mapping[str, tuple[type[CommandRelease], str, tuple[int, ...]]] = {
-    "client": (LoneRelease, "answer", (1,)),
-    "client_report": (LoneRelease, "report", (1,)),
-    "client_vote": (LoneRelease, "vote", (1,)),
+    "client": (PersonRelease, "answer", (1,)),
+    "client_report": (PersonRelease, "report", (1,)),
+    "client_vote": (PersonRelease, "vote", (1,)),
     "client_label": (LabelRelease, "label", (1,)),
     "client_labels": (LabelRelease, "label", REGISTRY),
     "client_release": (HospitalRelease, "release", HOSPITAL),
 }
 
 
-def names() -> list[str]:
-    """Return each command with the messages that it lets out.
+def command_names() -> list[str]:
+    """Return each command with its messages.
 
     `client report` and `client vote` are `client answer` under other names: one
     protocol each.
     """
-    every = [f"client.{name}" for name in examples.released()]
+    every = [f"client.{name}" for name in examples.released_names()]
     every += ["client_report.mrma.report", "client_vote.mrma.vote"]
     labels = [f"labels.code@{k}" for k in (2, examples.MORE, 100)]
     every += [f"client_label.{name}".removesuffix("@2") for name in labels]
     every += [f"client_labels.{name}".removesuffix("@2") for name in labels]
-    return [*every, *(f"client_release.{name}" for name in servers.names())]
+    return [*every, *(f"client_release.{name}" for name in servers.example_names())]
 
 
 def command_release(name: str, epsilon: float) -> CommandRelease:
     """Return the release ``COMMAND.<protocol>.<message>`` of a small task."""
     way, _, what = name.partition(".")
-    made, command, sizes = KINDS[way]
-    if made is HospitalRelease:
-        task: Any = servers.task(what, Level(epsilon))
-        budget = task.spends(sizes[-1])
+    kind, command, sizes = KINDS[way]
+    if kind is HospitalRelease:
+        task: Any = servers.example_task(what, Level(epsilon))
+        budget = task.cost(sizes[-1])
     else:
-        task = examples.named(what, epsilon)
+        task = examples.task_named(what, epsilon)
         budget = Budget(task.epsilon)
     params = {"command": command, "sizes": sizes}
     facts = task, message_of(task), name, params, budget, sizes
-    return made(*facts, ordered=True, runs=RUNS, command=command)
+    return kind(*facts, ordered=True, runs=RUNS, command=command)

@@ -1,4 +1,4 @@
-"""What each command of `curvote client` lets out: subjects of the audit.
+"""Releases by commands of `curvote client` as subjects.
 
 The installed command is called in a process of its own, with the files that its user
 has; what counts is what then lies in the outbox, bit by bit. Nothing here calls the
@@ -23,13 +23,13 @@ from typing import Any, ClassVar
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from curvote.audit.leaving import Left, People, Release
+from curvote.audit.leaving import People, Release, ReleaseOutcome
 from curvote.audit.tape import Tape
 from curvote.chain.stage import Columns
-from curvote.client.form import Form, settle
+from curvote.client.form import Form, store_form
 from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
-from curvote.envelope import Invitation, genuine, read
+from curvote.envelope import Invitation, is_genuine, read_envelope
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
 from curvote.signed import ServerKey
@@ -46,8 +46,8 @@ REFUSALS: Refusals = {
 OF_TABLES = {"a form with another class": {"more": ("another",)}}
 
 
-class Harness:
-    """A child process that calls the command as often as it is asked to."""
+class CommandHarness:
+    """A child process that runs the command for each request."""
 
     def __init__(self) -> None:
         self._child = subprocess.Popen(
@@ -57,16 +57,16 @@ class Harness:
             text=True,
         )
 
-    def __call__(self, **asked: Any) -> dict[str, Any]:
+    def __call__(self, **request: Any) -> dict[str, Any]:
         """Return what one call did."""
         if self._child.stdin is None or self._child.stdout is None:
             raise InternalError("the harness has no pipes")
-        print(json.dumps(asked), file=self._child.stdin, flush=True)
+        print(json.dumps(request), file=self._child.stdin, flush=True)
         line = self._child.stdout.readline()
         if not line:
             raise InternalError("the process that calls the command ended")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def close(self) -> None:
         """End the child."""
@@ -88,49 +88,49 @@ class CommandRelease(Release):
 
     @property
     def refusals(self) -> Refusals:
-        """Why the command refuses, and how it is brought to that (`calls`)."""
+        """The reasons of refusals, and the calls that cause them."""
         return REFUSALS
 
     @abstractmethod
-    def invited(self, people: People) -> list[Invitation]:
+    def invitations_for(self, people: People) -> list[Invitation]:
         """Return the invitation of each message, in order."""
 
     @abstractmethod
     def files(
         self, people: People, invited: Sequence[Invitation]
     ) -> dict[str, tuple[str, str]]:
-        """Return the files that the command reads: their name and text, by option."""
+        """Return the command's input files, by option."""
 
     @abstractmethod
     def options(self, people: People) -> dict[str, str]:
         """Return the command's other options."""
 
     @cached_property
-    def _harness(self) -> Harness:
-        harness = Harness()
+    def _start_harness(self) -> CommandHarness:
+        harness = CommandHarness()
         # Modules that keep a copy of what they import must not keep the tape.
         people = self.people(self.sizes[0], np.random.default_rng(0))
         self._calls(harness, [people], [Tape()])
         return harness
 
-    def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
-        """Release once, as somebody who never did before."""
+    def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
+        """Release once, as a first-time owner."""
         return self.calls([people], [tape], world=world)[0]
 
-    def forked(self, people: People, children: int) -> list[Left]:
+    def leave_forked(self, people: People, children: int) -> list[ReleaseOutcome]:
         """Release in one process, then in children of its fork."""
         family = [False] + [True] * children
         return [self.calls([people], [Tape()], child=child)[0] for child in family]
 
     def calls(
         self, people: Sequence[People], tapes: Sequence[Tape], **how: Any
-    ) -> list[Left]:
-        """Return what lies in the outbox after each of several calls of one owner."""
-        return self._calls(self._harness, people, tapes, **how)
+    ) -> list[ReleaseOutcome]:
+        """Return the outcome of each of several calls of one owner."""
+        return self._calls(self._start_harness, people, tapes, **how)
 
     def _calls(
         self,
-        harness: Harness,
+        harness: CommandHarness,
         people: Sequence[People],
         tapes: Sequence[Tape],
         *,
@@ -140,23 +140,26 @@ class CommandRelease(Release):
         stranger: bool = False,
         more: Sequence[str] = (),
         anew: bool = False,
-    ) -> list[Left]:
-        found: list[Left] = []
+    ) -> list[ReleaseOutcome]:
+        outcomes: list[ReleaseOutcome] = []
         with TemporaryDirectory() as name:
             folder = Path(name)
-            stated = [*self.task.classes, *more]
-            self._consent(folder, len(people[0]), share, stated)
-            invited = self.invited(people[0])
+            class_names = [*self.task.classes, *more]
+            self._write_consent(folder, len(people[0]), share, class_names)
+            invited = self.invitations_for(people[0])
             if stranger:
-                invited = [replace(each, task="0" * 64) for each in invited]
+                invited = [replace(invitation, task="0" * 64) for invitation in invited]
             for those, tape in zip(people, tapes, strict=True):
                 outbox, words = OUTBOX, []
-                if anew and found:  # invited once more, with an outbox of its own
-                    invited = replace(self).invited(people[0])
-                    outbox, words = f"{OUTBOX} {len(found)}", ["--new-release"]
+                if anew and outcomes:  # invited once more, with an outbox of its own
+                    invited = replace(self).invitations_for(people[0])
+                    outbox, words = f"{OUTBOX} {len(outcomes)}", ["--new-release"]
                 planted = self.plant(self, those) if self.plant else None
                 heard = harness(
-                    argv=[*self._argv(folder, those, invited, outbox), *words],
+                    argv=[
+                        *self._write_arguments(folder, those, invited, outbox),
+                        *words,
+                    ],
                     folder=name,
                     seed=tape.seed,
                     word=tape.word,
@@ -164,26 +167,26 @@ class CommandRelease(Release):
                     child=child,
                     planted=planted,
                 )
-                found.append(self._left(heard, folder, invited, outbox))
-        return found
+                outcomes.append(self._collect_outcome(heard, folder, invited, outbox))
+        return outcomes
 
-    def _consent(
+    def _write_consent(
         self, folder: Path, n: int, share: float, classes: Sequence[str]
     ) -> None:
         """Set the cap, what a ``share`` of one release costs each, and the form."""
-        budget = self.task.spends(n)
+        budget = self.task.cost(n)
         cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
         with Ledger(folder / "ledger.sqlite") as ledger:
-            ledger.set_up(POPULATION, cap)
-            if stated := self.form(classes):
-                settle(ledger, stated)
+            ledger.set_cap(POPULATION, cap)
+            if form := self.form(classes):
+                store_form(ledger, form)
 
     def form(self, classes: Sequence[str]) -> Form | None:
-        """Return what the owner states of a table with such classes, if it has one."""
+        """Return the owner's form of a table with such classes."""
         del classes
         return None
 
-    def _argv(
+    def _write_arguments(
         self,
         folder: Path,
         people: People,
@@ -192,25 +195,26 @@ class CommandRelease(Release):
     ) -> list[str]:
         """Write the owner's files into ``folder`` and return the command's words."""
         document = {"task": self.task.to_json(), "seal_to": None}
-        files = {"task": ("task.json", server().sign(document).decode())}
+        files = {"task": ("task.json", server_key().sign(document).decode())}
         files |= self.files(people, invited)
         for name, text in files.values():
             (folder / name).write_text(text, encoding="utf-8")
-        given = {option: str(folder / name) for option, (name, _) in files.items()}
-        given |= self.options(people)
-        given |= {"ledger": str(folder / "ledger.sqlite")}
-        given |= {"outbox": str(folder / outbox)}
-        words = [f"--{option}={value}" for option, value in given.items()]
+        options = {option: str(folder / name) for option, (name, _) in files.items()}
+        options |= self.options(people)
+        options |= {"ledger": str(folder / "ledger.sqlite")}
+        options |= {"outbox": str(folder / outbox)}
+        words = [f"--{option}={value}" for option, value in options.items()]
         return ["client", self.command, "--yes", *words]
 
-    def _left(
+    def _collect_outcome(
         self,
         heard: dict[str, Any],
         folder: Path,
         invited: Sequence[Invitation],
         outbox: str,
-    ) -> Left:
-        sent = {
+    ) -> ReleaseOutcome:
+        """Return the outcome of a call: messages, files, answers."""
+        envelopes = {
             path.name: path.read_bytes()
             for path in sorted((folder / outbox).rglob("*"))
             if path.is_file() and path.stat().st_size
@@ -220,84 +224,94 @@ class CommandRelease(Release):
             "files": sorted(
                 str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()
             ),
-            "sizes": {name: len(data) for name, data in sent.items()},
-            "form": strange(sent, invited, self.message.payload),
-            **self.seen(heard, folder, sent),
+            "sizes": {name: len(data) for name, data in envelopes.items()},
+            "form": envelope_faults(envelopes, invited, self.message.payload),
+            **self.visible_output(heard, folder, envelopes),
         }
         rows: Columns = {}
-        if set(sent) == {each.file_name for each in invited}:
-            found = [_message(sent[each.file_name]) for each in invited]
-            facts["message"] = [
-                {name: _shape(value) for name, value in one.items()} for one in found
+        if set(envelopes) == {invitation.file_name for invitation in invited}:
+            messages = [
+                _decode_message(envelopes[invitation.file_name])
+                for invitation in invited
             ]
-            rows = self.rows(found)
-        asked = [bytes.fromhex(each) for each in heard["asked"]]
-        return Left(rows, facts, asked, sent)
+            facts["message"] = [
+                {name: _value_shape(value) for name, value in message.items()}
+                for message in messages
+            ]
+            rows = self.rows(messages)
+        answers = [bytes.fromhex(invitation) for invitation in heard["asked"]]
+        return ReleaseOutcome(rows, facts, answers, envelopes)
 
-    def rows(self, found: Sequence[Mapping[str, Any]]) -> Columns:
-        """Return the numbers of some messages, a row each, in the order of people."""
-        return {name: np.array([one[name] for one in found]) for name in found[0]}
+    def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
+        """Return the numbers of messages, a row each."""
+        return {
+            name: np.array([message[name] for message in messages])
+            for name in messages[0]
+        }
 
-    def seen(
-        self, heard: dict[str, Any], folder: Path, sent: Mapping[str, bytes]
+    def visible_output(
+        self, heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
     ) -> dict[str, Any]:
-        """Return what the command's user reads, as far as it may not tell records.
+        """Return the output that may not tell records apart.
 
         Nothing here: who holds a table is told about it.
         """
-        del heard, folder, sent
+        del heard, folder, envelopes
         return {}
 
     def close(self) -> None:
         """End the process that made the calls."""
-        self._harness.close()
+        self._start_harness.close()
 
 
-def strange(
-    sent: Mapping[str, bytes], invited: Sequence[Invitation], payload: Any
+def envelope_faults(
+    envelopes: Mapping[str, bytes], invited: Sequence[Invitation], payload: Any
 ) -> list[str]:
-    """Return what is wrong with envelopes whatever they say: their form and names.
+    """Return the faults of envelopes' form and names.
 
     Each is the answer to one invitation, sealed by its key, with the declared fields
     and no others, in a file whose name the invitation alone makes.
     """
-    known = {each.file_name: each for each in invited}
-    found = [f"a file {name}" for name in sent if name not in known]
-    for name, data in sent.items():
-        if name not in known:
+    invitation_of = {invitation.file_name: invitation for invitation in invited}
+    faults = [f"a file {name}" for name in envelopes if name not in invitation_of]
+    for name, data in envelopes.items():
+        if name not in invitation_of:
             continue
-        mine = known[name]
+        invitation_found = invitation_of[name]
         try:
-            envelope = read(data)
+            envelope = read_envelope(data)
         except UserError as error:
-            found.append(f"an envelope that cannot be read: {error}")
+            faults.append(f"an envelope that cannot be read: {error}")
             continue
         fields = set(payload.model_fields)
         if set(envelope.payload) != fields:
             odd = sorted(set(envelope.payload) ^ fields)
-            found.append(f"{', '.join(odd)} beside or without what is declared")
-        if (envelope.invitation, envelope.task) != (mine.id, mine.task):
-            found.append("an answer to another invitation or task")
-        if not genuine(envelope, mine.key):
-            found.append("a seal that is not the invitation's")
+            faults.append(f"{', '.join(odd)} beside or without what is declared")
+        if (envelope.invitation, envelope.task) != (
+            invitation_found.id,
+            invitation_found.task,
+        ):
+            faults.append("an answer to another invitation or task")
+        if not is_genuine(envelope, invitation_found.key):
+            faults.append("a seal that is not the invitation's")
         subject = envelope.payload.get("record", envelope.payload.get("server"))
-        if subject not in {None, mine.record, mine.server}:
-            found.append("an answer in another's name")
-    return found
+        if subject not in {None, invitation_found.record, invitation_found.server}:
+            faults.append("an answer in another's name")
+    return faults
 
 
 @cache
-def server() -> ServerKey:
-    """Return one key for all calls: what is shown must not differ by the server."""
+def server_key() -> ServerKey:
+    """Return one server key for all calls."""
     return ServerKey(Ed25519PrivateKey.generate())
 
 
-def words_of(
-    heard: dict[str, Any], folder: Path, sent: Mapping[str, bytes]
+def normalized_output(
+    heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
 ) -> dict[str, str]:
-    """Return what the command says, but for what differs between any two calls."""
+    """Return the command's output without what differs by call."""
     words = {"words": heard["out"], "complaints": heard["err"]}
-    for data in sent.values():
+    for data in envelopes.values():
         digest = hashlib.sha256(data).hexdigest()
         words = {k: v.replace(digest, "DIGEST") for k, v in words.items()}
     for name in (str(folder.resolve()), str(folder)):
@@ -305,7 +319,7 @@ def words_of(
     return words
 
 
-def _message(data: bytes) -> dict[str, Any]:
+def _decode_message(data: bytes) -> dict[str, Any]:
     """Return the message in an envelope: an object, or a JWS payload (RFC 7515)."""
     payload: Any = json.loads(data)["payload"]
     if isinstance(payload, str):
@@ -315,5 +329,5 @@ def _message(data: bytes) -> dict[str, Any]:
     return message
 
 
-def _shape(value: Any) -> str:
+def _value_shape(value: Any) -> str:
     return f"{len(value)} numbers" if isinstance(value, list) else type(value).__name__

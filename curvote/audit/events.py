@@ -1,4 +1,4 @@
-"""Events that may tell two inputs apart: intervals of scores of an output.
+"""Events that tell two inputs apart: intervals of scores of an output.
 
 A score is one number for each output. Candidates are chosen on a first part of the
 draws and judged on the rest, so that the choice costs no confidence.
@@ -26,7 +26,7 @@ FINEST = 1200.0  # finer than 2^-1074, the smallest double
 
 @dataclass(frozen=True)
 class Event:
-    """That the score named ``score`` lies in [``low``, ``high``], for one pair.
+    """The event that a score lies in [``low``, ``high``], for one pair.
 
     ``hits`` and ``hits2`` of ``n`` held-out draws of x and of x2 have it; ``promise``
     is the epsilon that the draws of the choice promised.
@@ -46,23 +46,23 @@ class Event:
         return f"{self.low:g} <= {self.score} <= {self.high:g}"
 
 
-def fineness(values: FloatArray) -> FloatArray:
-    """Return the least k with value = integer / 2^k; 0 is coarser than anything.
+def binary_precision(values: FloatArray) -> FloatArray:
+    """Return the least k with value = integer / 2^k, 0 for coarser values.
 
     Doubles near 0 are finer than those near 1, so floating-point noise gives away
     where it was added (Mironov 2012).
     """
     mantissa, exponent = np.frexp(values)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    mantissas = np.ldexp(mantissa, 53).astype(np.int64)
     # The lowest set bit of the 53-bit integer mantissa, as a power of two.
-    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    lowest = np.frexp((mantissas & -mantissas).astype(np.float64))[1] - 1
     return np.where(values == 0, -FINEST, 53.0 - exponent - lowest)
 
 
-def scores(
+def event_scores(
     subject: Subject, inputs: tuple[object, object], outputs: object, loss: FloatArray
 ) -> Iterator[tuple[str, FloatArray]]:
-    """Yield named scores of each output that tell two ``inputs`` apart.
+    """Yield named scores of outputs that tell two ``inputs`` apart.
 
     Only the first, the declared ``loss`` of each, trusts the declared law.
     """
@@ -76,25 +76,27 @@ def scores(
     for j in range(min(rows.shape[1], MOST_COLUMNS)):
         yield f"value {j}", rows[:, j]
         if (rows[:, j] != np.rint(rows[:, j])).any():
-            yield f"fineness of value {j}", fineness(rows[:, j])
-    one, other = map(subject.shown, inputs)
-    if one is not None and other is not None:
-        yield "projection on x - x2", rows @ (one - other)
-        yield "values equal to x", (rows == one).sum(axis=1).astype(np.float64)
+            yield f"fineness of value {j}", binary_precision(rows[:, j])
+    first, other = map(subject.shown, inputs)
+    if first is not None and other is not None:
+        yield "projection on x - x2", rows @ (first - other)
+        yield "values equal to x", (rows == first).sum(axis=1).astype(np.float64)
 
 
-def _values(draws: FloatArray) -> FloatArray:
+def _frequent_values(draws: FloatArray) -> FloatArray:
     """Return the most frequent values, those that occur more than once."""
     values, counts = np.unique(draws, return_counts=True)
     common = np.argsort(counts, kind="stable")[::-1][:MOST_VALUES]
     return values[common[counts[common] > 1]]
 
 
-def intervals(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return candidate intervals [m, 2]: half-lines, bins, single values."""
-    both = np.concatenate([first, second])
-    cuts = np.unique(np.quantile(both, QUANTILES, method="higher"))
-    single = np.unique(np.concatenate([_values(first), _values(second)]))
+def candidate_intervals(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return candidate intervals [m, 2]: half-lines, bins and single values."""
+    pooled = np.concatenate([first, second])
+    cuts = np.unique(np.quantile(pooled, QUANTILES, method="higher"))
+    single = np.unique(
+        np.concatenate([_frequent_values(first), _frequent_values(second)])
+    )
     infinite = np.full(cuts.size, np.inf)
     below, above = np.nextafter(cuts[1:], -np.inf), np.nextafter(cuts, np.inf)
     parts = [
@@ -106,28 +108,31 @@ def intervals(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.concatenate([np.stack(part, axis=1) for part in parts])
 
 
-def count(draws: FloatArray, within: FloatArray) -> FloatArray:
-    """Return how many ``draws`` lie in each closed interval of ``within`` [m, 2]."""
+def count_within(draws: FloatArray, within: FloatArray) -> FloatArray:
+    """Return how many ``draws`` lie in each closed interval [m, 2]."""
     ordered = np.sort(draws)
     upto = np.searchsorted(ordered, within[:, 1], side="right")
     return np.asarray(upto - np.searchsorted(ordered, within[:, 0], side="left"))
 
 
-def best(
-    name: str, one: FloatArray, other: FloatArray, delta: float, alpha: float
+def best_events(
+    name: str, first_scores: FloatArray, other: FloatArray, delta: float, alpha: float
 ) -> Iterator[Event]:
     """Yield the most telling event of a score in each direction.
 
     Chosen on the first third of the draws and counted on the rest.
     """
-    half = len(one) // 3
-    within = intervals(one[:half], other[:half])
-    chosen = [count(draws[:half], within) for draws in (one, other)]
+    half = len(first_scores) // 3
+    within = candidate_intervals(first_scores[:half], other[:half])
+    chosen = [count_within(draws[:half], within) for draws in (first_scores, other)]
     for first, second in ((0, 1), (1, 0)):
         promised = least_epsilon(chosen[first], chosen[second], half, delta, alpha)
         top = int(np.argmax(promised))
-        held = (one, other)[first][half:], (one, other)[second][half:]
-        hits, hits2 = (int(count(draws, within[[top]])[0]) for draws in held)
+        held_out = (
+            (first_scores, other)[first][half:],
+            (first_scores, other)[second][half:],
+        )
+        hits, hits2 = (int(count_within(draws, within[[top]])[0]) for draws in held_out)
         low, high = within[top]
         ends = float(low), float(high)
-        yield Event(name, *ends, hits, hits2, len(held[0]), float(promised[top]))
+        yield Event(name, *ends, hits, hits2, len(held_out[0]), float(promised[top]))

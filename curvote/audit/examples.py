@@ -1,4 +1,4 @@
-"""Small examples of what the audit examines where nothing else is named."""
+"""Examples of small mechanisms and tasks that the audit examines by default."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.chain.system import System
 from curvote.classes import Classes
 from curvote.errors import UserError
 from curvote.labels.task import Task as LabelTask
 from curvote.mechanisms.base import Mechanism
-from curvote.protocols.message import messages
+from curvote.protocols.message import messages_of
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -25,21 +25,25 @@ MANY = (5, 26)  # classes, of messages alone
 CODED = (2, 100)  # classes of labels, beside MORE
 
 
-def asked_by(cls: type[Mechanism], epsilon: float, n_classes: int) -> dict[str, Any]:
-    """Return what a mechanism is built with here, beside epsilon.
+def mechanism_params(
+    cls: type[Mechanism], epsilon: float, n_classes: int
+) -> dict[str, Any]:
+    """Return the example parameters of a mechanism beside epsilon.
 
     Three numbers for each class where it asks both for numbers and for classes.
     """
-    known = signature(cls).parameters.values()
-    needed = [one.name for one in known if one.default is one.empty]
-    given = params(epsilon, n_classes)
+    arguments = signature(cls).parameters.values()
+    needed = [
+        argument.name for argument in arguments if argument.default is argument.empty
+    ]
+    values = example_params(epsilon, n_classes)
     if {"d", "n_classes"} <= {*needed}:
-        given["d"] *= n_classes
-    return {name: given[name] for name in needed if name != "epsilon"}
+        values["d"] *= n_classes
+    return {name: values[name] for name in needed if name != "epsilon"}
 
 
-def params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
-    """Return what mechanisms are built with here, where they need more than epsilon."""
+def example_params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
+    """Return the example values of mechanisms' parameters."""
     total = n_classes * (n_classes + 1) / 2
     return {
         "d": 3,
@@ -52,99 +56,120 @@ def params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
     }
 
 
-def asked() -> list[tuple[str, str]]:
-    """Return (protocol, message) of all that clients are asked for in production.
+def production_messages() -> list[tuple[str, str]]:
+    """Return (protocol, message) of all messages in production.
 
     Messages about tables are examined form by form (`curvote.audit.servers.examples`),
-    those tied to a public record are `codes`.
+    those tied to a public record are `code_names`.
     """
-    return _alone([one for one in systems() if one.production])
+    return _record_messages([system for system in all_systems() if system.production])
 
 
-def studied() -> list[tuple[str, str]]:
-    """Return those of messages that only studies send, of a kind of their own.
+def study_messages() -> list[tuple[str, str]]:
+    """Return (protocol, message) of study messages of other kinds.
 
-    What else is simulated only sends messages of a kind that is `asked`.
+    What else is simulated only sends messages of a kind that is `production_messages`.
     """
-    kinds = tuple({type(messages(protocol)[asks]) for protocol, asks in asked()})
-    only = _alone([one for one in systems() if not one.production])
-    return [one for one in only if not isinstance(messages(one[0])[one[1]], kinds)]
+    kinds = tuple(
+        {type(messages_of(protocol)[asks]) for protocol, asks in production_messages()}
+    )
+    only = _record_messages(
+        [system for system in all_systems() if not system.production]
+    )
+    return [
+        system
+        for system in only
+        if not isinstance(messages_of(system[0])[system[1]], kinds)
+    ]
 
 
-def _alone(every: Iterable[System]) -> list[tuple[str, str]]:
-    """Return the messages of systems that are about one record, tied to none."""
-    sent = [(one.name, it) for one in every for it in one.messages.items()]
-    alone = [(system, *it) for system, it in sent if not it[1].tied]
-    return [(system, name) for system, name, kind in alone if not kind.whole]
+def _record_messages(every: Iterable[System]) -> list[tuple[str, str]]:
+    """Return the systems' messages about one record."""
+    pairs = [
+        (system_found.name, it)
+        for system_found in every
+        for it in system_found.messages.items()
+    ]
+    alone = [(system, *it) for system, it in pairs if not it[1].per_record]
+    return [(system, name) for system, name, kind in alone if not kind.per_table]
 
 
-def codes(counts: tuple[int, ...] = (MORE,)) -> list[str]:
-    """Return what `named` takes for messages about labels of public records.
+def code_names(counts: tuple[int, ...] = (MORE,)) -> list[str]:
+    """Return the names of messages about labels of public records.
 
     Two rounds are simulated only, and their messages are of their own.
     """
-    sent = [(one.name, *it) for one in systems() for it in one.messages.items()]
-    tied = [(system, name) for system, name, kind in sent if kind.tied]
-    return [name_of(*one, k) for one in tied for k in counts]
+    entries = [
+        (entry.name, *it) for entry in all_systems() for it in entry.messages.items()
+    ]
+    tied = [(system, name) for system, name, kind in entries if kind.per_record]
+    return [message_name(*entry, k) for entry in tied for k in counts]
 
 
-def names() -> list[str]:
-    """Return what `named` takes: ``protocol.message``, and those of more classes.
+def message_names() -> list[str]:
+    """Return the names of messages: ``protocol.message``, or with classes.
 
     ``protocol.message@4`` is about so many.
     """
-    return [*released(), *_named(studied())]
+    return [*released_names(), *_names_for_counts(study_messages())]
 
 
-def released() -> list[str]:
-    """Return those that are released: in an envelope, or as the row of a table."""
-    return _named(asked())
+def released_names() -> list[str]:
+    """Return the names of messages that are released by production."""
+    return _names_for_counts(production_messages())
 
 
-def many() -> list[str]:
-    """Return those of `MANY` classes, where so many can be told apart, and codes."""
-    return [*_named([*asked(), *studied()], MANY), *codes(CODED)]
+def many_class_names() -> list[str]:
+    """Return the names of messages with `MANY` classes, and of codes."""
+    return [
+        *_names_for_counts([*production_messages(), *study_messages()], MANY),
+        *code_names(CODED),
+    ]
 
 
-def _named(
+def _names_for_counts(
     every: Iterable[tuple[str, str]], counts: tuple[int, ...] = (2, MORE)
 ) -> list[str]:
-    taken = [(*one, k) for one in every for k in counts if _takes(*one, k)]
-    return [name_of(*one) for one in taken]
+    combinations = [
+        (*entry, k) for entry in every for k in counts if _is_allowed(*entry, k)
+    ]
+    return [message_name(*entry) for entry in combinations]
 
 
-def _takes(protocol: str, asks: str, n_classes: int) -> bool:
+def _is_allowed(protocol: str, asks: str, n_classes: int) -> bool:
     try:
-        messages(protocol)[asks].admit(task(protocol, asks, 1.0, n_classes))
+        messages_of(protocol)[asks].check_task(
+            example_task(protocol, asks, 1.0, n_classes)
+        )
     except UserError:
         return False
     return True
 
 
-def name_of(protocol: str, asks: str, n_classes: int) -> str:
+def message_name(protocol: str, asks: str, n_classes: int) -> str:
     """Return the name of a message that is about so many classes."""
     return f"{protocol}.{asks}" + (f"@{n_classes}" if n_classes > 2 else "")
 
 
-def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
+def example_task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
     """Return a task that asks for one message of a protocol: of four coefficients.
 
     Or of the code of a label, where that is asked.
     """
-    message = messages(protocol)[asks]
+    message = messages_of(protocol)[asks]
     words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
     classes = Classes(words)
-    if message.tied:
+    if message.per_record:
         kind = message.mechanism
         return LabelTask(classes, epsilon, kind, protocol=protocol, asks=asks)
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    stated = Task(encoding, classes, epsilon, protocol=protocol, asks=asks)
-    return message.rehearsal(stated)
+    draft = Task(encoding, classes, epsilon, protocol=protocol, asks=asks)
+    return message.nominal_task(draft)
 
 
-def named(name: str, epsilon: float) -> Any:
-    """Return the task of one of ``names``, whatever stands before it."""
+def task_named(name: str, epsilon: float) -> Any:
+    """Return the task of a message's name."""
     named, _, classes = name.partition("@")
     protocol, asks = named.split(".")[-2:]
-    return task(protocol, asks, epsilon, int(classes or 2))
+    return example_task(protocol, asks, epsilon, int(classes or 2))

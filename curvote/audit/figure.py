@@ -1,4 +1,4 @@
-"""The audit's figure: what is claimed, what the law loses, what draws have proved."""
+"""Figure of the audit: the claim, the law's loss and the proven bound of each row."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ ROW_INCHES = 0.17
 LEAST = 0.05
 
 
-def write(rows: Sequence[Row], folder: Path) -> list[Path]:
+def write_figure(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Write audit.json, audit.svg and audit.png to ``folder``; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "audit.json"
     text = json.dumps([row.to_json() for row in rows], indent=1)
     table.write_text(text + "\n", encoding="utf-8")
-    return [table, *_draw(rows, folder)]
+    return [table, *_draw_rows(rows, folder)]
 
 
-def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
+def _draw_rows(rows: Sequence[Row], folder: Path) -> list[Path]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    groups = _groups(rows)
+    groups = _panel_groups(rows)
     if not groups:
         return []
     paths = [folder / "audit.svg", folder / "audit.png"]
     with mpl.rc_context(RC):
-        columns = _columns(groups)
-        figure = Figure(figsize=_size(columns), layout="constrained")
-        axes = _axes(figure, columns)
+        columns = _column_sizes(groups)
+        figure = Figure(figsize=_figure_size(columns), layout="constrained")
+        axes = _panel_axes(figure, columns)
         for ax, (title, group) in zip(axes, groups.items(), strict=True):
-            _panel(ax, title, group)
+            _draw_panel(ax, title, group)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
         for path in paths:
@@ -66,18 +66,18 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     return paths
 
 
-def _columns(groups: Mapping[str, list[Row]]) -> list[list[int]]:
+def _column_sizes(groups: Mapping[str, list[Row]]) -> list[list[int]]:
     """Return the sizes of the panels in each column: shipped ones, then broken ones."""
     sides = groupby(groups.values(), key=lambda group: group[0].broken)
     return [[len(group) for group in side] for _, side in sides]
 
 
-def _size(columns: list[list[int]]) -> tuple[float, float]:
+def _figure_size(columns: list[list[int]]) -> tuple[float, float]:
     tallest = max(ROW_INCHES * sum(sizes) + 0.8 * len(sizes) for sizes in columns)
     return 5.6 * len(columns), tallest + 0.7
 
 
-def _axes(figure: Any, columns: list[list[int]]) -> list[Any]:
+def _panel_axes(figure: Any, columns: list[list[int]]) -> list[Any]:
     grid = figure.add_gridspec(1, len(columns))
     axes: list[Any] = []
     for i, sizes in enumerate(columns):
@@ -87,18 +87,18 @@ def _axes(figure: Any, columns: list[list[int]]) -> list[Any]:
     return axes
 
 
-def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the panels: shipped ones by epsilon, then the gallery; worst on top."""
+def _panel_groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the panels: shipped ones by epsilon, then the broken twins."""
     groups: dict[str, list[Row]] = {}
-    shown = [row for row in rows if row.lower_bound is not None]
-    for row in sorted(shown, key=lambda row: row.broken):
+    drawn_rows = [row for row in rows if row.lower_bound is not None]
+    for row in sorted(drawn_rows, key=lambda row: row.broken):
         kind = "broken on purpose" if row.broken else "shipped"
         groups.setdefault(f"{kind}, epsilon {row.claimed:g}", []).append(row)
     worst = attrgetter("lower_bound", "mechanism")
     return {title: sorted(group, key=worst) for title, group in groups.items()}
 
 
-def _panel(ax: Any, title: str, rows: Sequence[Row]) -> None:
+def _draw_panel(ax: Any, title: str, rows: Sequence[Row]) -> None:
     places = range(len(rows))
     claimed, broken = rows[0].claimed, rows[0].broken
     proved = [max(row.lower_bound or 0.0, LEAST if broken else 0.0) for row in rows]
@@ -112,24 +112,26 @@ def _panel(ax: Any, title: str, rows: Sequence[Row]) -> None:
     ax.scatter([], [], s=14, color=PROVED, label="proved by draws")
     ax.scatter([], [], s=14, color=BAD, label="proved by draws, above the claim")
     ax.set_ylim(-0.7, len(rows) - 0.3)
-    _names(ax, rows)
-    _scale(ax, claimed, max(proved), broken=broken)
+    _label_rows(ax, rows)
+    _format_axis(ax, claimed, max(proved), broken=broken)
     ax.set_title(title)
 
 
-def _names(ax: Any, rows: Sequence[Row]) -> None:
-    """Name the rows; say of broken ones which checks caught them."""
+def _label_rows(ax: Any, rows: Sequence[Row]) -> None:
+    """Label the rows, broken twins with the checks that caught them."""
     names = [row.mechanism.removeprefix(BROKEN) for row in rows]
     ax.set_yticks(range(len(rows)), names)
     for i, (label, row) in enumerate(zip(ax.get_yticklabels(), rows, strict=True)):
         label.set_color(INK if row.good else BAD)
         if row.caught_by:
-            said = ", ".join(row.caught_by)
+            caught_text = ", ".join(row.caught_by)
             side = ax.get_yaxis_transform()
-            ax.text(1.02, i, said, transform=side, va="center", color=MUTED, size=6.5)
+            ax.text(
+                1.02, i, caught_text, transform=side, va="center", color=MUTED, size=6.5
+            )
 
 
-def _scale(ax: Any, claimed: float, most: float, *, broken: bool) -> None:
+def _format_axis(ax: Any, claimed: float, most: float, *, broken: bool) -> None:
     if broken:
         ax.set_xscale("log")
         ax.set_xlim(LEAST, max(most, claimed) * 1.3)

@@ -1,4 +1,4 @@
-"""What a process and the children of its fork make, in processes of their own."""
+"""Calls in forked child processes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from curvote.errors import InternalError
 T = TypeVar("T")
 
 
-def in_child(make: Callable[[], T]) -> T:
-    """Return what ``make`` returns in a child of a fork."""
+def run_in_child(make: Callable[[], T]) -> T:
+    """Return the result of ``make`` in a forked child process."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover - another process
-        _say(make, writing)
+        _write_result(make, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
-        said = stream.read()
+        pickled = stream.read()
     os.waitpid(child, 0)
-    if not said:
+    if not pickled:
         raise InternalError("a child of a fork ended without a word")
-    found: T = pickle.loads(said)  # noqa: S301 - of our own child
-    return found
+    result: T = pickle.loads(pickled)  # noqa: S301 - of our own child
+    return result
 
 
-def _say(make: Callable[[], T], writing: int) -> None:
+def _write_result(make: Callable[[], T], writing: int) -> None:
     try:
         with os.fdopen(writing, "wb") as stream:
             stream.write(pickle.dumps(make()))

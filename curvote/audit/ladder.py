@@ -1,4 +1,4 @@
-"""One subject at every epsilon that people type: a fault may stand at one of them."""
+"""Verdicts on subjects: every check on each, one row with its findings."""
 
 from __future__ import annotations
 
@@ -22,35 +22,39 @@ TYPED: tuple[float, ...] = (
 )
 # Half the noise shows in so many at each; tables have fewer.
 CLIENTS, TABLES = 2000, 60
-ALPHA = 1e-10
+SWEEP_ALPHA = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
-    """``made`` of an epsilon, at each of ``TYPED``; the budget is the largest."""
+class EpsilonSweep:
+    """A subject at each epsilon of ``TYPED``; the budget is the largest."""
 
     name: str
-    made: Callable[[float], Subject]
+    make_subject: Callable[[float], Subject]
     budget: Budget
     params: Mapping[str, Any]
 
 
-def every(subject: Ladder, samples: int, seed: int) -> list[Finding]:
-    """Compare draws with the declared law at each epsilon, and its loss with that."""
-    found = {"exact": Finding("exact"), "levels": Finding("levels")}
+def check_sweep(subject: EpsilonSweep, samples: int, seed: int) -> list[Finding]:
+    """Compare draws and loss with the declared law at each epsilon."""
+    findings = {"exact": Finding("exact"), "levels": Finding("levels")}
     for epsilon in TYPED:
-        one = subject.made(epsilon)
-        checks = [exact.check(one, one.loss())]
+        level_subject = subject.make_subject(epsilon)
+        checks = [exact.check_declared_loss(level_subject, level_subject.loss())]
         if samples:
-            checks.append(Finding("levels", _gap(one, seed)))
-        for each in checks:
-            if each.why:
-                found[each.check] = Finding(each.check, f"at {epsilon:g}: {each.why}")
-    return [*found.values()]
+            checks.append(Finding("levels", _sweep_fault(level_subject, seed)))
+        for finding in checks:
+            if finding.why:
+                findings[finding.check] = Finding(
+                    finding.check, f"at {epsilon:g}: {finding.why}"
+                )
+    return [*findings.values()]
 
 
-def _gap(one: Subject, seed: int) -> str | None:
+def _sweep_fault(subject: Subject, seed: int) -> str | None:
     rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
-    many = one.many(CLIENTS if one.batched else TABLES, rng)
-    residuals = one.residuals(many, one.send(many, entropy), rng)
-    return None if residuals is None else interior.excess(residuals, ALPHA)
+    many = subject.many(CLIENTS if subject.batched else TABLES, rng)
+    residuals = subject.residuals(many, subject.send(many, entropy), rng)
+    return (
+        None if residuals is None else interior.uniformity_gap(residuals, SWEEP_ALPHA)
+    )

@@ -1,4 +1,4 @@
-"""Whether clients, or the numbers of one client, share noise: at any distance."""
+"""Check that clients, or numbers of one client, share no noise at any distance."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST_COLUMNS = 8
 MOST_ROWS = 70_000
 
 
-def check(residuals: FloatArray) -> Finding:
-    """Correlate residuals (n, k) of clients in one call with each other at every lag.
+def check_lags(residuals: FloatArray) -> Finding:
+    """Correlate residuals (n, k) of one call at every lag.
 
     Both residuals and their distances from the middle: noise that is used again with
     another sign is the same noise.
@@ -36,11 +36,11 @@ def check(residuals: FloatArray) -> Finding:
         z[0, i] = 0  # each with itself
         z[pairs < LEAST] = 0
         if z.max() > MOST:
-            return Finding("lags", _words(z, i, k))
+            return Finding("lags", _lag_text(z, i, k))
     return Finding("lags")
 
 
-def _words(z: NDArray[np.float64], i: int, k: int) -> str:
+def _lag_text(z: NDArray[np.float64], i: int, k: int) -> str:
     lag, j = np.unravel_index(int(np.argmax(z)), z.shape)
     where = "the numbers of one client" if lag == 0 else f"clients {lag} apart"
     half = min(k, MOST_COLUMNS)

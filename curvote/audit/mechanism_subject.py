@@ -1,4 +1,4 @@
-"""A mechanism as a subject of the audit: one value, one label or one record."""
+"""Mechanisms as subjects: one value, one label or one record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.finite import FiniteMechanism
 from curvote.mechanisms.joint_box import JointBox
 from curvote.mechanisms.labels import PackedMechanism
-from curvote.mechanisms.making import kind, make
+from curvote.mechanisms.making import make, mechanism_class
 from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.mechanisms.subset_selection import SubsetSelection
@@ -59,16 +59,18 @@ class MechanismSubject(Subject):
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """The parameters, and the law of the two bits that tell two labels apart."""
-        return {**self.params, **pair.words(self.mechanism)}
+        """The parameters, and the law of the worst pair of labels."""
+        return {**self.params, **pair.pair_details(self.mechanism)}
 
     @property
     def stands_for(self) -> str:
-        """The mechanism that it is, where it is built as in ``examples``."""
+        """The shipped mechanism with the same construction."""
         name, budget = self.mechanism.name, self.budget
-        if not isinstance(self.mechanism, kind(name)):
+        if not isinstance(self.mechanism, mechanism_class(name)):
             return ""
-        usual = examples.asked_by(kind(name), budget.epsilon, examples.MORE)
+        usual = examples.mechanism_params(
+            mechanism_class(name), budget.epsilon, examples.MORE
+        )
         same = all(usual.get(k) == value for k, value in self.params.items())
         return name if same else ""
 
@@ -79,29 +81,29 @@ class MechanismSubject(Subject):
 
     @property
     def rejects(self) -> bool:
-        """Whether the mechanism is one of those that reject candidates by input."""
+        """Whether the mechanism rejects candidates by input."""
         return isinstance(self.mechanism, REJECTING)
 
     def inputs(self, rng: np.random.Generator) -> list[FloatArray]:
         """Return labels; or ends, middle, a random and an outlying place."""
         if isinstance(self.mechanism, LabelMechanism):
             return [np.array(float(x)) for x in range(min(self.mechanism.n_classes, 4))]
-        return [*self.extra, *self._places(rng)]
+        return [*self.extra, *self._record_inputs(rng)]
 
-    def _places(self, rng: np.random.Generator) -> list[FloatArray]:
-        low, high, shape = _domain(self.mechanism)
+    def _record_inputs(self, rng: np.random.Generator) -> list[FloatArray]:
+        low, high, shape = _input_domain(self.mechanism)
         places = [np.full(shape, value) for value in (low, high, (low + high) / 2)]
         places.append(rng.uniform(low, high, shape))
         places.append(np.full(shape, high + 2 * (high - low)))  # to be clipped
         if shape:
             places.insert(3, np.where(np.arange(shape[0]) == 0, high, low))
         if isinstance(self.mechanism, OneOf):
-            places.insert(1, _last_block(self.mechanism))
-        return [place for place in places if channel.takes(self.mechanism, place)]
+            places.insert(1, _last_class_record(self.mechanism))
+        return [place for place in places if channel.accepts(self.mechanism, place)]
 
     def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
         """Return the outputs of ``n`` clients that all hold ``x``."""
-        return self.send(repeat(x, n), entropy)
+        return self.send(repeat_input(x, n), entropy)
 
     def send(self, many: FloatArray, entropy: Entropy) -> NDArray[Any]:
         """Return the outputs of clients who hold ``many``, a row each."""
@@ -111,8 +113,8 @@ class MechanismSubject(Subject):
         """Return labels, or numbers from everywhere in the domain and beyond it."""
         if isinstance(self.mechanism, LabelMechanism):
             return rng.integers(self.mechanism.n_classes, size=n).astype(np.float64)
-        _, _, shape = _domain(self.mechanism)
-        numbers = interior.values((n, *shape), rng)
+        _, _, shape = _input_domain(self.mechanism)
+        numbers = interior.test_values((n, *shape), rng)
         binary = isinstance(self.mechanism, BinaryRR)
         return np.where(numbers < 0, -1.0, 1.0) if binary else numbers
 
@@ -132,7 +134,7 @@ class MechanismSubject(Subject):
         self, many: FloatArray, outputs: NDArray[Any], rng: np.random.Generator
     ) -> FloatArray | None:
         """Return outputs with the inputs taken out, by the mechanism's declared law."""
-        return residuals.of(self.mechanism, many, outputs, rng)
+        return residuals.output_residuals(self.mechanism, many, outputs, rng)
 
     def view(self, outputs: NDArray[Any]) -> FloatArray:
         """Return numbers, codes, or the bits of packed codes, (n, k)."""
@@ -153,14 +155,16 @@ class MechanismSubject(Subject):
         """Return the mechanism's declared loss for each output."""
         n = len(outputs)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.mechanism.log_ratio(repeat(x, n), repeat(x2, n), outputs)
+            return self.mechanism.log_ratio(
+                repeat_input(x, n), repeat_input(x2, n), outputs
+            )
 
     def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say which outputs the mechanism declares possible."""
-        return self.mechanism.possible(outputs)
+        """Return a mask of the possible outputs."""
+        return self.mechanism.possible_mask(outputs)
 
     def loss(self) -> Loss:
-        """Return what the mechanism's integers make of its loss."""
+        """Return the loss by the mechanism's integers."""
         mechanism = self.mechanism
         return Loss(mechanism.worst_log_ratio(), mechanism.worst_ratio())
 
@@ -169,33 +173,33 @@ class MechanismSubject(Subject):
         mechanism = self.mechanism
         if isinstance(mechanism, FiniteMechanism):
             shares = mechanism.probabilities(x)
-            return law.cells(outputs, mechanism.outputs, shares, alpha)
+            return law.share_gap(outputs, mechanism.outputs, shares, alpha)
         if isinstance(mechanism, LabelMechanism):
             return _label_gap(mechanism, x, outputs, alpha)
         if isinstance(mechanism, ScalarMechanism):
-            return law.distance(mechanism, x, outputs, alpha)
+            return law.distribution_gap(mechanism, x, outputs, alpha)
         return None
 
     def own_checks(self) -> list[Finding]:
-        """Check the channel by brute force and the sampler word by word."""
+        """Check the channel and the sampler by brute force."""
         return [
-            channel.check(self.mechanism),
-            pair.check(self.mechanism),
-            sampler.check(self.mechanism),
-            primitives.check(),
+            channel.check_channel(self.mechanism),
+            pair.check_pair(self.mechanism),
+            sampler.check_sampler(self.mechanism),
+            primitives.check_primitives(),
         ]
 
     def odd_inputs(self) -> list[OddInput]:
-        """Return values that are no input, or stand for another."""
+        """Return invalid values, and values with a twin."""
         base = self.inputs(np.random.default_rng(0))[-1]
-        return oddities.of(self.mechanism, base)
+        return oddities.odd_inputs_of(self.mechanism, base)
 
     def release(self, given: Any, entropy: Entropy) -> bytes:
         """Return the bytes that the mechanism makes of ``given``."""
         return np.asarray(self.send(given, entropy)).tobytes()
 
 
-def repeat(x: FloatArray, n: int) -> FloatArray:
+def repeat_input(x: FloatArray, n: int) -> FloatArray:
     """Return ``n`` clients that all hold ``x``."""
     return np.repeat(np.asarray(x)[None], n, axis=0)
 
@@ -203,24 +207,26 @@ def repeat(x: FloatArray, n: int) -> FloatArray:
 def _label_gap(
     mechanism: LabelMechanism, x: FloatArray, outputs: NDArray[Any], alpha: float
 ) -> str | None:
-    """Compare with the channel, or with the law of two bits where it is too large."""
-    named = residuals.outputs(mechanism, np.atleast_1d(x))
+    """Compare draws with the channel, or with the law of two bits."""
+    named = residuals.output_distribution(mechanism, np.atleast_1d(x))
     if named:
-        drawn = residuals.as_numbers(mechanism, outputs)
-        return law.cells(drawn, named[0], named[1][0], alpha)
+        codes = residuals.code_numbers(mechanism, outputs)
+        return law.share_gap(codes, named[0], named[1][0], alpha)
     if not isinstance(mechanism, PackedMechanism):
         return None
-    seen = pair.cells(mechanism, repeat(x, len(outputs)), outputs)
-    return law.cells(seen, np.arange(4.0), pair.shares(mechanism), alpha)
+    outcomes = pair.pair_outcomes(mechanism, repeat_input(x, len(outputs)), outputs)
+    return law.share_gap(
+        outcomes, np.arange(4.0), pair.outcome_shares(mechanism), alpha
+    )
 
 
-def _last_block(mechanism: OneOf) -> FloatArray:
+def _last_class_record(mechanism: OneOf) -> FloatArray:
     """Return a record of the last class; other inputs are mostly of the first."""
     up = np.full((1, mechanism.length), mechanism.high)
-    return mechanism.joined(np.array([mechanism.n_classes - 1]), up).ravel()
+    return mechanism.join_records(np.array([mechanism.n_classes - 1]), up).ravel()
 
 
-def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
+def _input_domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
     if isinstance(mechanism, VectorMechanism):
         return mechanism.low, mechanism.high, (mechanism.d,)
     if isinstance(mechanism, ScalarMechanism):
@@ -228,11 +234,11 @@ def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
     raise UserError(f"{mechanism.name} is of no kind that the audit knows.")
 
 
-def built(
+def build_subject(
     name: str, epsilon: float, n_classes: int = examples.MORE
 ) -> MechanismSubject:
-    """Return the shipped mechanism ``name`` as a subject, built as in ``examples``."""
-    params = examples.asked_by(kind(name), epsilon, n_classes)
+    """Return the shipped mechanism ``name`` as a subject."""
+    params = examples.mechanism_params(mechanism_class(name), epsilon, n_classes)
     return subject_of(make(name, epsilon=epsilon, **params), name, params)
 
 

@@ -1,4 +1,4 @@
-"""Whole messages with the input taken out: see `residuals`."""
+"""Checks of messages: residuals, splits of the budget, others' records."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.cells import messages as cells
-from curvote.protocols.direct.arms import from_params
-from curvote.protocols.majority.response import response
-from curvote.protocols.message import Known, Message, message_of
-from curvote.protocols.questions import answers, one_against_rest
-from curvote.protocols.sgd.messages import gradients
+from curvote.protocols.direct.arms import directions_from_params
+from curvote.protocols.majority.response import response_for
+from curvote.protocols.message import ClientData, Message, message_of
+from curvote.protocols.questions import answer_questions, one_against_rest_code
+from curvote.protocols.sgd.messages import task_gradients
 from curvote.representation.direction import Whitening
-from curvote.representation.simplex import codes
+from curvote.representation.simplex import class_codes
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -32,179 +32,194 @@ if TYPE_CHECKING:
     from curvote.mechanisms.base import LabelMechanism
 
 
-def of(
+def residuals_of_message(
     task: Task,
     message: Message,
-    known: Known,
-    sent: Columns,
+    data: ClientData,
+    columns: Columns,
     rng: np.random.Generator,
 ) -> FloatArray | None:
-    """Return residuals (n, k) of messages; None where a message has another form."""
+    """Return residuals (n, k) of messages, None for another form."""
     form = _FORMS.get(" ".join(sorted(message.payload.model_fields)))
-    return None if form is None else form(task, known, sent, rng)
+    return None if form is None else form(task, data, columns, rng)
 
 
-def answering(task: Task, known: Known, sent: Columns) -> Known:
-    """Return what clients know whose label is the answer to the question they sent.
+def answering_data(task: Task, data: ClientData, columns: Columns) -> ClientData:
+    """Return client data whose labels are the answers to the questions.
 
     It is 1 for yes; where no question is sent the label answers for itself.
     """
-    if "question" not in sent:
-        return known
-    code = one_against_rest(len(task.classes))
-    told = answers(code, sent["question"], known.labels)
-    return replace(known, labels=(told > 0).astype(np.int64))
+    if "question" not in columns:
+        return data
+    code = one_against_rest_code(len(task.classes))
+    replies = answer_questions(code, columns["question"], data.labels)
+    return replace(data, labels=(replies > 0).astype(np.int64))
 
 
-def _report(
-    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+def _report_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    """Of the numbers and the label; of a question, too, that must follow no record."""
-    reporter, truth = Reporter.of(task), answering(task, known, sent).signs
-    features, z, out = reporter.features, known.z, sent["z"]
+    """Return residuals of numbers, label and question of reports."""
+    reporter, truth = Reporter.for_task(task), answering_data(task, data, columns).signs
+    features, z, out = reporter.features, data.z, columns["z"]
     if features.low == 0:
         z = (z + 1) / 2
     if features.unit_scale:
         out = (out + 1) / 2
-    numbers = residuals.of(features, z, out, rng)
-    bit = _kept(reporter.label, truth, sent["label"], rng)
+    numbers = residuals.output_residuals(features, z, out, rng)
+    bit = _truth_residuals(reporter.label, truth, columns["label"], rng)
     if numbers is None or bit is None:
         return None
-    return np.hstack([numbers, bit, *_question(task, sent, rng)])
+    return np.hstack([numbers, bit, *_question_residuals(task, columns, rng)])
 
 
-def _question(
-    task: Task, sent: Columns, rng: np.random.Generator
+def _question_residuals(
+    task: Task, columns: Columns, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
-    if "question" in sent:
-        count, at = len(one_against_rest(len(task.classes))), sent["question"]
-        yield residuals.between(at / count, (at + 1) / count, rng)[:, None]
+    if "question" in columns:
+        count, at = len(one_against_rest_code(len(task.classes))), columns["question"]
+        yield residuals.uniform_between(at / count, (at + 1) / count, rng)[:, None]
 
 
-def _label(
-    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+def _label_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    told = sent["label"]
-    noised = response(len(task.classes))
-    mechanism, truth = noised.made(epsilon=task.epsilon), noised.said(known.labels)
+    label_codes = columns["label"]
+    noised = response_for(len(task.classes))
+    mechanism, truth = (
+        noised.make_mechanism(epsilon=task.epsilon),
+        noised.encode(data.labels),
+    )
     if isinstance(mechanism, BinaryRR):
-        return _kept(mechanism, truth, told, rng)
-    return residuals.of(mechanism, truth.astype(np.float64), told, rng)
+        return _truth_residuals(mechanism, truth, label_codes, rng)
+    return residuals.output_residuals(
+        mechanism, truth.astype(np.float64), label_codes, rng
+    )
 
 
-def _vote(
-    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+def _vote_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    told = np.where(sent["positive"], 1.0, -1.0)
-    return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
+    answer_signs = np.where(columns["positive"], 1.0, -1.0)
+    return _truth_residuals(
+        BinaryRR(epsilon=task.epsilon), _candidate_signs(task, data), answer_signs, rng
+    )
 
 
-def _answer(
-    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+def _answer_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    """Of the answer, and of the question, which must not follow the record."""
-    count, question = len(task.params["threshold"]), sent["question"]
-    truth = cells.truth(task, known, question).astype(np.float64)
-    word = residuals.of(cells.mechanism(task), truth, sent["answer"], rng)
-    drawn = residuals.between(question / count, (question + 1) / count, rng)
-    return None if word is None else np.column_stack([word, drawn])
+    """Return residuals of the answer and of the question."""
+    count, question = len(task.params["threshold"]), columns["question"]
+    truth = cells.true_answers(task, data, question).astype(np.float64)
+    word = residuals.output_residuals(
+        cells.answer_mechanism(task), truth, columns["answer"], rng
+    )
+    question_residuals = residuals.uniform_between(
+        question / count, (question + 1) / count, rng
+    )
+    return None if word is None else np.column_stack([word, question_residuals])
 
 
-def _direction(
-    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+def _direction_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
     k = len(task.classes)
-    given, z = from_params(task.encoding.d, task.params, k), known.z
+    encoder, z = directions_from_params(task.encoding.d, task.params, k), data.z
     if "matrix" in task.params:
         whitened = (task.params["matrix"], task.params["centre"])
-        given, z = given.whitened, Whitening(*map(np.asarray, whitened)).apply(z)
-    mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
-    own = given.vectors(z, codes(known.labels, k))
-    return residuals.of(mechanism, own, sent["direction"], rng)
+        encoder, z = encoder.whitened, Whitening(*map(np.asarray, whitened)).apply(z)
+    mechanism = PrivUnit(epsilon=task.epsilon, d=encoder.size)
+    vectors = encoder.vectors(z, class_codes(data.labels, k))
+    return residuals.output_residuals(mechanism, vectors, columns["direction"], rng)
 
 
-def _named(
-    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+def _named_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    given, k = from_params(task.encoding.d, task.params), len(task.classes)
-    mechanism = OneOf(epsilon=task.epsilon, d=k * given.size, n_classes=k)
-    u = given.vectors(known.z, np.ones(len(known.z)))
-    turns = (sent["named"] - known.labels.astype(np.int64)) % k
-    return residuals.in_cap(mechanism, u, sent["direction"] * mechanism.m, turns, rng)
-
-
-def _gradient(
-    task: Task, known: Known, sent: Columns, rng: np.random.Generator
-) -> FloatArray | None:
-    given, n_classes = gradients(task), len(task.classes)
-    own = given.vectors(known.z, codes(known.labels, n_classes))
-    mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
-    return residuals.of(mechanism, own, sent["gradient"], rng)
-
-
-def _code(
-    task: Any, known: Known, sent: Columns, rng: np.random.Generator
-) -> FloatArray | None:
-    """Of codes, by a mechanism that is built from the task's words alone."""
-    given = {"n_classes": len(task.classes), **task.params}
-    mechanism = cast(
-        "LabelMechanism", make(task.encoder, epsilon=task.epsilon, **given)
+    encoder, k = directions_from_params(task.encoding.d, task.params), len(task.classes)
+    mechanism = OneOf(epsilon=task.epsilon, d=k * encoder.size, n_classes=k)
+    u = encoder.vectors(data.z, np.ones(len(data.z)))
+    turns = (columns["named"] - data.labels.astype(np.int64)) % k
+    return residuals.cap_residuals(
+        mechanism, u, columns["direction"] * mechanism.m, turns, rng
     )
-    noised = np.asarray(sent["code"]).astype(mechanism.dtype)
-    return residuals.of(mechanism, known.labels, noised, rng)
 
 
-def _sums(
-    task: Any, known: Known, sent: Columns, rng: np.random.Generator
+def _gradient_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    """Of noise on the sums of one table, with the sigma of the claim."""
-    from curvote.audit.servers.subject import of_noise
+    encoder, n_classes = task_gradients(task), len(task.classes)
+    vectors = encoder.vectors(data.z, class_codes(data.labels, n_classes))
+    mechanism = PrivUnit(epsilon=task.epsilon, d=encoder.size)
+    return residuals.output_residuals(mechanism, vectors, columns["gradient"], rng)
+
+
+def _code_residuals(
+    task: Any, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Return residuals of codes, by a mechanism built from the task."""
+    options = {"n_classes": len(task.classes), **task.params}
+    mechanism = cast(
+        "LabelMechanism", make(task.encoder, epsilon=task.epsilon, **options)
+    )
+    noised = np.asarray(columns["code"]).astype(mechanism.dtype)
+    return residuals.output_residuals(mechanism, data.labels, noised, rng)
+
+
+def _sum_residuals(
+    task: Any, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Return residuals of noise on one table's sums."""
+    from curvote.audit.servers.subject import noise_uniforms
 
     message: Any = message_of(task)
-    sigma = message.noise(task, len(known.z)).sigma
-    noise = sent["values"] - message.sums(task, known)
-    return of_noise(noise, np.array([[sigma]]), rng)
+    sigma = message.noise(task, len(data.z)).sigma
+    noise = columns["values"] - message.sums(task, data)
+    return noise_uniforms(noise, np.array([[sigma]]), rng)
 
 
-def _kept(
+def _truth_residuals(
     mechanism: BinaryRR,
     truth: NDArray[Any],
-    told: NDArray[Any],
+    reported: NDArray[Any],
     rng: np.random.Generator,
 ) -> FloatArray | None:
-    """Return the residuals of whether the truth was kept, whichever it was.
+    """Return residuals of whether the truth was reported.
 
     So bits without noise lie on one side, and few of them, of both kinds, are seen.
     """
-    one = np.ones(len(truth))
-    return residuals.of(mechanism, one, told.astype(np.float64) * truth, rng)
+    ones = np.ones(len(truth))
+    return residuals.output_residuals(
+        mechanism, ones, reported.astype(np.float64) * truth, rng
+    )
 
 
-def _right(task: Task, known: Known) -> FloatArray:
-    """Return +1 where the candidate is right: then "right" is the likelier answer.
+def _candidate_signs(task: Task, data: ClientData) -> FloatArray:
+    """Return +1 where the candidate is right for the client, else -1.
 
     Than it is for a client of some other class.
     """
-    yes = np.ones(len(known.z), dtype=bool)
-    votes = {"learner": np.asarray(known.judge), "positive": yes}
-    others = [
-        replace(known, labels=np.full(len(yes), k)) for k in range(len(task.classes))
+    yes = np.ones(len(data.z), dtype=bool)
+    votes = {"learner": np.asarray(data.candidate), "positive": yes}
+    other_classes = [
+        replace(data, labels=np.full(len(yes), k)) for k in range(len(task.classes))
     ]
-    ratio = partial(message_of(task).log_ratio, task, known)
-    loss = np.max([ratio(other, votes) for other in others], axis=0)
+    ratio = partial(message_of(task).log_ratio, task, data)
+    loss = np.max([ratio(other, votes) for other in other_classes], axis=0)
     return np.where(loss > 0, 1.0, -1.0)
 
 
 # By the names of a payload's fields.
 _FORMS: Mapping[str, Callable[..., FloatArray | None]] = {
-    "label z": _report,
-    "label question z": _report,
-    "direction": _direction,
-    "direction named": _named,
-    "gradient": _gradient,
-    "learner positive": _vote,
-    "answer question": _answer,
-    "label": _label,
-    "code record": _code,
-    "n server values": _sums,
+    "label z": _report_residuals,
+    "label question z": _report_residuals,
+    "direction": _direction_residuals,
+    "direction named": _named_residuals,
+    "gradient": _gradient_residuals,
+    "learner positive": _vote_residuals,
+    "answer question": _answer_residuals,
+    "label": _label_residuals,
+    "code record": _code_residuals,
+    "n server values": _sum_residuals,
 }

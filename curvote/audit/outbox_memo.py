@@ -1,4 +1,4 @@
-"""The real release of a client, asked for 1,000 times: ledger, envelope and outbox."""
+"""Outbox of a client under repeated requests: ledger, envelope and files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from curvote.audit import examples
 from curvote.audit.reruns import Memo
 from curvote.client import outbox
-from curvote.client.register import books
+from curvote.client.register import open_books
 from curvote.client.standing import POPULATION
 from curvote.entropy import SeededEntropy
-from curvote.envelope import issue, read
-from curvote.protocols.message import knowledge, message_of, row
+from curvote.envelope import issue_invitations, read_envelope
+from curvote.protocols.message import client_data, message_of, payload_at
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -25,32 +25,32 @@ _CURVE = np.sin(np.linspace(0, 3, 30))[None]
 
 
 def outbox_memo(name: str, epsilon: float) -> Memo:
-    """Return the release of message ``outbox.<protocol>.<message>`` as a subject."""
-    task = examples.named(name, epsilon)
+    """Return the repeated release ``outbox.<protocol>.<message>``."""
+    task = examples.task_named(name, epsilon)
     judge = None if task.candidates is None else np.zeros(1, dtype=np.int64)
-    known = knowledge(task, _CURVE, np.ones(1), judge)
-    truth = known.z[0] if judge is None else np.zeros(1)
-    size = len(_numbers(_drawn(task, known, SeededEntropy(0))))
+    data = client_data(task, _CURVE, np.ones(1), judge)
+    truth = data.z[0] if judge is None else np.zeros(1)
+    size = len(_payload_numbers(_draw_payload(task, data, SeededEntropy(0))))
     return Memo(
         name,
         {"epsilon": epsilon},
         task.budget,
         np.resize(truth, size),
-        lambda seed: _release(task, known, seed),
+        lambda seed: _repeated_release(task, data, seed),
     )
 
 
-def _release(task: Task, known: Any, seed: int) -> Callable[[], FloatArray]:
-    """Return the function that asks one client, with a ledger of its own, once more."""
+def _repeated_release(task: Task, data: Any, seed: int) -> Callable[[], FloatArray]:
+    """Return the function that asks one client once more."""
     entropy, folder = SeededEntropy(seed), TemporaryDirectory()
-    invitation = issue(task, 1)[0]
+    invitation = issue_invitations(task, 1)[0]
 
-    def again() -> FloatArray:
+    def release_again() -> FloatArray:
         home = Path(folder.name)
-        with books(home / "ledger.sqlite", home / "register.sqlite") as opened:
-            opened[0].set_up(POPULATION, task.budget)
-            path = outbox.release(
-                lambda: _drawn(task, known, entropy),
+        with open_books(home / "ledger.sqlite", home / "register.sqlite") as opened:
+            opened[0].set_cap(POPULATION, task.budget)
+            path = outbox.release_message(
+                lambda: _draw_payload(task, data, entropy),
                 task=task,
                 invitation=invitation,
                 sender="me",
@@ -58,16 +58,16 @@ def _release(task: Task, known: Any, seed: int) -> Callable[[], FloatArray]:
                 books=opened,
                 outbox=home / "outbox",
             )
-        return _numbers(read(path.read_bytes()).payload)
+        return _payload_numbers(read_envelope(path.read_bytes()).payload)
 
-    return again
-
-
-def _drawn(task: Task, known: Any, entropy: SeededEntropy) -> dict[str, Any]:
-    return row(message_of(task).draw(task, known, entropy), 0)
+    return release_again
 
 
-def _numbers(payload: Mapping[str, Any]) -> FloatArray:
-    """Return everything that a payload says, as one row of numbers."""
+def _draw_payload(task: Task, data: Any, entropy: SeededEntropy) -> dict[str, Any]:
+    return payload_at(message_of(task).draw(task, data, entropy), 0)
+
+
+def _payload_numbers(payload: Mapping[str, Any]) -> FloatArray:
+    """Return all numbers of a payload as one row."""
     parts = [np.ravel(np.asarray(payload[name], dtype=float)) for name in payload]
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""The two bits that tell two labels apart: both count, in the law and in the draws."""
+"""Pairs of labels: both bits that tell two labels apart."""
 
 from __future__ import annotations
 
@@ -9,60 +9,62 @@ from numpy.typing import NDArray
 
 from curvote.audit.row import Finding, ratio_text
 from curvote.mechanisms import bits
-from curvote.mechanisms.alibi import ONE, Alibi
+from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
 from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.labels import PackedMechanism, SupportMechanism
 from curvote.validate import FloatArray
 
-SLACK = 1e-9
+PAIR_SLACK = 1e-9
 
 
-def check(mechanism: Mechanism) -> Finding:
-    """Say whether the declared loss is that of both bits of two labels together.
+def check_pair(mechanism: Mechanism) -> Finding:
+    """Check that the declared loss is that of both bits of two labels.
 
     However many labels there are: from the law of two bits, as fractions.
     """
     why = None
     if isinstance(mechanism, SupportMechanism):
-        own, other = mechanism.pair()
-        if own / other != mechanism.worst_ratio():
-            loss = float(own / other)
+        own_bit, other_bit = mechanism.pair()
+        if own_bit / other_bit != mechanism.worst_ratio():
+            loss = float(own_bit / other_bit)
             why = f"both bits change by a ratio of {loss:.9g}, the declared one differs"
     elif isinstance(mechanism, Alibi):
-        why = _numbers(mechanism)
+        why = _check_numbers(mechanism)
     return Finding("pair", why)
 
 
-def _numbers(mechanism: Alibi) -> str | None:
-    """Compare with the noise of both numbers, each 1 away."""
-    loss = 2 * ONE * mechanism.noise.rate
-    if abs(loss - mechanism.worst_log_ratio()) <= SLACK * loss:
+def _check_numbers(mechanism: Alibi) -> str | None:
+    """Compare with the noise of both numbers of two labels."""
+    loss = 2 * ONE_HOT_STEPS * mechanism.noise.rate
+    if abs(loss - mechanism.worst_log_ratio()) <= PAIR_SLACK * loss:
         return None
     return f"two numbers lose {loss:.9g} together, the declared loss differs"
 
 
-def words(mechanism: Mechanism) -> dict[str, str]:
-    """Return what the row of a label mechanism says of its worst pair."""
+def pair_details(mechanism: Mechanism) -> dict[str, str]:
+    """Return the details of a label mechanism's worst pair for its row."""
     if isinstance(mechanism, SupportMechanism):
         chances = zip(("1 0", "0 1"), mechanism.pair(), strict=True)
         return {"pair": ", ".join(f"{bits_}: {ratio_text(p)}" for bits_, p in chances)}
     if isinstance(mechanism, Alibi):
-        rate = mechanism.noise.rate * ONE
+        rate = mechanism.noise.rate * ONE_HOT_STEPS
         return {"pair": f"1 0: {rate:.9g}, 0 1: {-rate:.9g} in each logarithm"}
     return {}
 
 
-def cells(mechanism: PackedMechanism, x: FloatArray, out: NDArray[Any]) -> FloatArray:
-    """Return which of label and next label each output supports: 0 to 3, in bits."""
+def pair_outcomes(
+    mechanism: PackedMechanism, x: FloatArray, out: NDArray[Any]
+) -> FloatArray:
+    """Return which of label and next label each output supports, 0 to 3."""
     labels = x.astype(np.int64)
-    own, other = (
-        bits.at(out, (labels + step) % mechanism.n_classes) for step in (0, 1)
+    own_bits, other_bits = (
+        bits.bit_at(out, (labels + step) % mechanism.n_classes) for step in (0, 1)
     )
-    return np.asarray(2.0 * own + other)
+    return np.asarray(2.0 * own_bits + other_bits)
 
 
-def shares(mechanism: PackedMechanism) -> FloatArray:
-    """Return the declared probability of each of the four."""
-    own, other = mechanism.pair()
-    none, both = 1 - mechanism.p - other, mechanism.p - own
-    return np.array([none, other, own, both], dtype=np.float64)
+def outcome_shares(mechanism: PackedMechanism) -> FloatArray:
+    """Return the declared probability of each of the four outcomes."""
+    own_share, other_share = mechanism.pair()
+    none, both_share = 1 - mechanism.p - other_share, mechanism.p - own_share
+    return np.array([none, other_share, own_share, both_share], dtype=np.float64)

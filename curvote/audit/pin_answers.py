@@ -1,4 +1,4 @@
-"""Write the known answers anew, for a change of a sampler that is meant.
+"""Update of the known answers, for an intended change of a sampler.
 
 `python -m curvote.audit.pin_answers`; the difference is then read like any other.
 """
@@ -10,17 +10,20 @@ from collections.abc import Iterator
 from curvote.audit import answers, choice
 
 
-def text() -> str:
-    """Return the table of the answers that the code gives now, at audited levels."""
-    return "".join(",".join(row) + "\n" for row in _rows())
+def answers_table() -> str:
+    """Return the table of the current answers at audited levels."""
+    return "".join(",".join(row) + "\n" for row in _answer_rows())
 
 
-def _rows() -> Iterator[list[str]]:
+def _answer_rows() -> Iterator[list[str]]:
     levels = (*choice.EPSILONS, *choice.FAR_EPSILONS)
     yield ["name", *map(repr, levels)]
     for name in choice.drawing_names():
-        yield [name, *(answers.digest(choice.drawing(name, e)) for e in levels)]
+        yield [
+            name,
+            *(answers.answer_digest(choice.drawing_subject(name, e)) for e in levels),
+        ]
 
 
 if __name__ == "__main__":
-    answers.PLACE.write_text(text(), encoding="utf-8")
+    answers.ANSWERS_FILE.write_text(answers_table(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Forced reruns: asked again and again, a client must release the same bytes."""
+"""Check of repeated requests: a client must release the same bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALLS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Memo:
-    """A way to release one client's record that claims to spend ``budget`` once.
+    """A release of one client's record that claims to spend ``budget`` once.
 
     ``release(seed)`` returns the function that is called 1,000 times; ``truth`` is what
     a release without noise would be.
@@ -31,10 +31,10 @@ class Memo:
     release: Callable[[int], Callable[[], FloatArray]]
 
 
-def check(
+def check_reruns(
     release: Callable[[], NDArray[np.float64]], truth: FloatArray, budget: Budget
 ) -> Finding:
-    """Release one client's record 1,000 times: k different outputs cost k budgets.
+    """Release one record 1,000 times: k different outputs cost k budgets.
 
     ``release`` returns what leaves the client as an array of ``truth``'s shape; how
     near the mean of all outputs comes to ``truth`` is reported as evidence.
@@ -43,11 +43,11 @@ def check(
     distinct = len(np.unique(outputs.reshape(CALLS, -1), axis=0))
     if distinct == 1:
         return Finding("reruns")
-    one = float(np.abs(outputs[0] - truth).max())
+    noise = float(np.abs(outputs[0] - truth).max())
     mean = float(np.abs(outputs.mean(axis=0) - truth).max())
     return Finding(
         "reruns",
         f"{distinct} different outputs in {CALLS} runs spend at least"
         f" epsilon {distinct * budget.epsilon:g}, not {budget.epsilon:g}: one output is"
-        f" {one:.3g} from the truth, their mean {mean:.3g}",
+        f" {noise:.3g} from the truth, their mean {mean:.3g}",
     )

@@ -1,4 +1,4 @@
-"""What the audit says: findings of single checks, and one row for each subject."""
+"""Subjects of the audit, its findings, and the row of verdicts on each subject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GOOD = {"pass", "caught"}
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check says of one subject; ``why`` is None where nothing is wrong."""
+    """The result of one check of a subject; ``why`` is None for none wrong."""
 
     check: str
     why: str | None = None
@@ -51,27 +51,27 @@ class Row:
 
     @property
     def broken(self) -> bool:
-        """Whether this is one of the gallery, which must be caught."""
+        """Whether the subject is a broken twin, which must be caught."""
         return self.mechanism.startswith(BROKEN)
 
     @property
     def good(self) -> bool:
-        """Whether the verdict is the one that was hoped for."""
+        """Whether the verdict is pass, or caught for a broken twin."""
         return self.verdict in GOOD
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain JSON values."""
         facts = asdict(self)
-        params = {name: _plain(value) for name, value in self.params.items()}
+        params = {name: _to_plain(value) for name, value in self.params.items()}
         return facts | {"params": params, "caught_by": list(self.caught_by)}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def ratio_text(ratio: Fraction | None) -> str | None:
-    """Return the fraction as text; beyond 80 digits a side, 40 digits of its value."""
+    """Return the fraction as text, beyond 80 digits its value in 40."""
     if ratio is None:
         return None
     parts = ratio.numerator, ratio.denominator

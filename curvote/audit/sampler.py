@@ -1,4 +1,4 @@
-"""Whether a sampler uses the integers that its mechanism declares.
+"""Check of samplers against their declared thresholds.
 
 An error of 1 in 2^64 is invisible to statistics. So the sampler is fed chosen words:
 where one word decides, bisection finds every step of the output as a function of it,
@@ -14,10 +14,10 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 
-from curvote.audit.bounds import exceeds
-from curvote.audit.channel import accepted
+from curvote.audit.bounds import exceeds_exp
+from curvote.audit.channel import accepted_inputs
 from curvote.audit.row import Finding
-from curvote.audit.tape import Given, Mismatch
+from curvote.audit.tape import ReplayedEntropy, WordMismatch
 from curvote.entropy import SeededEntropy, Words
 from curvote.mechanisms.base import LabelMechanism, Mechanism
 from curvote.mechanisms.finite import FiniteMechanism
@@ -32,8 +32,8 @@ CLIENTS = 61
 SEED = 1
 
 
-class Planted:
-    """Plants one word for every client; all other words come from a seed.
+class PlantedWord:
+    """A stream with one word for every client, then words from a seed.
 
     Into the first request of one or two words a client, at ``place`` 0 or 1 of it. So
     two runs differ in nothing but that word.
@@ -41,49 +41,51 @@ class Planted:
 
     def __init__(self, word: int, place: int, seed: int) -> None:
         self._word, self._place = word, place
-        self._others = SeededEntropy(seed)
+        self._stream = SeededEntropy(seed)
 
     def words(self, n: int) -> Words:
         """Return ``n`` words."""
-        out = self._others.words(n).copy()
+        out = self._stream.words(n).copy()
         if n in {CLIENTS, 2 * CLIENTS} and self._place >= 0:
             out[self._place * CLIENTS : (self._place + 1) * CLIENTS] = self._word
             self._place = -1
         return out
 
 
-def check(mechanism: Mechanism) -> Finding:
-    """Say whether the words next to each threshold lead where the law says."""
+def check_sampler(mechanism: Mechanism) -> Finding:
+    """Check the outputs for words next to each threshold."""
     why = None
     if isinstance(mechanism, FiniteMechanism):
-        why = _channel(mechanism)
+        why = _check_recovered_channel(mechanism)
     if isinstance(mechanism, FiniteMechanism | LabelMechanism):
-        why = why or _threshold(mechanism)
+        why = why or _check_thresholds(mechanism)
     return Finding("sampler", why)
 
 
-def _inputs(mechanism: FiniteMechanism | LabelMechanism) -> list[float]:
+def _sampler_inputs(mechanism: FiniteMechanism | LabelMechanism) -> list[float]:
     if isinstance(mechanism, FiniteMechanism):
-        return [float(x) for x in accepted(mechanism)[[0, -1]]]
+        return [float(x) for x in accepted_inputs(mechanism)[[0, -1]]]
     return [0.0, float(mechanism.n_classes - 1)]
 
 
-def _threshold(mechanism: FiniteMechanism | LabelMechanism) -> str | None:
-    """Look for a step next to a declared threshold, but not at it."""
+def _check_thresholds(mechanism: FiniteMechanism | LabelMechanism) -> str | None:
+    """Return a fault at a declared threshold, if there is one."""
     for name, declared in vars(mechanism).items():
         if name.endswith("threshold") and NEAR < declared < WORDS - NEAR:
-            for x, place in product(_inputs(mechanism), (0, 1)):
-                off = _step(mechanism, x, declared, place)
+            for x, place in product(_sampler_inputs(mechanism), (0, 1)):
+                off = _threshold_offset(mechanism, x, declared, place)
                 if off:
                     return f"the sampler's {name} is the declared one {off:+d}"
     return None
 
 
-def _step(mechanism: Mechanism, x: float, declared: int, place: int) -> int | None:
-    """Return how far from the declared threshold the output changes, if it does."""
+def _threshold_offset(
+    mechanism: Mechanism, x: float, declared: int, place: int
+) -> int | None:
+    """Return the offset of the output's change from the threshold."""
     nearby, clients = range(-NEAR, NEAR), np.full(CLIENTS, x)
     outputs = [
-        mechanism.randomize(clients, Planted(declared + k, place, SEED)).tobytes()
+        mechanism.randomize(clients, PlantedWord(declared + k, place, SEED)).tobytes()
         for k in nearby
     ]
     steps = [k for k, (a, b) in zip(nearby, pairwise(outputs), strict=False) if a != b]
@@ -92,48 +94,50 @@ def _step(mechanism: Mechanism, x: float, declared: int, place: int) -> int | No
     return off[0] if off else None
 
 
-def _channel(mechanism: FiniteMechanism) -> str | None:
-    """Recover the whole channel, and compare its worst ratio with what is said."""
-    inputs = _inputs(mechanism)
+def _check_recovered_channel(mechanism: FiniteMechanism) -> str | None:
+    """Recover the whole channel, and compare its worst ratio."""
+    inputs = _sampler_inputs(mechanism)
     rare = mechanism.probabilities(np.array(inputs)).min() * WORDS
     if rare <= 2 * SPACING:
         return None
     try:
-        found = [_recovered(mechanism, x) for x in inputs]
-    except Mismatch:  # it asks for more than one word a client
+        channels = [_recover_channel(mechanism, x) for x in inputs]
+    except WordMismatch:  # it asks for more than one word a client
         return None
     worst = max(
-        Fraction(one.get(output, 0), other.get(output, 0) or 1)
-        for one, other in permutations(found, 2)
-        for output in one
+        Fraction(first.get(output, 0), second.get(output, 0) or 1)
+        for first, second in permutations(channels, 2)
+        for output in first
     )
-    if exceeds(worst, mechanism.epsilon):
+    if exceeds_exp(worst, mechanism.epsilon):
         return f"the words lead to a worst ratio above e^{mechanism.epsilon:g}"
     if worst != mechanism.worst_ratio():
         return "the words lead to another worst ratio than the declared one"
     return None
 
 
-def _recovered(mechanism: FiniteMechanism, x: float) -> dict[float, int]:
+def _recover_channel(mechanism: FiniteMechanism, x: float) -> dict[float, int]:
     """Return how many of the 2^64 words lead from ``x`` to each output."""
 
-    def at(words: Words) -> FloatArray:
-        return mechanism.randomize(np.full(len(words), x), Given([words.tobytes()]))
+    def output_at(words: Words) -> FloatArray:
+        return mechanism.randomize(
+            np.full(len(words), x), ReplayedEntropy([words.tobytes()])
+        )
 
     scan = np.append(
         np.arange(0, WORDS, SPACING, dtype=np.uint64), np.uint64(WORDS - 1)
     )
-    outputs = at(scan)
+    outputs = output_at(scan)
     steps = np.flatnonzero(outputs[1:] != outputs[:-1])
-    firsts = _bisect(at, scan[steps], scan[steps + 1])
+    firsts = _bisect_words(output_at, scan[steps], scan[steps + 1])
     edges = [0, *(int(word) for word in firsts), WORDS]
-    found: dict[float, int] = {}
+    word_counts: dict[float, int] = {}
     for i, output in enumerate([outputs[0], *outputs[steps + 1]]):
-        found[output] = found.get(output, 0) + edges[i + 1] - edges[i]
-    return found
+        word_counts[output] = word_counts.get(output, 0) + edges[i + 1] - edges[i]
+    return word_counts
 
 
-def _bisect(at: Callable[[Words], FloatArray], low: Words, high: Words) -> Words:
+def _bisect_words(at: Callable[[Words], FloatArray], low: Words, high: Words) -> Words:
     """Return the first word with ``high``'s output in each interval (low, high]."""
     before = at(low)
     while ((high - low) > 1).any():

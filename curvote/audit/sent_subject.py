@@ -1,4 +1,4 @@
-"""What leaves a sender, whole: what messages about a record and a table have alike."""
+"""Messages as subjects, about one record or a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from curvote.audit.subject import Loss, Subject
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.privacy import Budget
-from curvote.protocols.message import Known
+from curvote.protocols.message import ClientData
 from curvote.validate import FloatArray
 
 
@@ -21,8 +21,9 @@ from curvote.validate import FloatArray
 class SentSubject(Subject):
     """The complete message that one sender draws for a task.
 
-    An input is a ``Known`` of its n >= 1 records; neighbours differ in one of them.
-    Local privacy is n = 1 (`MessageSubject`), a server has a table (`TableSubject`).
+    An input is a ``ClientData`` of its n >= 1 records; neighbours differ in one of
+    them. Local privacy is n = 1 (`MessageSubject`), a server has a table
+    (`TableSubject`).
     """
 
     task: Any
@@ -41,15 +42,15 @@ class SentSubject(Subject):
         return np.hstack([v.astype(np.float64).reshape(len(v), -1) for v in numbers])
 
     def possible(self, outputs: Columns) -> NDArray[np.bool_]:
-        """Say which messages an honest sender can have sent."""
-        found: NDArray[np.bool_] = self.message.possible(self.task, outputs)
-        return found
+        """Return a mask of the messages that an honest sender can send."""
+        mask: NDArray[np.bool_] = self.message.possible_mask(self.task, outputs)
+        return mask
 
     def loss(self) -> Loss:
-        """Return what the message declares to lose, its parts together."""
-        return Loss(self.message.worst_loss(self.task))
+        """Return the declared loss of the message, of all its parts."""
+        return Loss(self.message.max_privacy_loss(self.task))
 
-    def release(self, given: Known, entropy: Entropy) -> bytes:
-        """Return the bytes of the messages that ``given`` leads to."""
-        sent = self.message.draw(self.task, given, entropy)
-        return self.view(sent).tobytes()
+    def release(self, data: ClientData, entropy: Entropy) -> bytes:
+        """Return the bytes of the messages drawn for ``given``."""
+        columns = self.message.draw(self.task, data, entropy)
+        return self.view(columns).tobytes()

@@ -1,4 +1,4 @@
-"""A lower bound on epsilon from draws alone, whatever the mechanism declares."""
+"""Lower bound on epsilon from draws alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curvote.audit.bounds import least_epsilon
-from curvote.audit.events import Event, best, scores
+from curvote.audit.events import Event, best_events, event_scores
 from curvote.audit.row import Finding
 from curvote.audit.subject import Subject
 from curvote.validate import FloatArray
@@ -22,7 +22,7 @@ Drawn = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two inputs, what was drawn for each, and its declared loss: x over x2."""
+    """Two inputs, their draws, and the declared loss of x over x2."""
 
     x: Any
     x2: Any
@@ -32,25 +32,25 @@ class Pair:
     loss2: FloatArray
 
     @classmethod
-    def of(cls, subject: Subject, one: Drawn, other: Drawn) -> Pair:
+    def of(cls, subject: Subject, first: Drawn, second: Drawn) -> Pair:
         """Return the pair of two inputs with their outputs."""
-        inputs, outputs = (one[0], other[0]), (one[1], other[1])
+        inputs, outputs = (first[0], second[0]), (first[1], second[1])
         losses = (subject.log_ratio(*inputs, some) for some in outputs)
         return cls(*inputs, *outputs, *losses)
 
     @property
     def sides(self) -> tuple[tuple[Any, Any, FloatArray], ...]:
-        """Each input with its outputs and their loss."""
+        """Each input with its outputs and their losses."""
         return (
             (self.x, self.outputs, self.loss),
             (self.x2, self.outputs2, self.loss2),
         )
 
 
-def candidates(subject: Subject, pair: Pair) -> list[Event]:
+def candidate_events(subject: Subject, pair: Pair) -> list[Event]:
     """Return the most telling event of each score, in both directions."""
     first, other = (
-        scores(subject, (pair.x, pair.x2), outputs, loss)
+        event_scores(subject, (pair.x, pair.x2), outputs, loss)
         for _, outputs, loss in pair.sides
     )
     second = dict(other)
@@ -59,7 +59,7 @@ def candidates(subject: Subject, pair: Pair) -> list[Event]:
         event
         for name, draws in first
         if name in second
-        for event in best(name, draws, second[name], delta, CHOICE_ALPHA)
+        for event in best_events(name, draws, second[name], delta, CHOICE_ALPHA)
     ]
 
 
@@ -71,21 +71,21 @@ def lower_bound(
     Too large with probability ``alpha`` at most: Clopper-Pearson bounds, Bonferroni
     over the ``JUDGED`` events and their two sides.
     """
-    each = alpha / (2 * JUDGED)
-    found = [event for pair in pairs for event in candidates(subject, pair)]
-    found.sort(key=lambda event: -event.promise)
+    event_alpha = alpha / (2 * JUDGED)
+    events = [event for pair in pairs for event in candidate_events(subject, pair)]
+    events.sort(key=lambda event: -event.promise)
     delta = subject.budget.delta
 
-    def proved(event: Event) -> float:
-        bound = least_epsilon(event.hits, event.hits2, event.n, delta, each)
+    def proven_epsilon(event: Event) -> float:
+        bound = least_epsilon(event.hits, event.hits2, event.n, delta, event_alpha)
         return float(bound)
 
-    top = max(found[:JUDGED], key=proved)
-    return max(proved(top), 0.0), top
+    top = max(events[:JUDGED], key=proven_epsilon)
+    return max(proven_epsilon(top), 0.0), top
 
 
-def check(subject: Subject, bound: float, event: Event) -> Finding:
-    """Say whether the draws prove a larger loss than is claimed."""
+def check_lower_bound(subject: Subject, bound: float, event: Event) -> Finding:
+    """Check that the draws prove no larger loss than the claim."""
     claimed = subject.budget.epsilon
     if bound <= claimed + SLACK:
         return Finding("statistical")

@@ -1,4 +1,4 @@
-"""What can be audited: something that draws an output for a client's input."""
+"""Subjects of the audit: mechanisms and messages that draw an output for an input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OddInput:
     """
 
     name: str
-    given: Any
+    value: Any
     twin: Any = None
 
 
@@ -57,27 +57,27 @@ class Subject(ABC):
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """What the row says of it: its parameters, and more."""
+        """The parameters, and more, for the subject's row."""
         return self.params
 
     @property
     @abstractmethod
     def stands_for(self) -> str:
-        """The shipped name whose answers to chosen words it must give; "" for none."""
+        """The shipped name with the same known answers; "" for none."""
 
     @property
     @abstractmethod
     def deciding(self) -> tuple[int, ...]:
-        """The words at which the output changes, as far as they are declared."""
+        """The declared words at which the output changes."""
 
     @property
     @abstractmethod
     def rejects(self) -> bool:
-        """Whether candidates are drawn until one fits the input, as is documented."""
+        """Whether candidates are drawn until one fits the input."""
 
     @abstractmethod
     def inputs(self, rng: np.random.Generator) -> list[Any]:
-        """Return some inputs, those thought to be furthest apart first."""
+        """Return some inputs, those furthest apart first."""
 
     @abstractmethod
     def draw(self, x: Any, n: int, entropy: Entropy) -> Any:
@@ -89,7 +89,7 @@ class Subject(ABC):
 
     @abstractmethod
     def shown(self, x: Any) -> FloatArray | None:
-        """Return the input in the form of an output's row, (k,), where it has one."""
+        """Return the input in the form of an output's row (k,), or None."""
 
     @abstractmethod
     def log_ratio(self, x: Any, x2: Any, outputs: Any) -> FloatArray:
@@ -97,7 +97,7 @@ class Subject(ABC):
 
     @abstractmethod
     def possible(self, outputs: Any) -> NDArray[np.bool_]:
-        """Say for each output whether the declared law can give it at all, (n,)."""
+        """Return a mask of the outputs that the declared law can give, (n,)."""
 
     @abstractmethod
     def loss(self) -> Loss:
@@ -105,15 +105,15 @@ class Subject(ABC):
 
     @abstractmethod
     def odd_inputs(self) -> list[OddInput]:
-        """Return inputs that a careless release would let through."""
+        """Return invalid or unusual inputs that must be handled."""
 
     @abstractmethod
     def release(self, given: Any, entropy: Entropy) -> bytes:
-        """Release exactly ``given`` (an odd input or its twin) and return the bytes."""
+        """Release an odd input or its twin, and return the bytes."""
 
     @abstractmethod
     def many(self, n: int, rng: np.random.Generator) -> Any:
-        """Return ``n`` clients with inputs from everywhere."""
+        """Return ``n`` clients with inputs from the whole domain."""
 
     @abstractmethod
     def send(self, many: Any, entropy: Entropy) -> Any:
@@ -121,24 +121,24 @@ class Subject(ABC):
 
     @abstractmethod
     def part(self, many: Any, rows: slice) -> Any:
-        """Return some of such clients."""
+        """Return some rows of such clients."""
 
     @abstractmethod
     def together(self, outputs: list[Any]) -> Any:
-        """Return the outputs of several calls as those of one."""
+        """Return the outputs of several calls as those of one call."""
 
     @abstractmethod
     def places(self, many: Any) -> FloatArray:
-        """Return the numbers, (n, k), by which such clients' inputs are told apart."""
+        """Return the clients' inputs as numbers (n, k)."""
 
     @abstractmethod
     def residuals(
         self, many: Any, outputs: Any, rng: np.random.Generator
     ) -> FloatArray | None:
-        """Return outputs with the inputs taken out, (n, k): see `residuals`."""
+        """Return outputs with the inputs taken out, (n, k)."""
 
     def law_gap(self, x: Any, outputs: Any, alpha: float) -> str | None:
-        """Say how ``outputs`` depart from the declared law of ``x``, if they do.
+        """Return how ``outputs`` depart from the declared law of ``x``.
 
         Wrong with probability ``alpha`` at most. None here: the law has no such form.
         """
@@ -147,4 +147,4 @@ class Subject(ABC):
 
     @abstractmethod
     def own_checks(self) -> list[Finding]:
-        """Return what only this kind of subject can be checked for."""
+        """Return the findings of checks of this kind of subject alone."""

@@ -1,4 +1,4 @@
-"""Outputs that should not be there: impossible ones, and ones that tell too much."""
+"""Check of outputs that are impossible, or tell too much."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from curvote.audit.subject import Subject
 from curvote.validate import FloatArray
 
 # Sums of logarithms in float64 are off by some ulp.
-SLACK = 1e-9
+SUPPORT_SLACK = 1e-9
 
 
-def check(subject: Subject, pairs: Sequence[Pair]) -> Finding:
-    """Say whether each output is declared possible, and none loses over epsilon."""
+def check_support(subject: Subject, pairs: Sequence[Pair]) -> Finding:
+    """Check that each output is possible and loses at most epsilon."""
     for pair in pairs:
         for _, outputs, loss in pair.sides:
-            why = _impossible(subject, outputs) or _telling(subject, loss)
+            why = _impossible_outputs(subject, outputs) or _excess_losses(subject, loss)
             if why:
                 return Finding("support", why)
     return Finding("support")
 
 
-def _impossible(subject: Subject, outputs: object) -> str | None:
+def _impossible_outputs(subject: Subject, outputs: object) -> str | None:
     wrong = np.flatnonzero(~np.asarray(subject.possible(outputs), dtype=bool))
     if not wrong.size:
         return None
@@ -36,13 +36,13 @@ def _impossible(subject: Subject, outputs: object) -> str | None:
     )
 
 
-def _telling(subject: Subject, losses: FloatArray) -> str | None:
+def _excess_losses(subject: Subject, losses: FloatArray) -> str | None:
     """Check the declared loss of each output that was drawn, where delta is 0."""
     if subject.budget.delta:
         return None
     loss = np.abs(losses)
     # NaN is 0/0: an output that neither input can give.
-    over = ~(loss <= subject.budget.epsilon + SLACK)
+    over = ~(loss <= subject.budget.epsilon + SUPPORT_SLACK)
     if not over.any():
         return None
     return f"an output was drawn whose declared loss is {loss[over][0]:.3f}"

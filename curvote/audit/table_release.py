@@ -1,4 +1,4 @@
-"""A whole table of a production run as a subject of the audit: `stages.released`."""
+"""Stored table of a production run as a subject."""
 
 from __future__ import annotations
 
@@ -10,36 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.audit import examples
-from curvote.audit.forks import in_child
-from curvote.audit.leaving import Left, People, Release
-from curvote.audit.tape import Tape, playing
+from curvote.audit.forks import run_in_child
+from curvote.audit.leaving import People, Release, ReleaseOutcome
+from curvote.audit.tape import Tape, play_tape
 from curvote.chain import streams
-from curvote.chain.lookup import system
-from curvote.chain.sharded import whole
-from curvote.chain.stage import Columns, Here, Place
+from curvote.chain.lookup import find_system
+from curvote.chain.sharded import make_all_shards
+from curvote.chain.stage import Columns, Place, StageContext
 from curvote.chain.streams import generator
-from curvote.entropy import Entropy, buckets
+from curvote.entropy import Entropy, random_buckets
 from curvote.errors import InternalError
-from curvote.protocols.message import dealt, message_of
-from curvote.protocols.roles import ROLES, Senders, split
-from curvote.protocols.stages.released import bucket_count, summed
+from curvote.protocols.message import assign_candidates, message_of
+from curvote.protocols.roles import ROLES, Senders, split_roles
+from curvote.protocols.stages.released import bucket_count, sum_counts
 
 SIZES = (1, 5, 17, 70_000)
 SEED = 1
 
 
 class TableRelease(Release):
-    """The rows that a stage of production stores, as the chain names the stage."""
+    """The rows that a production stage stores."""
 
-    def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
-        """Release a cohort of just these people."""
+    def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
+        """Release the table of a cohort of these people."""
         declared, sizes = (
-            system(self.task.protocol).production,
-            self._sizes(len(people)),
+            find_system(self.task.protocol).production,
+            self._role_sizes(len(people)),
         )
-        stage = next(each for each in declared if each.message == self.message.name)
+        stage = next(
+            candidate
+            for candidate in declared
+            if candidate.message == self.message.name
+        )
         module = import_module(stage.module)
-        source = {"ingest": _Source(people, self.message.senders, sizes)}
+        source = {"ingest": _PeopleSource(people, self.message.senders, sizes)}
         params = {
             "protocol": self.task.protocol,
             "message": self.message.name,
@@ -48,84 +52,91 @@ class TableRelease(Release):
             "clients": sizes,
         }
         facts = {"task": self.task.to_json()}
-        with playing(tape, world=world):
-            here = Here(stage.name, (0,), (1,), source, params, facts)
-            tables = whole(module, here)
+        with play_tape(tape, world=world):
+            context = StageContext(stage.name, (0,), (1,), source, params, facts)
+            tables = make_all_shards(module, context)
         rows = tables[self.message.table]
-        seen = {name: (v.dtype.str, v.shape) for name, v in rows.items()}
-        return Left(rows, {"tables": sorted(tables)} | seen, tape.asked)
+        column_types = {name: (v.dtype.str, v.shape) for name, v in rows.items()}
+        return ReleaseOutcome(
+            rows, {"tables": sorted(tables)} | column_types, tape.answers
+        )
 
-    def forked(self, people: People, children: int) -> list[Left]:
-        """Release here, then in children."""
+    def leave_forked(self, people: People, children: int) -> list[ReleaseOutcome]:
+        """Release in this process, then in forked children."""
         first = self.leave(people, Tape())
         return [first] + [
-            in_child(lambda: self.leave(people, Tape())) for _ in range(children)
+            run_in_child(lambda: self.leave(people, Tape())) for _ in range(children)
         ]
 
-    def judge(self, n: int) -> Any:
-        """Return the candidates as the stage deals them out: no secret."""
-        judge = dealt(self.task, n, generator(SEED, self.message.stage, "split", 0))
-        return judge if judge is None else judge[np.argsort(self._dealt(n))]
+    def candidates(self, n: int) -> Any:
+        """Return the candidates as the stage assigns them."""
+        judge = assign_candidates(
+            self.task, n, generator(SEED, self.message.stage, "split", 0)
+        )
+        return judge if judge is None else judge[np.argsort(self._role_order(n))]
 
-    def table(self, drawn: Columns) -> Columns:
+    def to_table(self, columns: Columns) -> Columns:
         """Return the server's table of these messages."""
-        gathered: Columns = self.message.gather(self.task, drawn)
+        gathered: Columns = self.message.collect(self.task, columns)
         return gathered
 
-    def redrawn(self, people: People, entropy: Entropy) -> Columns:
-        """Return the table in the clients' order, drawn shard after shard."""
-        known, shards = self.known(people), self._shards(len(people))
-        count = 1 if self.message.counted else bucket_count(len(people))
-        made = []
+    def redraw(self, people: People, entropy: Entropy) -> Columns:
+        """Return the table in the clients' order, shard by shard."""
+        data, shards = self.client_data(people), self._shard_rows(len(people))
+        count = 1 if self.message.count_columns else bucket_count(len(people))
+        parts = []
         for part in shards:
-            own = self.message.draw(self.task, known.of(part), entropy)
-            made.append(self.table(own))
-            buckets(len(part), count, entropy)
-        table = {n: np.concatenate([each[n] for each in made]) for n in made[0]}
-        counted = self.message.counted
-        return summed(table, counted) if counted else table
+            columns = self.message.draw(self.task, data.subset(part), entropy)
+            parts.append(self.to_table(columns))
+            random_buckets(len(part), count, entropy)
+        table = {
+            n: np.concatenate([part_columns[n] for part_columns in parts])
+            for n in parts[0]
+        }
+        counted = self.message.count_columns
+        return sum_counts(table, counted) if counted else table
 
-    def _shards(self, n: int) -> list[NDArray[np.int64]]:
+    def _shard_rows(self, n: int) -> list[NDArray[np.int64]]:
         """Return who of ``n`` clients draws in each shard."""
-        rows = np.sort(self._dealt(n)) // streams.CLIENT_BLOCK
+        rows = np.sort(self._role_order(n)) // streams.CLIENT_BLOCK
         ends = np.flatnonzero(np.diff(rows)) + 1
         return np.split(np.arange(n), ends)
 
-    def _dealt(self, n: int) -> NDArray[np.int64]:
-        """Return the rows of ``n`` senders, in the order in which roles are dealt."""
-        sizes = self._sizes(n)
+    def _role_order(self, n: int) -> NDArray[np.int64]:
+        """Return the senders' rows in the order of roles."""
+        sizes = self._role_sizes(n)
         senders: Senders = self.message.senders
-        return senders.rows(split(SEED, 0, sum(sizes.values()), sizes))
+        return senders.rows(split_roles(SEED, 0, sum(sizes.values()), sizes))
 
-    def _sizes(self, n: int) -> dict[str, int]:
+    def _role_sizes(self, n: int) -> dict[str, int]:
         """Return sizes of the roles at which ``n`` clients send."""
         senders = self.message.senders
-        asked = round(n / (senders.end - senders.start))
-        sizes = dict.fromkeys(ROLES, 0) | {senders.roles[0]: asked}
+        population = round(n / (senders.end - senders.start))
+        sizes = dict.fromkeys(ROLES, 0) | {senders.roles[0]: population}
         for more in range(-2, 3):
-            found = sizes | {senders.roles[0]: asked + more}
-            if senders.count(found) == n:
-                return found
+            role_sizes = sizes | {senders.roles[0]: population + more}
+            if senders.count(role_sizes) == n:
+                return role_sizes
         raise InternalError(f"no cohort of {self.name} has {n} senders")
 
 
-class _Source:
-    """An ingest artifact that holds these people in the rows of the senders."""
+class _PeopleSource:
+    """An ingest artifact that holds these people as senders."""
 
     def __init__(self, people: People, senders: Senders, sizes: dict[str, int]) -> None:
         count = sum(sizes.values())
-        mine = np.sort(senders.rows(split(SEED, 0, count, sizes)))
+        rows = np.sort(senders.rows(split_roles(SEED, 0, count, sizes)))
         curves = np.zeros((count, people.curves.shape[1]))
         labels = np.zeros(count, dtype=np.int64)
-        curves[mine], labels[mine] = people.curves, people.labels
+        curves[rows], labels[rows] = people.curves, people.labels
         ids = np.array([f"client {i}" for i in range(count)])
         self._columns = {"client_id": ids, "label": labels, "curve": curves}
-        self.facts: dict[str, Any] = {}
+        self.metadata: dict[str, Any] = {}
 
     def columns(
         self, table: str, place: Place, only: Sequence[str] | None = None
     ) -> Columns:
-        """Return the clients."""
+        """Return the columns of all clients."""
         del table, place
         return {n: v for n, v in self._columns.items() if only is None or n in only}
 
@@ -139,7 +150,10 @@ class _Source:
         """Return the clients of one shard."""
         start = number * streams.CLIENT_BLOCK
         part = slice(start, start + streams.CLIENT_BLOCK)
-        return {n: own[part] for n, own in self.columns(table, place, only).items()}
+        return {
+            n: shard_rows[part]
+            for n, shard_rows in self.columns(table, place, only).items()
+        }
 
     def shards(
         self, table: str, place: Place, only: Sequence[str] | None = None
@@ -155,6 +169,6 @@ class _Source:
 
 def table_release(name: str, epsilon: float) -> TableRelease:
     """Return the table ``table.<protocol>.<message>`` of a small task."""
-    task = examples.named(name, epsilon)
+    task = examples.task_named(name, epsilon)
     facts = task, message_of(task), name, {"rows": SIZES}, task.budget, SIZES
     return TableRelease(*facts, ordered=task.candidates is None)

@@ -1,4 +1,4 @@
-"""The operating system's random words, replaced by a tape or written down.
+"""Tape of the operating system's random words, and calls in forked processes.
 
 Everything that may be random in a release comes from `os.urandom`, or the release is
 not reproducible from what that returned: then somebody else may know its words.
@@ -22,13 +22,13 @@ from curvote.entropy import SeededEntropy, Words
 WORD = 8
 
 
-class Mismatch(Exception):  # noqa: N818 - an observation, not an error
-    """Words were asked for that the operating system did not give in this form."""
+class WordMismatch(Exception):  # noqa: N818 - an observation, not an error
+    """Words were requested that the operating system did not give."""
 
 
 @dataclass
 class Tape:
-    """Stands in for `os.urandom` and writes down each answer.
+    """A substitute of `os.urandom` that records each answer.
 
     With a ``seed`` the answers are those of a stream, with a ``word`` that word again
     and again, without either the real ones.
@@ -36,7 +36,7 @@ class Tape:
 
     seed: int | None = None
     word: int | None = None
-    asked: list[bytes] = field(default_factory=list)
+    answers: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._real: Callable[[int], bytes] = os.urandom
@@ -45,44 +45,46 @@ class Tape:
     def __call__(self, n: int) -> bytes:
         """Return ``n`` bytes."""
         if self.word is not None:
-            given = (self.word.to_bytes(WORD, sys.byteorder) * (-(-n // WORD)))[:n]
+            answer = (self.word.to_bytes(WORD, sys.byteorder) * (-(-n // WORD)))[:n]
         elif self._stream is None:
-            given = self._real(n)
+            answer = self._real(n)
         else:
-            given = self._stream.words(-(-n // WORD)).tobytes()[:n]
-        self.asked.append(given)
-        return given
+            answer = self._stream.words(-(-n // WORD)).tobytes()[:n]
+        self.answers.append(answer)
+        return answer
 
 
-class Given:
-    """Entropy that hands on what a tape wrote down: 64 bits for a word, in order."""
+class ReplayedEntropy:
+    """Entropy that replays a tape's answers: 64 bits for a word, in order."""
 
-    def __init__(self, asked: Sequence[bytes]) -> None:
-        self._left = list(asked)
+    def __init__(self, answers: Sequence[bytes]) -> None:
+        self._remaining = list(answers)
 
     @property
-    def left(self) -> int:
-        """How many answers were not used."""
-        return len(self._left)
+    def remaining(self) -> int:
+        """The number of unused answers."""
+        return len(self._remaining)
 
     def skip(self, n: int) -> None:
-        """Leave out the next ``n`` answers, which were for something else."""
-        del self._left[:n]
+        """Skip the next ``n`` answers."""
+        del self._remaining[:n]
 
     def words(self, n: int) -> Words:
         """Return the next answer as ``n`` words; one of another length: Mismatch."""
-        while self._left and not self._left[0]:  # that nothing was asked tells nothing
-            self._left.pop(0)
+        while (
+            self._remaining and not self._remaining[0]
+        ):  # that nothing was asked tells nothing
+            self._remaining.pop(0)
         if n == 0:
             return np.empty(0, dtype=np.uint64)
-        if not self._left or len(self._left[0]) != WORD * n:
-            raise Mismatch
-        return np.frombuffer(self._left.pop(0), dtype=np.uint64)
+        if not self._remaining or len(self._remaining[0]) != WORD * n:
+            raise WordMismatch
+        return np.frombuffer(self._remaining.pop(0), dtype=np.uint64)
 
 
 @contextmanager
-def playing(tape: Tape, *, world: int = 0) -> Iterator[Tape]:
-    """Let ``tape`` answer for the operating system.
+def play_tape(tape: Tape, *, world: int = 0) -> Iterator[Tape]:
+    """Replace the operating system's randomness by ``tape``.
 
     ``world`` changes what else a careless generator may be seeded from: the clock, the
     process, and the global generators of Python and NumPy.

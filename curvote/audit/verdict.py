@@ -1,4 +1,4 @@
-"""Examines subjects: every check on each, one row with its verdict."""
+"""Verdicts on subjects, by one process or several."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from curvote.audit import (
     support,
     work,
 )
-from curvote.audit.ladder import Ladder
+from curvote.audit.ladder import EpsilonSweep
 from curvote.audit.leaving import Release
 from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN, Finding, Row, ratio_text
@@ -44,10 +44,10 @@ ALPHA = 1e-8
 MOST_PAIRS = 6
 
 
-Audited = Subject | Memo | Release | Ladder
+Audited = Subject | Memo | Release | EpsilonSweep
 
 
-class _Found(NamedTuple):
+class _Evidence(NamedTuple):
     findings: list[Finding]
     bound: float | None = None
     loss: Loss | None = None
@@ -63,10 +63,10 @@ def run(*subjects: Audited, samples: int = SAMPLES, seed: int = SEED) -> list[Ro
     return [examine(subject, samples, seed) for subject in subjects]
 
 
-def spread(
+def run_parallel(
     jobs: Sequence[tuple[Audited, int]], seed: int, workers: int
 ) -> Iterator[Row]:
-    """Yield the row of each (subject, samples), in order, from several processes."""
+    """Yield the rows of (subject, samples) in order, by several processes."""
     from joblib import Parallel, delayed
 
     todo = (delayed(examine)(subject, samples, seed) for subject, samples in jobs)
@@ -75,77 +75,79 @@ def spread(
 
 def examine(subject: Audited, samples: int, seed: int) -> Row:
     """Return the row of one subject."""
-    if isinstance(subject, Ladder):
-        found = _Found(ladder.every(subject, samples, seed))
+    if isinstance(subject, EpsilonSweep):
+        evidence = _Evidence(ladder.check_sweep(subject, samples, seed))
     elif isinstance(subject, Memo):
         release = subject.release(seed)
-        found = _Found([reruns.check(release, subject.truth, subject.budget)])
+        evidence = _Evidence(
+            [reruns.check_reruns(release, subject.truth, subject.budget)]
+        )
     elif isinstance(subject, Release):
         with closing(subject):
-            found = _Found(release_checks.every(subject, samples, seed))
+            evidence = _Evidence(release_checks.check_release(subject, samples, seed))
     else:
-        found = _examined(subject, samples, seed)
-    return _row(subject, found, seed)
+        evidence = _examine_subject(subject, samples, seed)
+    return _verdict_row(subject, evidence, seed)
 
 
-def _examined(subject: Subject, samples: int, seed: int) -> _Found:
+def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
     loss = subject.loss()
     findings = [
-        exact.check(subject, loss),
+        exact.check_declared_loss(subject, loss),
         *subject.own_checks(),
-        metamorphic.check(subject, seed),
-        answers.check(subject),
+        metamorphic.check_odd_inputs(subject, seed),
+        answers.check_answers(subject),
     ]
     if not samples:
-        return _Found(findings, loss=loss)
-    pairs = drawn(subject, samples, seed)
+        return _Evidence(findings, loss=loss)
+    pairs = draw_pairs(subject, samples, seed)
     # Half of the error rate for the bound, a quarter for each of the other two.
     share = (1 - CONFIDENCE) / 4
     bound, event = statistical.lower_bound(subject, pairs, 2 * share)
     first = pairs[0]
     findings += [
-        statistical.check(subject, bound, event),
-        support.check(subject, pairs),
-        law.check(subject, pairs, share),
-        independence.check(subject, first.x, first.outputs, share),
-        work.check(subject, seed),
-        *_everywhere(subject, samples, seed),
+        statistical.check_lower_bound(subject, bound, event),
+        support.check_support(subject, pairs),
+        law.check_law(subject, pairs, share),
+        independence.check_independence(subject, first.x, first.outputs, share),
+        work.check_word_counts(subject, seed),
+        *_check_everywhere(subject, samples, seed),
     ]
-    return _Found(findings, bound, loss)
+    return _Evidence(findings, bound, loss)
 
 
-def _everywhere(subject: Subject, samples: int, seed: int) -> list[Finding]:
-    """Return what is found for inputs from everywhere, few clients and many."""
-    streams = _streams(subject, seed)
+def _check_everywhere(subject: Subject, samples: int, seed: int) -> list[Finding]:
+    """Return the findings for inputs from everywhere."""
+    streams = _seed_streams(subject, seed)
     rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.send(subject.many(1, rng), entropy)).shape[1]
     n = min(samples, subject.crowd[width > NARROW])
     clients = subject.many(n, rng)
-    found = subject.residuals(clients, subject.send(clients, entropy), rng)
+    residuals = subject.residuals(clients, subject.send(clients, entropy), rng)
     few = []
     if subject.batched:
-        few = [batches.check(subject, samples, entropy, rng, ALPHA)]
-    if found is None:
+        few = [batches.check_batches(subject, samples, entropy, rng, ALPHA)]
+    if residuals is None:
         return few
     places = subject.places(clients)
     return [
         *few,
-        interior.check(places, found, ALPHA),
-        lags.check(found[: lags.MOST_ROWS]),
+        interior.check_interior(places, residuals, ALPHA),
+        lags.check_lags(residuals[: lags.MOST_ROWS]),
     ]
 
 
-def _streams(subject: Subject, seed: int) -> np.random.SeedSequence:
+def _seed_streams(subject: Subject, seed: int) -> np.random.SeedSequence:
     label = f"{subject.name} {subject.budget.epsilon!r}".encode()
     return np.random.SeedSequence([seed, zlib.crc32(label)])
 
 
-def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
-    """Return pairs of inputs, the worst first, with ``samples`` draws for each input.
+def draw_pairs(subject: Subject, samples: int, seed: int) -> list[Pair]:
+    """Return pairs of inputs with ``samples`` draws each, the worst first.
 
     The words come from a stream named by the seed and the subject's name and epsilon.
     """
-    streams = _streams(subject, seed)
+    streams = _seed_streams(subject, seed)
     inputs = subject.inputs(np.random.default_rng(streams.spawn(1)[0]))
     entropy = SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.draw(inputs[0], 1, SeededEntropy(seed))).shape[1]
@@ -156,12 +158,12 @@ def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
     return [Pair.of(subject, *pair) for pair in pairs]
 
 
-def _row(subject: Audited, found: _Found, seed: int) -> Row:
-    caught = tuple(f.check for f in found.findings if f.why is not None)
+def _verdict_row(subject: Audited, evidence: _Evidence, seed: int) -> Row:
+    caught = tuple(f.check for f in evidence.findings if f.why is not None)
     verdicts = ("caught", "missed")
     if not subject.name.startswith(BROKEN):
         verdicts = ("violated", "pass")
-    loss = found.loss
+    loss = evidence.loss
     return Row(
         mechanism=subject.name,
         params=subject.said if isinstance(subject, Subject) else subject.params,
@@ -169,10 +171,10 @@ def _row(subject: Audited, found: _Found, seed: int) -> Row:
         delta=subject.budget.delta,
         exact=loss.log if loss else None,
         exact_ratio=ratio_text(loss.ratio) if loss else None,
-        lower_bound=found.bound,
-        confidence=None if found.bound is None else CONFIDENCE,
+        lower_bound=evidence.bound,
+        confidence=None if evidence.bound is None else CONFIDENCE,
         verdict=verdicts[0] if caught else verdicts[1],
-        checks={f.check: str(f) for f in found.findings},
+        checks={f.check: str(f) for f in evidence.findings},
         caught_by=caught,
         seed=seed,
     )

@@ -1,1 +1,1 @@
-"""The language of every pipeline: plain values that say what a system is."""
+"""Language of every pipeline: plain values that say what a system is."""

@@ -1,4 +1,4 @@
-"""What makes cells and repetitions: named lists of values from the configuration."""
+"""Axes, cells and repetitions: named lists of values from the configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 Value = float | int | str
 # A pipeline's resolved settings: a pydantic model, whose class depends on its systems.
-Settings = Any
+PipelineSettings = Any
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Axis:
     """
 
     name: str
-    values: Callable[[Settings], Sequence[Value]]
-    read: Callable[[Settings, Value | None], Any] = lambda _, value: value
+    values: Callable[[PipelineSettings], Sequence[Value]]
+    read: Callable[[PipelineSettings, Value | None], Any] = lambda _, value: value
     key: str = ""
     successive: bool = False
     label: str = ""
@@ -32,10 +32,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Index:
-    """What a table is repeated over inside one artifact, and how often."""
+    """One dimension that tables of an artifact repeat over, and its size."""
 
     name: str
-    size: Callable[[Settings], int]
+    size: Callable[[PipelineSettings], int]
 
 
 REPLICATE: Final = Index("replicate", lambda settings: int(settings.replicates))
@@ -49,7 +49,7 @@ EPSILON: Final = Axis(
 
 @dataclass(frozen=True)
 class Cell:
-    """An ordered tuple of (axis, value) pairs: one place in the grid of a pipeline.
+    """Coordinates of one place in the grid of a pipeline: (axis, value) pairs.
 
     Beside the axes of its system a cell may name its ``protocol`` (what tables call the
     system) and its ``setting`` (the combination of `grid` that it belongs to).
@@ -58,61 +58,67 @@ class Cell:
     pairs: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
-    def of(cls, values: Mapping[str, Value | None]) -> Cell:
-        """Return the cell of a mapping; None says that it has no such coordinate."""
-        first = {name: values.get(name) for name in ("protocol", "setting")}
-        every = (first | {**values}).items()
-        return cls(tuple((name, value) for name, value in every if value is not None))
+    def from_mapping(cls, values: Mapping[str, Value | None]) -> Cell:
+        """Return the cell of a mapping; a value None stands for no coordinate."""
+        leading = {name: values.get(name) for name in ("protocol", "setting")}
+        coordinates = (leading | {**values}).items()
+        return cls(
+            tuple((name, value) for name, value in coordinates if value is not None)
+        )
 
     def __getitem__(self, axis: str) -> Any:
         """Return the value on an axis, None where the cell has none."""
         return dict(self.pairs).get(axis)
 
     def __str__(self) -> str:
-        words = (
-            str(value) if axis == "setting" else f"{axis}={_short(value)}"
+        parts = (
+            str(value) if axis == "setting" else f"{axis}={_format_axis_value(value)}"
             for axis, value in self.pairs
             if axis != "protocol"
         )
-        return " ".join(words)
+        return " ".join(parts)
 
     @property
     def words(self) -> str:
-        """The pairs as a sentence has them: "epsilon 1, learner cg"."""
-        return ", ".join(f"{axis} {_short(value)}" for axis, value in self.pairs)
+        """The pairs in words: "epsilon 1, learner cg"."""
+        return ", ".join(
+            f"{axis} {_format_axis_value(value)}" for axis, value in self.pairs
+        )
 
     def to_json(self) -> dict[str, Value]:
         """Return the pairs as a mapping."""
         return dict(self.pairs)
 
-    def with_(self, **values: Value | None) -> Cell:
-        """Return the cell with other values on some axes; None takes an axis out."""
-        return Cell.of(self.to_json() | values)
+    def with_values(self, **values: Value | None) -> Cell:
+        """Return the cell with other values on some axes; None removes an axis."""
+        return Cell.from_mapping(self.to_json() | values)
 
     def serves(self, other: Cell) -> bool:
         """Say whether an artifact of this cell holds for ``other``, too."""
         return set(self.pairs) <= set(other.pairs)
 
-    def narrowest(self, cells: Iterable[Cell]) -> Cell | None:
-        """Return the one of ``cells`` that serves this and names most of its pairs."""
+    def most_specific(self, cells: Iterable[Cell]) -> Cell | None:
+        """Return the cell among ``cells`` that covers this one most exactly."""
         serving = (cell for cell in cells if cell.serves(self))
         return max(serving, key=lambda cell: len(cell.pairs), default=None)
 
 
-def _short(value: Value) -> str:
-    """Return a value as short as it can be read back: no two look alike."""
+def _format_axis_value(value: Value) -> str:
+    """Return a value as the shortest text that can be read back."""
     if isinstance(value, str):
         return value
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 
 
-def combinations(axes: Sequence[Axis], settings: Settings) -> Iterator[dict[str, Any]]:
+def axis_combinations(
+    axes: Sequence[Axis], settings: PipelineSettings
+) -> Iterator[dict[str, Any]]:
     """Yield {axis: value} for every combination, the last axis turning fastest."""
     if not axes:
         yield {}
         return
     *first, last = axes
-    for outer in combinations(first, settings):
+    for outer in axis_combinations(first, settings):
         for value in last.values(settings):
             yield {**outer, last.name: value}

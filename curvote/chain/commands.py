@@ -1,4 +1,4 @@
-"""The command-line verbs that systems bring, without importing the systems."""
+"""Command-line verbs of systems, collected without importing the systems."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from curvote.chain.forms import either
+from curvote.chain.forms import merge_forms
 from curvote.chain.registry import SYSTEMS
 
 
-def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
+def system_commands() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield (verb, Typer function) of every system that has some.
 
-    They stand in a module ``commands`` of the system's package, names only:
+    They stand in a module ``system_commands`` of the system's package, names only:
     ``COMMANDS = {verb: "module:function"}``. The help of the command line asks for all
     of them, so these modules import what is heavy inside functions. A verb of two
     systems has two forms.
@@ -25,7 +25,7 @@ def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
             declared = import_module(f"{package}.commands").COMMANDS
             for verb, place in declared.items():
                 module, _, name = place.partition(":")
-                own = getattr(import_module(module), name)
-                forms.setdefault(verb, []).append(own)
+                function = getattr(import_module(module), name)
+                forms.setdefault(verb, []).append(function)
     for verb, functions in forms.items():
-        yield verb, either(verb, functions)
+        yield verb, merge_forms(verb, functions)

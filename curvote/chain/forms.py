@@ -1,4 +1,4 @@
-"""One verb of several forms: the options of a form's own say which one is meant.
+"""Verbs of several forms: the options given on a command line choose the form.
 
 Systems declare verbs without knowing each other. Two that declare the same one give it
 two forms, each with its options; what both have may stand with either.
@@ -17,92 +17,106 @@ Options = Mapping[str, inspect.Parameter]
 _NONE = inspect.Parameter.empty
 
 
-def either(verb: str, forms: Sequence[Form]) -> Form:
-    """Return a Typer function that calls the form whose own options are given.
+def merge_forms(verb: str, forms: Sequence[Form]) -> Form:
+    """Return a Typer function that calls the form whose options are given.
 
     Every option of every form is optional in it; what a form lacks is a UserError, as
     are options of two forms together. A single form is returned as it is.
     """
     if len(forms) == 1:
         return forms[0]
-    known = [inspect.signature(form, eval_str=True).parameters for form in forms]
-    merged = _merged(known)
+    signatures = [inspect.signature(form, eval_str=True).parameters for form in forms]
+    merged = _merge_options(signatures)
 
-    def chosen(**values: Any) -> None:
-        given = {
+    def call_form(**values: Any) -> None:
+        options = {
             name: value
             for name, value in values.items()
             if value not in (merged[name].default, [], None)
         }
-        at = _meant(verb, known, given)
-        forms[at](**_complete(verb, known[at], given))
+        at = _select_form(verb, signatures, options)
+        forms[at](**_require_options(verb, signatures[at], options))
 
-    chosen.__doc__ = "\n\n".join(inspect.getdoc(form) or "" for form in forms)
-    chosen.__annotations__ = {n: each.annotation for n, each in merged.items()}
-    chosen.__dict__["__signature__"] = inspect.Signature([*merged.values()])
-    return chosen
+    call_form.__doc__ = "\n\n".join(inspect.getdoc(form) or "" for form in forms)
+    call_form.__annotations__ = {
+        n: parameter.annotation for n, parameter in merged.items()
+    }
+    call_form.__dict__["__signature__"] = inspect.Signature([*merged.values()])
+    return call_form
 
 
-def _merged(known: Sequence[Options]) -> dict[str, inspect.Parameter]:
-    """Return the options of all forms; one of two different defaults has none."""
-    found: dict[str, inspect.Parameter] = {}
-    for name in dict.fromkeys(name for options in known for name in options):
-        own = [options[name] for options in known if name in options]
-        first = own[0].default
-        alike = first is not _NONE and all(each.default == first for each in own)
-        found[name] = own[0].replace(
-            default=first if alike else None, kind=inspect.Parameter.KEYWORD_ONLY
+def _merge_options(signatures: Sequence[Options]) -> dict[str, inspect.Parameter]:
+    """Return the options of all forms; unequal defaults become None."""
+    union: dict[str, inspect.Parameter] = {}
+    for name in dict.fromkeys(name for options in signatures for name in options):
+        alternatives = [options[name] for options in signatures if name in options]
+        first = alternatives[0].default
+        same_default = first is not _NONE and all(
+            parameter.default == first for parameter in alternatives
         )
-    return found
+        union[name] = alternatives[0].replace(
+            default=first if same_default else None, kind=inspect.Parameter.KEYWORD_ONLY
+        )
+    return union
 
 
-def _meant(verb: str, known: Sequence[Options], given: Iterable[str]) -> int:
-    """Return which form has what no other has."""
-    own = [
+def _select_form(
+    verb: str, signatures: Sequence[Options], option_names: Iterable[str]
+) -> int:
+    """Return the number of the form whose exclusive options are given."""
+    exclusive_options = [
         [
-            option(options[name])
-            for name in given
-            if name in options and _alone(name, known)
+            option_flag(options[name])
+            for name in option_names
+            if name in options and _is_exclusive(name, signatures)
         ]
-        for options in known
+        for options in signatures
     ]
-    meant = [at for at, names in enumerate(own) if names]
-    if len(meant) > 1:
-        first, second = (own[at][0] for at in meant[:2])
+    matches = [at for at, names in enumerate(exclusive_options) if names]
+    if len(matches) > 1:
+        first, second = (exclusive_options[at][0] for at in matches[:2])
         raise UserError(f"{verb} takes {first} or {second}, not both.")
-    if not meant:
-        ways = ", or ".join(" ".join(_required(options)) for options in known)
-        raise UserError(f"{verb} takes {ways}; see `curvote {verb} --help`.")
-    return meant[0]
+    if not matches:
+        usages = ", or ".join(
+            " ".join(_required_option_names(options)) for options in signatures
+        )
+        raise UserError(f"{verb} takes {usages}; see `curvote {verb} --help`.")
+    return matches[0]
 
 
-def _alone(name: str, known: Iterable[Options]) -> bool:
-    return sum(name in options for options in known) == 1
+def _is_exclusive(name: str, signatures: Iterable[Options]) -> bool:
+    return sum(name in options for options in signatures) == 1
 
 
-def _complete(verb: str, options: Options, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what was given, if nothing that the form requires is missing."""
+def _require_options(
+    verb: str, options: Options, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the given values; refuse them where a required option is missing."""
     missing = [
-        option(each)
-        for name, each in options.items()
-        if each.default is _NONE and name not in given
+        option_flag(parameter)
+        for name, parameter in options.items()
+        if parameter.default is _NONE and name not in values
     ]
     if missing:
         raise UserError(f"{verb} lacks {', '.join(missing)}.")
-    return given
+    return values
 
 
-def _required(options: Options) -> list[str]:
-    return [option(each) for each in options.values() if each.default is _NONE]
+def _required_option_names(options: Options) -> list[str]:
+    return [
+        option_flag(parameter)
+        for parameter in options.values()
+        if parameter.default is _NONE
+    ]
 
 
-def option(parameter: inspect.Parameter) -> str:
-    """Return what stands on the command line for a parameter of a Typer function."""
-    for told in getattr(parameter.annotation, "__metadata__", ()):
+def option_flag(parameter: inspect.Parameter) -> str:
+    """Return the command-line flag of a parameter of a Typer function."""
+    for marker in getattr(parameter.annotation, "__metadata__", ()):
         # Typer keeps the first name of `Option("--a", "--b")` as a default.
         names = (
-            getattr(told, "default", None),
-            *(getattr(told, "param_decls", ()) or ()),
+            getattr(marker, "default", None),
+            *(getattr(marker, "param_decls", ()) or ()),
         )
         for name in names:
             if str(name).startswith("--"):

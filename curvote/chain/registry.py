@@ -1,4 +1,4 @@
-"""The systems by name: one line each, the package that holds its ``system`` module."""
+"""Systems by name, one line each, and the tasks that their documents hold."""
 
 SYSTEMS = {
     "mrma": "curvote.protocols.mrma",

@@ -1,4 +1,4 @@
-"""What leaves whom, in words."""
+"""Systems: one frozen value each, of which everything generic is made."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Sent:
-    """One message that leaves a party, a client for one, and what it spends.
+class MessageDescription:
+    """Description of a message that leaves a party, and of its budget.
 
     ``epsilon`` is a number or words; ``study_only`` marks what is drawn for comparison
-    and what no real deployment would ask for. A ``whole`` one is about all records of
-    its party, who is trusted with them: central privacy, not local.
+    and what no real deployment would ask for. A ``per_table`` one is about all records
+    of its party, who is trusted with them: central privacy, not local.
     """
 
     who: str
@@ -21,4 +21,4 @@ class Sent:
     epsilon: float | str = "epsilon"
     study_only: bool = False
     party: str = "client"
-    whole: bool = False
+    per_table: bool = False

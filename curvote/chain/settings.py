@@ -1,4 +1,4 @@
-"""The forms of settings: frozen, and keys that nobody knows are errors."""
+"""Base class and number types of all settings: frozen, unknown keys refused."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Numbers = float | list[float]
 
 
-def _listed(given: Any) -> Any:
-    """Return a list of one where a single number is given."""
-    return [given] if isinstance(given, int | float) else given
+def _as_list(value: Any) -> Any:
+    """Return a list with one entry where a single number is given."""
+    return [value] if isinstance(value, int | float) else value
 
 
 # Privacy levels: a list, or one number.
-_Several = Annotated[list[Epsilon], Field(min_length=1)]
-Epsilons = Annotated[_Several, BeforeValidator(_listed, _Several | Epsilon)]
+_EpsilonList = Annotated[list[Epsilon], Field(min_length=1)]
+Epsilons = Annotated[_EpsilonList, BeforeValidator(_as_list, _EpsilonList | Epsilon)]
 
 
 class Strict(BaseModel):

@@ -1,4 +1,4 @@
-"""The shards of one repetition, put together: one after the other, or by buckets."""
+"""Shards of one repetition, put together in order or by buckets."""
 
 from __future__ import annotations
 
@@ -9,63 +9,73 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Here, Rows, Scattered
+from curvote.chain.stage import Rows, Scattered, StageContext
 
-Made = Rows | Scattered
-
-
-def with_shared(module: Any, here: Here) -> Here:
-    """Return the repetition with the arrays that its module's shards share."""
-    return replace(here, shared=module.shared(here)) if _shares(module) else here
+ShardRows = Rows | Scattered
 
 
-def _shares(module: Any) -> bool:
+def with_shared(module: Any, context: StageContext) -> StageContext:
+    """Return the context with the arrays that all shards of a module share."""
+    return (
+        replace(context, shared=module.shared(context))
+        if _has_shared_arrays(module)
+        else context
+    )
+
+
+def _has_shared_arrays(module: Any) -> bool:
     return hasattr(module, "shared")
 
 
-def by_bucket(made: Scattered) -> Iterator[Rows]:
-    """Yield the rows of each bucket; those of one stay in the order that they had."""
-    order = np.argsort(made.buckets, kind="stable")
-    sizes = np.bincount(made.buckets, minlength=made.count)
+def split_buckets(scattered: Scattered) -> Iterator[Rows]:
+    """Yield the rows of each bucket, in the order that they had."""
+    order = np.argsort(scattered.buckets, kind="stable")
+    sizes = np.bincount(scattered.buckets, minlength=scattered.count)
     for part in np.split(order, np.cumsum(sizes)[:-1]):
-        yield taken(made.rows, part)
+        yield select_rows(scattered.rows, part)
 
 
-def taken(rows: Rows, part: NDArray[np.int64]) -> Rows:
-    """Return some rows of each table, in the order of their numbers in ``part``."""
+def select_rows(rows: Rows, numbers: NDArray[np.int64]) -> Rows:
+    """Return the rows of each table that have these numbers, in their order."""
     return {
-        table: {name: values[part] for name, values in columns.items()}
+        table: {name: values[numbers] for name, values in columns.items()}
         for table, columns in rows.items()
     }
 
 
-def stacked(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of tables one after the other."""
+def stack_rows(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of several parts, one part after the other."""
     return {
         table: {n: np.concatenate([p[table][n] for p in parts]) for n in columns}
         for table, columns in parts[0].items()
     }
 
 
-def made_of(module: Any, here: Here) -> Iterator[Rows]:
-    """Yield what a stage's module makes of one repetition, whole or in portions."""
+def make_rows(module: Any, context: StageContext) -> Iterator[Rows]:
+    """Yield the tables of one repetition of a stage, whole or in portions."""
     if hasattr(module, "portions"):
-        yield from module.portions(here)
+        yield from module.portions(context)
     else:
-        yield whole(module, here) if hasattr(module, "shard") else module.one(here)
+        yield (
+            make_all_shards(module, context)
+            if hasattr(module, "shard")
+            else module.one(context)
+        )
 
 
-def whole(module: Any, here: Here) -> Rows:
-    """Return all of a repetition's tables, made shard after shard in memory."""
-    here = with_shared(module, here)
-    count = module.shards(here.inputs, here.params, here.facts, here.place)
-    made = [module.shard(here, number) for number in range(count)]
-    if not isinstance(made[0], Scattered):
-        return stacked(made)
-    arrived = zip(*(by_bucket(each) for each in made), strict=True)
-    return stacked(
+def make_all_shards(module: Any, context: StageContext) -> Rows:
+    """Return a repetition's tables, made shard after shard in memory."""
+    context = with_shared(module, context)
+    count = module.shards(
+        context.inputs, context.params, context.metadata, context.place
+    )
+    shards = [module.shard(context, number) for number in range(count)]
+    if not isinstance(shards[0], Scattered):
+        return stack_rows(shards)
+    arrived = zip(*(split_buckets(scattered) for scattered in shards), strict=True)
+    return stack_rows(
         [
-            module.joined(here, bucket, stacked(parts))
+            module.joined(context, bucket, stack_rows(parts))
             for bucket, parts in enumerate(arrived)
         ]
     )

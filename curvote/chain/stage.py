@@ -1,4 +1,4 @@
-"""What a stage is: a declaration for the plan, and a function on plain columns.
+"""Stages, the tables that they make, and the shards of a repetition.
 
 A stage's module has one of three functions, all pure: same arguments, same result.
 
@@ -37,11 +37,11 @@ from curvote.errors import InternalError
 Columns = dict[str, NDArray[Any]]
 Rows = dict[str, Columns]
 Params = Mapping[str, Any]
-Facts = dict[str, Any]
+Metadata = dict[str, Any]
 # Which repetition: a number for each part of the index; () for rows that all share.
 Place = tuple[int, ...]
 # The words of a release, by what they are for and the number of its shard or bucket.
-Fresh = Callable[[str, int], Entropy]
+EntropySource = Callable[[str, int], Entropy]
 
 # What a run may call of a stage's module: all that these reach is in its key.
 FUNCTIONS: Final = (
@@ -54,11 +54,11 @@ PREVIOUS: Final = "previous"
 
 
 class Source(Protocol):
-    """A stored artifact as a stage sees it."""
+    """Stored artifact as a stage reads it."""
 
     @property
-    def facts(self) -> Facts:
-        """The JSON facts that the stage which made it recorded."""
+    def metadata(self) -> Metadata:
+        """JSON metadata that the stage recorded which made it."""
         ...
 
     def columns(
@@ -94,15 +94,15 @@ class Source(Protocol):
 Inputs = Mapping[str, Source]
 
 
-def from_system(purpose: str, number: int) -> Entropy:
-    """Return the operating system's words, which no shard shares with another."""
+def system_entropy(purpose: str, number: int) -> Entropy:
+    """Return the operating system's entropy, which no shard shares."""
     del purpose, number
     return SystemEntropy()
 
 
 @dataclass(frozen=True)
 class Scattered:
-    """The rows of a shard, and to which of ``count`` buckets each of them goes.
+    """Rows of a shard, each with the bucket that it goes to.
 
     ``buckets`` holds as many numbers as each table has rows.
     """
@@ -113,11 +113,11 @@ class Scattered:
 
 
 @dataclass(frozen=True)
-class Here:
-    """One repetition of a stage: where it stands, and all that it may read.
+class StageContext:
+    """Context of a stage: one repetition and everything that it may read.
 
-    ``sizes`` are those of the index, such as (replicates, servers). ``words`` are what
-    a release draws from; a test may give others, that it can give again.
+    ``sizes`` are those of the index, such as (replicates, servers). ``entropy_source``
+    are what a release draws from; a test may give others, that it can give again.
     """
 
     stage: str
@@ -125,13 +125,13 @@ class Here:
     sizes: Place
     inputs: Inputs
     params: Params
-    facts: Facts
-    words: Fresh = from_system
+    metadata: Metadata
+    entropy_source: EntropySource = system_entropy
     shared: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def number(self) -> int:
-        """The repetition as one number, which names its random streams."""
+        """Number of the repetition, which names its random streams."""
         total = 0
         for part, size in zip(self.place, self.sizes, strict=False):
             total = total * size + part
@@ -146,10 +146,10 @@ class Here:
     def shards(
         self, stage: str, table: str, only: Sequence[str] | None = None
     ) -> Iterator[Columns]:
-        """Yield the same a shard at a time, in order: for what adds rows up."""
+        """Yield the columns of an input shard by shard, in order."""
         return self.inputs[stage].shards(table, self.place, only)
 
-    def at(self, place: Place) -> Here:
+    def at_place(self, place: Place) -> StageContext:
         """Return another repetition of the same stage."""
         return replace(self, place=place)
 
@@ -164,14 +164,14 @@ class Here:
         return streams.generator(self.params["seed"], *name)
 
     def noise(self, n: int, stage: str = "") -> Iterator[tuple[slice, StudyStreams]]:
-        """Yield (clients, their noise) for ``n`` clients, 65,536 at a time."""
+        """Yield (clients, noise) for blocks of up to 65,536 of ``n`` clients."""
         seed = self.params["seed"]
-        return streams.noise(seed, stage or self.stage, self.number, n)
+        return streams.client_noise(seed, stage or self.stage, self.number, n)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a chain.
+    """One step of a chain: its inputs, settings, tables and side.
 
     ``inputs`` are names of stages: NAME@AXIS is one for each value of an axis that the
     stage itself has not, called NAME@VALUE; NAME@previous is that of the value before.

@@ -1,4 +1,4 @@
-"""The random streams of a study, by name: the stage that draws, and what it draws for.
+"""Random streams of a study, named by the stage that draws and the purpose.
 
 One stream for each stage, purpose, repetition and block of clients, so that results do
 not depend on workers or batch size. The first names have published numbers; changing
@@ -47,11 +47,16 @@ PURPOSES: Final = {
 _UNPUBLISHED = 1 << 31
 
 
-def sequence(
+def seed_sequence(
     seed: int, stage: str, purpose: str, number: int, block: int = 0
 ) -> np.random.SeedSequence:
     """Return the seed sequence of one stream; ``number`` is the repetition's."""
-    key = (_number(stage, STAGES), _number(purpose, PURPOSES), number, block)
+    key = (
+        _stream_number(stage, STAGES),
+        _stream_number(purpose, PURPOSES),
+        number,
+        block,
+    )
     return np.random.SeedSequence(seed, spawn_key=key)
 
 
@@ -59,10 +64,10 @@ def generator(
     seed: int, stage: str, purpose: str, number: int, block: int = 0
 ) -> np.random.Generator:
     """Return a numpy generator for draws that protect nobody (splits, resampling)."""
-    return np.random.default_rng(sequence(seed, stage, purpose, number, block))
+    return np.random.default_rng(seed_sequence(seed, stage, purpose, number, block))
 
 
-def noise(
+def client_noise(
     seed: int, stage: str, number: int, n: int
 ) -> Iterator[tuple[slice, StudyStreams]]:
     """Yield (clients, their noise) for each block of 65,536 clients of ``n``.
@@ -71,27 +76,28 @@ def noise(
     """
     for block, start in enumerate(range(0, max(n, 1), CLIENT_BLOCK)):
         part = slice(start, min(start + CLIENT_BLOCK, n))
-        yield part, of_block(seed, stage, number, block)
+        yield part, block_noise(seed, stage, number, block)
 
 
-def of_block(seed: int, stage: str, number: int, block: int) -> StudyStreams:
-    """Return the noise of one block of clients, or of what stands in its place."""
-    return StudyStreams(partial(_stream, seed, stage, number, block))
+def block_noise(seed: int, stage: str, number: int, block: int) -> StudyStreams:
+    """Return the noise of one block of clients."""
+    return StudyStreams(partial(_named_stream, seed, stage, number, block))
 
 
-def _stream(
+def _named_stream(
     seed: int, stage: str, number: int, block: int, purpose: str
 ) -> SeededEntropy:
-    return SeededEntropy(sequence(seed, stage, purpose, number, block))
+    return SeededEntropy(seed_sequence(seed, stage, purpose, number, block))
 
 
-def _number(name: str, published: Mapping[str, int]) -> int:
-    known = published.get(name)
-    return derived(name) if known is None else known
+def _stream_number(name: str, published: Mapping[str, int]) -> int:
+    """Return the published number of a name, or the derived one."""
+    number = published.get(name)
+    return derived_number(name) if number is None else number
 
 
 @cache
-def derived(name: str) -> int:
-    """Return the number of a name that has no published one, in [2^31, 2^32)."""
+def derived_number(name: str) -> int:
+    """Return the number in [2^31, 2^32) of a name without published one."""
     digest = hashlib.sha256(name.encode()).digest()
     return _UNPUBLISHED | int.from_bytes(digest[:4], "big")

@@ -1,4 +1,4 @@
-"""What a table is: its columns, who may read it, and what one row stands for."""
+"""Tables: their columns, who may read them, and the unit of a row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STAGE_SIDES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table beside its index.
+    """Table of a stage: its columns, side and unit, beside its index.
 
     ``columns`` maps a name to a kind: ``VECTOR`` (n, d), ``MATRIX`` (n, p, q), ``BITS``
     (n, d) of booleans, ``TEXT``, ``FILE`` (a model as bytes), ``ROWS`` (whole numbers,
@@ -59,8 +59,10 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.unit not in SIDES.get(self.side, ()):
-            known = ", ".join(SIDES.get(self.side, ())) or "nothing: no such side"
+            allowed_units = (
+                ", ".join(SIDES.get(self.side, ())) or "nothing: no such side"
+            )
             raise InternalError(
                 f"table {self.name}: a row is a {self.unit}, but a table of side"
-                f" {self.side!r} holds {known}"
+                f" {self.side!r} holds {allowed_units}"
             )

@@ -1,4 +1,4 @@
-"""Tasks of whatever system: a document says whose it is, and so in which form."""
+"""Tasks of all systems, read in the form that their system declares."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import Any
 
 from curvote.chain.registry import SYSTEMS
-from curvote.task import Asked, Task
+from curvote.task import AnyTask, Task
 
 
-def read(document: Any) -> Asked:
+def read_task(document: Any) -> AnyTask:
     """Return the task that a document holds; anything else is a UserError.
 
     A system whose tasks have a form of their own names it ``TASK`` in its ``messages``.
@@ -19,5 +19,5 @@ def read(document: Any) -> Asked:
     # Not the system's: a client's process holds no more than it needs.
     messages = import_module(f"{package}.messages") if package else None
     form = getattr(messages, "TASK", Task)
-    found: Asked = form.from_json(document)
-    return found
+    task: AnyTask = form.from_json(document)
+    return task

@@ -1,15 +1,15 @@
-"""What a system's own functions see of a run that has ended: one cell of it."""
+"""Views of a finished run: one cell as functions of its system see it."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-from curvote.chain.axis import Cell, Settings, Value
-from curvote.chain.stage import Columns, Facts, Place
+from curvote.chain.axis import Cell, PipelineSettings, Value
+from curvote.chain.stage import Columns, Metadata, Place
 
 
 class View(Protocol):
-    """The artifacts that serve one cell of a run, and the settings of that cell."""
+    """Artifacts that serve one cell of a run, with the settings of the cell."""
 
     @property
     def cell(self) -> Cell:
@@ -17,7 +17,7 @@ class View(Protocol):
         ...
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> PipelineSettings:
         """The resolved settings of the cell's system."""
         ...
 
@@ -37,8 +37,8 @@ class View(Protocol):
         """Say whether the cell has the stage, and the stage that table."""
         ...
 
-    def facts(self, stage: str) -> Facts:
-        """Return the facts that a stage recorded."""
+    def metadata(self, stage: str) -> Metadata:
+        """Return the metadata that a stage recorded."""
         ...
 
     def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
@@ -50,5 +50,5 @@ class View(Protocol):
         ...
 
     def read(self, stage: str, table: str) -> Any:
-        """Return a whole table, with its index, as a pandas DataFrame."""
+        """Return all rows of a table, with its index, as a pandas DataFrame."""
         ...

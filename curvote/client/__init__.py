@@ -1,1 +1,1 @@
-"""What runs on the owner's side: reports and votes, noised before they leave."""
+"""Client side: records, consent, and reports that are noised before they leave."""

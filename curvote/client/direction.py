@@ -1,4 +1,4 @@
-"""A client's report of protocol ``direct``: one noised direction, released once."""
+"""Direction reporters: a record as one noised unit vector, with or without a class."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from numpy.typing import NDArray
 from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.mechanisms.binary_rr import signs
+from curvote.mechanisms.binary_rr import check_signs
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.representation.simplex import are_codes
+from curvote.representation.simplex import are_class_codes
 
 Array = NDArray[np.float64]
 
 
 class Vectors(Protocol):
-    """How records (z, l) become unit vectors (n, size)."""
+    """Protocol of maps from records (z, code) to unit vectors (n, size)."""
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         ...
 
     @property
     def d(self) -> int:
-        """Length of z."""
+        """The length of z."""
         ...
 
     @property
     def size(self) -> int:
-        """Length of a report."""
+        """The length of a report."""
         ...
 
     def vectors(self, z: Array, codes: Array) -> Array:
-        """Return a unit vector a record, for z (n, d) and codes of their classes."""
+        """Return a unit vector for each record z (n, d) and class code."""
         ...
 
 
 @dataclass(frozen=True)
 class DirectionReporter:
-    """The randomizer of a whole record (z, l), which is one unit vector.
+    """The randomizer of a record (z, code) as one unit vector.
 
     The record is epsilon-LDP because `PrivUnit` is, whatever unit vector it is given;
     z need not be bounded. ``vectors`` says which vector a record is.
@@ -54,7 +54,7 @@ class DirectionReporter:
 
     @classmethod
     def build(cls, vectors: Vectors, epsilon: float) -> DirectionReporter:
-        """Spend all of ``epsilon`` on the one vector."""
+        """Build the reporter that spends all of ``epsilon`` on one vector."""
         return cls(vectors, PrivUnit(epsilon=epsilon, d=vectors.size))
 
     def release(
@@ -67,45 +67,45 @@ class DirectionReporter:
         that are not finite, other codes or other shapes are a UserError, and nothing
         is drawn.
         """
-        record = self._checked(z, codes)
+        record = self._check_records(z, codes)
         if study:
             return self.mechanism.simulate(self.vectors.vectors(*record), noise)
-        sent = np.empty((len(record[0]), self.vectors.size))
-        for start in range(0, len(sent), self.mechanism.at_once):
-            part = slice(start, start + self.mechanism.at_once)
-            few = self.vectors.vectors(*(values[part] for values in record))
-            sent[part] = self.mechanism.randomize(few, noise)
-        return sent
+        reports = np.empty((len(record[0]), self.vectors.size))
+        for start in range(0, len(reports), self.mechanism.batch_size):
+            part = slice(start, start + self.mechanism.batch_size)
+            batch = self.vectors.vectors(*(values[part] for values in record))
+            reports[part] = self.mechanism.randomize(batch, noise)
+        return reports
 
     def log_ratio(
-        self, one: tuple[Array, Array], other: tuple[Array, Array], at: Array
+        self, first: tuple[Array, Array], second: tuple[Array, Array], at: Array
     ) -> Array:
-        """Return ln P(at | one) - ln P(at | other) of reports (z, l), (n,)."""
+        """Return ln P(at | first) - ln P(at | second) of reports, (n,)."""
         return self.mechanism.log_ratio(
-            self._vectors(*one), self._vectors(*other), np.asarray(at)
+            self._unit_vectors(*first), self._unit_vectors(*second), np.asarray(at)
         )
 
     def possible(self, at: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each report whether an honest client can have sent it."""
+        """Return for each report whether an honest client can send it."""
         if at.ndim != 2 or at.shape[1] != self.vectors.size:
             return np.zeros(len(at), dtype=bool)
-        return self.mechanism.possible(at)
+        return self.mechanism.possible_mask(at)
 
-    def _vectors(self, z: Array, codes: Array) -> Array:
-        return self.vectors.vectors(*self._checked(z, codes))
+    def _unit_vectors(self, z: Array, codes: Array) -> Array:
+        return self.vectors.vectors(*self._check_records(z, codes))
 
-    def _checked(self, z: Array, codes: Array) -> tuple[Array, Array]:
-        """Return z and codes; UserError: other shapes, or values that are none."""
+    def _check_records(self, z: Array, codes: Array) -> tuple[Array, Array]:
+        """Return z and codes if their shapes and values are valid."""
         values = validate.finite(z=z)
         if values.ndim != 2 or values.shape[1] != self.vectors.d:
             raise UserError(
                 f"z has shape {values.shape}; a report holds {self.vectors.d} numbers:"
                 f" (n, {self.vectors.d})."
             )
-        return values, self._known(codes, len(values))
+        return values, self._check_codes(codes, len(values))
 
-    def _known(self, codes: Array, n: int) -> Array:
-        """Return codes as they are; UserError: not ``n``, or a class that is not."""
+    def _check_codes(self, codes: Array, n: int) -> Array:
+        """Return ``n`` valid class codes; others are a UserError."""
         n_classes = self.vectors.n_classes
         if np.shape(codes) not in {(n,), (n, n_classes - 1)}:
             raise UserError(
@@ -113,7 +113,7 @@ class DirectionReporter:
                 f" {n_classes} classes."
             )
         if n_classes == 2:
-            return np.asarray(signs(codes))
-        if not are_codes(codes, n_classes):
+            return np.asarray(check_signs(codes))
+        if not are_class_codes(codes, n_classes):
             raise UserError(f"a label is the code of none of {n_classes} classes.")
         return codes

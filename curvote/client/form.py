@@ -1,4 +1,4 @@
-"""Form of an owner's table: its columns, units, bounds and classes, stated once.
+"""Tables of an owner: their stated form, and records or labels read by it.
 
 A task is held against this statement alone, before the table is opened. Were it held
 against the table, each refusal would answer a question of the server's without noise:
@@ -25,22 +25,22 @@ from pydantic import (
 from curvote import strict_json, table_file
 from curvote.classes import Classes
 from curvote.client.ledger import Ledger
-from curvote.client.standing import POPULATION, Standing
-from curvote.client.words import listed, printable
+from curvote.client.standing import POPULATION, Account
+from curvote.client.words import format_names, printable_name
 from curvote.errors import Problem, UserError
-from curvote.identifier import normal
-from curvote.task_form import looks
+from curvote.identifier import normalise_id
+from curvote.task_form import confusable_form
 
-TO_STATE: Final = "TO_STATE"
+PLACEHOLDER: Final = "TO_STATE"
 # A column of which the task's bounds hold less than that is taken for one of another
 # unit; by the owner's statement, so that no value has a say in it.
 _LEAST_SHARE: Final = 0.5
 _LARGEST: Final = 1 << 20  # bytes of a form
-_SETTING: Final = "form"
+_FORM_SETTING: Final = "form"
 
 
 class Column(BaseModel):
-    """A number of each record: its unit, and the bounds that the owner knows it by."""
+    """A numeric column of a form: its unit and its known bounds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,14 +49,14 @@ class Column(BaseModel):
 
     @field_validator("bounds")
     @classmethod
-    def _rising(cls, bounds: tuple[float, float]) -> tuple[float, float]:
+    def _check_increasing(cls, bounds: tuple[float, float]) -> tuple[float, float]:
         if not bounds[0] < bounds[1]:
             raise ValueError("the first must be below the second")
         return bounds
 
 
 class Form(BaseModel):
-    """What a table of records is, whatever stands in it.
+    """The stated form of a table: id, label, classes and columns.
 
     ``id`` is the column that names each record (None: its row), ``label`` the one with
     its class, ``classes`` all that may stand there, ``columns`` what a server may ask
@@ -72,61 +72,66 @@ class Form(BaseModel):
 
     @field_validator("classes", mode="before")
     @classmethod
-    def _texts(cls, classes: Any) -> Any:
-        """Return classes as they stand in a file: YAML reads 1 and true for texts."""
+    def _classes_to_text(cls, classes: Any) -> Any:
+        """Return classes as text, also where YAML reads numbers or booleans."""
         if not isinstance(classes, list | tuple):
             return classes
         return tuple(
-            str(each).lower() if isinstance(each, bool) else normal(str(each))
-            for each in classes
+            str(name).lower() if isinstance(name, bool) else normalise_id(str(name))
+            for name in classes
         )
 
     @field_validator("classes")
     @classmethod
-    def _different(cls, classes: tuple[str, ...]) -> tuple[str, ...]:
-        if len({looks(word) for word in classes}) < len(classes):
+    def _refuse_lookalikes(cls, classes: tuple[str, ...]) -> tuple[str, ...]:
+        if len({confusable_form(word) for word in classes}) < len(classes):
             raise ValueError("two classes look alike: write them otherwise")
         return tuple(Classes(classes))
 
     @field_validator("columns")
     @classmethod
-    def _others(cls, columns: dict[str, Column], info: ValidationInfo) -> Any:
-        own = {info.data.get("id"), info.data.get("label")} & columns.keys()
-        if own:
-            raise ValueError(f"{', '.join(map(str, own))}: id and label are no numbers")
+    def _refuse_named_columns(
+        cls, columns: dict[str, Column], info: ValidationInfo
+    ) -> Any:
+        reserved = {info.data.get("id"), info.data.get("label")} & columns.keys()
+        if reserved:
+            raise ValueError(
+                f"{', '.join(map(str, reserved))}: id and label are no numbers"
+            )
         return columns
 
     @property
     def text(self) -> str:
-        """The form as the ledger keeps it."""
-        return strict_json.canonical(self.model_dump(mode="json")).decode()
+        """The form as canonical JSON, which the ledger stores."""
+        return strict_json.canonical_json(self.model_dump(mode="json")).decode()
 
     @property
-    def naming(self) -> str:
-        """How records are named in the ledger: by an id, or by their row."""
+    def record_naming(self) -> str:
+        """The way records are named in the ledger: by id or by row."""
         return "row" if self.id is None else "id"
 
-    def refuse(
-        self, features: Sequence[tuple[str, float, float]], asked: Classes
+    def refuse_misfit(
+        self, features: Sequence[tuple[str, float, float]], task_classes: Classes
     ) -> None:
-        """Refuse (UserError) a task that does not fit; the table has no say in it."""
-        known = {normal(name) for name in asked}
+        """Refuse (UserError) a task that does not fit the form."""
+        task_names = {normalise_id(name) for name in task_classes}
         problems = [
-            f"it has no class {printable(name)}, which your records may have"
+            f"it has no class {printable_name(name)}, which your records may have"
             for name in self.classes
-            if normal(name) not in known
+            if normalise_id(name) not in task_names
         ]
         for name, lower, upper in features:
             column = self.columns.get(name)
             if column is None:
-                problems.append(f"your form states no column {printable(name)}")
+                problems.append(f"your form states no column {printable_name(name)}")
                 continue
             low, high = column.bounds
             common = min(high, upper) - max(low, lower)
             if common < _LEAST_SHARE * (high - low):
-                unit = f" {printable(column.unit)}" if column.unit else ""
+                unit = f" {printable_name(column.unit)}" if column.unit else ""
                 problems.append(
-                    f"{printable(name)} is asked for from {lower:g} to {upper:g}, and"
+                    f"{printable_name(name)} is asked for from {lower:g} to {upper:g},"
+                    " and"
                     f" yours goes from {low:g} to {high:g}{unit}: another unit?"
                 )
         if problems:
@@ -137,120 +142,122 @@ class Form(BaseModel):
             )
 
 
-def settled(ledger: Ledger) -> Form | None:
-    """Return the form that the ledger holds now, None: none was stated."""
-    found, number = None, 1
-    while (text := ledger.setting(f"{_SETTING} {number}")) is not None:
-        found, number = text, number + 1
-    if found is None:
+def current_form(ledger: Ledger) -> Form | None:
+    """Return the newest form that the ledger holds, or None."""
+    text_found, number = None, 1
+    while (text := ledger.setting(f"{_FORM_SETTING} {number}")) is not None:
+        text_found, number = text, number + 1
+    if text_found is None:
         return None
-    return Form.model_validate(strict_json.parse(found.encode(), _LARGEST))
+    return Form.model_validate(strict_json.parse_json(text_found.encode(), _LARGEST))
 
 
-def settle(ledger: Ledger, form: Form) -> None:
-    """Write a form down; what was stated before stays once something was released.
+def store_form(ledger: Ledger, form: Form) -> None:
+    """Store a form in the ledger; after a release only columns are added.
 
     Afterwards columns may be added. UserError: another id, label, class or column.
     """
-    now, number = settled(ledger), 1
-    _refuse_other_names(ledger, form)
-    if now == form:
+    current, number = current_form(ledger), 1
+    _refuse_other_naming(ledger, form)
+    if current == form:
         return
-    if now is not None and any(e.counts for e in ledger.entries(POPULATION)):
-        kept = {name: form.columns.get(name) for name in now.columns}
-        if (now.id, now.label, now.classes, now.columns) != (
-            *(form.id, form.label, form.classes, kept),
+    if current is not None and any(e.counts for e in ledger.entries(POPULATION)):
+        same_columns = {name: form.columns.get(name) for name in current.columns}
+        if (current.id, current.label, current.classes, current.columns) != (
+            *(form.id, form.label, form.classes, same_columns),
         ):
             raise UserError(
                 "something was released under the form that your ledger holds, so what"
                 " it states stays: columns may be added, nothing else changes. Another"
                 " table needs a ledger of its own (--ledger)."
             )
-    while ledger.setting(f"{_SETTING} {number}") is not None:
+    while ledger.setting(f"{_FORM_SETTING} {number}") is not None:
         number += 1
-    ledger.settle_once(f"{_SETTING} {number}", form.text)
+    ledger.store_setting(f"{_FORM_SETTING} {number}", form.text)
 
 
-def _refuse_other_names(ledger: Ledger, form: Form) -> None:
-    """Refuse another way of naming records than the one that releases went by."""
-    named = Standing.of(ledger).records
-    if named is not None and named != form.naming:
+def _refuse_other_naming(ledger: Ledger, form: Form) -> None:
+    """Refuse another way of naming records than before."""
+    named = Account.from_ledger(ledger).records
+    if named is not None and named != form.record_naming:
         raise UserError(
-            f"your ledger knows records by {named}, so {form.naming} would take them"
+            f"your ledger knows records by {named}, so {form.record_naming} would take"
+            " them"
             " for others, and forget what was spent about them."
         )
 
 
-def lines(form: Form) -> list[str]:
-    """Return a form in words, a line each."""
+def describe_form(form: Form) -> list[str]:
+    """Return a form as text, one line for each part."""
     columns = [
-        f"column  {printable(name)}: {own.bounds[0]:g} to {own.bounds[1]:g}"
-        + (f" {printable(own.unit)}" if own.unit else "")
-        for name, own in form.columns.items()
+        f"column  {printable_name(name)}: {column.bounds[0]:g} to {column.bounds[1]:g}"
+        + (f" {printable_name(column.unit)}" if column.unit else "")
+        for name, column in form.columns.items()
     ]
-    named = "its row" if form.id is None else printable(form.id)
-    label = f"label   {printable(form.label)}: {listed(form.classes)}"
-    return [f"id      {named}", label, *columns]
+    id_text = "its row" if form.id is None else printable_name(form.id)
+    label = f"label   {printable_name(form.label)}: {format_names(form.classes)}"
+    return [f"id      {id_text}", label, *columns]
 
 
-def read(path: Path) -> Form:
-    """Return the form in a YAML file; UserError: all that is wrong with it."""
+def read_table_form(path: Path) -> Form:
+    """Return the form in a YAML file; UserError lists all problems."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
         if path.stat().st_size > _LARGEST:
             raise UserError(f"{path} is too large for a form.")
-        given = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
     except (YAMLError, UnicodeError) as error:
         reason = str(error).split("\n")[0]
         raise UserError(f"{path} is no YAML: {reason}.") from None
-    if not isinstance(given, Mapping):
+    if not isinstance(document, Mapping):
         raise UserError(f"{path} holds no form: id, label, classes and columns.")
     try:
-        return Form.model_validate(given)
+        return Form.model_validate(document)
     except ValidationError as error:
         raise UserError.several(
-            Problem(_wrong(path, each)) for each in error.errors()
+            Problem(_describe_problem(path, problem)) for problem in error.errors()
         ) from None
 
 
-def _wrong(path: Path, error: Any) -> str:
+def _describe_problem(path: Path, error: Any) -> str:
     place = ".".join(map(str, error["loc"]))
-    if error["input"] == TO_STATE:
+    if error["input"] == PLACEHOLDER:
         return f"{path}: {place} is still to be stated."
     return f"{path}: {place}: {error['msg'].removeprefix('Value error, ')}."
 
 
-def draft(path: Path) -> str:
-    """Return the text of a form for the table at ``path``: its columns' names alone."""
-    names = [*map(str, table_file.given(path).columns)]
+def draft_form(path: Path) -> str:
+    """Return the text of a form for a table, with its column names only."""
+    names = [*map(str, table_file.read_cells(path).columns)]
     registry = names == ["record", "label"]
     columns = [
-        f"  {_quoted(name)}: {{unit: {TO_STATE}, bounds: [{TO_STATE}, {TO_STATE}]}}"
+        f"  {_quote_name(name)}: {{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER},"
+        f" {PLACEHOLDER}]}}"
         for name in names
         if not registry
     ]
-    shown = "columns:" if columns else "columns: {}"
+    heading = "columns:" if columns else "columns: {}"
     return "\n".join(
         [
             f"# The form of {path.name}: what its owner knows without it. Tasks",
             "# are held against this, and never against the table.",
             "# id: the column that names each record (null: its row); label: the one",
             "# with its class; classes: all that may stand there.",
-            f"id: {'record' if registry else TO_STATE}",
-            f"label: {'label' if registry else TO_STATE}",
-            f"classes: [{TO_STATE}, {TO_STATE}]",
+            f"id: {'record' if registry else PLACEHOLDER}",
+            f"label: {'label' if registry else PLACEHOLDER}",
+            f"classes: [{PLACEHOLDER}, {PLACEHOLDER}]",
             "# What a server may ask about. Bounds come from the device, the unit or a",
             "# guideline, never from the table. Take out id, label and all the rest.",
-            shown,
+            heading,
             *columns,
             "",
         ]
     )
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)

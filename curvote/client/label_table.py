@@ -1,4 +1,4 @@
-"""A registry's table of labels: by the public names of records, and nothing else."""
+"""Label tables of a registry: labels by the public names of records."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from curvote.client.form import Form
 from curvote.table_file import Problems
 
 # What a registry's columns are called unless its form says otherwise.
-RECORD: Final = "record"
-LABEL: Final = "label"
+RECORD_COLUMN: Final = "record"
+LABEL_COLUMN: Final = "label"
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
-    """The labels of ``records`` (n,): ``places`` (n,) among the classes.
+class TableLabels:
+    """The labels of ``records`` (n,) as indices of classes (n,).
 
-    Records are called as `curvote.identifier.normal` spells their names. ``notes`` are
-    what the holder should hear, a line each.
+    Records are called as `curvote.identifier.normalise_id` spells their names.
+    ``notes`` are what the holder should hear, a line each.
     """
 
     records: list[str]
@@ -33,21 +33,21 @@ class Labels:
     notes: tuple[str, ...]
 
 
-def read_labels(path: Path, form: Form, classes: Sequence[str]) -> Labels:
-    """Return the labels of the table at ``path`` as places among a task's classes.
+def read_labels(path: Path, form: Form, classes: Sequence[str]) -> TableLabels:
+    """Return the labels of a table as indices of the task's classes.
 
     UserError, every problem at once, with lines, and the same whatever a task asks
     for: a column of the form that is not there or stands twice, no row, a record that
     is empty or stands twice, a label that is no class of the form.
     """
-    record = RECORD if form.id is None else form.id
-    frame, problems = table_file.given(path), Problems(path)
+    record = RECORD_COLUMN if form.id is None else form.id
+    frame, problems = table_file.read_cells(path), Problems(path)
     if not len(frame):
         problems.add("it has no row")
-    if table_file.missing(frame, [record, form.label], problems):
+    if table_file.note_missing_columns(frame, [record, form.label], problems):
         problems.check()
-    names = table.names(frame, record, problems)
-    own = table.places(frame, form.label, form.classes, problems)
+    names = table.read_ids(frame, record, problems)
+    form_codes = table.read_class_codes(frame, form.label, form.classes, problems)
     problems.check()
-    places = table.renamed(form.classes, classes)[own]
-    return Labels(names, places, tuple(table.absent(places, classes)))
+    places = table.map_classes(form.classes, classes)[form_codes]
+    return TableLabels(names, places, tuple(table.absent_class_notes(places, classes)))

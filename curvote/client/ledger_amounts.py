@@ -1,4 +1,4 @@
-"""Exact sums of budgets: no release is ever lost in a rounding error.
+"""Exact amounts of privacy budget, and the entries of a ledger as values.
 
 A budget counts as the decimal number that it is written as: ten releases of 0.1 make
 exactly 1. (As a binary fraction 0.1 is slightly more than 1/10, and ten of them would
@@ -15,7 +15,7 @@ from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation
 from curvote.privacy import Budget
 
 # Sums of doubles, 1e-324 to 1e308, need fewer than 700 digits; rounding is an error.
-EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation, DivisionByZero])
+EXACT_CONTEXT = Context(prec=1000, traps=[Inexact, InvalidOperation, DivisionByZero])
 # A cap that was divided by n in floating point must hold n such releases: parts may be
 # some units in the last place too large. The room for that is absolute: a share of the
 # cap would grow with it. A cap without delta has no room for any.
@@ -25,52 +25,59 @@ DELTA_ROOM = Decimal("1e-18")
 
 @dataclass(frozen=True)
 class Amount:
-    """An (epsilon, delta) that was spent, exact, and possibly zero."""
+    """An exact amount (epsilon, delta) of spent budget, possibly zero."""
 
     epsilon: Decimal = Decimal(0)
     delta: Decimal = Decimal(0)
 
     @classmethod
-    def of(cls, budget: Budget) -> Amount:
-        """Return the budget as it is written."""
-        return cls.read(repr(float(budget.epsilon)), repr(abs(float(budget.delta))))
+    def from_budget(cls, budget: Budget) -> Amount:
+        """Return a budget as an exact decimal amount."""
+        return cls.from_texts(
+            repr(float(budget.epsilon)), repr(abs(float(budget.delta)))
+        )
 
     @classmethod
-    def read(cls, epsilon: str, delta: str) -> Amount:
-        """Return what `texts` wrote."""
-        return cls(EXACT.create_decimal(epsilon), EXACT.create_decimal(delta))
+    def from_texts(cls, epsilon: str, delta: str) -> Amount:
+        """Return the amount that `texts` wrote."""
+        return cls(
+            EXACT_CONTEXT.create_decimal(epsilon), EXACT_CONTEXT.create_decimal(delta)
+        )
 
-    def texts(self) -> tuple[str, str]:
-        """Return epsilon and delta as text: one text for each value."""
-        return str(EXACT.normalize(self.epsilon)), str(EXACT.normalize(self.delta))
+    def to_texts(self) -> tuple[str, str]:
+        """Return epsilon and delta as canonical decimal text."""
+        return str(EXACT_CONTEXT.normalize(self.epsilon)), str(
+            EXACT_CONTEXT.normalize(self.delta)
+        )
 
     def plus(self, other: Amount) -> Amount:
         """Return the sum: sequential composition (Dwork & Roth 2014, theorem 3.14)."""
         return Amount(
-            EXACT.add(self.epsilon, other.epsilon), EXACT.add(self.delta, other.delta)
+            EXACT_CONTEXT.add(self.epsilon, other.epsilon),
+            EXACT_CONTEXT.add(self.delta, other.delta),
         )
 
     def minus(self, other: Amount) -> Amount:
-        """Return what is left when ``other`` is taken back."""
+        """Return the difference: ``other`` taken away."""
         return Amount(
-            EXACT.subtract(self.epsilon, other.epsilon),
-            EXACT.subtract(self.delta, other.delta),
+            EXACT_CONTEXT.subtract(self.epsilon, other.epsilon),
+            EXACT_CONTEXT.subtract(self.delta, other.delta),
         )
 
     def within(self, cap: Amount) -> bool:
-        """Say whether neither part exceeds the cap by more than its rounding."""
+        """Return whether neither part exceeds the cap beyond rounding."""
         room = DELTA_ROOM if cap.delta else Decimal(0)
-        return self.epsilon <= EXACT.add(
+        return self.epsilon <= EXACT_CONTEXT.add(
             cap.epsilon, EPSILON_ROOM
-        ) and self.delta <= EXACT.add(cap.delta, room)
+        ) and self.delta <= EXACT_CONTEXT.add(cap.delta, room)
 
     def at_least(self, other: Amount) -> bool:
-        """Say whether neither part is below the other's, exactly."""
+        """Return whether neither part is below the other's, exactly."""
         return self.epsilon >= other.epsilon and self.delta >= other.delta
 
     def budget(self) -> Budget:
-        """Return it as a budget whose decimal text is not below it."""
-        return Budget(*self.floats())
+        """Return the amount as a budget, rounded up."""
+        return Budget(*self.to_floats())
 
     def least(self, other: Amount) -> Amount:
         """Return the lower of each part."""
@@ -80,16 +87,16 @@ class Amount:
         """Return the higher of each part."""
         return Amount(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
 
-    def floats(self) -> tuple[float, float]:
-        """Return epsilon and delta as doubles whose decimal text is not below them."""
-        return _at_least(self.epsilon), _at_least(self.delta)
+    def to_floats(self) -> tuple[float, float]:
+        """Return epsilon and delta as floats, rounded up."""
+        return _float_up(self.epsilon), _float_up(self.delta)
 
     def __str__(self) -> str:
-        epsilon, delta = self.floats()
+        epsilon, delta = self.to_floats()
         return f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
 
 
-def _at_least(exact: Decimal) -> float:
+def _float_up(exact: Decimal) -> float:
     nearest = float(exact)
     short = Decimal(repr(nearest)) < exact
     return math.nextafter(nearest, math.inf) if short else nearest

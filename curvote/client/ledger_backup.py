@@ -1,4 +1,4 @@
-"""Copies of a ledger: made while others write, checked before they count as one."""
+"""Backups of a ledger: consistent copies that are checked before they count."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from curvote.client.ledger import Ledger, existing
+from curvote.client.ledger import Ledger, open_existing
 from curvote.client.ledger_schema import LEDGER
-from curvote.durable import journals, sync_folder
+from curvote.durable import journal_paths, sync_folder
 from curvote.errors import UserError
 
 
-def backup(ledger: Path, out: Path) -> tuple[int, str]:
-    """Copy the ledger to the file ``out``, whole and checked, or not at all.
+def back_up_ledger(ledger: Path, out: Path) -> tuple[int, str]:
+    """Copy the ledger to the file ``out``, complete and checked.
 
     Others may write meanwhile: the copy is of one moment. Its owner alone may read it.
     ``out`` may be an earlier backup of this ledger, which it replaces; anything else of
@@ -27,25 +27,25 @@ def backup(ledger: Path, out: Path) -> tuple[int, str]:
         raise UserError(f"{out} is the ledger itself; name a file elsewhere.")
     with (
         LEDGER.errors(out),
-        existing(ledger) or nullcontext(),  # held open: others may begin to write
-        checked_copy(ledger, out.absolute().parent) as made,
+        open_existing(ledger) or nullcontext(),  # held open: others may begin to write
+        checked_copy(ledger, out.absolute().parent) as copied,
     ):
-        with Ledger(made) as copy:
+        with Ledger(copied) as copy:
             top = copy.top()
-            _refuse_to_replace(out, copy)
-        make_whole(made)
-        made.replace(out)
+            _refuse_overwrite(out, copy)
+        merge_journal(copied)
+        copied.replace(out)
         sync_folder(out.absolute().parent)
     return top
 
 
-def _refuse_to_replace(out: Path, copy: Ledger) -> None:
+def _refuse_overwrite(out: Path, copy: Ledger) -> None:
     if not os.path.lexists(out):
         return
     try:
         with (
-            checked_copy(out, copy.path.parent, deep=False) as made,
-            Ledger(made) as old,
+            checked_copy(out, copy.path.parent, deep=False) as copied,
+            Ledger(copied) as old,
         ):
             earlier = old.origin() == copy.origin() and copy.knows(old.head())
     except UserError:
@@ -59,44 +59,44 @@ def _refuse_to_replace(out: Path, copy: Ledger) -> None:
 
 @contextmanager
 def checked_copy(file: Path, folder: Path, *, deep: bool = True) -> Iterator[Path]:
-    """Yield a copy of a ledger in a folder of its own inside ``folder``.
+    """Yield a checked copy of a ledger in a temporary folder.
 
     ``file`` is read only. UserError: it is no ledger, or (``deep``) it is not sound:
     its pages, sums and chain.
     """
     if not file.is_file():
         raise UserError(f"{file}: there is no such file.")
-    with TemporaryDirectory(prefix=f".{file.name}-", dir=folder) as own:
-        made = Path(own) / file.name
+    with TemporaryDirectory(prefix=f".{file.name}-", dir=folder) as temporary:
+        copied = Path(temporary) / file.name
         with LEDGER.errors(file):
-            _copy(file, made)
+            _copy_pages(file, copied)
         try:
-            with Ledger(made) as ledger:
-                found = ledger.problems() if deep else []
+            with Ledger(copied) as ledger:
+                problems = ledger.problems() if deep else []
         except UserError as error:
-            raise UserError(str(error).replace(str(made), str(file))) from None
-        if found:
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise UserError(f"the ledger {file} is not sound: {found[0]}{more}.")
-        yield made
+            raise UserError(str(error).replace(str(copied), str(file))) from None
+        if problems:
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            raise UserError(f"the ledger {file} is not sound: {problems[0]}{more}.")
+        yield copied
 
 
-def _copy(file: Path, made: Path) -> None:
-    """Copy all pages as of one moment, those in its journal included."""
+def _copy_pages(file: Path, target_path: Path) -> None:
+    """Copy all pages of a ledger as of one moment, with its journal."""
     still = (
-        "" if journals(file) else "&immutable=1"
+        "" if journal_paths(file) else "&immutable=1"
     )  # then nothing is written beside it
     uri = f"{file.absolute().as_uri()}?mode=ro{still}"
-    made.touch(mode=0o600)
+    target_path.touch(mode=0o600)
     with (
         closing(sqlite3.connect(uri, uri=True)) as source,
-        closing(sqlite3.connect(made)) as target,
+        closing(sqlite3.connect(target_path)) as target,
     ):
         source.backup(target)
 
 
-def make_whole(path: Path) -> None:
-    """Make the file all there is of a ledger, without a journal, and durable.
+def merge_journal(path: Path) -> None:
+    """Merge the journal into the file and flush it to the disk.
 
     UserError: what its journal holds cannot be written into it.
     """

@@ -1,4 +1,4 @@
-"""The chain of a ledger: all that was ever entered, each link over the one before it.
+"""Hash chain of a ledger: every event ever entered, each linked to the one before.
 
 A link is the HMAC-SHA256 of the link before it and of its event, under a key that never
 leaves the ledger (RFC 2104). Whoever holds a link can later ask a ledger whether it
@@ -22,16 +22,16 @@ from typing import Any, Final
 
 _BATCH: Final = 65_536
 # The columns of a release that are entered with it, and when it is settled.
-ENTERED: Final = (
+ENTRY_COLUMNS: Final = (
     *("state", "epsilon", "delta", "cap_epsilon", "cap_delta"),
     *("n_clients", "facts", "reserved"),
 )
-SETTLED: Final = ("state", "settled", "place", "digest", "reason")
+SETTLEMENT_COLUMNS: Final = ("state", "settled", "place", "digest", "reason")
 
 
 @dataclass(frozen=True)
 class Movement:
-    """A release that was reserved or settled, and the head of the chain since then.
+    """A reservation or settlement of a release, with the chain's head then.
 
     ``epsilon`` and ``delta`` are exact decimal text; ``sequence`` is the head's place
     in the chain, from 1 on.
@@ -47,78 +47,82 @@ class Movement:
     sequence: int
 
 
-def begin(db: sqlite3.Connection) -> None:
-    """Enter the first link: the key of all others."""
+def begin_chain(db: sqlite3.Connection) -> None:
+    """Insert the first link, which holds the key of all others."""
     key = secrets.token_hex(32)
-    event = _canonical({"kind": "begun", "key": key, "name": "", "said": {}})
-    db.execute("INSERT INTO chain VALUES (1, ?, ?)", (event, _link(key, "", event)))
+    event = _event_json({"kind": "begun", "key": key, "name": "", "said": {}})
+    db.execute(
+        "INSERT INTO chain VALUES (1, ?, ?)", (event, _link_code(key, "", event))
+    )
 
 
-def append(
-    db: sqlite3.Connection, kind: str, name: str, **said: str | int | None
+def append_event(
+    db: sqlite3.Connection, kind: str, name: str, **values: str | int | None
 ) -> None:
-    """Enter the next link: what is said of a release, population or setting."""
-    event = _canonical({"kind": kind, "name": name, "said": said, "at": now()})
-    link = _link(_key(db), head(db), event)
+    """Append an event about a release, population or setting."""
+    event = _event_json({"kind": kind, "name": name, "said": values, "at": utc_now()})
+    link = _link_code(_chain_key(db), chain_head(db), event)
     db.execute("INSERT INTO chain (event, link) VALUES (?, ?)", (event, link))
 
 
-def head(db: sqlite3.Connection) -> str:
+def chain_head(db: sqlite3.Connection) -> str:
     """Return the newest link, 64 hexadecimal digits."""
-    return top(db)[1]
+    return chain_top(db)[1]
 
 
-def top(db: sqlite3.Connection) -> tuple[int, str]:
-    """Return the place of the newest link in the chain, from 1 on, and the link."""
+def chain_top(db: sqlite3.Connection) -> tuple[int, str]:
+    """Return the newest link and its position in the chain, from 1 on."""
     query = "SELECT number, link FROM chain ORDER BY number DESC LIMIT 1"
-    found: tuple[int, str] | None = db.execute(query).fetchone()
-    return found or (0, "")
+    row: tuple[int, str] | None = db.execute(query).fetchone()
+    return row or (0, "")
 
 
-def movements(db: sqlite3.Connection) -> Iterator[Movement]:
-    """Yield the reservations and settlements, in the order in which they were made."""
+def read_movements(db: sqlite3.Connection) -> Iterator[Movement]:
+    """Yield all reservations and settlements in order."""
     about: dict[str, dict[str, Any]] = {}
     query = "SELECT event, link, number FROM chain ORDER BY number"
     for text, *link in db.execute(query):
         event = json.loads(text)
         if event["kind"] in {"reserved", "settled"}:
             name = event["name"]
-            said = about[name] = about.get(name, {}) | event["said"]
-            of = said["population"], said["n_clients"]
-            amounts = said["epsilon"], said["delta"]
-            yield Movement(name, *of, *amounts, said["state"], *link)
+            values = about[name] = about.get(name, {}) | event["said"]
+            owner = values["population"], values["n_clients"]
+            amounts = values["epsilon"], values["delta"]
+            yield Movement(name, *owner, *amounts, values["state"], *link)
 
 
 class CohortDigest:
-    """The digest of sorted ids, batch by batch; it must not leave the ledger."""
+    """The digest of sorted ids, added batch by batch."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
-        self._begun = False
+        self._started = False
 
     def add(self, batch: Sequence[str]) -> None:
-        """Take in the ids that follow."""
-        between = "\0" if self._begun else ""
-        self._begun = True
+        """Add the next ids to the digest."""
+        between = "\0" if self._started else ""
+        self._started = True
         self._digest.update((between + "\0".join(batch)).encode())
 
     def text(self) -> str:
-        """Return it, 64 hexadecimal digits."""
+        """Return the digest, 64 hexadecimal digits."""
         return self._digest.hexdigest()
 
 
-def adopt(db: sqlite3.Connection) -> None:
-    """Enter the releases of a ledger of format 1, and a cap for each population.
+def adopt_format_1(db: sqlite3.Connection) -> None:
+    """Append the releases and caps of a ledger of format 1.
 
     The cap is that of its latest release that had one. A client's own releases, which
     name an outbox, had theirs from a task, which is nobody to ask: they set no cap.
     """
-    for release, columns in rows(db):
-        first = {name: columns[name] for name in ENTERED} | {"state": "reserved"}
+    for release, columns in release_rows(db):
+        first = {name: columns[name] for name in ENTRY_COLUMNS} | {"state": "reserved"}
         about = {"population": columns["population"], "clients": columns["clients"]}
-        append(db, "reserved", release, **first, **about)
+        append_event(db, "reserved", release, **first, **about)
         if columns["settled"] is not None:
-            append(db, "settled", release, **{n: columns[n] for n in SETTLED})
+            append_event(
+                db, "settled", release, **{n: columns[n] for n in SETTLEMENT_COLUMNS}
+            )
     for population, epsilon, delta in db.execute(_LATEST_CAPS).fetchall():
         write_cap(db, population, epsilon, delta)
 
@@ -129,8 +133,8 @@ WHERE number IN (SELECT max(number) FROM releases WHERE cap_epsilon IS NOT NULL
   AND instr(facts, '"outbox":') = 0 GROUP BY population)"""
 
 
-def caps(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
-    """Return the cap of every population that has one, as its two texts."""
+def read_caps(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+    """Return the cap of every population that has one, as decimal texts."""
     query = "SELECT name, epsilon, delta FROM caps JOIN populations ON id = population"
     return {name: (epsilon, delta) for name, epsilon, delta in db.execute(query)}
 
@@ -138,105 +142,107 @@ def caps(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
 def write_cap(
     db: sqlite3.Connection, population: str, epsilon: str, delta: str
 ) -> None:
-    """Set or replace the cap of a population that is there."""
+    """Set or replace the cap of an existing population."""
     db.execute(
         """INSERT OR REPLACE INTO caps
         SELECT id, ?, ? FROM populations WHERE name = ?""",
         (epsilon, delta, population),
     )
-    append(db, "cap", population, epsilon=epsilon, delta=delta)
+    append_event(db, "cap", population, epsilon=epsilon, delta=delta)
 
 
-def rows(db: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each release with its columns as the chain tells them."""
-    columns = (*ENTERED, *SETTLED[1:])
+def release_rows(db: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each release with the columns that the chain records."""
+    columns = (*ENTRY_COLUMNS, *SETTLEMENT_COLUMNS[1:])
     query = f"""SELECT number, release, name, {", ".join(columns)} FROM releases
     JOIN populations ON populations.id = population ORDER BY number"""  # noqa: S608 - names of columns are ours
     for number, release, population, *values in db.execute(query).fetchall():
-        clients = _members(db, number)
-        told = dict(zip(columns, values, strict=True))
-        yield release, told | {"population": population, "clients": clients}
+        clients = _members_digest(db, number)
+        recorded = dict(zip(columns, values, strict=True))
+        yield release, recorded | {"population": population, "clients": clients}
 
 
-def _members(db: sqlite3.Connection, number: int) -> str:
-    """Return the digest of a release's clients, who are never all held at once.
+def _members_digest(db: sqlite3.Connection, number: int) -> str:
+    """Return the digest of a release's clients.
 
     They were mostly entered in the order of their ids, so that SQLite sorts what is
     nearly sorted.
     """
     digest = CohortDigest()
-    found = db.execute(_SORTED, (number,))
-    while batch := found.fetchmany(_BATCH):
+    cursor = db.execute(_SORTED_MEMBERS, (number,))
+    while batch := cursor.fetchmany(_BATCH):
         digest.add([name for (name,) in batch])
     return digest.text()
 
 
-_SORTED: Final = """SELECT c.client FROM members m CROSS JOIN clients c
+_SORTED_MEMBERS: Final = """SELECT c.client FROM members m CROSS JOIN clients c
 ON c.number = m.client WHERE m.release = ? ORDER BY c.client"""
 
 
-def problems(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield what in the chain, or beside it in the tables, is not what was entered."""
+def chain_problems(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield differences between the chain and the tables."""
     chain = db.execute("SELECT event, link FROM chain ORDER BY number").fetchall()
-    key, links = _key(db), ["", *(link for _, link in chain)]
+    key, links = _chain_key(db), ["", *(link for _, link in chain)]
     broken = sum(
-        link != _link(key, before, event)
+        link != _link_code(key, before, event)
         for before, (event, link) in zip(links, chain, strict=False)
     )
     if broken or not chain:
         yield f"the chain of entries is broken: {broken} of {len(chain)} links"
     else:
-        yield from _untold(db, [json.loads(event) for event, _ in chain])
+        yield from _table_differences(db, [json.loads(event) for event, _ in chain])
 
 
-def _untold(db: sqlite3.Connection, events: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what the tables say and the chain does not, or the other way round."""
-    told = _Told(events)
-    there = dict(rows(db))
-    for release in sorted(told.releases.keys() | there.keys()):
-        if told.releases.get(release) != there.get(release):
+def _table_differences(
+    db: sqlite3.Connection, events: Sequence[dict[str, Any]]
+) -> Iterator[str]:
+    """Yield differences between the tables and the chain's events."""
+    summary = _ChainSummary(events)
+    current_releases = dict(release_rows(db))
+    for release in sorted(summary.releases.keys() | current_releases.keys()):
+        if summary.releases.get(release) != current_releases.get(release):
             yield f"release {release}: its entry is not what the chain says"
-    stated = caps(db)
-    for name in sorted(stated.keys() | told.caps.keys()):
-        if stated.get(name) != told.caps.get(name):
+    current_caps = read_caps(db)
+    for name in sorted(current_caps.keys() | summary.caps.keys()):
+        if current_caps.get(name) != summary.caps.get(name):
             yield f"the cap of population {name!r} is not what the chain says"
-    if dict(db.execute("SELECT name, value FROM settings")) != told.settings:
+    if dict(db.execute("SELECT name, value FROM settings")) != summary.settings:
         yield "the settings are not what the chain says"
 
 
-class _Told:
-    """What a chain adds up to: releases, caps and settings."""
+class _ChainSummary:
+    """The releases, caps and settings that a chain's events add up to."""
 
     def __init__(self, events: Sequence[dict[str, Any]]) -> None:
         self.releases: dict[str, dict[str, Any]] = {}
         self.caps: dict[str, tuple[str, str]] = {}
         self.settings: dict[str, str] = {}
         for event in events:
-            name, said = event["name"], event["said"]
+            name, values = event["name"], event["said"]
             if event["kind"] == "reserved":
-                self.releases[name] = dict.fromkeys(SETTLED[1:]) | said
+                self.releases[name] = dict.fromkeys(SETTLEMENT_COLUMNS[1:]) | values
             elif event["kind"] == "settled":
-                self.releases.setdefault(name, {}).update(said)
+                self.releases.setdefault(name, {}).update(values)
             elif event["kind"] == "cap":
-                self.caps[name] = (said["epsilon"], said["delta"])
+                self.caps[name] = (values["epsilon"], values["delta"])
             elif event["kind"] == "setting":
-                self.settings[name] = said["value"]
+                self.settings[name] = values["value"]
 
 
-def _key(db: sqlite3.Connection) -> str:
-    found = db.execute("SELECT event FROM chain WHERE number = 1").fetchone()
-    return str(json.loads(found[0]).get("key", "")) if found else ""
+def _chain_key(db: sqlite3.Connection) -> str:
+    row = db.execute("SELECT event FROM chain WHERE number = 1").fetchone()
+    return str(json.loads(row[0]).get("key", "")) if row else ""
 
 
-def _link(key: str, before: str, event: str) -> str:
+def _link_code(key: str, before: str, event: str) -> str:
     message = f"{before}\n{event}".encode()
     return hmac.new(key.encode(), message, hashlib.sha256).hexdigest()
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the time in UTC as text, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _canonical(event: Mapping[str, Any]) -> str:
+def _event_json(event: Mapping[str, Any]) -> str:
     return json.dumps(event, sort_keys=True, separators=(",", ":"))

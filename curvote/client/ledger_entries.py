@@ -1,4 +1,4 @@
-"""What a ledger says: its entries and sums, as values."""
+"""Entries of a ledger and sums over them, as values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from curvote.client.ledger_amounts import Amount
 from curvote.privacy import Budget
 
-Facts = Mapping[str, str | int | float]
+ReleaseFacts = Mapping[str, str | int | float]
 
 RESERVED: Final = "reserved"
 CONFIRMED: Final = "confirmed"
@@ -22,17 +22,17 @@ CANCELLED: Final = "cancelled"
 SPENT: Final = "spent"
 # Names of settings: a head that a restored ledger was told of, and a release that
 # concerns whoever comes to a population.
-TOLD: Final = "told of "
-EVERYONE: Final = "everyone "
+KNOWN_HEAD_SETTING: Final = "told of "
+EVERYONE_SETTING: Final = "everyone "
 
-SELECT: Final = """SELECT release, name, state, epsilon, delta, cap_epsilon,
+SELECT_ENTRIES: Final = """SELECT release, name, state, epsilon, delta, cap_epsilon,
 cap_delta, n_clients, facts, reserved, settled, place, digest, reason
 FROM releases JOIN populations ON populations.id = releases.population"""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One release: whom it concerns, what it costs each of them, and how it ended.
+    """One release in a ledger: its clients, cost, state and facts.
 
     ``state`` is reserved, confirmed, cancelled or spent. ``cap`` is the limit that the
     clients' totals were held to. Times are UTC, ISO 8601: ``reserved``, and ``settled``
@@ -55,18 +55,18 @@ class Entry:
 
     @property
     def counts(self) -> bool:
-        """Whether it counts against a cap: only a cancelled release does not."""
+        """Whether the release counts against a cap: unless it was cancelled."""
         return self.state != CANCELLED
 
     @property
     def confirmed(self) -> str | None:
-        """When it was confirmed, or None."""
+        """The time of confirmation, or None."""
         return self.settled if self.state == CONFIRMED else None
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What each client of a population has spent in all: three arrays (n,).
+class SpentTotals:
+    """The total spending of each client of a population: arrays (n,).
 
     ``clients`` holds the ids as text. The doubles, read as decimal text, are never
     below the exact sums.
@@ -77,17 +77,21 @@ class Spent:
     delta: NDArray[np.float64]
 
 
-def read(row: Any) -> Entry:
-    """Return the entry of a row that `SELECT` found."""
+def read_entry(row: Any) -> Entry:
+    """Return the entry in a row of `SELECT_ENTRIES`."""
     release, population, state, epsilon, delta, cap_epsilon, cap_delta = row[:7]
     n_clients, facts, *rest = row[7:]
-    budget = Amount.read(epsilon, delta).budget()
-    cap = None if cap_epsilon is None else Amount.read(cap_epsilon, cap_delta).budget()
+    budget = Amount.from_texts(epsilon, delta).budget()
+    cap = (
+        None
+        if cap_epsilon is None
+        else Amount.from_texts(cap_epsilon, cap_delta).budget()
+    )
     about = release, population, state
     return Entry(*about, budget, cap, n_clients, json.loads(facts), *rest)
 
 
-def total(entries: Iterable[Entry]) -> tuple[float, float]:
-    """Return the epsilon and delta that releases about one client add up to."""
-    counting = (Amount.of(entry.budget) for entry in entries if entry.counts)
-    return reduce(Amount.plus, counting, Amount()).floats()
+def sum_entries(entries: Iterable[Entry]) -> tuple[float, float]:
+    """Return the total epsilon and delta of releases about one client."""
+    counting = (Amount.from_budget(entry.budget) for entry in entries if entry.counts)
+    return reduce(Amount.plus, counting, Amount()).to_floats()

@@ -1,4 +1,4 @@
-"""What a ledger can be asked."""
+"""Queries of a ledger: entries, totals, caps, settings and chain."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ from numpy.typing import NDArray
 from curvote.client import ledger_chain, ledger_counting, ledger_problems, ledger_rows
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_chain import Movement
-from curvote.client.ledger_cohort import Clients, Cohort, names
-from curvote.client.ledger_entries import EVERYONE, SELECT, TOLD, Entry, Spent, read
-from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
+from curvote.client.ledger_cohort import ClientIds, Cohort, sorted_ids
+from curvote.client.ledger_entries import (
+    EVERYONE_SETTING,
+    KNOWN_HEAD_SETTING,
+    SELECT_ENTRIES,
+    Entry,
+    SpentTotals,
+    read_entry,
+)
+from curvote.client.ledger_schema import LEDGER, ZERO_TOTAL_ID
 from curvote.durable import DurableFile
-from curvote.identifier import normal
+from curvote.identifier import normalise_id
 from curvote.privacy import Budget
 
 
-class Book:
-    """A durable file of the kind ``FILE`` that is open."""
+class DurableBook:
+    """An open durable SQLite file of the kind ``FILE``."""
 
     FILE: ClassVar[DurableFile]
 
@@ -41,8 +48,8 @@ class Book:
         """Close the file; closing twice is no error."""
         self._db.close()
 
-    def together(self, count: int) -> AbstractContextManager[None]:
-        """Do ``count`` calls as one transaction: all of them, or none; one: as it is.
+    def transaction_if_many(self, count: int) -> AbstractContextManager[None]:
+        """Return one transaction for ``count`` calls, none for a single call.
 
         It waits for the disk once.
         """
@@ -60,32 +67,32 @@ class Book:
         return self.FILE.transaction(self._db, self.path, kind)
 
 
-class LedgerReader(Book):
-    """The questions of a `Ledger`; each sees one state of the file."""
+class LedgerReader(DurableBook):
+    """Read-only queries of a `Ledger`, each on one state of the file."""
 
     FILE = LEDGER
 
     def entry(self, release: str) -> Entry | None:
         """Return one release, or None if it was never reserved."""
-        found = self._entries("WHERE release = ?", release)
-        return found[0] if found else None
+        entries = self._query_entries("WHERE release = ?", release)
+        return entries[0] if entries else None
 
     def entries(self, population: str | None = None) -> list[Entry]:
         """Return all releases, or those of one population, in order of reservation."""
         if population is None:
-            return self._entries("ORDER BY number")
-        return self._entries("WHERE name = ? ORDER BY number", population)
+            return self._query_entries("ORDER BY number")
+        return self._query_entries("WHERE name = ? ORDER BY number", population)
 
     def releases_of(self, population: str, client: str | int) -> list[Entry]:
         """Return the releases about one client, cancelled ones too."""
-        return self._entries(
+        return self._query_entries(
             """WHERE name = ? AND EXISTS (SELECT 1 FROM members m
               WHERE m.release = releases.number AND m.client = (
                 SELECT c.number FROM clients c
                 WHERE c.population = releases.population AND c.client = ?))
             ORDER BY number""",
             population,
-            normal(str(client)),
+            normalise_id(str(client)),
         )
 
     def members(self, release: str) -> NDArray[np.str_]:
@@ -99,132 +106,147 @@ class LedgerReader(Book):
         )
         return np.array([name for (name,) in rows], dtype=np.str_)
 
-    def spent(self, population: str) -> Spent:
+    def spent(self, population: str) -> SpentTotals:
         """Return the totals of all clients who have spent anything."""
         query = """SELECT client, total FROM clients
             JOIN populations ON populations.id = population
             WHERE name = ? AND total <> ?"""
         with self._transaction("DEFERRED"):
-            rows = self._rows(query, population, NOTHING_SPENT)
-            kinds = self._rows("SELECT id, epsilon, delta FROM totals")
-            floats = {id_: Amount.read(*texts).floats() for id_, *texts in kinds}
+            rows = self._rows(query, population, ZERO_TOTAL_ID)
+            totals = self._rows("SELECT id, epsilon, delta FROM totals")
+            floats = {
+                id_: Amount.from_texts(*texts).to_floats() for id_, *texts in totals
+            }
         if not {total for _, total in rows} <= floats.keys():
-            raise LEDGER.damaged(self.path)
+            raise LEDGER.damaged_error(self.path)
         amounts = np.array([floats[total] for _, total in rows]).reshape(-1, 2)
         names = np.array([name for name, _ in rows], dtype=np.str_)
-        return Spent(names, amounts[:, 0], amounts[:, 1])
+        return SpentTotals(names, amounts[:, 0], amounts[:, 1])
 
-    def most_spent(self, population: str, clients: Clients) -> Amount:
-        """Return the most that any of ``clients`` has spent, of each part; exact."""
-        wanted = set(names(clients))
+    def most_spent(self, population: str, clients: ClientIds) -> Amount:
+        """Return the largest spending among ``clients``, of each part; exact."""
+        ids = set(sorted_ids(clients))
         rows = self._rows(
             """SELECT client, epsilon, delta FROM clients JOIN populations
             ON populations.id = population JOIN totals ON totals.id = total
             WHERE name = ?""",
             population,
         )
-        known = {tuple(texts) for client, *texts in rows if client in wanted}
-        return reduce(Amount.most, (Amount.read(*texts) for texts in known), Amount())
+        amounts = {tuple(texts) for client, *texts in rows if client in ids}
+        return reduce(
+            Amount.most, (Amount.from_texts(*texts) for texts in amounts), Amount()
+        )
 
-    def worst(self, population: str) -> Amount:
-        """Return the most that any client of ``population`` has spent; exact."""
+    def most_spent_in(self, population: str) -> Amount:
+        """Return the largest spending in ``population``, of each part; exact."""
         rows = self._rows(
             """SELECT epsilon, delta FROM totals WHERE id IN (SELECT DISTINCT total
             FROM clients JOIN populations ON populations.id = population
             WHERE name = ?)""",
             population,
         )
-        return reduce(Amount.most, (Amount.read(*texts) for texts in rows), Amount())
+        return reduce(
+            Amount.most, (Amount.from_texts(*texts) for texts in rows), Amount()
+        )
 
-    def overlap(self, population: str, clients: Clients) -> int:
-        """Return how many of ``clients`` have spent anything in ``population``."""
+    def count_overlap(self, population: str, clients: ClientIds) -> int:
+        """Return how many of ``clients`` have spent in ``population``."""
         with self._transaction("DEFERRED"):
-            return ledger_counting.overlap(self._db, population, Cohort(clients))
+            return ledger_counting.count_overlap(self._db, population, Cohort(clients))
 
     def cap(self, population: str) -> Budget | None:
-        """Return the most that a client may spend in ``population``, if it was set."""
+        """Return the cap of a client in ``population``, or None."""
         with LEDGER.errors(self.path):
-            found = ledger_rows.cap(self._db, population)
-        return found.budget() if found else None
+            amount = ledger_rows.read_cap(self._db, population)
+        return amount.budget() if amount else None
 
     def caps(self) -> dict[str, Budget]:
         """Return the cap of every population that has one."""
         with LEDGER.errors(self.path):
-            found = ledger_chain.caps(self._db).items()
-            return {name: Amount.read(*texts).budget() for name, texts in found}
+            caps = ledger_chain.read_caps(self._db).items()
+            return {name: Amount.from_texts(*texts).budget() for name, texts in caps}
 
     def setting(self, name: str) -> str | None:
-        """Return what was settled once under ``name``, or None."""
+        """Return the stored setting of a name, or None."""
         rows = self._rows("SELECT value FROM settings WHERE name = ?", name)
         return rows[0][0] if rows else None
 
     def head(self) -> str:
-        """Return the newest link of the chain over all that was ever entered."""
+        """Return the newest link of the chain."""
         with LEDGER.errors(self.path):
-            return ledger_chain.head(self._db)
+            return ledger_chain.chain_head(self._db)
 
     def top(self) -> tuple[int, str]:
-        """Return the sequence number of the newest link, from 1 on, and the link."""
+        """Return position and link of the newest event in the chain."""
         with LEDGER.errors(self.path):
-            return ledger_chain.top(self._db)
+            return ledger_chain.chain_top(self._db)
 
     def origin(self) -> str:
-        """Return the first link of the chain: it names this ledger and its copies."""
+        """Return the first link of the chain, which identifies the ledger."""
         rows = self._rows("SELECT link FROM chain WHERE number = 1")
         return str(rows[0][0]) if rows else ""
 
     def knows(self, head: str) -> bool:
-        """Say whether ``head`` was ever the newest link: else the ledger is older.
+        """Return whether ``head`` was ever the newest link of this ledger.
 
         Or a restored ledger was told what it stood for (`Ledger.take_in`).
         """
         return bool(
-            self._rows("SELECT 1 FROM chain WHERE link = ?", head) or self.told_of(head)
+            self._rows("SELECT 1 FROM chain WHERE link = ?", head)
+            or self.accepted_head(head)
         )
 
-    def told_of(self, head: str) -> bool:
-        """Say whether a restored ledger was told of ``head``, and lost it before."""
-        return self.setting(f"{TOLD}{head}") is not None
+    def accepted_head(self, head: str) -> bool:
+        """Return whether a restored ledger has accepted ``head``."""
+        return self.setting(f"{KNOWN_HEAD_SETTING}{head}") is not None
 
-    def everyone(self) -> dict[str, str | None]:
-        """Return the releases that concern whoever comes, each with its population."""
+    def everyone_releases(self) -> dict[str, str | None]:
+        """Return the releases that concern newcomers, with their populations."""
         query = "SELECT name, value FROM settings WHERE name LIKE ? || '%'"
         with LEDGER.errors(self.path):
-            told = {n: json.loads(v) for n, v in self._rows(query, EVERYONE)}
-        return {n.removeprefix(EVERYONE): v["population"] for n, v in told.items()}
+            settings = {
+                n: json.loads(v) for n, v in self._rows(query, EVERYONE_SETTING)
+            }
+        return {
+            n.removeprefix(EVERYONE_SETTING): v["population"]
+            for n, v in settings.items()
+        }
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""
         with LEDGER.errors(self.path):
-            return list(ledger_chain.movements(self._db))
+            return list(ledger_chain.read_movements(self._db))
 
-    def n_spent(self, population: str) -> int:
+    def count_spenders(self, population: str) -> int:
         """Return how many clients of ``population`` have spent anything."""
         rows = self._rows(
             """SELECT count(*) FROM clients JOIN populations ON id = population
             WHERE name = ? AND total <> ?""",
-            *(population, NOTHING_SPENT),
+            *(population, ZERO_TOTAL_ID),
         )
         return int(rows[0][0])
 
-    def counts(self) -> tuple[int, int]:
-        """Return how many releases count, and about how many clients they are."""
+    def count_releases(self) -> tuple[int, int]:
+        """Return how many releases count, and the number of their clients."""
         ((releases, clients),) = self._rows(
             """SELECT (SELECT count(*) FROM releases WHERE state <> 'cancelled'),
             (SELECT count(*) FROM clients WHERE total <> ?)""",
-            NOTHING_SPENT,
+            ZERO_TOTAL_ID,
         )
         return releases, clients
 
     def problems(self) -> list[str]:
-        """Check everything and return what is wrong, a line each; empty: sound.
+        """Return all problems of the ledger, a line each; empty if it is sound.
 
         SQLite's own checks, the states, the numbers of clients, all totals and caps
         once more, added up from the first release on, and the chain of entries.
         """
         with self._transaction("DEFERRED"):
-            return ledger_problems.problems(self._db)
+            return ledger_problems.ledger_problems(self._db)
 
-    def _entries(self, rest: str, *values: str) -> list[Entry]:
+    def _query_entries(self, rest: str, *values: str) -> list[Entry]:
         with LEDGER.errors(self.path):
-            return [read(row) for row in self._rows(f"{SELECT} {rest}", *values)]
+            return [
+                read_entry(row)
+                for row in self._rows(f"{SELECT_ENTRIES} {rest}", *values)
+            ]

@@ -1,4 +1,4 @@
-"""The file of a ledger: its tables, and what makes it one."""
+"""File format of a ledger: tables, upgrades, and stamps of earlier checks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from curvote.durable import DurableFile
 from curvote.errors import UserError
 
 # The one row of `totals` that every client starts from.
-NOTHING_SPENT: Final = 1
+ZERO_TOTAL_ID: Final = 1
 
 # Amounts are decimal text, which adds up exactly. A client's running total is kept as a
 # reference to one of few distinct totals, so a reservation takes time in proportion to
 # its cohort, whatever was released before. `members` only ever grows at its end.
-_FIRST: Final = """
+_SCHEMA_1: Final = """
 CREATE TABLE populations (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE CHECK (name <> '')
@@ -68,7 +68,7 @@ INSERT INTO totals VALUES (1, '0', '0');
 
 # What no setting and no task may say: the cap of a population and facts written once.
 # `chain` holds all that was ever entered, each link over the one before it.
-_TERMS: Final = (
+_SCHEMA_2: Final = (
     """CREATE TABLE caps (
   population INTEGER PRIMARY KEY REFERENCES populations,
   epsilon TEXT NOT NULL CHECK (CAST(epsilon AS REAL) > 0),
@@ -87,10 +87,10 @@ _TERMS: Final = (
 
 
 class _LedgerFile(DurableFile):
-    """The file of a ledger; one of an earlier format becomes one of today's."""
+    """The file of a ledger, upgraded from earlier formats when opened."""
 
     def connect(self, path: Path) -> sqlite3.Connection:
-        """Open the file at ``path`` as any durable file, an earlier one upgraded."""
+        """Open the file at ``path``, upgraded if its format is earlier."""
         try:
             return super().connect(path)
         except UserError:
@@ -98,14 +98,14 @@ class _LedgerFile(DurableFile):
                 self._upgrade(path)
             return super().connect(path)
 
-    def _write(self, path: Path) -> None:
-        super()._write(path)
+    def _write_schema(self, path: Path) -> None:
+        super()._write_schema(path)
         with closing(sqlite3.connect(path)) as db, db:
-            ledger_chain.begin(db)
+            ledger_chain.begin_chain(db)
 
-    def _sound(self, db: sqlite3.Connection, path: Path) -> bool:
-        """Check the pages only if something was written since that was done last."""
-        return ledger_stamp.is_checked(db, path) or ledger_stamp.check(db, path)
+    def _is_sound(self, db: sqlite3.Connection, path: Path) -> bool:
+        """Return whether all pages are intact, checked only after writes."""
+        return ledger_stamp.is_checked(db, path) or ledger_stamp.check_pages(db, path)
 
     def _upgrade(self, path: Path) -> None:
         """Add caps and chain to a file of format 1, all or nothing."""
@@ -113,16 +113,16 @@ class _LedgerFile(DurableFile):
             closing(_FORMAT_1.connect(path)) as db,
             self.transaction(db, path, "IMMEDIATE"),
         ):
-            (found,) = db.execute("PRAGMA user_version").fetchone()
-            if found == _FORMAT_1.version:  # else another process was first
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version == _FORMAT_1.version:  # else another process was first
                 _FORMAT_1.back_up(path)
-                for statement in (*_TERMS, f"PRAGMA user_version = {self.version}"):
+                for statement in (*_SCHEMA_2, f"PRAGMA user_version = {self.version}"):
                     db.execute(statement)
-                ledger_chain.begin(db)
-                ledger_chain.adopt(db)
+                ledger_chain.begin_chain(db)
+                ledger_chain.adopt_format_1(db)
 
 
-def _format(kind: type[DurableFile], version: int, schema: str) -> DurableFile:
+def _ledger_format(kind: type[DurableFile], version: int, schema: str) -> DurableFile:
     return kind(
         kind="ledger",
         record="what was released about each client",
@@ -136,5 +136,5 @@ def _format(kind: type[DurableFile], version: int, schema: str) -> DurableFile:
     )
 
 
-_FORMAT_1: Final = _format(DurableFile, 1, _FIRST)
-LEDGER: Final = _format(_LedgerFile, 2, f"{_FIRST}{';'.join(_TERMS)};")
+_FORMAT_1: Final = _ledger_format(DurableFile, 1, _SCHEMA_1)
+LEDGER: Final = _ledger_format(_LedgerFile, 2, f"{_SCHEMA_1}{';'.join(_SCHEMA_2)};")

@@ -1,4 +1,4 @@
-"""When a ledger was last checked, so that opening it and reserving stay cheap.
+"""File format of a ledger: tables, upgrades, and stamps of earlier checks.
 
 Reading every page of a ledger of ten million clients takes seconds. A stamp beside it
 says what was checked: the file's number, size and times, and the chain's newest link.
@@ -6,7 +6,7 @@ While these are the same, and no journal waits, the pages are not read again.
 
 What that does not cover: a disk that gives other bytes than were written, without any
 write, is noticed when SQLite meets the page, by `curvote ledger check`, or at the next
-opening after `DAYS`; so is whoever sets the clock back, writes, and sets it right
+opening after `STAMP_DAYS`; so is whoever sets the clock back, writes, and sets it right
 again. Whether the ledger is older than what is told of it, no stamp decides.
 
 Before a release is reserved, all entries are added up again, as what a client has spent
@@ -26,85 +26,87 @@ from typing import Any, Final
 
 from curvote.client import ledger_chain
 
-SMALLEST: Final = 16 * 2**20  # below, checking takes less time than a stamp is worth
-DAYS: Final = 7
+SMALLEST_STAMPED: Final = (
+    16 * 2**20
+)  # below, checking takes less time than a stamp is worth
+STAMP_DAYS: Final = 7
 _DAY: Final = 86_400
 # Below, entries are added up in less than a tenth of a second.
 SMALLEST_SUMS: Final = 2**20
 # A write this soon before a check may leave the same times as one after it.
-_BLINK: Final = 2.0
+_CLOCK_MARGIN: Final = 2.0
 
 
 def is_checked(db: sqlite3.Connection, path: Path) -> bool:
-    """Say whether all pages were found sound, and nothing was written since."""
+    """Return whether all pages were checked and nothing was written since."""
     try:
-        known = json.loads(stamp_of(path).read_text(encoding="utf-8"))
-        age = time.time() - known.pop("checked")
+        stamp = json.loads(stamp_path(path).read_text(encoding="utf-8"))
+        age = time.time() - stamp.pop("checked")
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return False
-    fresh = bool(0 <= age <= DAYS * _DAY)
-    return fresh and known == _state(ledger_chain.top(db), path)
+    fresh = bool(0 <= age <= STAMP_DAYS * _DAY)
+    return fresh and stamp == _file_state(ledger_chain.chain_top(db), path)
 
 
-def check(db: sqlite3.Connection, path: Path) -> bool:
-    """Check all pages; write down that they are sound, if that is worth it."""
-    before, began = _state(ledger_chain.top(db), path), time.time()
+def check_pages(db: sqlite3.Connection, path: Path) -> bool:
+    """Check all pages, and write a stamp if the file is large."""
+    before, began = _file_state(ledger_chain.chain_top(db), path), time.time()
     if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
         return False
-    large = path.stat().st_size >= SMALLEST
-    after = _state(ledger_chain.top(db), path)
-    if large and before and before == after and _still(path, began):
-        _write(stamp_of(path), before | {"checked": began})
+    large = path.stat().st_size >= SMALLEST_STAMPED
+    after = _file_state(ledger_chain.chain_top(db), path)
+    if large and before and before == after and _is_unchanged(path, began):
+        _write_stamp(stamp_path(path), before | {"checked": began})
     return True
 
 
-def is_added_up(db: sqlite3.Connection, path: Path) -> bool:
-    """Say whether entries and totals were found to agree, and nothing written since."""
+def is_verified(db: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the sums were verified and nothing was written since."""
     try:
-        known = json.loads(_sums_of(path).read_text(encoding="utf-8"))
+        stamp = json.loads(_sums_stamp_path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return bool(known == _state(ledger_chain.top(db), path))
+    return bool(stamp == _file_state(ledger_chain.chain_top(db), path))
 
 
-def keep_added_up(path: Path, top: tuple[int, str]) -> None:
-    """Write down that they agree up to ``top``, of a ledger that was just closed.
+def stamp_verified(path: Path, top: tuple[int, str]) -> None:
+    """Write a stamp that the sums were verified up to ``top``.
 
     Whoever writes in the same moment appends to the chain, which is then another.
     """
-    state = _state(top, path)
+    state = _file_state(top, path)
     if state and path.stat().st_size >= SMALLEST_SUMS:
-        _write(_sums_of(path), state)
+        _write_stamp(_sums_stamp_path(path), state)
 
 
-def _sums_of(path: Path) -> Path:
+def _sums_stamp_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.added")
 
 
-def stamp_of(path: Path) -> Path:
-    """Return where the stamp of a ledger is."""
+def stamp_path(path: Path) -> Path:
+    """Return the path of the stamp of checked pages."""
     return path.with_name(f".{path.name}.checked")
 
 
-def _state(top: tuple[int, str], path: Path) -> dict[str, Any] | None:
-    """Return what changes with every write; None while a journal waits."""
+def _file_state(top: tuple[int, str], path: Path) -> dict[str, Any] | None:
+    """Return what identifies a file's content; None while a journal waits."""
     journal = Path(f"{path}-wal")
     if journal.exists() and journal.stat().st_size:
         return None
-    found = path.stat()
-    times = found.st_mtime_ns, found.st_ctime_ns
-    return {"file": [found.st_ino, found.st_size, *times], "top": list(top)}
+    status = path.stat()
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return {"file": [status.st_ino, status.st_size, *times], "top": list(top)}
 
 
-def _still(path: Path, began: float) -> bool:
-    return path.stat().st_ctime < began - _BLINK
+def _is_unchanged(path: Path, began: float) -> bool:
+    return path.stat().st_ctime < began - _CLOCK_MARGIN
 
 
-def _write(stamp: Path, content: dict[str, Any]) -> None:
-    """Write it whole or not at all; without one the pages are checked again."""
-    made = stamp.with_name(f"{stamp.name}.{os.getpid()}")
+def _write_stamp(stamp: Path, content: dict[str, Any]) -> None:
+    """Write a stamp atomically."""
+    temporary = stamp.with_name(f"{stamp.name}.{os.getpid()}")
     with suppress(OSError):
-        handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             json.dump(content, stream)
-        made.replace(stamp)
+        temporary.replace(stamp)

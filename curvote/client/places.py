@@ -1,4 +1,4 @@
-"""Where a person's ledger, register and outbox stand: one of each for every user.
+"""Register of a user's answered invitations, and paths of a user's files.
 
 They must not depend on the working folder: the same command given elsewhere would find
 an empty ledger there, and release again.
@@ -14,45 +14,46 @@ from platformdirs import user_state_path
 from curvote.errors import UserError
 
 # Where the ledger stood before every user had one: in the working folder.
-FORMER: Final = Path("curvote-ledger.sqlite")
+FORMER_LEDGER: Final = Path("curvote-ledger.sqlite")
 
 
-def ledger(named: Path | None = None) -> Path:
-    """Return the ledger's file: the one that was ``named``, else the user's own.
+def ledger_path(named: Path | None = None) -> Path:
+    """Return the ledger's path: the ``named`` one, else the user's own.
 
     UserError: none was named, the user has none yet, and the working folder holds one
     of an earlier curvote, whose releases would be forgotten.
     """
     if named is not None:
         return named.resolve()
-    own = _state() / "ledger.sqlite"
-    if FORMER.exists() and not own.exists():
+    default = _state_folder() / "ledger.sqlite"
+    if FORMER_LEDGER.exists() and not default.exists():
         raise UserError(
-            f"{FORMER.resolve()} is a ledger of an earlier curvote, and {own} does not"
+            f"{FORMER_LEDGER.resolve()} is a ledger of an earlier curvote, and"
+            f" {default} does not"
             " exist yet: starting afresh would forget what was released. Move it there"
-            f" (`{_moves(own)}`), or name it: --ledger {FORMER}."
+            f" (`{_move_commands(default)}`), or name it: --ledger {FORMER_LEDGER}."
         )
-    return own
+    return default
 
 
-def _moves(own: Path) -> str:
-    """Return the commands that move the former ledger, with its journal if any."""
-    there = (end for end in ("", "-wal") if Path(f"{FORMER}{end}").exists())
-    return " && ".join(f"mv {FORMER}{end} {own}{end}" for end in there)
+def _move_commands(target: Path) -> str:
+    """Return the commands that move the former ledger."""
+    there = (end for end in ("", "-wal") if Path(f"{FORMER_LEDGER}{end}").exists())
+    return " && ".join(f"mv {FORMER_LEDGER}{end} {target}{end}" for end in there)
 
 
-def register() -> Path:
-    """Return the file that knows which invitations this user has answered."""
-    return _state() / "register.sqlite"
+def register_path() -> Path:
+    """Return the path of the user's register of invitations."""
+    return _state_folder() / "register.sqlite"
 
 
-def outbox(named: Path | None = None) -> Path:
-    """Return the folder for envelopes: the one that was ``named``, or the user's."""
-    return (_state() / "outbox" if named is None else named).resolve()
+def outbox_path(named: Path | None = None) -> Path:
+    """Return the folder for envelopes: the ``named`` one, or the user's."""
+    return (_state_folder() / "outbox" if named is None else named).resolve()
 
 
-def _state() -> Path:
-    """Return the user's folder for state, which nobody else can read.
+def _state_folder() -> Path:
+    """Return the user's private state folder, created if missing.
 
     ``$XDG_STATE_HOME/curvote``, or ``~/.local/state/curvote`` (XDG Base Directory
     Specification 0.8).

@@ -1,4 +1,4 @@
-"""An owner's record as it was given: in the task's form, whatever its values are.
+"""Records of an owner: curve and label read from files in the task's form.
 
 Form is what the owner can mend without telling anybody: a file that can be read, one
 number (or an empty place, NaN, or infinity) for each grid point, and a label that is
@@ -25,23 +25,23 @@ from curvote.task import Task
 
 READERS = (".csv", ".parquet")
 # What else than an empty place says that a value is missing.
-MISSING = ("", "na", "n/a", "null", "none", "<na>", "nan", "-nan", "+nan", "nat")
+MISSING_MARKS = ("", "na", "n/a", "null", "none", "<na>", "nan", "-nan", "+nan", "nat")
 Rows = list[list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """What the owner gave: ``values`` (T,), NaN where missing, and a class's place."""
+class OwnerRecord:
+    """An owner's record: ``values`` (T,), NaN where missing, and its label."""
 
     values: NDArray[np.float64]
     label: int
 
 
-def read_form(path: Path, label: str, task: Task) -> Given:
-    """Return the owner's record for ``task``; UserError: it is not in its form."""
+def read_record(path: Path, label: str, task: Task) -> OwnerRecord:
+    """Return the owner's record for ``task``; UserError if it is malformed."""
     validate.one_of(task.classes, label=label)
     points = task.encoding.projection.matrix.shape[1]
-    return Given(read_values(path, points), task.classes.index(label))
+    return OwnerRecord(read_values(path, points), task.classes.index(label))
 
 
 def read_values(path: Path, points: int) -> NDArray[np.float64]:
@@ -51,7 +51,7 @@ def read_values(path: Path, points: int) -> NDArray[np.float64]:
     is a number, however large, or says that it is missing. Anything else is a UserError
     about the file's form; it says no value, and depends on none.
     """
-    rows = _values(path, points)
+    rows = _value_rows(path, points)
     width = max((len(row) for row in rows), default=0)
     if min(len(rows), width) != 1:
         raise UserError(
@@ -63,12 +63,12 @@ def read_values(path: Path, points: int) -> NDArray[np.float64]:
         raise UserError(
             f"{path} holds {len(cells)} values; the task's grid has {points} points."
         )
-    return np.array([_number(path, i, cell) for i, cell in enumerate(cells)])
+    return np.array([_check_cell(path, i, cell) for i, cell in enumerate(cells)])
 
 
-def _values(path: Path, points: int) -> Rows:
-    """Return the rows of values, without the empty lines that end a file."""
-    rows = _rows(path)
+def _value_rows(path: Path, points: int) -> Rows:
+    """Return the rows of values, without trailing empty lines."""
+    rows = _read_rows(path)
     if max((len(row) for row in rows), default=0) > 1:
         return [row for row in rows if row]
     while len(rows) > points and not rows[-1]:
@@ -76,8 +76,8 @@ def _values(path: Path, points: int) -> Rows:
     return [row or [""] for row in rows]  # a value is missing where a line is empty
 
 
-def _rows(path: Path) -> Rows:
-    """Return the cells of every row; neither a header nor names of columns are one."""
+def _read_rows(path: Path) -> Rows:
+    """Return the cells of every data row of a file."""
     reader = _TABLES.get(path.suffix.lower())
     if reader is None:
         raise UserError(f"{path} must end in one of {', '.join(READERS)}.")
@@ -90,28 +90,28 @@ def _rows(path: Path) -> Rows:
         raise UserError(f"{path} is no such table: {kind} while reading it.") from None
 
 
-def _csv(path: Path) -> Rows:
+def _read_csv(path: Path) -> Rows:
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows: Rows = list(csv.reader(stream, skipinitialspace=True, strict=True))
     if not rows or len({len(row) for row in rows if row}) > 1:
         raise ValueError("no rows, or rows of different lengths")
-    header = rows[0] and all(_number_of(cell) is None for cell in rows[0])
+    header = rows[0] and all(_parse_cell(cell) is None for cell in rows[0])
     return rows[1:] if header and len(rows) > 1 else rows
 
 
-def _parquet(path: Path) -> Rows:
+def _read_parquet(path: Path) -> Rows:
     import pandas as pd
 
     rows: Rows = pd.read_parquet(path).to_numpy(dtype=object).tolist()
     return rows
 
 
-_TABLES = {".csv": _csv, ".parquet": _parquet}
+_TABLES = {".csv": _read_csv, ".parquet": _read_parquet}
 
 
-def _number_of(cell: Any) -> float | None:
-    """Return the number in a cell, NaN if it is missing, None if it is neither."""
-    if str(cell).strip().lower() in MISSING:
+def _parse_cell(cell: Any) -> float | None:
+    """Return the number in a cell, NaN if missing, None if it is neither."""
+    if str(cell).strip().lower() in MISSING_MARKS:
         return math.nan
     if not isinstance(cell, str | Real | Decimal):
         return None
@@ -123,8 +123,8 @@ def _number_of(cell: Any) -> float | None:
         return None
 
 
-def _number(path: Path, index: int, cell: Any) -> float:
-    value = _number_of(cell)
+def _check_cell(path: Path, index: int, cell: Any) -> float:
+    value = _parse_cell(cell)
     if value is None:
         raise UserError(
             f"{path}: value {index} (counted from 0) is no number, and does not say"

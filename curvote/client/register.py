@@ -1,4 +1,4 @@
-"""The register of a user: which invitations were answered, and from which ledger.
+"""Register of a user: answered invitations and the ledgers they came from.
 
 A ledger knows what it released. The register knows of all ledgers of a user, so that a
 second one, an older copy or a new file in the place of a lost one is recognised.
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_chain import now
-from curvote.client.ledger_reading import Book
+from curvote.client.ledger_chain import utc_now
+from curvote.client.ledger_reading import DurableBook
 from curvote.durable import DurableFile
 from curvote.errors import UserError
 
@@ -41,8 +41,8 @@ REGISTER: Final = DurableFile(
 )
 
 
-class Register(Book):
-    """The register in the SQLite file ``path``, which is created if there is none.
+class Register(DurableBook):
+    """The register in the SQLite file ``path``, created if there is none.
 
     Any number of processes may use one file. A file that is damaged, foreign or cannot
     be written is a UserError and stays as it is: nothing is released without it.
@@ -51,31 +51,32 @@ class Register(Book):
     FILE = REGISTER
 
     def check_place(self, ledger: Path) -> None:
-        """Refuse to begin a new ledger where one stood from which was answered."""
-        known = self._newest("ledger", str(ledger))
-        if known and not ledger.exists():
+        """Refuse a new ledger at a path from which was answered before."""
+        newest = self._newest_answer("ledger", str(ledger))
+        if newest and not ledger.exists():
             raise UserError(
-                f"the ledger {ledger} is gone; on {known[1]} an invitation was answered"
+                f"the ledger {ledger} is gone; on {newest[1]} an invitation was"
+                " answered"
                 " from it. Put it back, or its latest backup: only it knows what was"
                 " released."
             )
 
     def check_ledger(self, ledger: Ledger) -> None:
-        """Refuse a ledger that has forgotten an answer; take in what it alone knows."""
-        self._refuse_older(ledger)
-        self._take_in(ledger)
+        """Refuse a ledger that lacks a known answer; import its own answers."""
+        self._refuse_older_copy(ledger)
+        self._import_answers(ledger)
 
-    def _refuse_older(self, ledger: Ledger) -> None:
-        """Ask the ledger for the newest answer from its place, and from its chain.
+    def _refuse_older_copy(self, ledger: Ledger) -> None:
+        """Refuse a ledger that lacks the newest answer of its path or chain.
 
         The second recognises an older copy wherever it stands.
         """
-        place = self._newest("ledger", str(ledger.path.resolve()))
-        for known in (place, self._newest("chain", ledger.origin())):
-            if known and not ledger.knows(known[0]):
+        place = self._newest_answer("ledger", str(ledger.path.resolve()))
+        for newest in (place, self._newest_answer("chain", ledger.origin())):
+            if newest and not ledger.knows(newest[0]):
                 raise UserError(
                     f"the ledger {ledger.path} does not know what was answered from it"
-                    f" on {known[1]}: it is an older copy, or another one. Put the"
+                    f" on {newest[1]}: it is an older copy, or another one. Put the"
                     " newest in its place. Nothing was drawn."
                 )
 
@@ -95,20 +96,20 @@ class Register(Book):
                 " again. Nothing was drawn."
             )
 
-    def enter(self, invitation: str, attempt: str, ledger: Ledger) -> None:
-        """Claim an ``invitation`` before its noise is drawn; UserError: answered."""
+    def claim(self, invitation: str, attempt: str, ledger: Ledger) -> None:
+        """Claim an ``invitation`` before its noise is drawn."""
         with self._transaction("IMMEDIATE"):  # what was checked before may have changed
-            self._refuse_older(ledger)
+            self._refuse_older_copy(ledger)
             self.refuse_answered(invitation, attempt)
-            self._insert([(invitation, attempt)], ledger)
+            self._insert_answers([(invitation, attempt)], ledger)
 
     def withdraw(self, attempt: str) -> None:
-        """Give back what an ``attempt`` has claimed, as its noise never left."""
+        """Withdraw the claim of an ``attempt`` that was never published."""
         with self._transaction("IMMEDIATE"):
             self._db.execute("DELETE FROM answers WHERE attempt = ?", (attempt,))
 
-    def _take_in(self, ledger: Ledger) -> None:
-        """Enter what a ledger has answered before, or under another register."""
+    def _import_answers(self, ledger: Ledger) -> None:
+        """Import the answers that a ledger already holds."""
         answered = (entry for entry in ledger.entries() if entry.counts)
         pairs = [
             (str(e.facts["invitation"]), str(e.facts.get("attempt", e.release)))
@@ -116,20 +117,20 @@ class Register(Book):
             if "invitation" in e.facts
         ]
         with self._transaction("IMMEDIATE"):
-            self._insert(pairs, ledger)
+            self._insert_answers(pairs, ledger)
 
-    def _insert(self, pairs: Iterable[tuple[str, str]], ledger: Ledger) -> None:
+    def _insert_answers(self, pairs: Iterable[tuple[str, str]], ledger: Ledger) -> None:
         place = str(ledger.path.resolve())
-        rest = place, ledger.origin(), ledger.head(), now()
+        rest = place, ledger.origin(), ledger.head(), utc_now()
         self._db.executemany(
             "INSERT OR IGNORE INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?)",
             ((*pair, *rest) for pair in pairs),
         )
 
-    def _newest(
+    def _newest_answer(
         self, column: Literal["ledger", "chain"], value: str
     ) -> tuple[str, str] | None:
-        """Return the head of a ledger at its newest answer, and when that was."""
+        """Return the ledger's head at its newest answer, and its time."""
         rows = self._rows(
             f"SELECT head, entered FROM answers WHERE {column} = ?"  # noqa: S608 - ours
             " ORDER BY number DESC LIMIT 1",
@@ -139,13 +140,13 @@ class Register(Book):
 
 
 @contextmanager
-def books(ledger: Path, register: Path) -> Iterator[tuple[Ledger, Register]]:
-    """Open a client's ledger together with the register of its user.
+def open_books(ledger: Path, register: Path) -> Iterator[tuple[Ledger, Register]]:
+    """Open a client's ledger together with the user's register.
 
     UserError: the ledger has forgotten what was answered from it.
     """
-    with Register(register) as known:
-        known.check_place(ledger)
-        with Ledger(ledger) as own:
-            known.check_ledger(own)
-            yield own, known
+    with Register(register) as opened_register:
+        opened_register.check_place(ledger)
+        with Ledger(ledger) as opened_ledger:
+            opened_register.check_ledger(opened_ledger)
+            yield opened_ledger, opened_register

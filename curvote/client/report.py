@@ -1,4 +1,4 @@
-"""A training client's report: noised features and a noised label, released once."""
+"""Reports of training clients and votes of evaluation clients, noised once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from curvote.errors import UserError
 from curvote.mechanisms import make, making, per_coordinate
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.privacy import Budget, label_share
+from curvote.privacy import Budget, label_budget_share
 from curvote.task import Task
 
 Array = NDArray[np.float64]
 
 # Numbers that honest clients send less often are cut off by whoever gathers reports.
-RARE = 2.0**-40
+RARE_PROBABILITY = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,19 @@ class Reporter:
         share: float | str,
         params: Mapping[str, Any] | None = None,
     ) -> Reporter:
-        """Split ``epsilon``: the label's ``share``, the rest for d coordinates.
+        """Build the reporter that splits ``epsilon`` over label and features.
 
         ``params`` are the mechanism's own. One for single labels is a UserError.
         """
-        label, features = Budget(epsilon).split(label_share(share, d))
+        label, features = Budget(epsilon).split(label_budget_share(share, d))
         return cls(
-            features=_features(mechanism, d, features.epsilon, params or {}),
+            features=_feature_mechanism(mechanism, d, features.epsilon, params or {}),
             label=BinaryRR(epsilon=label.epsilon),
         )
 
     @classmethod
-    def of(cls, task: Task) -> Reporter:
-        """Return the reporter that a published task asks for."""
+    def for_task(cls, task: Task) -> Reporter:
+        """Return the reporter of a published task."""
         d, share = task.encoding.d, task.label_share
         return cls.build(d, task.epsilon, task.mechanism, share, task.params)
 
@@ -78,56 +78,60 @@ class Reporter:
             raise UserError(f"{len(z)} rows of z but {len(labels)} labels.")
         # Both are checked before either is drawn: half a report would cost as much.
         try:
-            given, _ = self.features.clip(self._inner(z))
+            clipped, _ = self.features.clip(self._to_domain(z))
             labels, _ = self.label.clip(labels)
         except UserError as error:
             raise UserError(f"{error} Nothing was released.") from None
         draw = self.features.simulate if study else self.features.randomize
-        noised = self._outer(draw(given, noise))
+        noised = self._from_unit(draw(clipped, noise))
         return noised, self.label.randomize(labels, label_noise)
 
     def log_ratio(
-        self, one: tuple[Array, Array], other: tuple[Array, Array], at: Columns
+        self, first: tuple[Array, Array], second: tuple[Array, Array], at: Columns
     ) -> Array:
-        """Return ln P(at | one) - ln P(at | other) of whole reports (z, y), (n,)."""
-        inner = self._inner(one[0]), self._inner(other[0]), self._drawn(at["z"])
-        loss = self.features.log_ratio(*inner)
-        return np.asarray(loss + self.label.log_ratio(one[1], other[1], at["label"]))
+        """Return ln P(at | first) - ln P(at | second) of reports (z, y), (n,)."""
+        mapped = (
+            self._to_domain(first[0]),
+            self._to_domain(second[0]),
+            self._to_output(at["z"]),
+        )
+        loss = self.features.log_ratio(*mapped)
+        return np.asarray(loss + self.label.log_ratio(first[1], second[1], at["label"]))
 
     def possible(self, at: Columns) -> NDArray[np.bool_]:
-        """Say for each report (z, label) whether an honest client can have sent it."""
-        features = self.features.possible(self._drawn(at["z"]))
-        return np.asarray(features & self.label.possible(at["label"]))
+        """Return for each report whether an honest client can send it."""
+        features = self.features.possible_mask(self._to_output(at["z"]))
+        return np.asarray(features & self.label.possible_mask(at["label"]))
 
     def trimmed(self, z: Array) -> Array:
-        """Return reported z (n, d), what is too rare to be honest moved to the bound.
+        """Return reported z with improbably large numbers cut off.
 
         An honest number lies beyond with probability 2^-40 at most. A liar gains no
         more than that bound, and an honest client's budget is not lost as by refusing.
         """
-        most = self.features.tail(RARE)
-        return np.clip(z, *self._outer(np.array([-most, most])))
+        most = self.features.tail_bound(RARE_PROBABILITY)
+        return np.clip(z, *self._from_unit(np.array([-most, most])))
 
-    def _inner(self, z: Array) -> Array:
-        """Map [-1, 1] to the mechanism's domain."""
+    def _to_domain(self, z: Array) -> Array:
+        """Return [-1, 1] mapped to the mechanism's domain."""
         return z if self.features.low < 0 else (np.asarray(z) + 1) / 2
 
-    def _outer(self, noised: Array) -> Array:
-        """Map outputs that speak of [0, 1] to [-1, 1]; exact on a dyadic grid."""
+    def _from_unit(self, noised: Array) -> Array:
+        """Return outputs on [0, 1] mapped to [-1, 1]."""
         return 2 * noised - 1 if self.features.unit_scale else noised
 
-    def _drawn(self, z: Array) -> Array:
-        """Return what the mechanism gave for a reported z."""
+    def _to_output(self, z: Array) -> Array:
+        """Return the mechanism's output for a reported z."""
         return (np.asarray(z) + 1) / 2 if self.features.unit_scale else z
 
 
 Columns = Mapping[str, NDArray[Any]]
 
 
-def _features(
+def _feature_mechanism(
     name: str, d: int, epsilon: float, params: Mapping[str, Any]
 ) -> VectorMechanism:
-    kind = making.kind(name)
+    kind = making.mechanism_class(name)
     if issubclass(kind, ScalarMechanism) and kind is not BinaryRR:
         return per_coordinate(name, d, epsilon, **params)
     if issubclass(kind, VectorMechanism):

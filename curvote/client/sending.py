@@ -1,4 +1,4 @@
-"""Sending an envelope to its server: until it is accepted, refused, or hope is gone.
+"""Sending of envelopes to a server, with retries until it answers.
 
 What is sent was drawn and published before: sending it once more tells nothing new and
 spends nothing, so whoever got no answer asks again.
@@ -21,78 +21,78 @@ from curvote.errors import UserError
 # Waits (seconds) between tries, each as long again, unless the server names its own.
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
-TRIES: Final = 8
+MAX_TRIES: Final = 8
 TIMEOUT: Final = 30.0
 # Of an answer at most so much is read.
-_MOST: Final = 2**16
+_MAX_ANSWER: Final = 2**16
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # Answers that may be others later.
-_LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RETRY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class NotSent(Exception):  # noqa: N818 - what happened to an envelope
-    """No try reached the server, or it had no room: the envelope waits in its place."""
+    """Error for an envelope that no try delivered; it stays in the outbox."""
 
 
 @dataclass(frozen=True)
-class _Told:
-    """An answer: its status, what it says, and after how long to come back."""
+class _ServerAnswer:
+    """A server's answer: its status, its text and when to retry."""
 
     status: int
     words: str
     wait: float | None
 
 
-def send(
+def send_envelope(
     url: str, envelope: bytes, *, sleep: Callable[[float], object] = time.sleep
 ) -> str:
-    """Post an envelope to the service at ``url``; return what became of it.
+    """Post an envelope to the service at ``url``; return the outcome.
 
     That is "accepted" or "accepted before". UserError: no address of a service, or a
     server that refuses the envelope. `NotSent`: no answer after several tries.
     """
-    place = address(url)
-    told: _Told | None = None
-    for wait in _waits():
-        told = _tried(place, envelope)
-        if told is not None and told.status in (200, 201):
-            return "accepted" if told.status == 201 else "accepted before"
-        if told is not None and told.status not in _LATER:
+    place = service_address(url)
+    answer: _ServerAnswer | None = None
+    for wait in _retry_waits():
+        answer = _try_sending(place, envelope)
+        if answer is not None and answer.status in (200, 201):
+            return "accepted" if answer.status == 201 else "accepted before"
+        if answer is not None and answer.status not in _RETRY_STATUSES:
             raise UserError(
-                f"the server at {url} refused the envelope: {told.words}. It stays in"
+                f"the server at {url} refused the envelope: {answer.words}. It stays in"
                 " the outbox; nothing more was drawn."
             )
         if wait is not None:
-            sleep(min(told.wait or wait, LONGEST_WAIT) if told else wait)
-    why = f"it says: {told.words}" if told else "it does not answer"
+            sleep(min(answer.wait or wait, LONGEST_WAIT) if answer else wait)
+    why = f"it says: {answer.words}" if answer else "it does not answer"
     raise NotSent(
         f"the server at {url}: {why}. The envelope waits in the outbox: the same"
         " command sends it again, and draws nothing."
     )
 
 
-def _waits() -> Iterator[float | None]:
-    """Yield how long to wait after each try, None after the last.
+def _retry_waits() -> Iterator[float | None]:
+    """Yield the waits after each try, None after the last.
 
     Each is drawn: clients that were sent away together do not come back together.
     """
     wait = FIRST_WAIT
-    for _ in range(TRIES - 1):
+    for _ in range(MAX_TRIES - 1):
         yield wait * (1 + random.random()) / 2  # noqa: S311 - nothing is secret
         wait = min(2 * wait, LONGEST_WAIT)
     yield None
 
 
-def address(url: str) -> SplitResult:
-    """Return where a service is; UserError: it is none, or others could listen."""
+def service_address(url: str) -> SplitResult:
+    """Return the parsed address of a service; invalid or open ones: UserError."""
     try:
         place = urlsplit(url)
         host, _ = (place.hostname or "").encode("idna"), place.port
         plain = place.path.isascii() and place.path.isprintable()
-        known = bool(host) and plain and " " not in place.path
+        valid = bool(host) and plain and " " not in place.path
     except ValueError:  # no number of a port, no name of a host
-        known = False
-    if not known or place.scheme not in ("http", "https") or place.query:
+        valid = False
+    if not valid or place.scheme not in ("http", "https") or place.query:
         raise UserError(f"{url!r} is no address of a service; it is like https://host.")
     if place.scheme == "http" and place.hostname not in _LOOPBACK:
         raise UserError(
@@ -102,15 +102,15 @@ def address(url: str) -> SplitResult:
     return place
 
 
-def _tried(place: SplitResult, envelope: bytes) -> _Told | None:
+def _try_sending(place: SplitResult, envelope: bytes) -> _ServerAnswer | None:
     """Return the server's answer to one try, None if there is none."""
-    connection = _connection(place)
+    connection = _open_connection(place)
     try:
         path = f"{place.path.rstrip('/')}/v1/envelopes"
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         connection.request("POST", path, envelope, headers)
         answer = connection.getresponse()
-        said = answer.read(_MOST)
+        body = answer.read(_MAX_ANSWER)
         after = answer.getheader("Retry-After", "")
     except ssl.SSLCertVerificationError as error:
         raise UserError(
@@ -122,10 +122,10 @@ def _tried(place: SplitResult, envelope: bytes) -> _Told | None:
     finally:
         connection.close()
     wait = float(after) if after.isdecimal() and len(after) < 6 else None
-    return _Told(answer.status, _words(answer.status, said), wait)
+    return _ServerAnswer(answer.status, _describe_answer(answer.status, body), wait)
 
 
-def _connection(place: SplitResult) -> HTTPConnection:
+def _open_connection(place: SplitResult) -> HTTPConnection:
     host = str(place.hostname)
     if place.scheme == "http":
         return HTTPConnection(host, place.port, timeout=TIMEOUT)
@@ -133,11 +133,11 @@ def _connection(place: SplitResult) -> HTTPConnection:
     return HTTPSConnection(host, place.port, timeout=TIMEOUT, context=secure)
 
 
-def _words(status: int, said: bytes) -> str:
-    """Return what a problem says, in plain characters; else its status."""
+def _describe_answer(status: int, body: bytes) -> str:
+    """Return the text of a problem document, else the status."""
     try:
-        found: Any = json.loads(said)
-        title, detail = found["title"], found.get("detail", "")
+        problem: Any = json.loads(body)
+        title, detail = problem["title"], problem.get("detail", "")
         text = f"{title} ({detail})" if detail else str(title)
     except (ValueError, TypeError, KeyError, AttributeError):
         return f"status {status}"

@@ -1,4 +1,4 @@
-"""Where a release is written and published, and how a killed one is settled."""
+"""Release session: a message reserved, drawn, published and confirmed exactly once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Books = tuple[Ledger, Register]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a release is written, and where it is published: never a client's name.
+class ReleasePlace:
+    """The files of a release in the outbox, temporary and final.
 
     ``attempt`` is a random name of the one try that writes there.
     """
@@ -34,17 +34,17 @@ class Place:
 
     @property
     def temporary(self) -> Path:
-        """The file that is written aside."""
+        """The temporary file that is written first."""
         return self.outbox / f".tmp-{self.release}"
 
     @property
     def final(self) -> Path:
-        """The file that is published."""
+        """The published file."""
         return self.outbox / self.name
 
 
-def give_back(books: Books, place: Place) -> None:
-    """Undo what was not published; the file, which proves it, goes last."""
+def cancel_release(books: Books, place: ReleasePlace) -> None:
+    """Cancel a release that was not published, and remove its file."""
     ledger, register = books
     entry = ledger.entry(place.release)
     if entry is not None and entry.state == RESERVED:
@@ -53,58 +53,58 @@ def give_back(books: Books, place: Place) -> None:
     place.temporary.unlink(missing_ok=True)
 
 
-def recover(books: Books, outbox: Path) -> None:
-    """Settle the releases whose process was killed, each in its outbox.
+def recover_releases(books: Books, outbox: Path) -> None:
+    """Settle the releases of killed processes, each in its outbox.
 
     Under its lock nobody is alive there; one lock at a time, so that none waits for us.
     """
-    ledger, here = books[0], outbox.resolve()
-    unsettled = [e for e in ledger.entries(POPULATION) if _open(e)]
-    for home in {_home(entry, here) for entry in unsettled}:
-        with alone(home):
+    ledger, folder = books[0], outbox.resolve()
+    unsettled = [e for e in ledger.entries(POPULATION) if _is_unsettled(e)]
+    for home in {_release_outbox(entry, folder) for entry in unsettled}:
+        with lock_outbox(home):
             for entry in ledger.entries(POPULATION):
-                if _open(entry) and _home(entry, here) == home:
-                    _settle(books, entry, home)
+                if _is_unsettled(entry) and _release_outbox(entry, folder) == home:
+                    _settle_killed(books, entry, home)
 
 
-def _open(entry: Entry) -> bool:
+def _is_unsettled(entry: Entry) -> bool:
     return entry.state == RESERVED and "outbox" in entry.facts
 
 
-def _home(entry: Entry, here: Path) -> Path:
-    """Return the outbox that a release began in; one that was moved is ours now."""
+def _release_outbox(entry: Entry, folder: Path) -> Path:
+    """Return the outbox of a release, this one if that was moved."""
     recorded = Path(str(entry.facts["outbox"]))
-    return recorded if recorded.exists() else here
+    return recorded if recorded.exists() else folder
 
 
-def _settle(books: Books, entry: Entry, home: Path) -> None:
-    ledger, place = books[0], _place(entry, home)
+def _settle_killed(books: Books, entry: Entry, home: Path) -> None:
+    ledger, place = books[0], _recorded_place(entry, home)
     if place.final.exists():
         sync_folder(home)
-        confirm(ledger, entry.release, place.final)
+        confirm_release(ledger, entry.release, place.final)
     elif place.temporary.exists():
-        give_back(books, place)
+        cancel_release(books, place)
     else:
-        ledger.spend(entry.release, "reserved, but neither file is in the outbox")
+        ledger.mark_spent(entry.release, "reserved, but neither file is in the outbox")
 
 
-def _place(entry: Entry, home: Path) -> Place:
-    """Return where a release was written; an earlier curvote said less of it."""
+def _recorded_place(entry: Entry, home: Path) -> ReleasePlace:
+    """Return the place of a release from the facts of its entry."""
     invitation = str(entry.facts["invitation"])
     attempt = str(entry.facts.get("attempt", entry.release))
     name = str(entry.facts.get("file", f"{invitation}.json"))
-    return Place(home, entry.release, invitation, attempt, name)
+    return ReleasePlace(home, entry.release, invitation, attempt, name)
 
 
-def confirm(ledger: Ledger, release_: str, final: Path) -> None:
-    """Record in the ledger that a release stands in the file ``final``."""
+def confirm_release(ledger: Ledger, release_: str, final: Path) -> None:
+    """Confirm in the ledger that a release stands in the file ``final``."""
     digest = hashlib.sha256(final.read_bytes()).hexdigest()
     ledger.confirm(release_, place=str(final), digest=digest)
 
 
 @contextmanager
-def alone(outbox: Path) -> Iterator[None]:
-    """Hold the outbox: what a live process is writing looks like a killed one's."""
+def lock_outbox(outbox: Path) -> Iterator[None]:
+    """Hold the lock of an outbox."""
     try:
         outbox.mkdir(parents=True, exist_ok=True)
         with (outbox / ".lock").open("w") as stream:

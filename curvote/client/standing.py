@@ -1,4 +1,4 @@
-"""What a client's ledger says about its owner: name, cap, server, what is spent.
+"""Account of a client in its ledger: name, cap, pinned server and spending.
 
 Name, cap and server are written once, by `curvote client init` or at the first release.
 None of them ever comes from a task.
@@ -13,31 +13,31 @@ from typing import Final
 from curvote import validate
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
-from curvote.client.ledger_cohort import Clients, names
-from curvote.client.words import said
+from curvote.client.ledger_cohort import ClientIds, sorted_ids
+from curvote.client.words import format_budget
 from curvote.errors import UserError
 from curvote.privacy import Budget
 
 POPULATION: Final = "self"
-NAME: Final = "me"
-HOUSE: Final = Budget(2.0)  # the cap of whoever never named one
+DEFAULT_NAME: Final = "me"
+DEFAULT_CAP: Final = Budget(2.0)  # the cap of whoever never named one
 
 # Names of the ledger's settings that are written once.
 _OWNER: Final = "client"
 _SERVER: Final = "server"
-_CALLED: Final = "called"
+_SENDER_NAME: Final = "called"
 _RECORDS: Final = "records"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a client stands: its name, cap and server, and what it has spent.
+class Account:
+    """The account of a client: its name, cap, server and spending.
 
     ``chosen`` is false where ``cap`` is the house's and not written down yet.
     ``server`` is the fingerprint of the only server that is answered, None before the
     first. ``spent`` is its own, or the most that was about any one of its records.
-    ``records`` says how its tables name their records, and ``called`` under what name
-    it is asked for them; None: it never was.
+    ``records`` says how its tables name their records, and ``sender_name`` under what
+    name it is asked for them; None: it never was.
     """
 
     name: str
@@ -45,50 +45,58 @@ class Standing:
     chosen: bool
     server: str | None
     spent: Amount
-    called: str | None = None
+    sender_name: str | None = None
     records: str | None = None
 
     @classmethod
-    def of(cls, ledger: Ledger, name: str | None = None) -> Standing:
-        """Read it from the ledger of client ``name``, None: its owner; write nothing.
+    def from_ledger(cls, ledger: Ledger, name: str | None = None) -> Account:
+        """Return the account of client ``name``, None: of the ledger's owner.
 
         UserError: ``name`` is not its owner, or nobody knows who that is.
         """
-        name = _owner(ledger) if name is None else _named(ledger, name)
+        name = _owner_name(ledger) if name is None else _check_owner(ledger, name)
         cap = ledger.cap(POPULATION)
         spent = ledger.most_spent(POPULATION, [name])
         chosen = cap is not None
-        known = (ledger.setting(each) for each in (_CALLED, _RECORDS))
-        own = name, cap or HOUSE, chosen, ledger.setting(_SERVER)
-        return cls(*own, spent, *known)
+        naming = (ledger.setting(setting) for setting in (_SENDER_NAME, _RECORDS))
+        fields = name, cap or DEFAULT_CAP, chosen, ledger.setting(_SERVER)
+        return cls(*fields, spent, *naming)
 
-    def about(self, ledger: Ledger, records: Clients) -> Standing:
-        """Return where the records with these ids stand."""
+    def about(self, ledger: Ledger, records: ClientIds) -> Account:
+        """Return the account with the largest spending of some records."""
         return replace(self, spent=ledger.most_spent(POPULATION, records))
 
     def write(self, ledger: Ledger) -> None:
-        """Write name, cap and server down for ever; UserError: others stand there."""
-        ledger.settle_once(_OWNER, self.name)
-        ledger.set_up(POPULATION, self.cap)
-        once = {_SERVER: self.server, _CALLED: self.called, _RECORDS: self.records}
+        """Store name, cap and server; other stored values are a UserError."""
+        ledger.store_setting(_OWNER, self.name)
+        ledger.set_cap(POPULATION, self.cap)
+        once = {
+            _SERVER: self.server,
+            _SENDER_NAME: self.sender_name,
+            _RECORDS: self.records,
+        }
         for setting, value in once.items():
             if value is not None:
-                ledger.settle_once(setting, value)
+                ledger.store_setting(setting, value)
 
     def has_room(self, budget: Budget) -> bool:
-        """Say whether the cap holds one more release."""
-        return self.spent.plus(Amount.of(budget)).within(Amount.of(self.cap))
+        """Return whether the cap allows one more release."""
+        return self.spent.plus(Amount.from_budget(budget)).within(
+            Amount.from_budget(self.cap)
+        )
 
-    def left(self, after: Budget | None = None) -> tuple[float, float]:
-        """Return the epsilon and delta that are left, ``after`` one more release."""
-        gone = self.spent if after is None else self.spent.plus(Amount.of(after))
-        epsilon, delta = Amount.of(self.cap).minus(gone).floats()
+    def remaining(self, after: Budget | None = None) -> tuple[float, float]:
+        """Return the remaining epsilon and delta, ``after`` one more release."""
+        spent = (
+            self.spent if after is None else self.spent.plus(Amount.from_budget(after))
+        )
+        epsilon, delta = Amount.from_budget(self.cap).minus(spent).to_floats()
         return max(epsilon, 0.0), max(delta, 0.0)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What `curvote client init` was given; None: as it stands, or as the house has it.
+class AccountOptions:
+    """The options of `curvote client init`; None keeps a value.
 
     ``server`` is a fingerprint of 64 hex digits, capital or small.
     """
@@ -99,83 +107,86 @@ class Wanted:
     server: str | None = None
 
 
-def begin(ledger: Ledger, wanted: Wanted) -> Standing:
-    """Set a ledger up, once, and return where its owner stands.
+def open_account(ledger: Ledger, options: AccountOptions) -> Account:
+    """Set up a ledger once, and return its owner's account.
 
     UserError, and nothing is written: a name, cap or server other than what stands.
     """
-    now = Standing.of(ledger, wanted.name)
-    then = replace(
-        now,
-        cap=_changed(now.cap, wanted.epsilon, wanted.delta),
-        server=_fingerprint(wanted.server) or now.server,
+    current = Account.from_ledger(ledger, options.name)
+    changed = replace(
+        current,
+        cap=_changed_cap(current.cap, options.epsilon, options.delta),
+        server=_check_fingerprint(options.server) or current.server,
         chosen=True,
     )
-    _refuse_change(now, then)
-    then.write(ledger)
-    return then
+    _refuse_change(current, changed)
+    changed.write(ledger)
+    return changed
 
 
-def refuse_strangers(ledger: Ledger, records: Sequence[str]) -> None:
-    """Refuse records most of which are new while known ones are gone: UserError.
+def refuse_new_ids(ledger: Ledger, records: Sequence[str]) -> None:
+    """Refuse records most of which are new while known ones are gone.
 
     Ids that another program wrote, or of another column, would give the same people a
     second budget; nobody but the owner can know that they are others.
     """
-    n, known = len(records), ledger.n_spent(POPULATION)
-    there = ledger.overlap(POPULATION, records)
-    new, gone = n - there, known - there
-    if 2 * new > n and gone and gone >= min(new, known / 2):
+    n, known_count = len(records), ledger.count_spenders(POPULATION)
+    overlapping = ledger.count_overlap(POPULATION, records)
+    new, absent = n - overlapping, known_count - overlapping
+    if 2 * new > n and absent and absent >= min(new, known_count / 2):
         raise UserError(
-            f"{new} of {n} records are new to your ledger, while {gone} of its {known}"
+            f"{new} of {n} records are new to your ledger, while {absent} of its"
+            f" {known_count}"
             " known ones are gone: if these are the same people under other ids, name"
             " them as before. Only if they are other people: --new-people. Nothing was"
             " drawn."
         )
 
 
-def raised(
+def plan_raise(
     ledger: Ledger, epsilon: float, delta: float | None
 ) -> tuple[Budget, Budget]:
-    """Return the cap that holds and the one to come; None: delta stays.
+    """Return the current cap and the raised one.
 
     UserError: there is no cap yet, or the new one is not above it.
     """
     now = ledger.cap(POPULATION)
     if now is None:
         raise UserError("there is no cap to raise: `curvote client init` sets it.")
-    wanted = _changed(now, epsilon, delta)
+    wanted = _changed_cap(now, epsilon, delta)
     if wanted == now or wanted.epsilon < now.epsilon or wanted.delta < now.delta:
         raise UserError(
-            f"the cap is {said(now.epsilon, now.delta)};"
-            f" {said(wanted.epsilon, wanted.delta)} does not raise it."
+            f"the cap is {format_budget(now.epsilon, now.delta)};"
+            f" {format_budget(wanted.epsilon, wanted.delta)} does not raise it."
         )
     return now, wanted
 
 
-def _changed(cap: Budget, epsilon: float | None, delta: float | None) -> Budget:
+def _changed_cap(cap: Budget, epsilon: float | None, delta: float | None) -> Budget:
     return Budget(
         cap.epsilon if epsilon is None else validate.positive(cap=epsilon),
         cap.delta if delta is None else delta,
     )
 
 
-def _fingerprint(given: str | None) -> str | None:
-    if given is None:
+def _check_fingerprint(text: str | None) -> str | None:
+    if text is None:
         return None
-    found = given.strip().lower()
-    if len(found) != 64 or set(found) - set("0123456789abcdef"):
+    normalised = text.strip().lower()
+    if len(normalised) != 64 or set(normalised) - set("0123456789abcdef"):
         raise UserError(
-            f"server is {given!r}; a fingerprint has 64 digits of 0-9 and a-f."
+            f"server is {text!r}; a fingerprint has 64 digits of 0-9 and a-f."
         )
-    return found
+    return normalised
 
 
-def _refuse_change(now: Standing, wanted: Standing) -> None:
+def _refuse_change(now: Account, wanted: Account) -> None:
     if now.chosen and now.cap != wanted.cap:
         raise UserError(
-            f"the cap was set to {said(now.cap.epsilon, now.cap.delta)}, once, and"
-            f" cannot become {said(wanted.cap.epsilon, wanted.cap.delta)}: `curvote"
+            f"the cap was set to {format_budget(now.cap.epsilon, now.cap.delta)},"
+            " once, and"
+            f" cannot become {format_budget(wanted.cap.epsilon, wanted.cap.delta)}:"
+            " `curvote"
             " client raise-cap` raises it, and nothing lowers it."
         )
     if now.server not in {None, wanted.server}:
@@ -185,33 +196,33 @@ def _refuse_change(now: Standing, wanted: Standing) -> None:
         )
 
 
-def _owner(ledger: Ledger) -> str:
-    """Return whose ledger it is: an earlier curvote asked for the name each time."""
+def _owner_name(ledger: Ledger) -> str:
+    """Return the name of the ledger's owner."""
     settled = ledger.setting(_OWNER)
     if settled is not None:
         return settled
-    known = _counted(ledger)
-    if len(known) > 1:
+    counted = _counted_names(ledger)
+    if len(counted) > 1:
         raise UserError(
             f"the ledger {ledger.path} counts for several names; say which is yours:"
             " `curvote client init --name N`."
         )
-    return known[0] if known else NAME
+    return counted[0] if counted else DEFAULT_NAME
 
 
-def _named(ledger: Ledger, name: str) -> str:
-    """Return the name as the ledger writes it; another than its owner's: UserError."""
-    (name,) = names([name])
-    settled, known = ledger.setting(_OWNER), _counted(ledger)
-    mine = [settled] if settled is not None else known
-    if mine and name not in mine:
+def _check_owner(ledger: Ledger, name: str) -> str:
+    """Return the name as stored; another than the owner's is a UserError."""
+    (name,) = sorted_ids([name])
+    settled, counted = ledger.setting(_OWNER), _counted_names(ledger)
+    owners = [settled] if settled is not None else counted
+    if owners and name not in owners:
         raise UserError(
-            f"the ledger {ledger.path} is that of {' or '.join(map(repr, mine))}, and"
+            f"the ledger {ledger.path} is that of {' or '.join(map(repr, owners))}, and"
             f" not of {name!r}: one person has one name, or it would be asked twice."
             " Somebody else needs a ledger of their own: --ledger."
         )
     return name
 
 
-def _counted(ledger: Ledger) -> list[str]:
+def _counted_names(ledger: Ledger) -> list[str]:
     return sorted(map(str, ledger.spent(POPULATION).clients))

@@ -1,37 +1,37 @@
-"""The vote of an evaluation client: one randomized bit, "this classifier was right"."""
+"""Vote of an evaluation client: one randomized bit on a classifier."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.classifier import sign
+from curvote.classifier import decision_sign
 from curvote.entropy import Entropy
 from curvote.mechanisms.binary_rr import BinaryRR
 
 Array = NDArray[np.float64]
 
 
-def decisions(
-    features: Array, coef: Array, intercept: Array, judge: NDArray[np.int64]
+def candidate_scores(
+    features: Array, coef: Array, intercept: Array, candidate: NDArray[np.int64]
 ) -> Array:
-    """Return f_b(x_i), with b = ``judge[i]`` the one classifier that client i judges.
+    """Return the score of each client's candidate on its features.
 
-    ``features`` (n, d), ``coef`` (B, d), ``intercept`` (B,), ``judge`` (n,).
+    ``features`` (n, d), ``coef`` (B, d), ``intercept`` (B,), ``candidate`` (n,).
     """
-    products = np.einsum("nd,nd->n", features, coef[judge])
-    return np.asarray(products + intercept[judge])
+    products = np.einsum("nd,nd->n", features, coef[candidate])
+    return np.asarray(products + intercept[candidate])
 
 
-def vote(
+def draw_votes(
     decision: Array, labels: Array, epsilon: float, entropy: Entropy
 ) -> NDArray[np.bool_]:
-    """Return one noised bit a client: was sign(f(x)) the true label? (MRMA eqs 6, 7).
+    """Return one noised bit a client: was its candidate right (MRMA 6, 7).
 
     A client's whole ``epsilon`` goes into this bit; f(x) = 0 predicts -1. A label other
     than -1 and +1 is a UserError, and nothing is drawn.
     """
     mechanism = BinaryRR(epsilon=epsilon)
     labels, _ = mechanism.clip(labels)
-    right = np.where(sign(decision) == labels, 1.0, -1.0)
+    right = np.where(decision_sign(decision) == labels, 1.0, -1.0)
     return mechanism.randomize(right, entropy) > 0

@@ -1,4 +1,4 @@
-"""Sources of curves: from a published file or a formula to a table of clients."""
+"""Data sets: published files, simulations and users' own tables of clients."""
 
 from curvote.lazy import exports
 

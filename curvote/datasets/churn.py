@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.features import Feature, category_feature
 from curvote.datasets.tables.published import PublishedTable
 from curvote.datasets.tables.tabular import TableParameters, TableSchema
 from curvote.errors import UserError
@@ -37,14 +37,14 @@ _SALARY = "up to five times the mean full-time pay in the EU, 37900 (Eurostat, 2
 SCHEMA = TableSchema(
     features=(
         Feature("CreditScore", "points", 300, 850, _SCORE),
-        category("Geography", ("France", "Germany", "Spain"), _ATTRIBUTE),
-        category("Gender", ("Female", "Male"), _ATTRIBUTE),
+        category_feature("Geography", ("France", "Germany", "Spain"), _ATTRIBUTE),
+        category_feature("Gender", ("Female", "Male"), _ATTRIBUTE),
         Feature("Age", "years", 18, 100, _AGE, centre=42.5),
-        Feature("Tenure", "years", 0, 10, _TENURE, whole=True),
+        Feature("Tenure", "years", 0, 10, _TENURE, integral=True),
         Feature("Balance", "euros", 0, 250_000, _BALANCE, centre=100_000),
-        Feature("NumOfProducts", "products", 1, 4, _PRODUCTS, whole=True),
-        Feature("HasCrCard", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
-        Feature("IsActiveMember", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
+        Feature("NumOfProducts", "products", 1, 4, _PRODUCTS, integral=True),
+        Feature("HasCrCard", "0 or 1", 0, 1, _ATTRIBUTE, integral=True),
+        Feature("IsActiveMember", "0 or 1", 0, 1, _ATTRIBUTE, integral=True),
         Feature("EstimatedSalary", "euros a year", 0, 200_000, _SALARY),
     ),
     label="Exited",
@@ -68,7 +68,7 @@ _MARKS = re.compile(rb"^(<{7}|={7}|>{7}|\|{7})|\+\+\+")
 
 
 class Parameters(TableParameters):
-    """What ``source:`` may say; the published file has no gap and no repeated row."""
+    """Settings of ``source:``; the published file has no gap and no repeat."""
 
     name: Literal["churn"] = "churn"
 
@@ -86,22 +86,23 @@ class _Churn(PublishedTable[Parameters]):
         """Return the text cells; UserError for the marks that a bad merge left."""
         lines = [i for i, row in enumerate(data.split(b"\n"), 1) if _MARKS.search(row)]
         if lines:
-            shown = ", ".join(map(str, lines[:SHOWN]))
+            lines_text = ", ".join(map(str, lines[:SHOWN]))
             raise UserError(
                 f"{len(lines)} lines carry marks of a merge or a patch (<<<<<<<,"
-                f" =======, >>>>>>>, +++): {shown}{', ...' * (len(lines) > SHOWN)}."
+                " =======, >>>>>>>, +++):"
+                f" {lines_text}{', ...' * (len(lines) > SHOWN)}."
                 " This copy was damaged by version control; take the publisher's file."
             )
         return super().parse(data, schema)
 
-    def checked(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
         """Return the numbers, indexed by RowNumber."""
-        table = super().checked(frame, schema)
+        table = super().check_frame(frame, schema)
         return table.set_axis(_row_numbers(frame["RowNumber"]), axis="index")
 
 
 def _row_numbers(column: pd.Series[str]) -> NDArray[np.int64]:
-    """Return 1, 2, ..., n; UserError unless that is what the column says."""
+    """Return the row numbers 1, ..., n; UserError for other values."""
     rows = np.arange(1, len(column) + 1)
     wrong = column.to_numpy() != rows.astype(str)
     if wrong.any():

@@ -1,4 +1,4 @@
-"""The tiny images: 32 x 32 pixels in red, green and blue, as one archive of bytes.
+"""CIFAR archives: 32 x 32 colour images as bytes.
 
 The binary version: a record is its labels, one byte each, then 1024 bytes of red, of
 green and of blue, row by row. Nothing is unpacked to disk, and nothing in it is run.
@@ -33,7 +33,7 @@ _SIXTHS = {"train": 5, "test": 1}  # of each class
 
 @dataclass(frozen=True)
 class Archive:
-    """What an archive holds: its class ``names`` and the files of each part.
+    """A CIFAR archive: its class ``names`` and the files of each part.
 
     ``listed`` is the file that names the classes, ``labels`` how many labels a record
     begins with, of which the last is the class.
@@ -51,41 +51,47 @@ class Archive:
         """Return the collection of images that the archive is."""
         return Edition(
             title=self.title,
-            known=self.names,
+            class_names=self.names,
             side=SIDE,
             lower=0,
             upper=255,
             why="one byte a colour of a pixel",
             names=lambda *_: (self.source,),
-            counts=self._counts,
-            read=self._read,
+            counts=self._class_counts,
+            read=self._read_part,
             planes=PLANES,
         )
 
     def check(self, data: bytes, source: Source) -> None:
         """Raise a UserError unless names, rows and counts are those published."""
-        files = _files(data, (self.listed, *self.train, *self.test))
-        found = tuple(files[self.listed].decode("utf-8", "replace").split())
-        if found != self.names:
-            raise UserError(f"{self.listed} names other classes: {', '.join(found)}.")
+        files = _extract_files(data, (self.listed, *self.train, *self.test))
+        listed_names = tuple(files[self.listed].decode("utf-8", "replace").split())
+        if listed_names != self.names:
+            raise UserError(
+                f"{self.listed} names other classes: {', '.join(listed_names)}."
+            )
         for part in _SIXTHS:
             names = self.train if part == "train" else self.test
-            labels = np.concatenate([self._records(files[x], x)[1] for x in names])
-            tabular.check_counts(map(str, labels), _of_part(source, part))
+            labels = np.concatenate(
+                [self._parse_records(files[x], x)[1] for x in names]
+            )
+            tabular.check_counts(map(str, labels), _part_counts(source, part))
 
-    def _counts(self, _parameters: Any, part: Part) -> Mapping[str, int]:
-        return _of_part(sources.find(self.source), part).counts
+    def _class_counts(self, _parameters: Any, part: Part) -> Mapping[str, int]:
+        return _part_counts(sources.find(self.source), part).counts
 
-    def _read(self, _: Any, part: Part, paths: Mapping[str, Path]) -> Images:
+    def _read_part(self, _: Any, part: Part, paths: Mapping[str, Path]) -> Images:
         names = self.train if part == "train" else self.test
-        files = _files(read(paths[self.source]), names)
-        pixels, labels = zip(*(self._records(files[x], x) for x in names), strict=True)
+        files = _extract_files(read(paths[self.source]), names)
+        pixels, labels = zip(
+            *(self._parse_records(files[x], x) for x in names), strict=True
+        )
         first = FIRST_TEST_ID if part == "test" else 0
-        found = np.concatenate(labels)
-        ids = np.arange(first, first + len(found))
-        return Images(np.concatenate(pixels), found, ids)
+        classes = np.concatenate(labels)
+        ids = np.arange(first, first + len(classes))
+        return Images(np.concatenate(pixels), classes, ids)
 
-    def _records(
+    def _parse_records(
         self, data: bytes, name: str
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return pixels (n, 3072) and classes (n,) of one file of the archive."""
@@ -100,18 +106,20 @@ class Archive:
         return rows[:, self.labels :], labels
 
 
-def _of_part(source: Source, part: str) -> Source:
-    """Return what is published of one part: 5 of 6 images of a class train."""
+def _part_counts(source: Source, part: str) -> Source:
+    """Return the published counts of one part: 5 of 6 images train."""
     share = _SIXTHS[part]
     counts = {label: n * share // 6 for label, n in source.counts.items()}
     return replace(source, rows=source.rows * share // 6, counts=counts)
 
 
-def _files(data: bytes, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the ``names`` of a tar archive, whatever its folder is called."""
+def _extract_files(data: bytes, names: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the contents of the files ``names`` of a tar archive."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            members = {Path(one.name).name: one for one in archive if one.isfile()}
+            members = {
+                Path(member.name).name: member for member in archive if member.isfile()
+            }
             missing = sorted({*names} - {*members})
             if missing:
                 raise UserError(f"it has no file {', '.join(missing)}.")

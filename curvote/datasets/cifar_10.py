@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from curvote.datasets.cifar import Archive
 from curvote.datasets.images import ImageParameters
-from curvote.datasets.listed import ONCE, all_of
+from curvote.datasets.listed import DISTINCT_CLASSES, all_classes
 
 SIMULATED = False
 Thing = Literal[
@@ -25,14 +25,16 @@ THINGS: tuple[Thing, ...] = get_args(Thing)
 
 
 class Parameters(ImageParameters):
-    """What ``source:`` of a pipeline may say: which objects, and which part."""
+    """Settings of ``source:``: which objects, and which part."""
 
     name: Literal["cifar-10"] = "cifar-10"
-    classes: Annotated[tuple[Thing, ...], all_of(THINGS), ONCE] = THINGS
+    classes: Annotated[tuple[Thing, ...], all_classes(THINGS), DISTINCT_CLASSES] = (
+        THINGS
+    )
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Return the publisher's numbers of the objects, in the pipeline's order."""
+        """Return the publisher's numbers of the objects, in the given order."""
         return tuple(THINGS.index(name) for name in self.classes)
 
 

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from curvote.datasets.cifar import Archive
 from curvote.datasets.images import ImageParameters
-from curvote.datasets.listed import ONCE, all_of
+from curvote.datasets.listed import DISTINCT_CLASSES, all_classes
 from curvote.errors import did_you_mean
 
 SIMULATED = False
@@ -35,21 +35,23 @@ THINGS: tuple[str, ...] = (
 )
 
 
-def _known(name: str) -> str:
+def _check_class(name: str) -> str:
     if name not in THINGS:
-        said = f"{name!r} is no class.{did_you_mean(name, THINGS)}"
-        raise PydanticCustomError("class", "{said}", {"said": said})
+        message = f"{name!r} is no class.{did_you_mean(name, THINGS)}"
+        raise PydanticCustomError("class", "{said}", {"said": message})
     return name
 
 
-Thing = Annotated[str, AfterValidator(_known)]
+Thing = Annotated[str, AfterValidator(_check_class)]
 
 
 class Parameters(ImageParameters):
-    """What ``source:`` of a pipeline may say: which objects, and which part."""
+    """Settings of ``source:``: which objects, and which part."""
 
     name: Literal["cifar-100"] = "cifar-100"
-    classes: Annotated[tuple[Thing, ...], all_of(THINGS), ONCE] = THINGS
+    classes: Annotated[tuple[Thing, ...], all_classes(THINGS), DISTINCT_CLASSES] = (
+        THINGS
+    )
 
     @property
     def places(self) -> tuple[int, ...]:

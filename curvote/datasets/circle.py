@@ -1,4 +1,4 @@
-"""K Gaussian classes on the unit circle (VEC section 5.1, figures 2 to 4).
+"""Simulation of K Gaussian classes on the unit circle (VEC section 5.1).
 
 Class j has its centre at the angle 2 pi j / K and the same standard deviation in both
 coordinates. The regression functions and the Bayes error are known.
@@ -30,7 +30,7 @@ _FAR = 5.0  # standard deviations beyond the circle: 1 record in a million lies 
 
 
 class Parameters(Strict):
-    """What ``source:`` may say: how many classes, how wide, how large each is.
+    """Settings of ``source:``: number, width and shares of the classes.
 
     ``sigma`` is a number, or `2/K` for two over the number of classes. ``shares`` are
     equal, or those of class j are proportional to 1/(j + 1) (rank).
@@ -67,7 +67,7 @@ def classes(parameters: Parameters) -> Classes:
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the records, as plain JSON values."""
+    """Return the public metadata of the records as plain JSON values."""
     law = parameters.n_classes, parameters.deviation, parameters.shares
     reach = 1 + _FAR * parameters.deviation
     why = f"the unit circle and {_FAR:g} standard deviations"
@@ -95,7 +95,9 @@ def clients(
     k = parameters.n_classes
     label = generator.choice(k, size=n, p=class_shares(k, parameters.shares))
     noise = generator.standard_normal((n, 2))
-    return frames.columns(centres(k)[label] + parameters.deviation * noise, label)
+    return frames.client_columns(
+        centres(k)[label] + parameters.deviation * noise, label
+    )
 
 
 def eta(parameters: Parameters, x: Array) -> Array:
@@ -129,17 +131,17 @@ def bayes_accuracy(n_classes: int, sigma: float, shares: Shares = "equal") -> fl
     """
     share = class_shares(n_classes, shares)
     if shares == "equal":  # all polygons are alike
-        return _inside(0, share, sigma)
-    hits = [_inside(place, share, sigma) for place in range(n_classes)]
+        return _own_polygon_probability(0, share, sigma)
+    hits = [_own_polygon_probability(place, share, sigma) for place in range(n_classes)]
     return float(np.array(hits) @ share)
 
 
-def _inside(place: int, share: Array, sigma: float) -> float:
+def _own_polygon_probability(place: int, share: Array, sigma: float) -> float:
     """Return the probability that a record of a class lies in its own polygon."""
     middle = centres(len(share))
-    others = np.arange(len(share)) != place
-    towards = middle[others] - middle[place]
-    gain = 2 * sigma**2 * np.log(share[place] / share[others])
+    rivals = np.arange(len(share)) != place
+    towards = middle[rivals] - middle[place]
+    gain = 2 * sigma**2 * np.log(share[place] / share[rivals])
     edge = ((towards**2).sum(axis=1) + gain) / 2
     angle = 2 * np.pi * (np.arange(_DIRECTIONS) + 0.5) / _DIRECTIONS
     along = np.column_stack([np.cos(angle), np.sin(angle)]) @ towards.T
@@ -147,5 +149,5 @@ def _inside(place: int, share: Array, sigma: float) -> float:
         distance = edge / along
     end = np.where(along > 0, distance, np.inf).min(axis=1).clip(min=0)
     begin = np.where(along < 0, distance, 0.0).max(axis=1).clip(min=0)
-    held = np.exp(-0.5 * (begin / sigma) ** 2) - np.exp(-0.5 * (end / sigma) ** 2)
-    return float(held.clip(min=0).mean())
+    mass = np.exp(-0.5 * (begin / sigma) ** 2) - np.exp(-0.5 * (end / sigma) ** 2)
+    return float(mass.clip(min=0).mean())

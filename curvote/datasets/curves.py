@@ -1,4 +1,4 @@
-"""A user's own curves in long format: one measurement a row, as wearables write them.
+"""User's own curves in long format, one measurement a row, as a data set.
 
 Each client's measurements are joined by straight lines and read off on a public grid.
 Whoever measured too rarely is left out and counted. The file is read a block at a time,
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from curvote.datasets import frames
 from curvote.datasets.own import labelled, long_card
-from curvote.datasets.own.examined import Examined
+from curvote.datasets.own.examined import FileCard
 from curvote.datasets.own.long_parameters import Parameters
-from curvote.datasets.own.long_scan import Scan
+from curvote.datasets.own.long_scan import LongScan
 
 __all__ = [
     "Parameters",
@@ -37,7 +37,7 @@ __all__ = [
 SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
 
-files, size, classes = frames.own_file, frames.no_size, labelled.classes
+files, size, classes = frames.user_file_key, frames.no_size, labelled.classes
 
 
 def width(parameters: Parameters) -> int:
@@ -46,7 +46,7 @@ def width(parameters: Parameters) -> int:
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the curves, as plain JSON values; reads the file.
+    """Return the public metadata of the file's curves.
 
     ``gaps`` counts all clients, and those left out for a long ``gap`` or because they
     do not reach the ``ends`` of the grid.
@@ -54,7 +54,7 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     Raises:
         UserError: everything that is wrong with the file, at once.
     """
-    scan = Scan(parameters, paths["path"])
+    scan = LongScan(parameters, paths["path"])
     k = len(parameters.classes or "no")
     counts = sum(np.bincount(b.labels, minlength=k) for b in scan.blocks())
     lower, upper = parameters.bounds
@@ -71,9 +71,9 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     )
 
 
-def examined(parameters: Parameters, paths: Mapping[str, Path]) -> Examined:
-    """Return the card of the file, for its owner; UserError: all that is wrong."""
-    return long_card.examined(parameters, paths["path"])
+def examined(parameters: Parameters, paths: Mapping[str, Path]) -> FileCard:
+    """Return the card of the file for its owner; UserError: violations."""
+    return long_card.curves_card(parameters, paths["path"])
 
 
 def pieces(
@@ -86,12 +86,15 @@ def pieces(
             everything that is wrong, at the latest at the end.
     """
     begin = 0
-    for block in Scan(parameters, paths["path"]).blocks():
+    for block in LongScan(parameters, paths["path"]).blocks():
         n = len(block.ids)
         if not n:
             continue
-        curves, groups = block.segments.on(parameters.points), np.arange(n) + begin
-        yield frames.columns(curves, block.labels, block.ids, groups)
+        curves, groups = (
+            block.segments.interpolate(parameters.points),
+            np.arange(n) + begin,
+        )
+        yield frames.client_columns(curves, block.labels, block.ids, groups)
         begin += n
 
 

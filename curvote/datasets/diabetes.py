@@ -13,8 +13,8 @@ from typing import Literal
 
 from curvote.datasets import sources
 from curvote.datasets.tables.features import Feature
-from curvote.datasets.tables.published import PublishedTable, Told
-from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables.published import PublishedTable, TitleAndNotes
+from curvote.datasets.tables.tabular import PreparedTable, TableParameters, TableSchema
 
 SIMULATED = False
 FILES = {"healthcare": "diabetes", "pima": "pima"}
@@ -70,14 +70,14 @@ _AGE = (
 _ZERO = (0.0,)
 SCHEMA = TableSchema(
     features=(
-        Feature("Pregnancies", "times", 0, 20, _PREGNANCIES, centre=3, whole=True),
+        Feature("Pregnancies", "times", 0, 20, _PREGNANCIES, centre=3, integral=True),
         Feature("Glucose", f"mg/dL in plasma, {_ORAL}", 40, 250, _GLUCOSE, 140, _ZERO),
         Feature("BloodPressure", "mmHg, diastolic", 40, 130, _PRESSURE, 70, _ZERO),
         Feature("SkinThickness", "mm, triceps skinfold", 2, 50, _SKIN, 23.5, _ZERO),
         Feature("Insulin", f"mu U/mL in serum, {_ORAL}", 0, 830, _INSULIN, 91, _ZERO),
         Feature("BMI", "kg/m2", 12, 70, _BMI, 30, _ZERO),
         Feature("DiabetesPedigreeFunction", "score", 0, 2.5, _PEDIGREE, centre=0.4),
-        Feature("Age", "years", 18, 90, _AGE, centre=35, whole=True),
+        Feature("Age", "years", 18, 90, _AGE, centre=35, integral=True),
     ),
     label="Outcome",
     labels={"0": 0, "1": 1},
@@ -97,7 +97,7 @@ ALLOWED = {
 
 
 class Parameters(TableParameters):
-    """What ``source:`` of a pipeline may say: which table, and the tables' policies."""
+    """Settings of ``source:``: which table, and its policies."""
 
     name: Literal["diabetes"] = "diabetes"
     variant: Literal["healthcare", "pima"] = "healthcare"
@@ -110,14 +110,16 @@ class _Diabetes(PublishedTable[Parameters]):
         return (FILES[parameters.variant],)
 
     def size(self, parameters: Parameters) -> int | None:
-        """Return the published counts, None if some rows drop."""
+        """Return the published number of clients, None if rows are dropped."""
         if parameters.missing == "drop":
             return None
         if parameters.duplicates == "distinct":
             return DISTINCT[parameters.variant]
         return sources.find(FILES[parameters.variant]).rows
 
-    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
+    def title_and_notes(
+        self, parameters: Parameters, prepared: PreparedTable
+    ) -> TitleAndNotes:
         return TITLE[parameters.variant], NOTES[parameters.variant]
 
     def layout(self, file: str) -> TableSchema:

@@ -1,4 +1,4 @@
-"""Handwritten digits: what a pipeline may say about MNIST and the zip codes."""
+"""Settings of handwritten digits, shared by MNIST and the zip codes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from curvote.datasets.images import ImageParameters
-from curvote.datasets.listed import ONCE, all_of, check_one_way
+from curvote.datasets.listed import DISTINCT_CLASSES, all_classes, check_one_way
 
 Digit = Annotated[int, Field(ge=0, le=9, strict=True)]
 DIGITS = tuple(map(str, range(10)))
 
 
 class DigitParameters(ImageParameters):
-    """What ``source:`` may say: which digits, and which part of the data.
+    """Settings of ``source:``: which digits, and which part of the data.
 
     ``classes`` is `all`, or lists two digits or more, instead of ``negative`` and
     ``positive``.
@@ -23,17 +23,20 @@ class DigitParameters(ImageParameters):
 
     negative: Digit = 3
     positive: Digit = 8
-    classes: Annotated[tuple[Digit, ...], all_of((*range(10),)), ONCE] | None = None
+    classes: (
+        Annotated[tuple[Digit, ...], all_classes((*range(10),)), DISTINCT_CLASSES]
+        | None
+    ) = None
 
     @field_validator("positive")
     @classmethod
-    def _two_digits(cls, positive: int, info: ValidationInfo) -> int:
+    def _check_two_digits(cls, positive: int, info: ValidationInfo) -> int:
         if positive == info.data.get("negative"):
             raise PydanticCustomError("same", "it must differ from negative")
         return positive
 
     @model_validator(mode="after")
-    def _one_way(self) -> DigitParameters:
+    def _check_one_way(self) -> DigitParameters:
         check_one_way(self, "positive", "negative")
         return self
 

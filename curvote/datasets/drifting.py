@@ -1,4 +1,4 @@
-"""Simulated curves that arrive in groups, and whose labels begin to follow another law.
+"""Simulation of curves that arrive in groups, with labels whose law begins to change.
 
 The curves are those of `curvote.datasets.simulated` (MRMA section 6) in every arrival;
 the slope function of the logit turns at one of them. It is what MRMA section 3.5,
@@ -28,7 +28,7 @@ _ZETA = np.array([1.0, -0.5])  # standard deviations of a curve along phi_1 and 
 
 
 class Parameters(Strict):
-    """What ``source:`` of a pipeline may say.
+    """Settings of ``source:``: groups, and how far the law turns.
 
     Clients come in ``periods`` arrivals of equal shares. From arrival ``since`` on
     (numbered from 0; ``periods``: never) the slope is turned by ``turn`` degrees.
@@ -41,13 +41,13 @@ class Parameters(Strict):
     since: Count = 3
 
 
-files, size, width = frames.no_files, frames.no_size, frames.points
+files, size, width = frames.no_files, frames.no_size, frames.grid_points
 
 
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the curves; ``periods`` says groups are arrivals."""
+    """Return the public metadata; ``periods`` says groups are arrivals."""
     last, since = parameters.periods - 1, parameters.since
     when = f"by {parameters.turn:g} degrees at {since}" if since <= last else "never"
     return simulated.FACTS | {
@@ -69,14 +69,14 @@ def clients(
     group = np.arange(n) % parameters.periods
     same = deepcopy(generator)
     curve, before = simulated.generate(generator, n, parameters.points)
-    slope = turned(parameters.turn)
+    slope = rotated_slope(parameters.turn)
     _, after = simulated.generate(same, n, parameters.points, slope)
     label = np.where(group < parameters.since, before, after)
-    return frames.columns(curve, label, group=group)
+    return frames.client_columns(curve, label, group=group)
 
 
-def turned(degrees: float) -> Array:
-    """Return the slope's coefficients on phi_1..phi_50, (50,), turned by ``degrees``.
+def rotated_slope(degrees: float) -> Array:
+    """Return the slope's coefficients (50,), rotated by ``degrees``.
 
     The logit is alpha0 + sum_j xi_j s_j with xi_j of variance 1 and s_j = zeta_j
     beta_j. (s_1, s_2) turns in its plane and the others stay, so the standard

@@ -1,4 +1,4 @@
-"""Employees of a company in Bangalore, Pune and New Delhi: who stays, who leaves.
+"""Employee attrition table, with text categories as codes or as 0/1 features.
 
 239 of 2525 distinct vectors of features carry both labels, which bounds the accuracy.
 The unit of privacy is one row. Source: Elmetwally (2023), Employee dataset, Kaggle.
@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.features import Feature, category_feature
 from curvote.datasets.tables.one_hot import one_hot, one_hot_schema
-from curvote.datasets.tables.published import Coded, Paths, PublishedTable, Told
-from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables.published import (
+    Coded,
+    Paths,
+    PublishedTable,
+    TitleAndNotes,
+)
+from curvote.datasets.tables.tabular import PreparedTable, TableParameters, TableSchema
 
 SIMULATED = False
 DISTINCT = 2764
@@ -41,14 +46,16 @@ _EXPERIENCE = (
 )
 SCHEMA = TableSchema(
     features=(
-        category("Education", ("Bachelors", "Masters", "PHD"), _STATED),
-        Feature("JoiningYear", "calendar year", 2011, 2023, _JOINING, whole=True),
-        category("City", ("Bangalore", "New Delhi", "Pune"), _STATED),
-        Feature("PaymentTier", "tier, 1 to 3", 1, 3, _TIER, whole=True),
-        Feature("Age", "years", 18, 50, _AGE, centre=30, whole=True),
-        category("Gender", ("Female", "Male"), _STATED),
-        category("EverBenched", ("No", "Yes"), _STATED),
-        Feature("ExperienceInCurrentDomain", "years", 0, 10, _EXPERIENCE, whole=True),
+        category_feature("Education", ("Bachelors", "Masters", "PHD"), _STATED),
+        Feature("JoiningYear", "calendar year", 2011, 2023, _JOINING, integral=True),
+        category_feature("City", ("Bangalore", "New Delhi", "Pune"), _STATED),
+        Feature("PaymentTier", "tier, 1 to 3", 1, 3, _TIER, integral=True),
+        Feature("Age", "years", 18, 50, _AGE, centre=30, integral=True),
+        category_feature("Gender", ("Female", "Male"), _STATED),
+        category_feature("EverBenched", ("No", "Yes"), _STATED),
+        Feature(
+            "ExperienceInCurrentDomain", "years", 0, 10, _EXPERIENCE, integral=True
+        ),
     ),
     label="LeaveOrNot",
     labels={"0": 0, "1": 1},
@@ -63,7 +70,7 @@ ALLOWED = {
 
 
 class Parameters(TableParameters):
-    """What ``source:`` of a pipeline may say: the encoding, and the tables' policies.
+    """Settings of ``source:``: the encoding, and the tables' policies.
 
     ``codes`` are those of the published tables: Education, City, Gender and
     EverBenched as integers in alphabetical order.
@@ -78,7 +85,7 @@ class _Employee(PublishedTable[Parameters]):
     schema, allowed = SCHEMA, ALLOWED
 
     def size(self, parameters: Parameters) -> int | None:
-        """Return the published counts; nothing is missing."""
+        """Return the published number of clients; no value is missing."""
         distinct = parameters.duplicates == "distinct"
         return DISTINCT if distinct else super().size(parameters)
 
@@ -86,12 +93,14 @@ class _Employee(PublishedTable[Parameters]):
         coded = parameters.encoding == "codes"
         return len((SCHEMA if coded else one_hot_schema(SCHEMA)).features)
 
-    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
+    def title_and_notes(
+        self, parameters: Parameters, prepared: PreparedTable
+    ) -> TitleAndNotes:
         unit = "The unit of privacy is one row of the table."
         return self.title, [unit, NOTES[parameters.encoding]]
 
-    def table(self, parameters: Parameters, paths: Paths) -> Coded:
-        coded = super().table(parameters, paths)
+    def load_features(self, parameters: Parameters, paths: Paths) -> Coded:
+        coded = super().load_features(parameters, paths)
         return coded if parameters.encoding == "codes" else one_hot(*coded)
 
 

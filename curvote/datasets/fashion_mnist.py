@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from curvote.datasets import idx, sources
-from curvote.datasets.idx import SIDE, check
+from curvote.datasets.idx import IDX_SIDE
+from curvote.datasets.idx import check_idx as check
 from curvote.datasets.images import Edition, ImageParameters, Images, Part
-from curvote.datasets.listed import ONCE, all_of
+from curvote.datasets.listed import DISTINCT_CLASSES, all_classes
 
 __all__ = ["Parameters", "check", "classes", "clients", "facts", "files", "size"]
 
@@ -34,10 +35,12 @@ CLOTHES: tuple[Clothes, ...] = get_args(Clothes)
 
 
 class Parameters(ImageParameters):
-    """What ``source:`` of a pipeline may say: which clothes, and which part."""
+    """Settings of ``source:``: which clothes, and which part."""
 
     name: Literal["fashion-mnist"] = "fashion-mnist"
-    classes: Annotated[tuple[Clothes, ...], all_of(CLOTHES), ONCE] = CLOTHES
+    classes: Annotated[tuple[Clothes, ...], all_classes(CLOTHES), DISTINCT_CLASSES] = (
+        CLOTHES
+    )
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -45,28 +48,28 @@ class Parameters(ImageParameters):
         return tuple(CLOTHES.index(name) for name in self.classes)
 
 
-def _names(_: Parameters, part: Part) -> tuple[str, str]:
+def _file_names(_: Parameters, part: Part) -> tuple[str, str]:
     return f"fashion-{part}-images", f"fashion-{part}-labels"
 
 
-def _counts(parameters: Parameters, part: Part) -> Mapping[str, int]:
-    return sources.find(_names(parameters, part)[1]).counts
+def _class_counts(parameters: Parameters, part: Part) -> Mapping[str, int]:
+    return sources.find(_file_names(parameters, part)[1]).counts
 
 
-def _read(parameters: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
-    return idx.part_of(_names(parameters, part), part, paths)
+def _read_part(parameters: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
+    return idx.read_part(_file_names(parameters, part), part, paths)
 
 
 EDITION = Edition(
     title="Fashion-MNIST clothes",
-    known=CLOTHES,
-    side=SIDE,
+    class_names=CLOTHES,
+    side=IDX_SIDE,
     lower=0,
     upper=255,
     why="one byte a pixel: 0 is background",
-    names=_names,
-    counts=_counts,
-    read=_read,
+    names=_file_names,
+    counts=_class_counts,
+    read=_read_part,
 )
 files, size, width = EDITION.files, EDITION.size, EDITION.width
 facts, clients, classes = EDITION.facts, EDITION.clients, EDITION.classes

@@ -1,4 +1,4 @@
-"""What data sets have in common: what they say of their files, clients and classes."""
+"""Columns of data sets: client tables, bounds of features, class lists."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Split = Literal["published"]
 
 
 def no_files(_parameters: Any) -> tuple[str, ...]:
-    """Return nothing: there is no raw file."""
+    """Return no names: the data set has no raw file."""
     return ()
 
 
-def own_file(_parameters: Any) -> tuple[str, ...]:
-    """Return the one key of ``paths``: the user's file."""
+def user_file_key(_parameters: Any) -> tuple[str, ...]:
+    """Return the key of ``paths`` that holds the user's file."""
     return ("path",)
 
 
@@ -32,12 +32,12 @@ def no_size(_parameters: Any) -> int | None:
     return None
 
 
-def points(parameters: Any) -> int:
-    """Return how many grid points a curve has by the pipeline."""
+def grid_points(parameters: Any) -> int:
+    """Return the number of grid points of a curve."""
     return int(parameters.points)
 
 
-def columns(
+def client_columns(
     curve: NDArray[Any],
     label: NDArray[np.int64],
     client_id: NDArray[np.int64] | None = None,
@@ -59,24 +59,24 @@ def columns(
     }
 
 
-def parts(tested: NDArray[np.int64] | None) -> dict[str, dict[str, int]]:
-    """Return the fact ``parts``: how many records train and test; none without."""
+def part_sizes(tested: NDArray[np.int64] | None) -> dict[str, dict[str, int]]:
+    """Return how many records train and test as metadata ``parts``."""
     if tested is None:
         return {}
     test = int(tested.sum())
     return {"parts": {"train": len(tested) - test, "test": test}}
 
 
-def count(labels: NDArray[np.int64], classes: Sequence[str]) -> list[int]:
-    """Return how many labels (n,) each of the classes has."""
+def class_counts(labels: NDArray[np.int64], classes: Sequence[str]) -> list[int]:
+    """Return the number of labels (n,) of each class."""
     return [int(n) for n in np.bincount(labels, minlength=len(classes))]
 
 
 def facts(
-    counts: Sequence[int], classes: Sequence[str], **stated: Any
+    counts: Sequence[int], classes: Sequence[str], **extra: Any
 ) -> dict[str, Any]:
-    """Return what is public about a file: ``counts`` of its classes, and ``stated``."""
-    return stated | {
+    """Return the public metadata of a file: class ``counts``, and the ``extra``."""
+    return extra | {
         "classes": list(classes),
         "rows": sum(counts),
         "counts": dict(zip(classes, counts, strict=True)),

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature
 from curvote.datasets.tables.published import Paths, PublishedTable
-from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables.tabular import PreparedTable, TableParameters, TableSchema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,27 +41,27 @@ _RATE = "60 is a usual rate at rest, 220 - age (Fox et al. 1971) the rate at mos
 _ST = f"1 mm of ST depression is abnormal, more than 2 mm may end a test: {_TEST}"
 
 
-def _code(name: str, lower: int, upper: int, why: str = _CODES) -> Feature:
+def _code_feature(name: str, lower: int, upper: int, why: str = _CODES) -> Feature:
     unit = f"code, {lower} to {upper}"
-    return Feature(name, unit, lower, upper, why, whole=True)
+    return Feature(name, unit, lower, upper, why, integral=True)
 
 
 FEATURES = (
     Feature("age", "years", 20, 90, _AGE),
-    _code("sex", 0, 1),
-    _code("cp", 1, 4),
+    _code_feature("sex", 0, 1),
+    _code_feature("cp", 1, 4),
     Feature("trestbps", "mm Hg", 80, 220, _PRESSURE, centre=130, missing=(0.0,)),
     Feature("chol", "mg/dL", 100, 400, _UNUSED, missing=(0.0,)),
-    _code("fbs", 0, 1, _UNUSED),
-    _code("restecg", 0, 2, _UNUSED),
+    _code_feature("fbs", 0, 1, _UNUSED),
+    _code_feature("restecg", 0, 2, _UNUSED),
     Feature("thalach", "beats per minute", 60, 220, _RATE),
-    _code("exang", 0, 1),
+    _code_feature("exang", 0, 1),
     Feature("oldpeak", "mm", -3, 7, _ST, centre=1),
-    _code("slope", 1, 3, _UNUSED),
-    _code("ca", 0, 3, _UNUSED),
-    _code("thal", 3, 7, _UNUSED),
+    _code_feature("slope", 1, 3, _UNUSED),
+    _code_feature("ca", 0, 3, _UNUSED),
+    _code_feature("thal", 3, 7, _UNUSED),
 )
-ALLOWED = {f.name: (float(f.lower), float(f.upper)) for f in FEATURES if f.whole} | {
+ALLOWED = {f.name: (float(f.lower), float(f.upper)) for f in FEATURES if f.integral} | {
     "age": (0.0, 125.0),
     "trestbps": (0.0, 350.0),
     "chol": (0.0, 2000.0),
@@ -100,7 +100,7 @@ _SPECIAL: dict[Hospital, str] = {
 
 
 class Parameters(TableParameters):
-    """What ``source:`` may say: hospitals, and which rows become clients.
+    """Settings of ``source:``: hospitals, and which rows become clients.
 
     ``complete_with_restecg`` keeps the rows in which the seven features and restecg
     are given, as Auddy, Cai and Chakraborty (section 6.2) did without saying so;
@@ -115,16 +115,16 @@ class Parameters(TableParameters):
 
     @field_validator("hospitals")
     @classmethod
-    def _each_once(cls, hospitals: tuple[Hospital, ...]) -> tuple[Hospital, ...]:
-        """Return them in the order of HOSPITALS, whatever order was given."""
+    def _sort_hospitals(cls, hospitals: tuple[Hospital, ...]) -> tuple[Hospital, ...]:
+        """Return the hospitals in the order of HOSPITALS."""
         if len(set(hospitals)) < len(hospitals):
             raise PydanticCustomError("repeated", "name each hospital once")
         return tuple(name for name in HOSPITALS if name in hospitals)
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """Rows of one hospital: in its file, by the rule, and the distinct among them."""
+class _HospitalCounts:
+    """Numbers of rows of a hospital: in its file, complete, and distinct."""
 
     hospital: Hospital
     rows: int
@@ -144,10 +144,10 @@ class _Heart(PublishedTable[Parameters]):
         return sum(servers(parameters).values())
 
     def facts(self, parameters: Parameters, paths: Paths) -> dict[str, Any]:
-        prepared, chosen = self._patients(parameters, paths)
-        notes = _notes(parameters, chosen)
-        stated = tabular.facts(_CLIENT, prepared, self.title, notes, parameters)
-        return stated | {"servers": servers(parameters)}
+        prepared, chosen = self._load_patients(parameters, paths)
+        notes = _count_notes(parameters, chosen)
+        metadata = tabular.facts(_CLIENT, prepared, self.title, notes, parameters)
+        return metadata | {"servers": servers(parameters)}
 
     def clients(self, parameters: Parameters, paths: Paths) -> dict[str, NDArray[Any]]:
         """Return the columns; a group is a hospital, numbered as in ``servers``.
@@ -155,39 +155,39 @@ class _Heart(PublishedTable[Parameters]):
         client_id is 1000 times its index in HOSPITALS, plus the row in the file from 1
         on.
         """
-        columns = self._patients(parameters, paths)[0].columns()
+        columns = self._load_patients(parameters, paths)[0].columns()
         named = [HOSPITALS.index(hospital) for hospital in parameters.hospitals]
         group = np.searchsorted(named, columns["client_id"] // STRIDE)
         return columns | {"group": group.astype(np.int64)}
 
     def layout(self, file: str) -> TableSchema:
         """Return the layout of one file; Hungary says only whether there is disease."""
-        said = file == "heart-hungarian"
-        return replace(_FILE, labels={"0": 0, "1": 1}) if said else _FILE
+        presence_only = file == "heart-hungarian"
+        return replace(_FILE, labels={"0": 0, "1": 1}) if presence_only else _FILE
 
-    def _patients(
+    def _load_patients(
         self, parameters: Parameters, paths: Paths
-    ) -> tuple[Prepared, list[_Chosen]]:
+    ) -> tuple[PreparedTable, list[_HospitalCounts]]:
         """Return the clients; rows repeat where all 14 columns do, in one hospital."""
         import pandas as pd
 
-        found = [
-            _choose(parameters, hospital, self.load(file, paths[file]))
+        chosen = [
+            _choose_rows(parameters, hospital, self.load(file, paths[file]))
             for hospital, file in zip(
                 parameters.hospitals, self.files(parameters), strict=True
             )
         ]
-        rows = pd.concat([frame for frame, _ in found])[[*SEVEN, "num"]]
-        counts = [one for _, one in found]
+        rows = pd.concat([frame for frame, _ in chosen])[[*SEVEN, "num"]]
+        counts = [count for _, count in chosen]
         return replace(
-            tabular.prepare(rows, _CLIENT, "keep", parameters.missing),
-            rows=sum(one.ruled for one in counts),
-            distinct=sum(one.distinct for one in counts),
+            tabular.prepare_clients(rows, _CLIENT, "keep", parameters.missing),
+            rows=sum(count.ruled for count in counts),
+            distinct=sum(count.distinct for count in counts),
         ), counts
 
 
 def servers(parameters: Parameters) -> dict[str, int]:
-    """Return the patients of each hospital by the published counts, loading nothing."""
+    """Return the published number of patients of each hospital."""
     drop = parameters.missing == "drop"
     rule = "complete" if drop and parameters.rule == "all" else parameters.rule
     once = parameters.duplicates == "distinct"
@@ -199,30 +199,35 @@ def servers(parameters: Parameters) -> dict[str, int]:
     }
 
 
-def _choose(
+def _choose_rows(
     parameters: Parameters, hospital: Hospital, frame: pd.DataFrame
-) -> tuple[pd.DataFrame, _Chosen]:
+) -> tuple[pd.DataFrame, _HospitalCounts]:
     """Return the chosen rows of one file, indexed by client_id, and their counts."""
     frame.index += STRIDE * HOSPITALS.index(hospital)
-    ruled = frame.dropna(subset=_needed(parameters.rule))
+    ruled = frame.dropna(subset=_required_columns(parameters.rule))
     distinct = ruled.drop_duplicates()
     chosen = distinct if parameters.duplicates == "distinct" else ruled
-    return chosen, _Chosen(hospital, len(frame), len(ruled), len(distinct))
+    return chosen, _HospitalCounts(hospital, len(frame), len(ruled), len(distinct))
 
 
-def _needed(rule: Rule) -> list[str]:
-    """Return the columns that ``rule`` asks for; 0 counts as given, as published."""
+def _required_columns(rule: Rule) -> list[str]:
+    """Return the columns that ``rule`` requires; 0 counts as a value there."""
     if rule == "all":
         return []
     return [*SEVEN, "restecg"] if rule == "complete_with_restecg" else [*SEVEN]
 
 
-def _notes(parameters: Parameters, chosen: list[_Chosen]) -> list[str]:
-    kept = ", ".join(f"{one.hospital} {one.ruled} of {one.rows}" for one in chosen)
-    distinct = ", ".join(f"{one.hospital} {one.distinct}" for one in chosen)
+def _count_notes(parameters: Parameters, chosen: list[_HospitalCounts]) -> list[str]:
+    complete = ", ".join(
+        f"{count.hospital} {count.ruled} of {count.rows}" for count in chosen
+    )
+    distinct = ", ".join(f"{count.hospital} {count.distinct}" for count in chosen)
     notes = [
         "The unit of privacy is one patient.",
-        f"Rows by the rule {parameters.rule}: {kept}; distinct among them: {distinct}.",
+        (
+            f"Rows by the rule {parameters.rule}: {complete}; distinct among them:"
+            f" {distinct}."
+        ),
         _PUBLISHED,
     ]
     special = [note for name, note in _SPECIAL.items() if name in parameters.hospitals]

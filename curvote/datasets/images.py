@@ -1,4 +1,4 @@
-"""Published images of several classes: what digits, clothes and objects share.
+"""Published image collections: classes, parts, and the idx and CIFAR file formats.
 
 An image is a vector of grey or colour values with public bounds. The unit of privacy is
 one image.
@@ -33,7 +33,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
 
 
 class ImageParameters(Strict):
-    """What ``source:`` may say: which part of the data, and whether its split holds.
+    """Settings of ``source:``: which part, and whether its split holds.
 
     With ``split: published`` who tests is drawn from the publisher's test part, and
     everybody else from its training part. ``side`` makes images smaller, by the means
@@ -46,7 +46,7 @@ class ImageParameters(Strict):
 
     @field_validator("split")
     @classmethod
-    def _both(cls, split: Split | None, info: ValidationInfo) -> Split | None:
+    def _check_split(cls, split: Split | None, info: ValidationInfo) -> Split | None:
         if split and info.data.get("part") != "both":
             raise PydanticCustomError("part", "it needs both parts: leave part out")
         return split
@@ -72,17 +72,17 @@ Counts = Callable[[Any, Part], Mapping[str, int] | None]
 
 @dataclass(frozen=True)
 class Edition:
-    """One collection: its classes, its pixels and bounds, and how a part is read.
+    """An image collection: its classes, pixels and bounds, and part reader.
 
-    ``known`` names the classes by the publisher's numbers. ``names`` says which raw
-    files a part has, ``counts`` how often each number is in it by the published counts,
-    None if that is unknown. ``side`` is the images' height and width, ``planes`` are
-    their colours, one after the other, ``notes`` what a report must state beside the
-    unit of privacy.
+    ``class_names`` names the classes by the publisher's numbers. ``names`` says which
+    raw files a part has, ``counts`` how often each number is in it by the published
+    counts, None if that is unknown. ``side`` is the images' height and width,
+    ``planes`` are their colours, one after the other, ``notes`` what a report must
+    state beside the unit of privacy.
     """
 
     title: str
-    known: tuple[str, ...]
+    class_names: tuple[str, ...]
     side: int
     lower: float
     upper: float
@@ -112,10 +112,10 @@ class Edition:
 
     def width(self, parameters: ImageParameters) -> int:
         """Return how many values an image has by the published layout."""
-        return self._side(parameters) ** 2 * len(self.planes)
+        return self._target_side(parameters) ** 2 * len(self.planes)
 
-    def _side(self, parameters: ImageParameters) -> int:
-        """Return the side asked for; one that does not divide is a UserError."""
+    def _target_side(self, parameters: ImageParameters) -> int:
+        """Return the requested side; UserError for one that does not divide."""
         side = parameters.side or self.side
         if self.side % side:
             message = f"{side} does not divide {self.side}, the side of an image."
@@ -123,8 +123,8 @@ class Edition:
         return side
 
     def classes(self, parameters: ImageParameters) -> Classes:
-        """Return the names of the classes that are told apart."""
-        return Classes(self.known[place] for place in parameters.places)
+        """Return the names of the chosen classes."""
+        return Classes(self.class_names[place] for place in parameters.places)
 
     def clients(
         self, parameters: ImageParameters, paths: Paths
@@ -135,39 +135,39 @@ class Edition:
         the test file go on after the publisher's images for training. With ``split``
         there is a column part, too: 1 for the publisher's test part.
         """
-        images, tested = self._chosen(parameters, paths)
-        return frames.columns(
-            self._smaller(images.pixels, self._side(parameters)),
+        images, tested = self._select_images(parameters, paths)
+        return frames.client_columns(
+            self._downscale(images.pixels, self._target_side(parameters)),
             images.labels,
             images.ids,
             part=tested if parameters.split else None,
         )
 
     def facts(self, parameters: ImageParameters, paths: Paths) -> dict[str, Any]:
-        """Return what is public about the images, as plain JSON values."""
-        images, tested = self._chosen(parameters, paths)
+        """Return the public metadata of the images as plain JSON values."""
+        images, tested = self._select_images(parameters, paths)
         classes, n = self.classes(parameters), len(images.pixels)
-        p, side = self.width(parameters), self._side(parameters)
-        both = {"rows": n, "distinct": distinct(images.pixels, images.labels)}
+        p, side = self.width(parameters), self._target_side(parameters)
+        sizes = {"rows": n, "distinct": count_distinct(images.pixels, images.labels)}
         notes = self.notes(parameters, paths)
         return frames.facts(
-            frames.count(images.labels, classes),
+            frames.class_counts(images.labels, classes),
             classes,
-            title=self._titled(classes),
+            title=self._class_title(classes),
             grid=list(range(p)),
             domain=[0, p - 1],
             unit="pixel",
             notes=["The unit of privacy is one image.", *notes],
             features=self.features(side),
-            duplicates={"policy": "keep", **both},
+            duplicates={"policy": "keep", **sizes},
             missing={"policy": "keep", "counts": {}},
-            **frames.parts(tested if parameters.split else None),
+            **frames.part_sizes(tested if parameters.split else None),
         )
 
-    def _smaller(self, pixels: NDArray[Any], side: int) -> NDArray[np.float64]:
-        """Return the means of squares, (n, planes * side^2); all pixels as they are."""
-        each = self.side // side
-        squares = pixels.reshape(len(pixels), -1, side, each, side, each)
+    def _downscale(self, pixels: NDArray[Any], side: int) -> NDArray[np.float64]:
+        """Return block means (n, planes * side^2), or the pixels unchanged."""
+        block = self.side // side
+        squares = pixels.reshape(len(pixels), -1, side, block, side, block)
         return np.asarray(squares.mean(axis=(3, 5)).reshape(len(pixels), -1))
 
     def features(self, side: int) -> list[dict[str, Any]]:
@@ -175,33 +175,35 @@ class Edition:
         return [
             Feature(name, plane, self.lower, self.upper, self.why).to_json()
             for plane in self.planes
-            for name in self._places(plane, side)
+            for name in self._pixel_names(plane, side)
         ]
 
-    def _places(self, plane: str, side: int) -> Iterator[str]:
+    def _pixel_names(self, plane: str, side: int) -> Iterator[str]:
         colour = "" if len(self.planes) == 1 else f"{plane}, "
         for row in range(side):
             for column in range(side):
                 yield f"{colour}row {row + 1}, column {column + 1}"
 
-    def _titled(self, classes: Classes) -> str:
-        if len(classes) == len(self.known):
+    def _class_title(self, classes: Classes) -> str:
+        if len(classes) == len(self.class_names):
             return self.title
         if len(classes) == 2:
             return f"{self.title}: {classes[1]} against {classes[0]}"
         return f"{self.title}: {', '.join(classes)}"
 
-    def _chosen(
+    def _select_images(
         self, parameters: ImageParameters, paths: Paths
     ) -> tuple[Images, NDArray[np.int64]]:
         """Return the images of the chosen classes, and which are the test part's."""
         named = PARTS[parameters.part]
         parts = [self.read(parameters, part, paths) for part in named]
-        found = np.concatenate([part.labels for part in parts])
-        tested = np.repeat([name == "test" for name in named], [*map(_n, parts)])
-        place = np.full(len(self.known), -1)
+        all_labels = np.concatenate([part.labels for part in parts])
+        tested = np.repeat(
+            [name == "test" for name in named], [*map(_image_count, parts)]
+        )
+        place = np.full(len(self.class_names), -1)
         place[[*parameters.places]] = range(len(parameters.places))
-        labels = place[found]
+        labels = place[all_labels]
         rows = labels >= 0
         images = Images(
             np.concatenate([part.pixels for part in parts])[rows],
@@ -211,11 +213,11 @@ class Edition:
         return images, tested[rows].astype(np.int64)
 
 
-def _n(images: Images) -> int:
+def _image_count(images: Images) -> int:
     return len(images.labels)
 
 
-def distinct(pixels: NDArray[Any], labels: NDArray[np.int64]) -> int:
-    """Return how many pairs of image and label differ from each other."""
+def count_distinct(pixels: NDArray[Any], labels: NDArray[np.int64]) -> int:
+    """Return the number of distinct pairs of image and label."""
     rows = np.column_stack([pixels, labels.astype(pixels.dtype)])
     return len(np.unique(rows.view(f"V{rows.shape[1] * rows.itemsize}")))

@@ -1,4 +1,4 @@
-"""A data set from its name, and what its source says without any file."""
+"""Lookup of data sets by name, and of what a source says without any file."""
 
 from __future__ import annotations
 
@@ -23,49 +23,49 @@ def module(name: str) -> ModuleType:
     return import_module(DATASETS[validate.one_of(DATASETS, source=name)])
 
 
-def chosen(source: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the data set of a source that is right in itself, and its parameters."""
+def resolve_source(source: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the module of a valid source's data set, and its parameters."""
     dataset = module(source["name"])
     return dataset, dataset.Parameters.model_validate(source)
 
 
 def servers(source: Mapping[str, Any]) -> Mapping[str, int | None] | None:
-    """Return the servers that hold the records and how many each has, both public.
+    """Return the servers that hold the records, and the public size of each.
 
     The first is 0 in the column ``group``, and so on. None stands for a size that only
     the pipeline or the server itself will say; None for all: there are no servers.
     """
-    dataset, parameters = chosen(source)
+    dataset, parameters = resolve_source(source)
     return dataset.servers(parameters) if hasattr(dataset, "servers") else None
 
 
-def apart(source: Mapping[str, Any]) -> bool:
-    """Say whether clients are drawn for each server apart, as many as is asked for."""
-    drawn = module(source["name"]).SIMULATED and not remote(source)
-    return drawn and None in (servers(source) or {}).values()
+def drawn_per_server(source: Mapping[str, Any]) -> bool:
+    """Return whether clients are simulated for each server by itself."""
+    simulated = module(source["name"]).SIMULATED and not is_remote(source)
+    return simulated and None in (servers(source) or {}).values()
 
 
-def remote(source: Mapping[str, Any]) -> bool:
-    """Say whether the records stay with their owners: only messages come."""
+def is_remote(source: Mapping[str, Any]) -> bool:
+    """Return whether the records stay with their owners."""
     return bool(getattr(module(source["name"]), "REMOTE", False))
 
 
 def classes(source: Mapping[str, Any]) -> Classes | None:
     """Return the classes of a source whose pipeline lists them; others have two."""
-    dataset, parameters = chosen(source)
+    dataset, parameters = resolve_source(source)
     return dataset.classes(parameters) if hasattr(dataset, "classes") else None
 
 
 def eta(source: Mapping[str, Any]) -> Callable[[Array], Array] | None:
-    """Return the regression functions, from x (n, d) to (n, K), where they are known.
+    """Return the known regression functions, x (n, d) -> (n, K); None: unknown.
 
     None for a source whose law nobody knows.
     """
-    dataset, parameters = chosen(source)
-    known = hasattr(dataset, "eta")
-    return partial(dataset.eta, parameters) if known else None
+    dataset, parameters = resolve_source(source)
+    has_eta = hasattr(dataset, "eta")
+    return partial(dataset.eta, parameters) if has_eta else None
 
 
-def published(source: Mapping[str, Any]) -> bool:
-    """Say whether the publisher's split into training and test is kept."""
+def keeps_published_split(source: Mapping[str, Any]) -> bool:
+    """Return whether the publisher's split into training and test is kept."""
     return source.get("split") == "published"

@@ -12,7 +12,8 @@ from typing import Literal
 
 from curvote.datasets import idx, sources
 from curvote.datasets.digits import DIGITS, DigitParameters
-from curvote.datasets.idx import FIRST_TEST_ID, SIDE, check
+from curvote.datasets.idx import IDX_FIRST_TEST_ID, IDX_SIDE
+from curvote.datasets.idx import check_idx as check
 from curvote.datasets.images import PARTS, Edition, Images, Part
 from curvote.datasets.unpack import read
 
@@ -30,7 +31,7 @@ DERIVED = (
 
 
 class Parameters(DigitParameters):
-    """What ``source:`` of a pipeline may say: which digits, and which part.
+    """Settings of ``source:``: which digits, and which part.
 
     With ``split: published`` the training part is the publisher's 60,000 images where
     their file is here, else the copy of the first 10,000.
@@ -39,17 +40,17 @@ class Parameters(DigitParameters):
     name: Literal["mnist"] = "mnist"
 
 
-def _names(parameters: Parameters, part: Part) -> tuple[str, str]:
-    whole = parameters.split and part == "train"
-    return ALL if whole else f"mnist-{part}-images", f"mnist-{part}-labels"
+def _file_names(parameters: Parameters, part: Part) -> tuple[str, str]:
+    full_training = parameters.split and part == "train"
+    return ALL if full_training else f"mnist-{part}-images", f"mnist-{part}-labels"
 
 
-def _counts(parameters: Parameters, part: Part) -> Mapping[str, int] | None:
-    """Return them if training has all images, or the first 10,000.
+def _class_counts(parameters: Parameters, part: Part) -> Mapping[str, int] | None:
+    """Return the class counts of all training images or the first 10,000.
 
     Which of the two it has with ``split`` is known only where the files are.
     """
-    images_file, labels_file = map(sources.find, _names(parameters, part))
+    images_file, labels_file = map(sources.find, _file_names(parameters, part))
     if images_file.stand_in:
         return None
     if images_file.rows == sum(_FIRST) and part == "train":
@@ -57,27 +58,27 @@ def _counts(parameters: Parameters, part: Part) -> Mapping[str, int] | None:
     return labels_file.counts if images_file.rows == labels_file.rows else None
 
 
-def _read(parameters: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
-    return idx.part_of(_names(parameters, part), part, paths)
+def _read_part(parameters: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
+    return idx.read_part(_file_names(parameters, part), part, paths)
 
 
 def _notes(parameters: Parameters, paths: Mapping[str, Path]) -> list[str]:
     if "train" not in PARTS[parameters.part]:
         return []
-    images = idx.images(read(paths[_names(parameters, "train")[0]]))
-    return [DERIVED] * (len(images) < FIRST_TEST_ID)
+    images = idx.parse_images(read(paths[_file_names(parameters, "train")[0]]))
+    return [DERIVED] * (len(images) < IDX_FIRST_TEST_ID)
 
 
 EDITION = Edition(
     title="MNIST digits",
-    known=DIGITS,
-    side=SIDE,
+    class_names=DIGITS,
+    side=IDX_SIDE,
     lower=0,
     upper=255,
     why="one byte a pixel: 0 is background, 255 is ink",
-    names=_names,
-    counts=_counts,
-    read=_read,
+    names=_file_names,
+    counts=_class_counts,
+    read=_read_part,
     notes=_notes,
 )
 files, size, width = EDITION.files, EDITION.size, EDITION.width

@@ -1,4 +1,4 @@
-"""NHANES 2013-2014: a woman's movement over the 24 hours, and whether her HDL is low.
+"""NHANES 2013-2014 as a data set: settings, cohort and metadata.
 
 The wrist monitor's hourly MIMS (Monitor-Independent Movement Summary) become one curve
 a participant, the mean over her complete valid days: see `nhanes_hours`.
@@ -50,13 +50,13 @@ BOUNDS = {
     ),
 }
 
-_SEQN = Column("SEQN", 1, whole=True)
+_SEQN = Column("SEQN", 1, integral=True)
 _COLUMNS = {
     HEADER: (_SEQN, Column("PAXSTS", 0, missing=True)),
     DEMOGRAPHICS: (
         _SEQN,
-        Column("RIAGENDR", 1, 2, whole=True),
-        Column("RIDAGEYR", 0, 80, whole=True),  # 80 stands for 80 or older
+        Column("RIAGENDR", 1, 2, integral=True),
+        Column("RIDAGEYR", 0, 80, integral=True),  # 80 stands for 80 or older
     ),
     HDL: (_SEQN, Column("LBDHDD", 1, 500, missing=True)),
 }
@@ -68,9 +68,9 @@ _SUMMARIES = [f"{s}_{m}" for m in _MEASURES for s in ("total", "peak1", "peak30"
 _FILE = "what the file can hold"
 _ACTIVITY = TableSchema(
     features=(
-        Feature("SEQN", "", 1, 1e6, _FILE, whole=True),
+        Feature("SEQN", "", 1, 1e6, _FILE, integral=True),
         Feature("age_in_years_at_screening", "years", 0, 80, _FILE),
-        Feature("num_valid_days", "days", 0, 9, _FILE, whole=True),
+        Feature("num_valid_days", "days", 0, 9, _FILE, integral=True),
     ),
     label="gender",
     labels={"Male": 0, "Female": 1},
@@ -80,7 +80,7 @@ _ACTIVITY = TableSchema(
 
 
 class Parameters(Strict):
-    """What ``source:`` of a pipeline may say: which hours, days and women count.
+    """Settings of ``source:``: which hours, days and women count.
 
     An hour counts with at least ``valid_minutes`` minutes that are valid and worn (30:
     half of it), a day with at least ``valid_hours`` such hours (16, as in GGIR), a
@@ -120,18 +120,18 @@ def width(_parameters: Parameters) -> int:
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the curves, as plain JSON values."""
-    cohort = load(parameters, paths)
+    """Return the public metadata of the curves as plain JSON values."""
+    cohort = load_cohort(parameters, paths)
     n, distinct = len(cohort.ids), len(np.unique(cohort.curves, axis=0))
     return frames.facts(
-        frames.count(cohort.labels, CLASSES),
+        frames.class_counts(cohort.labels, CLASSES),
         CLASSES,
         title="NHANES 2013-2014: hourly MIMS of women aged 20 or older",
         grid=list(range(24)),
         domain=[0, 23],
         unit="hour",
         bounds=BOUNDS,
-        notes=list(_notes(parameters, cohort)),
+        notes=list(_cohort_notes(parameters, cohort)),
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": cohort.dropped},
     )
@@ -141,32 +141,34 @@ def clients(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> dict[str, NDArray[Any]]:
     """Return the columns client_id (SEQN), label, group (n,) and curve (n, 24)."""
-    cohort = load(parameters, paths)
+    cohort = load_cohort(parameters, paths)
     ids, labels = cohort.ids.copy(), cohort.labels.copy()
-    return frames.columns(cohort.curves.copy(), labels, ids)
+    return frames.client_columns(cohort.curves.copy(), labels, ids)
 
 
 def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless ``source.name`` has the published schema and rows."""
     if source.name == ACTIVITY:
-        rows = len(activity(data))
+        rows = len(read_activity(data))
     elif source.name == HOURS:
-        rows = nhanes_hours.check(data)
+        rows = nhanes_hours.check_hours(data)
     else:
-        rows = len(_persons(source.name, data))
+        rows = len(_read_persons(source.name, data))
     frames.check_rows(rows, source)
 
 
-def load(parameters: Parameters, paths: Mapping[str, Path]) -> Cohort:
+def load_cohort(parameters: Parameters, paths: Mapping[str, Path]) -> Cohort:
     """Return the women with HDL and enough valid days, in the order of their SEQN.
 
     Raises:
         UserError: a damaged file, a wrong schema, or no woman is left.
     """
-    return _load(parameters, tuple((name, *_state(paths[name])) for name in FILES))
+    return _load_cohort(
+        parameters, tuple((name, *_file_state(paths[name])) for name in FILES)
+    )
 
 
-def women(demographics: pd.DataFrame, hdl: pd.DataFrame) -> pd.Series[float]:
+def women_hdl(demographics: pd.DataFrame, hdl: pd.DataFrame) -> pd.Series[float]:
     """Return the HDL (mg/dL, NaN if missing) of women aged 20 or older, by SEQN.
 
     Both tables are indexed by SEQN, with RIAGENDR and RIDAGEYR, and with LBDHDD.
@@ -175,31 +177,33 @@ def women(demographics: pd.DataFrame, hdl: pd.DataFrame) -> pd.Series[float]:
     return hdl["LBDHDD"].reindex(demographics.index[adult].sort_values())
 
 
-def activity(data: bytes) -> pd.DataFrame:
+def read_activity(data: bytes) -> pd.DataFrame:
     """Return SEQN, age, valid days and gender (1 female) of the derived table.
 
     It has no time of day: it serves to check the choice of women.
     """
-    frame = tabular.parse(data, _ACTIVITY)
+    frame = tabular.parse_table(data, _ACTIVITY)
     limits = {
         feature.name: (feature.lower, feature.upper) for feature in _ACTIVITY.features
     }
-    return _distinct(tabular.checked(frame, _ACTIVITY, limits))
+    return _check_distinct(tabular.check_table(frame, _ACTIVITY, limits))
 
 
-def _state(path: Path) -> tuple[Path, int, int]:
+def _file_state(path: Path) -> tuple[Path, int, int]:
     stat = path.stat() if path.exists() else None
     return (path, stat.st_size, stat.st_mtime_ns) if stat else (path, 0, 0)
 
 
 # Facts and clients come from one reading: the hour file has 145 MB.
 @lru_cache(maxsize=1)
-def _load(
+def _load_cohort(
     parameters: Parameters, states: tuple[tuple[str, Path, int, int], ...]
 ) -> Cohort:
     paths = {name: path for name, path, _, _ in states}
-    people = {name: _people(name, paths[name]) for name in (HEADER, DEMOGRAPHICS, HDL)}
-    chosen = women(people[DEMOGRAPHICS], people[HDL])
+    people = {
+        name: _read_people(name, paths[name]) for name in (HEADER, DEMOGRAPHICS, HDL)
+    }
+    chosen = women_hdl(people[DEMOGRAPHICS], people[HDL])
     measured = chosen.dropna()
     worn = people[HEADER].index[people[HEADER]["PAXSTS"] == 1]
     monitored = measured[measured.index.isin(worn)]
@@ -213,19 +217,19 @@ def _load(
     return Cohort(ids, curves, labels, dropped)
 
 
-def _people(name: str, path: Path) -> pd.DataFrame:
+def _read_people(name: str, path: Path) -> pd.DataFrame:
     """Return a table of one row a participant, indexed by SEQN."""
-    with _naming(path):
-        return _persons(name, read(path))
+    with _name_file(path):
+        return _read_persons(name, read(path))
 
 
 def _mean_days(
     path: Path, monitored: pd.Series[float], parameters: Parameters
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return SEQN (n,) and curves (n, 24) of those ``monitored`` with valid days."""
+    """Return SEQN (n,) and mean days (n, 24) of ``monitored`` persons."""
     rules = parameters.model_dump(exclude={"name"})
     wanted = monitored.index.to_numpy(dtype=np.int64)
-    with _naming(path):
+    with _name_file(path):
         ids, curves = nhanes_hours.mean_days(read(path), wanted, **rules)
     if not len(ids):
         raise UserError(
@@ -236,8 +240,8 @@ def _mean_days(
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Say which of the files a UserError is about."""
+def _name_file(path: Path) -> Iterator[None]:
+    """Add the file's name to a UserError."""
     try:
         yield
     except DamagedError:  # names its path already
@@ -246,12 +250,12 @@ def _naming(path: Path) -> Iterator[None]:
         raise UserError(f"{path}: {error}") from error
 
 
-def _persons(name: str, data: bytes) -> pd.DataFrame:
+def _read_persons(name: str, data: bytes) -> pd.DataFrame:
     """Return the columns needed of ``name``, indexed by SEQN, which is unique."""
-    return _distinct(xport.read(data, _COLUMNS[name])).set_index("SEQN")
+    return _check_distinct(xport.read_columns(data, _COLUMNS[name])).set_index("SEQN")
 
 
-def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
+def _check_distinct(frame: pd.DataFrame) -> pd.DataFrame:
     repeated = frame["SEQN"][frame["SEQN"].duplicated()]
     if len(repeated):
         raise UserError(
@@ -261,7 +265,7 @@ def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _notes(parameters: Parameters, cohort: Cohort) -> Iterator[str]:
+def _cohort_notes(parameters: Parameters, cohort: Cohort) -> Iterator[str]:
     lost = ", ".join(f"{what} {n}" for what, n in cohort.dropped.items())
     yield (
         "A curve is the mean over days 2 to 8 with 24 hours, of which at least"

@@ -40,7 +40,7 @@ WHY = (
 _FILE = "what the file can hold"
 _SCHEMA = TableSchema(
     features=(
-        Feature("seqn", "", 1, 1e6, _FILE, whole=True),
+        Feature("seqn", "", 1, 1e6, _FILE, integral=True),
         Feature("age", "years", 30, 85, _FILE),
         Feature("lbdhdd", "mg/dL", 1, 500, _FILE),
         *(Feature(name, "log counts", 0, UPPER, WHY) for name in BINS),
@@ -54,7 +54,7 @@ _SCHEMA = TableSchema(
 _HUMAN = "adults of this table; the publisher groups those above 84"
 _BY_PERSON = (
     Feature("age", "years", 30, 85, _HUMAN, centre=50),
-    Feature("female", "0 or 1", 0, 1, "one of two", whole=True),
+    Feature("female", "0 or 1", 0, 1, "one of two", integral=True),
     *(Feature(name, "log counts", 0, UPPER, WHY) for name in BINS),
 )
 _HDL = Feature(
@@ -67,7 +67,7 @@ _LIMITS = {feature.name: (feature.lower, feature.upper) for feature in _SCHEMA.f
 
 
 class Parameters(Strict):
-    """What ``source:`` of a pipeline may say: whose curves.
+    """Settings of ``source:``: which persons' curves.
 
     HDL is healthy from 50 mg/dL in women and 40 in men; with ``both`` each person is
     judged by the own sex. ``minimum_age`` is in years; the table starts at 30. With
@@ -94,30 +94,30 @@ def width(parameters: Parameters) -> int:
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the curves, as plain JSON values."""
-    people, dropped = _load(parameters, paths)
+    """Return the public metadata of the curves as plain JSON values."""
+    people, dropped = _load_people(parameters, paths)
     n, distinct = len(people), len(people.drop_duplicates(BINS))
     who = {"female": "women", "male": "men", "both": "adults"}[parameters.sex]
     return frames.facts(
-        frames.count(_labels(people), CLASSES),
+        frames.class_counts(_labels(people), CLASSES),
         CLASSES,
         title=f"NHANES 2003-2006: 2-hour log activity of {who}",
-        **(_numbers() if parameters.target else _day()),
-        notes=[_note(parameters, dropped)],
+        **(_feature_metadata() if parameters.target else _curve_metadata()),
+        notes=[_missing_note(parameters, dropped)],
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": dropped},
     )
 
 
-def _day() -> dict[str, Any]:
-    """Return the facts of curves over a day."""
+def _curve_metadata() -> dict[str, Any]:
+    """Return the metadata of curves over a day."""
     bounds = {"lower": 0.0, "upper": UPPER, "why": WHY}
     grid = list(range(1, 24, 2))
     return {"grid": grid, "domain": [1, 23], "unit": "hour", "bounds": bounds}
 
 
-def _numbers() -> dict[str, Any]:
-    """Return the facts of features, and of the number to be learnt from them."""
+def _feature_metadata() -> dict[str, Any]:
+    """Return the metadata of the features and of the label."""
     p = len(_BY_PERSON)
     return {
         "grid": list(range(1, p + 1)),
@@ -135,29 +135,31 @@ def clients(
 
     With a target also that, (n,), and curve (n, 14) has age and sex before the bins.
     """
-    people, _ = _load(parameters, paths)
+    people, _ = _load_people(parameters, paths)
     curves = people[BINS].to_numpy(dtype=np.float64)
     ids = people["seqn"].to_numpy(dtype=np.int64)
     if parameters.target is None:
-        return frames.columns(curves, _labels(people), ids)
+        return frames.client_columns(curves, _labels(people), ids)
     person = people[["age", "gender"]].to_numpy(dtype=np.float64)
     hdl = people["lbdhdd"].to_numpy(dtype=np.float64)
-    return frames.columns(np.hstack([person, curves]), _labels(people), ids, target=hdl)
+    return frames.client_columns(
+        np.hstack([person, curves]), _labels(people), ids, target=hdl
+    )
 
 
 def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless the table has the published schema and rows."""
-    frames.check_rows(len(_checked(tabular.parse(data, _SCHEMA))), source)
+    frames.check_rows(len(_check_frame(tabular.parse_table(data, _SCHEMA))), source)
 
 
-def _load(
+def _load_people(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the complete rows of those asked for, and how many lack what.
+    """Return the complete rows of the chosen persons, and the missing counts.
 
     A row that lacks both HDL and activity counts in both.
     """
-    frame = _checked(tabular.parse(read(paths[FILE]), _SCHEMA))
+    frame = _check_frame(tabular.parse_table(read(paths[FILE]), _SCHEMA))
     chosen = frame[frame["age"] >= parameters.minimum_age]
     if parameters.sex != "both":
         chosen = chosen[chosen["gender"] == (parameters.sex == "female")]
@@ -175,8 +177,8 @@ def _load(
     return people, dropped
 
 
-def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    people = tabular.checked(frame, _SCHEMA, _LIMITS)
+def _check_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    people = tabular.check_table(frame, _SCHEMA, _LIMITS)
     repeated = people.index[people["seqn"].duplicated()]
     if len(repeated) or people["seqn"].isna().any():
         raise UserError(
@@ -192,7 +194,7 @@ def _labels(people: pd.DataFrame) -> NDArray[np.int64]:
     return healthy.to_numpy().astype(np.int64)
 
 
-def _note(parameters: Parameters, dropped: Mapping[str, int]) -> str:
+def _missing_note(parameters: Parameters, dropped: Mapping[str, int]) -> str:
     lost = ", ".join(f"{what} {n}" for what, n in dropped.items())
     return (
         f"Adults aged {parameters.minimum_age} or older; left out because something is"

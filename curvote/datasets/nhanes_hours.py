@@ -1,4 +1,4 @@
-"""The hour file of NHANES 2013-2014 (PAXHR_H): from rows to one mean day a person.
+"""Hour file of NHANES 2013-2014 (PAXHR_H): from rows to one mean day a person.
 
 * It has no clock hour. Days 2 to 8 start at midnight, so the rank of a row within its
   day (by its first 80 Hz sample) is the hour; days 1 and 9 are partial and dropped,
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-HOURS = 24
+DAY_HOURS = 24
 COLUMNS = (
-    Column("SEQN", 1, whole=True),
-    Column("PAXDAYH", 1, 9, whole=True),
+    Column("SEQN", 1, integral=True),
+    Column("PAXDAYH", 1, 9, integral=True),
     Column("PAXSSNHP", 0),
     Column("PAXVMH", 0, 60, missing=True),
     Column("PAXNWMH", 0, 60, missing=True),
@@ -37,9 +37,9 @@ COLUMNS = (
 )
 
 
-def check(data: bytes) -> int:
+def check_hours(data: bytes) -> int:
     """Return the number of rows; a UserError if schema or values are wrong."""
-    return sum(len(chunk) for chunk in xport.chunks(data, COLUMNS))
+    return sum(len(chunk) for chunk in xport.read_chunks(data, COLUMNS))
 
 
 def mean_days(
@@ -57,46 +57,46 @@ def mean_days(
     ``wanted`` are held.
 
     Raises:
-        UserError: see `curvote.datasets.xport.chunks`.
+        UserError: see `curvote.datasets.xport.read_chunks`.
     """
     import pandas as pd
 
     parts = []
-    for chunk in xport.chunks(data, COLUMNS):
+    for chunk in xport.read_chunks(data, COLUMNS):
         inside = chunk["PAXDAYH"].between(2, 8) & chunk["SEQN"].isin(wanted)
         parts.append(chunk[inside])
-    hours = _complete(pd.concat(parts))
-    rates = _rates(hours, valid_minutes)
+    hours = _complete_days(pd.concat(parts))
+    rates = _hourly_rates(hours, valid_minutes)
     valid = np.isfinite(rates).sum(axis=1) >= valid_hours
-    owners = hours["SEQN"].to_numpy(dtype=np.int64)[::HOURS]
-    return _averaged(owners[valid], rates[valid], days)
+    owners = hours["SEQN"].to_numpy(dtype=np.int64)[::DAY_HOURS]
+    return _average_days(owners[valid], rates[valid], days)
 
 
-def _complete(hours: pd.DataFrame) -> pd.DataFrame:
-    """Return the days of exactly 24 hours, hour by hour; a repeated hour is none."""
+def _complete_days(hours: pd.DataFrame) -> pd.DataFrame:
+    """Return the days of exactly 24 hours; a repeated hour is dropped."""
     ordered = hours.sort_values(["SEQN", "PAXDAYH", "PAXSSNHP"])
     samples = ordered.groupby(["SEQN", "PAXDAYH"])["PAXSSNHP"]
     rows, different = samples.transform("size"), samples.transform("nunique")
-    return ordered[(rows == HOURS) & (different == HOURS)]
+    return ordered[(rows == DAY_HOURS) & (different == DAY_HOURS)]
 
 
-def _rates(hours: pd.DataFrame, valid_minutes: int) -> Array:
-    """Return MIMS an hour (days, 24), NaN for an hour that does not count."""
+def _hourly_rates(hours: pd.DataFrame, valid_minutes: int) -> Array:
+    """Return MIMS an hour (days, 24), NaN for an invalid hour."""
     names = ("PAXMTSH", "PAXVMH", "PAXNWMH")
-    total, minutes, unworn = hours[[*names]].to_numpy().T.reshape(3, -1, HOURS)
+    total, minutes, unworn = hours[[*names]].to_numpy().T.reshape(3, -1, DAY_HOURS)
     counts = minutes - unworn >= valid_minutes  # False where one of them is missing
     rates: Array = np.full(total.shape, np.nan)
     np.divide(60 * total, minutes, out=rates, where=counts)
     return rates
 
 
-def _averaged(
+def _average_days(
     owners: NDArray[np.int64], rates: Array, days: int
 ) -> tuple[NDArray[np.int64], Array]:
-    """Return whoever has enough ``days`` and every hour, and the mean of each hour."""
-    ids, row, found = np.unique(owners, return_inverse=True, return_counts=True)
-    totals, counts = np.zeros((2, len(ids), HOURS))
+    """Return persons with enough ``days`` and all hours, and hourly means."""
+    ids, row, day_counts = np.unique(owners, return_inverse=True, return_counts=True)
+    totals, counts = np.zeros((2, len(ids), DAY_HOURS))
     np.add.at(totals, row, np.nan_to_num(rates))
     np.add.at(counts, row, np.isfinite(rates))
-    kept = (found >= days) & (counts > 0).all(axis=1)
-    return ids[kept], totals[kept] / counts[kept]
+    enough = (day_counts >= days) & (counts > 0).all(axis=1)
+    return ids[enough], totals[enough] / counts[enough]

@@ -22,15 +22,15 @@ from curvote.chain.settings import Strict
 from curvote.classes import Classes
 from curvote.datasets import frames, sources
 from curvote.datasets.frames import Split
-from curvote.datasets.listed import ONCE, all_of, check_one_way
+from curvote.datasets.listed import DISTINCT_CLASSES, all_classes, check_one_way
 from curvote.datasets.sources import Source
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.contract import (
     MISSING,
     UNEXPECTED,
-    Broken,
     Rule,
-    broken,
+    Violation,
+    find_violations,
 )
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
@@ -53,7 +53,7 @@ _COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
 
 
 class Parameters(Strict):
-    """What ``source:`` of a pipeline may say: which phonemes, whole speakers or not.
+    """Settings of ``source:``: which phonemes, and whether by speaker.
 
     ``negative: rest`` sets one phoneme against the four others; ``classes`` is `all`,
     or lists two or more instead of ``negative`` and ``positive``. With ``split:
@@ -63,26 +63,28 @@ class Parameters(Strict):
     name: Literal["phonemes"] = "phonemes"
     positive: Label = "sh"
     negative: Label | Literal["rest"] = "iy"
-    classes: Annotated[tuple[Label, ...], all_of(PHONEMES), ONCE] | None = None
+    classes: (
+        Annotated[tuple[Label, ...], all_classes(PHONEMES), DISTINCT_CLASSES] | None
+    ) = None
     groups: Literal["speaker"] | None = None
     split: Split | None = None
 
     @field_validator("negative")
     @classmethod
-    def _two_classes(cls, negative: str, info: ValidationInfo) -> str:
+    def _check_two_classes(cls, negative: str, info: ValidationInfo) -> str:
         if negative == info.data.get("positive"):
             raise PydanticCustomError("same", "it must differ from positive")
         return negative
 
     @model_validator(mode="after")
-    def _one_way(self) -> Parameters:
+    def _check_one_way(self) -> Parameters:
         check_one_way(self, "positive", "negative")
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class ClientTable:
-    """One client a row: ``curves`` (n, T), ``labels`` (n,), the places in ``classes``.
+    """Clients as rows: ``curves`` (n, T), ``labels`` (n,), class indices.
 
     ``ids`` (n,) are the publisher's row names, the same whatever classes are chosen.
     ``groups`` (n,) numbers the speakers in order of first appearance, ``tested`` (n,)
@@ -101,7 +103,7 @@ class ClientTable:
     notes: list[str]
 
 
-def load(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
+def load_curves(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
     """Return the curves of some phonemes from the (gzipped) file at ``path``.
 
     ``rest`` stands for all that are not named.
@@ -110,8 +112,8 @@ def load(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
         UserError: a damaged file, a wrong schema, or a label that is not in the file.
     """
     frame = check_schema(parse(read(path)))
-    known = [*frame["g"].unique().tolist(), REST]
-    named = Classes(validate.one_of(known, phoneme=name) for name in names)
+    phonemes = [*frame["g"].unique().tolist(), REST]
+    named = Classes(validate.one_of(phonemes, phoneme=name) for name in names)
     label = frame["g"].where(frame["g"].isin(named), REST)
     chosen = frame[label.isin(named)]
     speakers, _ = chosen["speaker"].factorize()
@@ -124,12 +126,12 @@ def load(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
         grid=np.linspace(*DOMAIN, POINTS),
         domain=DOMAIN,
         classes=named,
-        notes=[_unit_of_privacy(speakers)],
+        notes=[_privacy_unit(speakers)],
     )
 
 
 def classes(parameters: Parameters) -> Classes:
-    """Return the phonemes that are told apart; `REST` stands for all others."""
+    """Return the chosen phonemes; `REST` stands for all others."""
     return Classes(parameters.classes or (parameters.negative, parameters.positive))
 
 
@@ -150,17 +152,17 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the chosen curves, as plain JSON values."""
-    table = load(paths[FILE], classes(parameters))
+    """Return the public metadata of the chosen curves."""
+    table = load_curves(paths[FILE], classes(parameters))
     return frames.facts(
-        frames.count(table.labels, table.classes),
+        frames.class_counts(table.labels, table.classes),
         table.classes,
         title=TITLE,
         grid=table.grid.tolist(),
         domain=list(table.domain),
         unit="kHz",
         notes=table.notes,
-        **frames.parts(table.tested if parameters.split else None),
+        **frames.part_sizes(table.tested if parameters.split else None),
     )
 
 
@@ -171,9 +173,9 @@ def clients(
 
     With ``split`` there is a column part, too: 1 for the publisher's test part.
     """
-    table = load(paths[FILE], classes(parameters))
+    table = load_curves(paths[FILE], classes(parameters))
     part = table.tested if parameters.split else None
-    return frames.columns(
+    return frames.client_columns(
         table.curves, table.labels, table.ids, table.groups, part=part
     )
 
@@ -201,42 +203,42 @@ def check_schema(frame: pd.DataFrame) -> pd.DataFrame:
 
     Lines are counted as in the file, the header being line 1.
     """
-    found = [*map(_explained, broken(frame, _rules()))]
-    if found:
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise UserError(f"wrong schema: {'; '.join(found[:SHOWN])}{more}.")
+    problems = [*map(_explain_violation, find_violations(frame, _column_rules()))]
+    if problems:
+        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        raise UserError(f"wrong schema: {'; '.join(problems[:SHOWN])}{more}.")
     return frame.astype(dict.fromkeys(_CURVE, np.float64))
 
 
-def _rules() -> dict[str, dict[str, Rule]]:
+def _column_rules() -> dict[str, dict[str, Rule]]:
     there: dict[str, Rule] = {"has no value": lambda cells: cells.notna()}
-    known = f"not one of {', '.join(PHONEMES)}"
+    unknown_text = f"not one of {', '.join(PHONEMES)}"
     phoneme: dict[str, Rule] = {
-        known: lambda cells: cells.isna() | cells.isin(PHONEMES)
+        unknown_text: lambda cells: cells.isna() | cells.isin(PHONEMES)
     }
-    finite: dict[str, Rule] = {"not a finite number": _finite}
+    finite: dict[str, Rule] = {"not a finite number": _all_finite}
     ends = {"row.names": there, "g": there | phoneme, "speaker": there}
     return ends | dict.fromkeys(_CURVE, there | finite)
 
 
-def _finite(cells: pd.Series[Any]) -> NDArray[np.bool_]:
+def _all_finite(cells: pd.Series[Any]) -> NDArray[np.bool_]:
     import pandas as pd
 
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64)
     return np.asarray(cells.isna() | np.isfinite(numbers))
 
 
-def _explained(each: Broken) -> str:
-    """Return what is wrong; the file's first line is the header."""
-    if each.line is None:
-        return f"column {each.column} {_COLUMN[each.rule]}"
-    place = f"line {each.line + 2}, column {each.column}"
-    if each.rule.startswith("has"):
-        return f"{place} {each.rule}"
-    return f"{place} is {each.value!r}, {each.rule}"
+def _explain_violation(violation: Violation) -> str:
+    """Return a violation as text; line 1 of the file is the header."""
+    if violation.line is None:
+        return f"column {violation.column} {_COLUMN[violation.rule]}"
+    place = f"line {violation.line + 2}, column {violation.column}"
+    if violation.rule.startswith("has"):
+        return f"{place} {violation.rule}"
+    return f"{place} is {violation.value!r}, {violation.rule}"
 
 
-def _unit_of_privacy(speakers: NDArray[np.int64]) -> str:
+def _privacy_unit(speakers: NDArray[np.int64]) -> str:
     curves = np.bincount(speakers)
     return (
         f"The unit of privacy is one curve; {len(curves)} speakers have up to"

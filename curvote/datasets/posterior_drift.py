@@ -1,4 +1,4 @@
-"""A target and its sources: equal records, labels of another law (DTK section 6.1).
+"""Simulation of a target server and sources with another label law (DTK section 6.1).
 
 Records are even on [0, 1]^2. The labels of all servers have the same boundary; those of
 the sources are clearer than the target's (gamma < 1) or less so.
@@ -34,7 +34,7 @@ _NOTES = (
 
 
 class Parameters(Strict):
-    """What ``source:`` may say: how many servers, how large, and how far labels drift.
+    """Settings of ``source:``: how many servers, sizes, and label drift.
 
     Each server has ``n`` records, or they share ``total`` as evenly as possible; the
     target has ``test`` more. ``gamma`` is the relative signal exponent of the ``m``
@@ -49,7 +49,7 @@ class Parameters(Strict):
     test: Count = 1000
 
     @model_validator(mode="after")
-    def _one_size(self) -> Parameters:
+    def _check_size(self) -> Parameters:
         if (self.n is None) is (self.total is None):
             raise ValueError("give n (records of each server) or total (of all)")
         if self.total is not None and self.total <= self.m:
@@ -61,7 +61,7 @@ files = frames.no_files
 
 
 def size(parameters: Parameters) -> int:
-    """Return how many records all servers have."""
+    """Return the number of records of all servers."""
     return sum(servers(parameters).values())
 
 
@@ -71,7 +71,7 @@ def width(_parameters: Parameters) -> int:
 
 
 def servers(parameters: Parameters) -> dict[str, int]:
-    """Return the records of each server, the target first, with its test records."""
+    """Return each server's number of records, the target first."""
     names = [TARGET, *(f"source{k + 1}" for k in range(parameters.m))]
     least, more = divmod(parameters.total or 0, len(names))
     sizes = {
@@ -83,7 +83,7 @@ def servers(parameters: Parameters) -> dict[str, int]:
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the records, as plain JSON values."""
+    """Return the public metadata of the records as plain JSON values."""
     return {
         "title": "Simulated posterior drift (DTK section 6.1)",
         "grid": [1, 2],
@@ -109,12 +109,12 @@ def clients(
     the records nor the uniforms behind the labels depend on ``gamma``.
     """
     sizes = [*servers(parameters).values()]
-    drawn = np.concatenate([generator.random((n, 3)) for n in sizes])
+    samples = np.concatenate([generator.random((n, 3)) for n in sizes])
     group = np.repeat(np.arange(len(sizes)), sizes)
-    x, chance = drawn[:, :2], drawn[:, 2]
+    x, chance = samples[:, :2], samples[:, 2]
     gamma = np.where(group == 0, 1.0, parameters.gamma)
     label = (chance < regression(x, gamma)).astype(np.int64)
-    return frames.columns(x, label, group=group)
+    return frames.client_columns(x, label, group=group)
 
 
 def regression(x: Array, gamma: float | Array) -> Array:

@@ -1,4 +1,4 @@
-"""Published files: find or download one, and prove that it is what it should be.
+"""Raw files of published data sets: search, download, checksum.
 
 A file in data/raw/ comes first, then the folder named by CURVOTE_DATA_MIRROR (read in
 place, nothing is copied), then a download from the publisher. A file that fails a check
@@ -44,25 +44,25 @@ def locate(project_root: Path, source: str, *, download: bool = True) -> RawFile
     Raises:
         UserError: damaged or altered file, unknown source, or a failed download.
     """
-    known = sources.find(source, project_root)
-    if path := local(project_root, known):
-        return check(path, known)
-    if known.stand_in and (
-        found := locate(project_root, known.stand_in, download=False)
+    listed = sources.find(source, project_root)
+    if path := find_local(project_root, listed):
+        return check_edition(path, listed)
+    if listed.stand_in and (
+        substitute := locate(project_root, listed.stand_in, download=False)
     ):
-        return found
-    return fetch(project_root, known) if download else None
+        return substitute
+    return download_file(project_root, listed) if download else None
 
 
-def local(project_root: Path, source: Source) -> Path | None:
+def find_local(project_root: Path, source: Source) -> Path | None:
     """Return the copy in data/raw/ or in the mirror folder, None if there is none."""
-    folders = [raw_folder(project_root), *_mirror()]
+    folders = [raw_folder(project_root), *_mirror_folder()]
     names = [source.file, f"{source.file}.gz"]
     paths = [folder / name for folder in folders for name in names]
     return next((path for path in paths if path.exists()), None)
 
 
-def check(path: Path, source: Source) -> RawFile:
+def check_edition(path: Path, source: Source) -> RawFile:
     """Return ``path`` as a RawFile if it is a listed or an accepted edition.
 
     Raises:
@@ -75,7 +75,8 @@ def check(path: Path, source: Source) -> RawFile:
     if origin is None:
         _check_content(path, source, sha256)
         raise UserError(
-            f"{_unlisted(path, source, sha256)} its schema, rows and counts are the"
+            f"{_unlisted_error(path, source, sha256)} its schema, rows and counts are"
+            " the"
             f" published ones, though. To accept it: curvote data fetch {source.name}"
             f" --accept-sha256 {sha256}"
         )
@@ -83,9 +84,9 @@ def check(path: Path, source: Source) -> RawFile:
 
 
 def adopt(project_root: Path, name: str, path: Path) -> RawFile:
-    """Copy a file that the user points at into data/raw, if it is a known edition."""
+    """Copy a user's file into data/raw if it is a known edition."""
     source = sources.find(name, project_root)
-    checked = check(path, source)
+    checked = check_edition(path, source)
     folder = raw_folder(project_root)
     folder.mkdir(parents=True, exist_ok=True)
     zipped = ".gz" if path.suffix == ".gz" else ""
@@ -95,48 +96,48 @@ def adopt(project_root: Path, name: str, path: Path) -> RawFile:
     return RawFile(place, checked.sha256, checked.origin)
 
 
-def accept(
+def accept_edition(
     project_root: Path, name: str, sha256: str, path: Path | None = None
 ) -> RawFile:
-    """Accept the edition of ``name`` at ``path``, or the one that is here.
+    """Accept the edition of source ``name`` at ``path``, or the local one.
 
     UserError: no such file here, ``sha256`` is not its digest, or its content is not
     as published.
     """
     source = sources.find(name, project_root)
-    path = path or local(project_root, source)
+    path = path or find_local(project_root, source)
     if path is None:
         raise UserError(f"{source.file} is not here; put it into data/raw first.")
-    found = digest(path)
-    if found != sha256.lower():
-        raise UserError(f"the SHA-256 of {path} (decompressed) is {found}.")
-    if source.origin(found) is None:
-        _check_content(path, source, found)
-        sources.accept(project_root, name, found)
-    return check(path, sources.find(name, project_root))
+    sha = digest(path)
+    if sha != sha256.lower():
+        raise UserError(f"the SHA-256 of {path} (decompressed) is {sha}.")
+    if source.origin(sha) is None:
+        _check_content(path, source, sha)
+        sources.record_acceptance(project_root, name, sha)
+    return check_edition(path, sources.find(name, project_root))
 
 
-def verify(project_root: Path) -> list[dict[str, str | None]]:
-    """Return one row {source, file, status, sha256, message} a source; never downloads.
+def verify_all(project_root: Path) -> list[dict[str, str | None]]:
+    """Return a row {source, file, status, sha256, message} for each source.
 
     Status is ok, absent, changed (other content than published) or damaged.
     """
-    known = sources.catalogue(project_root).values()
-    return [_status(project_root, source) for source in known]
+    listed = sources.catalogue(project_root).values()
+    return [_source_status(project_root, source) for source in listed]
 
 
-def fetch(project_root: Path, source: Source) -> RawFile:
-    """Download into a temporary sibling, check, and only then rename into place.
+def download_file(project_root: Path, source: Source) -> RawFile:
+    """Download into a temporary file, check it, then rename it into place.
 
     UserError: no network, a file that needs a login, or one that nobody publishes.
     """
-    _refuse_what_is_not_offered(source, project_root)
+    _refuse_unavailable(source, project_root)
     folder = raw_folder(project_root)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as scratch:
-            found = check(_download(source, Path(scratch)), source)
-            path = found.path.replace(folder / source.file)
+            raw_file = check_edition(_download_to(source, Path(scratch)), source)
+            path = raw_file.path.replace(folder / source.file)
     except UserError:
         raise
     except (OSError, ValueError) as error:  # of requests, pooch, or the file system
@@ -145,7 +146,7 @@ def fetch(project_root: Path, source: Source) -> RawFile:
             f" ({type(error).__name__}). Put it there by hand, or set {MIRROR} to a"
             f" folder that holds {source.file} or {source.file}.gz."
         ) from error
-    return RawFile(path, found.sha256, found.origin)
+    return RawFile(path, raw_file.sha256, raw_file.origin)
 
 
 def raw_folder(project_root: Path) -> Path:
@@ -157,19 +158,19 @@ def digest(path: Path) -> str:
     """Return the SHA-256 of the decompressed bytes of ``path``."""
     stat = path.stat()
     stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    return _digest(path, stamp)
+    return _cached_digest(path, stamp)
 
 
 @lru_cache
-def _digest(path: Path, _stamp: tuple[int, ...]) -> str:
-    """Memoise by size and times, so that one plan reads each file once."""
+def _cached_digest(path: Path, _stamp: tuple[int, ...]) -> str:
+    """Return the digest, memoised by file size and times."""
     total = hashlib.sha256()
     for block in blocks(path):
         total.update(block)
     return total.hexdigest()
 
 
-def _refuse_what_is_not_offered(source: Source, project_root: Path) -> None:
+def _refuse_unavailable(source: Source, project_root: Path) -> None:
     place = f"{raw_folder(project_root)} or the folder named by {MIRROR}"
     if source.derived:
         raise UserError(
@@ -183,7 +184,7 @@ def _refuse_what_is_not_offered(source: Source, project_root: Path) -> None:
         )
 
 
-def _mirror() -> list[Path]:
+def _mirror_folder() -> list[Path]:
     named = os.environ.get(MIRROR)
     if not named:
         return []
@@ -199,11 +200,12 @@ def _check_content(path: Path, source: Source, sha256: str) -> None:
         raise
     except UserError as error:
         raise UserError(
-            f"{_unlisted(path, source, sha256)} and its content disagrees: {error}"
+            f"{_unlisted_error(path, source, sha256)} and its content disagrees:"
+            f" {error}"
         ) from error
 
 
-def _unlisted(path: Path, source: Source, sha256: str) -> str:
+def _unlisted_error(path: Path, source: Source, sha256: str) -> str:
     listed = ", ".join(variant.sha256 for variant in source.variants) or "none yet"
     return (
         f"{path} is no known edition of {source.file}: its SHA-256 (decompressed) is"
@@ -211,27 +213,27 @@ def _unlisted(path: Path, source: Source, sha256: str) -> str:
     )
 
 
-def _status(root: Path, source: Source) -> dict[str, str | None]:
-    path = local(root, source)
+def _source_status(root: Path, source: Source) -> dict[str, str | None]:
+    path = find_local(root, source)
     row: dict[str, str | None] = {
         "source": source.name,
         "file": str(path or source.file),
     }
     if path is None:
-        message = f"not here; {_way(source)}"
+        message = f"not here; {_how_to_obtain(source)}"
         return row | {"status": "absent", "sha256": None, "message": message}
     try:
-        found = check(path, source)
+        raw_file = check_edition(path, source)
     except DamagedError as error:
         return row | {"status": "damaged", "sha256": None, "message": str(error)}
     except UserError as error:
         changed = {"status": "changed", "sha256": digest(path)}
         return row | changed | {"message": str(error)}
-    return row | {"status": "ok", "sha256": found.sha256, "message": found.origin}
+    return row | {"status": "ok", "sha256": raw_file.sha256, "message": raw_file.origin}
 
 
-def _way(source: Source) -> str:
-    """Say how an absent file may come here."""
+def _how_to_obtain(source: Source) -> str:
+    """Return how a user can obtain a file that is absent."""
     if source.derived:
         return "nobody publishes it in this form"
     if source.login:
@@ -239,7 +241,7 @@ def _way(source: Source) -> str:
     return f"`curvote data fetch {source.name}` downloads it"
 
 
-def _download(source: Source, folder: Path) -> Path:
+def _download_to(source: Source, folder: Path) -> Path:
     import pooch
 
     pooch.get_logger().setLevel("WARNING")

@@ -1,4 +1,4 @@
-"""Names of the data sets; adding one is one file and one line here."""
+"""Registry of data sets, and what a source says without reading any file."""
 
 DATASETS = {
     "simulated": "curvote.datasets.simulated",

@@ -1,4 +1,4 @@
-"""Curves that stay with their owners: only what is public about them is known here."""
+"""Curves that stay with their owners: a source of public metadata only."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from curvote.chain.settings import Strict
 from curvote.classes import Classes
 from curvote.datasets import frames
 from curvote.datasets.frames import Points
-from curvote.datasets.listed import ONCE, STATED, check_one_way
+from curvote.datasets.listed import DISTINCT_CLASSES, EXPLICIT_CLASSES, check_one_way
 
 SIMULATED = True  # there is no file to fetch, check or fingerprint
 REMOTE = True  # nor a record: envelopes bring what its owners release
 
 
 class Parameters(Strict):
-    """What ``source:`` may say: grid and classes, which every client must share.
+    """Settings of ``source:``: grid and classes that all clients share.
 
     ``negative`` and ``positive`` are the short form of two ``classes``.
     """
@@ -33,28 +33,30 @@ class Parameters(Strict):
     unit: str = "time"
     negative: str | None = None
     positive: str | None = None
-    classes: Annotated[tuple[str, ...], STATED, ONCE] | None = None
+    classes: Annotated[tuple[str, ...], EXPLICIT_CLASSES, DISTINCT_CLASSES] | None = (
+        None
+    )
 
     @field_validator("domain")
     @classmethod
-    def _increasing(cls, domain: tuple[float, float]) -> tuple[float, float]:
+    def _check_domain(cls, domain: tuple[float, float]) -> tuple[float, float]:
         if not domain[0] < domain[1]:
             raise PydanticCustomError("order", "its ends must increase")
         return domain
 
     @model_validator(mode="after")
-    def _one_way(self) -> Parameters:
+    def _check_one_way(self) -> Parameters:
         check_one_way(self, "positive", "negative")
         if self.classes is None and None in {self.negative, self.positive}:
-            said = "name the classes, or negative and positive"
-            raise PydanticCustomError("missing", said)
+            message = "name the classes, or negative and positive"
+            raise PydanticCustomError("missing", message)
         if self.positive is not None and self.positive == self.negative:
             raise PydanticCustomError("same", "positive must differ from negative")
         return self
 
 
 # Whoever is invited may take part.
-files, size, width = frames.no_files, frames.no_size, frames.points
+files, size, width = frames.no_files, frames.no_size, frames.grid_points
 
 
 def classes(parameters: Parameters) -> Classes:
@@ -66,7 +68,7 @@ def classes(parameters: Parameters) -> Classes:
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the curves, as plain JSON values."""
+    """Return the public metadata of the curves."""
     return {
         "title": "Curves that stay with their owners",
         "grid": np.linspace(*parameters.domain, parameters.points).tolist(),
@@ -83,6 +85,6 @@ def facts(
 def clients(
     parameters: Parameters, _n: int, _generator: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of the table ``clients`` without a single row."""
+    """Return the columns of the table ``clients`` without rows."""
     curves = np.empty((0, parameters.points))
-    return frames.columns(curves, np.empty(0, dtype=np.int64))
+    return frames.client_columns(curves, np.empty(0, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""A public table whose labels stay with their owners: envelopes bring codes of them."""
+"""Public table whose labels stay with their owners and arrive as coded envelopes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from curvote import table_file
 from curvote.chain.settings import Strict
 from curvote.classes import Classes
 from curvote.datasets import frames
-from curvote.datasets.remote_table import Word, distinct
+from curvote.datasets.remote_table import Word, distinct_names
 from curvote.datasets.tables.features import Feature
-from curvote.identifier import normal
+from curvote.identifier import normalise_id
 from curvote.table_file import Problems
 
 SIMULATED = False
@@ -27,11 +27,11 @@ LONGEST = 60  # of a record's name
 NOBODY = -1  # the label of a record, as far as is known here
 Array = NDArray[np.float64]
 Text = Annotated[str, Field(min_length=1)]
-Categories = dict[Word, Annotated[tuple[Word, ...], distinct(2)]]
+Categories = dict[Word, Annotated[tuple[Word, ...], distinct_names(2)]]
 
 
 class Parameters(Strict):
-    """What ``source:`` may say: the public file, its columns, and the classes.
+    """Settings of ``source:``: public file, columns and classes.
 
     ``record`` is the column with the records' public names, ``features`` are those with
     numbers, or with texts of which ``categories`` lists all. A missing number stands
@@ -41,34 +41,40 @@ class Parameters(Strict):
     name: Literal["remote_labels"] = "remote_labels"
     path: Text
     record: Word
-    features: Annotated[tuple[Word, ...], distinct(1)]
+    features: Annotated[tuple[Word, ...], distinct_names(1)]
     categories: Categories = Field(default_factory=dict)
-    classes: Annotated[tuple[Word, ...], distinct(2)]
+    classes: Annotated[tuple[Word, ...], distinct_names(2)]
 
     @field_validator("features")
     @classmethod
-    def _other(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _check_columns(
+        cls, names: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
         if info.data.get("record") in names:
             raise PydanticCustomError("record", "a record's name is no feature")
         return names
 
     @field_validator("categories")
     @classmethod
-    def _known(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        strange = [name for name in given if name not in info.data.get("features", ())]
+    def _check_categories(
+        cls, categories: dict[str, Any], info: ValidationInfo
+    ) -> dict[str, Any]:
+        strange = [
+            name for name in categories if name not in info.data.get("features", ())
+        ]
         if strange:
-            said = f"categories of what is no feature: {', '.join(strange)}"
-            raise PydanticCustomError("categories", said)
-        return given
+            message = f"categories of what is no feature: {', '.join(strange)}"
+            raise PydanticCustomError("categories", message)
+        return categories
 
 
-files, size = frames.own_file, frames.no_size
+files, size = frames.user_file_key, frames.no_size
 
 
 def width(parameters: Parameters) -> int:
     """Return how many numbers a record has: one for each category of a text."""
-    each = (len(parameters.categories.get(x, (x,))) for x in parameters.features)
-    return sum(each)
+    sizes = (len(parameters.categories.get(x, (x,))) for x in parameters.features)
+    return sum(sizes)
 
 
 def classes(parameters: Parameters) -> Classes:
@@ -77,13 +83,13 @@ def classes(parameters: Parameters) -> Classes:
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the records, as plain JSON values; reads the file.
+    """Return the public metadata of the file's records.
 
     Raises:
         UserError: everything that is wrong with the file, at once, with lines.
     """
-    names, values = load(parameters, paths["path"])
-    features = [*_features(parameters, values)]
+    names, values = load_records(parameters, paths["path"])
+    features = [*_feature_metadata(parameters, values)]
     return {
         "title": f"Public records of {paths['path'].name}",
         "grid": list(range(len(features))),
@@ -91,7 +97,7 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         "unit": "feature",
         "classes": list(parameters.classes),
         "features": [feature.to_json() for feature in features],
-        "categories": {x: list(known) for x, known in parameters.categories.items()},
+        "categories": {x: list(texts) for x, texts in parameters.categories.items()},
         "rows": len(names),
         "counts": {},
         "simulated": False,
@@ -102,17 +108,17 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
 def clients(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> dict[str, NDArray[Any]]:
-    """Return client_id, label, group, record (n,) and curve (n, p); no label is known.
+    """Return the columns of the public records, without labels.
 
     Raises:
         UserError: everything that is wrong with the file, at once, with lines.
     """
-    names, values = load(parameters, paths["path"])
-    known = frames.columns(values, np.full(len(names), NOBODY))
-    return known | {"record": np.array(names, dtype=object)}
+    names, values = load_records(parameters, paths["path"])
+    columns = frames.client_columns(values, np.full(len(names), NOBODY))
+    return columns | {"record": np.array(names, dtype=object)}
 
 
-def load(parameters: Parameters, path: Path) -> tuple[list[str], Array]:
+def load_records(parameters: Parameters, path: Path) -> tuple[list[str], Array]:
     """Return the names (n,) and the numbers (n, p) of the records in a file.
 
     Raises:
@@ -120,54 +126,60 @@ def load(parameters: Parameters, path: Path) -> tuple[list[str], Array]:
             twice, no row, a name that is empty, too long or stands twice, a cell that
             is no number, a text that is none of its categories.
     """
-    frame, problems = table_file.read(path), Problems(path)
+    frame, problems = table_file.read_table(path), Problems(path)
     if not len(frame):
         problems.add("it has no row")
-    if table_file.missing(frame, [parameters.record, *parameters.features], problems):
+    if table_file.note_missing_columns(
+        frame, [parameters.record, *parameters.features], problems
+    ):
         problems.check()
-    names = _names(frame, parameters.record, problems)
-    columns = [*_columns(frame, parameters, problems)]
+    names = _record_names(frame, parameters.record, problems)
+    columns = [*_feature_columns(frame, parameters, problems)]
     problems.check()
     return names, np.column_stack(columns)
 
 
-def _names(frame: Any, column: str, problems: Problems) -> list[str]:
-    names = [normal(text) for text in table_file.texts(frame, column, problems)]
+def _record_names(frame: Any, column: str, problems: Problems) -> list[str]:
+    names = [
+        normalise_id(text) for text in table_file.read_texts(frame, column, problems)
+    ]
     odd = np.array([len(x) > LONGEST or not x.isprintable() for x in names], dtype=bool)
     what = f"{column}: no plain text of at most {LONGEST} characters"
-    problems.at(frame, odd, what)
-    seen: set[str] = {""}
+    problems.add_rows(frame, odd, what)
+    seen_names: set[str] = {""}
     again = np.zeros(len(names), dtype=bool)
     for row, name in enumerate(names):
-        again[row] = name in seen and name != ""
-        seen.add(name)
-    problems.at(frame, again, f"{column}: a record that stood there before")
+        again[row] = name in seen_names and name != ""
+        seen_names.add(name)
+    problems.add_rows(frame, again, f"{column}: a record that stood there before")
     return names
 
 
-def _columns(frame: Any, parameters: Parameters, problems: Problems) -> Iterator[Array]:
+def _feature_columns(
+    frame: Any, parameters: Parameters, problems: Problems
+) -> Iterator[Array]:
     """Yield the columns (n,) or (n, k) of the features, in their order."""
     for name in parameters.features:
-        known = parameters.categories.get(name)
-        if known is None:
-            yield _numbers(frame, name, problems)
+        categories = parameters.categories.get(name)
+        if categories is None:
+            yield _number_column(frame, name, problems)
         else:
-            yield table_file.choices(frame, name, known, problems)
+            yield table_file.read_indicators(frame, name, categories, problems)
 
 
-def _numbers(frame: Any, name: str, problems: Problems) -> Array:
+def _number_column(frame: Any, name: str, problems: Problems) -> Array:
     """Return a column of numbers; the public mean of the others where one is absent."""
-    absent = table_file.missing_in(frame, name)
+    absent = table_file.missing_cells(frame, name)
     filled = frame[[name]].astype(object).mask(absent[:, None], 0)
-    values = table_file.numbers(filled, [name], problems)[:, 0]
+    values = table_file.read_numbers(filled, [name], problems)[:, 0]
     if absent.all():
         problems.add(f"{name}: every value is missing")
         return values
     return np.where(absent, values[~absent].mean(), values)
 
 
-def _features(parameters: Parameters, values: Array) -> Iterator[Feature]:
-    """Yield what is said of each number; bounds are those of the public file."""
+def _feature_metadata(parameters: Parameters, values: Array) -> Iterator[Feature]:
+    """Yield the metadata of each number, with the public file's bounds."""
     place = 0
     for name in parameters.features:
         for text in parameters.categories.get(name, (None,)):
@@ -178,5 +190,5 @@ def _features(parameters: Parameters, values: Array) -> Iterator[Feature]:
                 why = "the public file"
                 yield Feature(name, "", low, max(high, np.nextafter(low, np.inf)), why)
             else:
-                column_name = table_file.category(name, text)
+                column_name = table_file.indicator_name(name, text)
                 yield Feature(column_name, "0 or 1", 0, 1, "stated by the user")

@@ -1,4 +1,4 @@
-"""Tables that stay with their servers: only what is public about them is known here."""
+"""Tables that stay with their servers: a source of public metadata only."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LONGEST = 60
 _SERVER = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
-def _text(value: object) -> object:
-    """Refuse what YAML takes for something else than the text that was meant."""
+def _check_text(value: object) -> object:
+    """Return the text; refuse what YAML reads as another type."""
     if isinstance(value, bool):
         words = str(value).lower()
         raise PydanticCustomError("quotes", f"put {words} in quotes to make it a text")
@@ -39,59 +39,59 @@ def _text(value: object) -> object:
     return value
 
 
-def distinct(least: int) -> AfterValidator:
-    """Return the check of a list for ``least`` names or more, all different."""
+def distinct_names(minimum: int) -> AfterValidator:
+    """Return the validator of a list of ``minimum`` or more distinct names."""
 
-    def check(names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(names) < least:
-            raise PydanticCustomError("few", f"give {least} or more")
+    def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(names) < minimum:
+            raise PydanticCustomError("few", f"give {minimum} or more")
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise PydanticCustomError("repeated", f"{', '.join(twice)} stands twice")
         return names
 
-    return AfterValidator(check)
+    return AfterValidator(check_names)
 
 
-def _word(text: str) -> str:
+def _check_word(text: str) -> str:
     if not text.isprintable() or text != text.strip() or not 0 < len(text) <= LONGEST:
-        said = f"{text!r} is no text of 1 to {LONGEST} characters without margins"
-        raise PydanticCustomError("word", said)
+        message = f"{text!r} is no text of 1 to {LONGEST} characters without margins"
+        raise PydanticCustomError("word", message)
     return text
 
 
-def _server(text: str) -> str:
-    """Keep to what may stand in dotted settings and in names of files."""
+def _check_server_name(text: str) -> str:
+    """Return the name if it is fit for settings and file names."""
     if not _SERVER.fullmatch(text):
-        said = f"{text!r}: use letters, digits, - and _ only, not - or _ first"
-        raise PydanticCustomError("server", said)
+        message = f"{text!r}: use letters, digits, - and _ only, not - or _ first"
+        raise PydanticCustomError("server", message)
     return text
 
 
-Word = Annotated[str, BeforeValidator(_text), AfterValidator(_word)]
-Server = Annotated[Word, AfterValidator(_server)]
+Word = Annotated[str, BeforeValidator(_check_text), AfterValidator(_check_word)]
+Server = Annotated[Word, AfterValidator(_check_server_name)]
 Bounds = tuple[FiniteFloat, FiniteFloat]
 
 
 class Parameters(Strict):
-    """What ``source:`` may say: servers, features with public bounds, and classes.
+    """Settings of ``source:``: servers, bounded features, classes.
 
     Every server's table has the same columns; ``record`` is the word for a row.
     """
 
     name: Literal["remote_table"] = "remote_table"
-    servers: Annotated[tuple[Server, ...], distinct(1)]
+    servers: Annotated[tuple[Server, ...], distinct_names(1)]
     features: Annotated[dict[Word, Bounds], Field(min_length=1)]
-    classes: Annotated[tuple[Word, ...], distinct(2)]
+    classes: Annotated[tuple[Word, ...], distinct_names(2)]
     record: Word = "record"
 
     @field_validator("features")
     @classmethod
-    def _increasing(cls, features: dict[str, Bounds]) -> dict[str, Bounds]:
+    def _check_bounds(cls, features: dict[str, Bounds]) -> dict[str, Bounds]:
         wrong = [name for name, (low, high) in features.items() if not low < high]
         if wrong:
-            said = f"the first bound must be below the second: {', '.join(wrong)}"
-            raise PydanticCustomError("order", said)
+            message = f"the first bound must be below the second: {', '.join(wrong)}"
+            raise PydanticCustomError("order", message)
         return features
 
 
@@ -104,7 +104,7 @@ def width(parameters: Parameters) -> int:
 
 
 def servers(parameters: Parameters) -> dict[str, None]:
-    """Return the servers; how many records each has is told by its release."""
+    """Return the servers; their releases say how many records each has."""
     return dict.fromkeys(parameters.servers)
 
 
@@ -116,9 +116,11 @@ def classes(parameters: Parameters) -> Classes:
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the records, as plain JSON values."""
-    stated = parameters.features.items()
-    features = [Feature(name, "", *ends, "stated by the user") for name, ends in stated]
+    """Return the public metadata of the records."""
+    feature_bounds = parameters.features.items()
+    features = [
+        Feature(name, "", *ends, "stated by the user") for name, ends in feature_bounds
+    ]
     return {
         "title": "Tables that stay with their servers",
         "grid": list(range(len(features))),
@@ -138,6 +140,6 @@ def facts(
 def clients(
     parameters: Parameters, _n: int, _generator: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of the table ``clients`` without a single row."""
+    """Return the columns of the table ``clients`` without rows."""
     records = np.empty((0, len(parameters.features)))
-    return frames.columns(records, np.empty(0, dtype=np.int64))
+    return frames.client_columns(records, np.empty(0, dtype=np.int64))

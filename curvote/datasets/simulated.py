@@ -1,4 +1,4 @@
-"""Simulated curves of MRMA section 6, with a logistic label of known Bayes error."""
+"""Simulation of curves (MRMA section 6), with a logistic label of known Bayes error."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _Numbers = Annotated[tuple[_Number, ...], Field(max_length=len(_J))]
 
 
 class Parameters(Strict):
-    """What ``source:`` of a pipeline may say: the grid points, and the label's law.
+    """Settings of ``source:``: the grid points, and the label's law.
 
     ``slope`` is `BETA` (decaying) or at most 50 coefficients on phi_1, phi_2, ..., each
     at most 1e6 in size; those that are missing are 0. ``intercept`` is alpha0.
@@ -61,16 +61,16 @@ class Parameters(Strict):
     intercept: FiniteFloat = INTERCEPT
 
 
-files, size, width = frames.no_files, frames.no_size, frames.points
+files, size, width = frames.no_files, frames.no_size, frames.grid_points
 
 
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the curves, as plain JSON values."""
+    """Return the public metadata of the curves as plain JSON values."""
     return FACTS | {
         "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
-        "notes": _notes(parameters),
+        "notes": _law_notes(parameters),
         "bayes_error": bayes_error(parameters.slope, parameters.intercept),
     }
 
@@ -79,9 +79,9 @@ def clients(
     parameters: Parameters, n: int, generator: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, T)."""
-    law = _stated(parameters)
+    law = _custom_law(parameters)
     curves, labels = generate(generator, n, parameters.points, **law)
-    return frames.columns(curves, labels)
+    return frames.client_columns(curves, labels)
 
 
 def generate(
@@ -103,11 +103,11 @@ def generate(
     xi = generator.uniform(-_EDGE, _EDGE, size=(n, len(_J)))
     positive = _logistic(intercept + xi @ (_ZETA * beta))
     labels = (generator.random(n) < positive).astype(np.int64)
-    return (xi * _ZETA) @ _phi(np.linspace(0.0, 1.0, points)), labels
+    return (xi * _ZETA) @ _cosine_basis(np.linspace(0.0, 1.0, points)), labels
 
 
 def coefficients(slope: Slope) -> Array:
-    """Return the coefficients on phi_1..phi_50, (50,), that ``slope`` stands for."""
+    """Return the basis coefficients (50,) of a ``slope`` setting."""
     if slope == "decaying":
         return BETA
     return np.concatenate([slope, np.zeros(len(_J) - len(slope))])
@@ -133,18 +133,18 @@ def bayes_error(slope: Slope = "decaying", intercept: float = INTERCEPT) -> floa
     return float(np.trapezoid(density * _logistic(-np.abs(intercept + s)), s))
 
 
-def _stated(parameters: Parameters) -> dict[str, Any]:
-    """Return beta and intercept where the pipeline says something of its own."""
+def _custom_law(parameters: Parameters) -> dict[str, Any]:
+    """Return beta and intercept where the pipeline states its own law."""
     law = parameters.model_dump(include={"slope", "intercept"}, exclude_defaults=True)
     if "slope" in law:
         law["beta"] = coefficients(law.pop("slope"))
     return law
 
 
-def _notes(parameters: Parameters) -> list[str]:
+def _law_notes(parameters: Parameters) -> list[str]:
     """Return the law of the label where it is not the published one."""
     slope, intercept = parameters.slope, parameters.intercept
-    if not _stated(parameters):
+    if not _custom_law(parameters):
         return []
     numbers = slope if isinstance(slope, str) else ", ".join(f"{x:g}" for x in slope)
     return [f"The slope on phi_1, phi_2, ...: {numbers}; the intercept: {intercept:g}."]
@@ -155,7 +155,7 @@ def _logistic(logit: Array) -> Array:
         return np.asarray(1 / (1 + np.exp(-logit)))
 
 
-def _phi(t: Array) -> Array:
+def _cosine_basis(t: Array) -> Array:
     """Return phi_1 = 1, phi_j = sqrt(2) cos((j - 1) pi t) on ``t``: (50, T)."""
     cosines: Array = np.sqrt(2.0) * np.cos(np.pi * np.outer(_J - 1, t))
     cosines[0] = 1.0

@@ -1,4 +1,4 @@
-"""K Gaussian classes in d dimensions, equally frequent, around means of a known law.
+"""Simulation of K Gaussian classes in d dimensions, equally frequent.
 
 Every class has the identity as its covariance matrix. Its mean is a corner of a regular
 simplex, given by its cosine coefficients: coordinate j of the mean of class k is c
@@ -35,7 +35,7 @@ _POINTS = 13  # 2^13 points of a Sobol sequence around each mean
 
 
 class Parameters(Strict):
-    """What ``source:`` may say: how many classes and numbers, how far means are apart.
+    """Settings of ``source:``: classes, dimensions and distance of means.
 
     ``distance`` is in standard deviations of a class.
     """
@@ -62,9 +62,9 @@ def classes(parameters: Parameters) -> Classes:
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the records, as plain JSON values."""
+    """Return the public metadata of the records as plain JSON values."""
     law = parameters.n_classes, parameters.d, parameters.distance
-    reach = float(np.abs(means(*law)).max()) + _FAR
+    reach = float(np.abs(class_means(*law)).max()) + _FAR
     why = f"the farthest mean and {_FAR:g} standard deviations"
     features = [
         Feature(f"x{j + 1}", "number", -reach, reach, why) for j in range(parameters.d)
@@ -92,27 +92,27 @@ def clients(
     law = parameters.n_classes, parameters.d, parameters.distance
     label = generator.integers(parameters.n_classes, size=n)
     noise = generator.standard_normal((n, parameters.d))
-    return frames.columns(means(*law)[label] + noise, label)
+    return frames.client_columns(class_means(*law)[label] + noise, label)
 
 
 def eta(parameters: Parameters, x: Array) -> Array:
     """Return the regression functions P(Y = k | x), (n, K), at ``x`` (n, d)."""
-    middle = means(parameters.n_classes, parameters.d, parameters.distance)
-    return np.asarray(softmax(_scores(x, middle), axis=1))
+    middle = class_means(parameters.n_classes, parameters.d, parameters.distance)
+    return np.asarray(softmax(_class_scores(x, middle), axis=1))
 
 
-def means(n_classes: int, d: int, distance: float) -> Array:
+def class_means(n_classes: int, d: int, distance: float) -> Array:
     """Return the means (K, d) of the classes, around 0."""
     corners = dct(np.eye(n_classes), norm="ortho")[:, 1 : d + 1]
     pairs = n_classes * (n_classes - 1) / 2
     # Around their mean K points have sum of squares K: that of all pairs, over K.
     square = n_classes * (corners**2).sum() / pairs
-    found = np.zeros((n_classes, d))
-    found[:, : corners.shape[1]] = corners * (distance / np.sqrt(square))
-    return found
+    vertices = np.zeros((n_classes, d))
+    vertices[:, : corners.shape[1]] = corners * (distance / np.sqrt(square))
+    return vertices
 
 
-def _scores(x: Array, middle: Array) -> Array:
+def _class_scores(x: Array, middle: Array) -> Array:
     return np.asarray(x @ middle.T - (middle**2).sum(axis=1) / 2)
 
 
@@ -123,11 +123,11 @@ def bayes_error(n_classes: int, d: int, distance: float) -> float:
     A mean over the same quasi-random Gaussian points around each mean. Only the span of
     the means counts.
     """
-    middle = means(n_classes, min(d, n_classes - 1), distance)
+    middle = class_means(n_classes, min(d, n_classes - 1), distance)
     uniform = qmc.Sobol(middle.shape[1], scramble=False).random_base2(_POINTS)
     normal = ndtri(uniform + 0.5 / len(uniform))
-    left = [
-        1 - softmax(_scores(mean + normal, middle), axis=1).max(axis=1).mean()
+    errors = [
+        1 - softmax(_class_scores(mean + normal, middle), axis=1).max(axis=1).mean()
         for mean in middle
     ]
-    return float(np.mean(left))
+    return float(np.mean(errors))

@@ -1,4 +1,4 @@
-"""Simulated curves of many servers (MRMA section 6.2): three groups, own slopes."""
+"""Simulation of curves of many servers (MRMA section 6.2): three groups, own slopes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _NOTES = (
 
 
 class Parameters(Strict):
-    """What ``source:`` may say: the grid points, and how many servers a group has."""
+    """Settings of ``source:``: the grid points, and servers of each group."""
 
     name: Literal["simulated_servers"] = "simulated_servers"
     points: Points = simulated.POINTS
     servers: tuple[Count, Count, Count] = (10, 5, 10)
 
     @model_validator(mode="after")
-    def _somebody(self) -> Parameters:
+    def _check_servers(self) -> Parameters:
         if not sum(self.servers):
             raise ValueError("there must be at least one server.")
         return self
 
 
-files, size, width = frames.no_files, frames.no_size, frames.points
+files, size, width = frames.no_files, frames.no_size, frames.grid_points
 
 
 def servers(parameters: Parameters) -> dict[str, None]:
@@ -56,20 +56,20 @@ def group_of(parameters: Parameters, server: int) -> int:
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public, as plain JSON values; ``groups`` has one for each server.
+    """Return the public metadata; ``groups`` has one for each server.
 
     The Bayes error depends on the slope that was drawn: none is stated.
     """
     plain = simulated.Parameters(points=parameters.points)
     every = servers(parameters)
-    own = {
+    groups_metadata = {
         "title": "Simulated curves of many servers (MRMA section 6.2)",
         "bayes_error": None,
         "servers": every,
         "groups": [group_of(parameters, int(k)) for k in every],
         "notes": [*_NOTES],
     }
-    return simulated.facts(plain) | own
+    return simulated.facts(plain) | groups_metadata
 
 
 def clients(
@@ -80,12 +80,12 @@ def clients(
     Columns as of data set ``simulated``: client_id, label, group (n,) and curve (n, T);
     their ``group`` is each client itself, not the group of servers.
     """
-    beta = slope(generator, group_of(parameters, server))
+    beta = draw_slope(generator, group_of(parameters, server))
     curves, labels = simulated.generate(generator, n, parameters.points, beta)
-    return frames.columns(curves, labels)
+    return frames.client_columns(curves, labels)
 
 
-def slope(generator: np.random.Generator, group: int) -> Array:
+def draw_slope(generator: np.random.Generator, group: int) -> Array:
     """Draw the slope's coefficients on phi_1..phi_50, (50,), for a server of ``group``.
 
     Groups 1 and 3: gamma_j (-1)^(j+1) j^-2 with gamma_j uniform on [-8, -2] or [2, 8].
@@ -94,14 +94,16 @@ def slope(generator: np.random.Generator, group: int) -> Array:
     trapezoid rule on the grid would add an error of its own.
     """
     if group == 2:
-        return np.asarray(_factor() @ generator.standard_normal(len(simulated.DECAY)))
+        return np.asarray(
+            _covariance_factor() @ generator.standard_normal(len(simulated.DECAY))
+        )
     direction = -1.0 if group == 1 else 1.0
     gamma = generator.uniform(2.0, 8.0, len(simulated.DECAY))
     return np.asarray(direction * gamma * simulated.DECAY)
 
 
 @lru_cache
-def _factor() -> Array:
+def _covariance_factor() -> Array:
     return np.asarray(np.linalg.cholesky(process_covariance()))
 
 

@@ -1,4 +1,4 @@
-"""What is known about each published file before it is read: data/sources.toml."""
+"""Raw files of published data sets: catalogue, download, checksum, decompression."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACCEPTED = "accepted.toml"
 
 @dataclass(frozen=True)
 class Variant:
-    """A known edition of a file: SHA-256 of its decompressed bytes, and whence."""
+    """A known edition of a file: SHA-256 of its decompressed bytes, and origin."""
 
     sha256: str
     origin: str
@@ -50,27 +50,27 @@ class Source:
     stand_in: str = ""
 
     def origin(self, sha256: str) -> str | None:
-        """Return where the edition with this digest came from, None if not listed."""
-        known = {variant.sha256: variant.origin for variant in self.variants}
-        return known.get(sha256)
+        """Return the origin of the edition with this digest, None if not listed."""
+        origins = {variant.sha256: variant.origin for variant in self.variants}
+        return origins.get(sha256)
 
 
 def catalogue(root: Path | None = None) -> dict[str, Source]:
     """Return all sources by name: of the project at ``root``, else curvote's own."""
-    path = _file(root)
-    accepted = _accepted(root)
+    path = _catalogue_file(root)
+    accepted = _accepted_editions(root)
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         return {
-            name: _source(name, table, accepted.get(name, {}))
+            name: _parse_source(name, table, accepted.get(name, {}))
             for name, table in tables.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path} is no list of sources: {error}.") from error
 
 
-def accept(root: Path, name: str, sha256: str) -> Path:
-    """Write down that the user accepts an edition; return where."""
+def record_acceptance(root: Path, name: str, sha256: str) -> Path:
+    """Record that the user accepts an edition; return the record's path."""
     path = root / "data" / ACCEPTED
     when = datetime.now(UTC).date().isoformat()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,34 +79,36 @@ def accept(root: Path, name: str, sha256: str) -> Path:
     return path
 
 
-def _accepted(root: Path | None) -> dict[str, dict[str, str]]:
-    """Return the editions that the user of a project accepted: {name: {sha: why}}."""
+def _accepted_editions(root: Path | None) -> dict[str, dict[str, str]]:
+    """Return the editions that a project's user accepted: {name: {sha: why}}."""
     path = root / "data" / ACCEPTED if root else None
     if path is None or not path.is_file():
         return {}
     # Appended to, so that a name may stand there twice: no single TOML document.
-    found: dict[str, dict[str, str]] = {}
+    accepted: dict[str, dict[str, str]] = {}
     blocks = path.read_text(encoding="utf-8").split("\n[")
     for block in blocks:
         text = block if block.startswith("[") else f"[{block}"
         for name, table in tomllib.loads(text).items():
-            found.setdefault(name, {}).update(table)
-    return found
+            accepted.setdefault(name, {}).update(table)
+    return accepted
 
 
 def find(name: str, root: Path | None = None) -> Source:
     """Return the source ``name``; an unknown name is a UserError."""
-    known = catalogue(root)
-    return known[validate.one_of(known, source=name)]
+    catalog = catalogue(root)
+    return catalog[validate.one_of(catalog, source=name)]
 
 
-def _file(root: Path | None) -> Path:
+def _catalogue_file(root: Path | None) -> Path:
     """Return the sources.toml of the project, where there is one, or curvote's own."""
-    own = root / "data" / "sources.toml" if root else None
-    return own if own and own.is_file() else _OWN
+    project_file = root / "data" / "sources.toml" if root else None
+    return project_file if project_file and project_file.is_file() else _OWN
 
 
-def _source(name: str, table: dict[str, Any], accepted: Mapping[str, str]) -> Source:
+def _parse_source(
+    name: str, table: dict[str, Any], accepted: Mapping[str, str]
+) -> Source:
     variants = [Variant(**variant) for variant in table.pop("variants")]
     variants += [Variant(sha256, why) for sha256, why in accepted.items()]
     dataset = table.pop("dataset", name)

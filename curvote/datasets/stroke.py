@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.datasets import sources
-from curvote.datasets.tables.features import Feature, category
-from curvote.datasets.tables.published import PublishedTable, Told
-from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables.features import Feature, category_feature
+from curvote.datasets.tables.published import PublishedTable, TitleAndNotes
+from curvote.datasets.tables.tabular import PreparedTable, TableParameters, TableSchema
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,20 +36,20 @@ _BMI = (
 
 SCHEMA = TableSchema(
     features=(
-        category("gender", ("Female", "Male", "Other"), _ATTRIBUTE),
+        category_feature("gender", ("Female", "Male", "Other"), _ATTRIBUTE),
         Feature("age", "years", 0, 100, _AGE),
-        Feature("hypertension", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
-        Feature("heart_disease", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
-        category("ever_married", ("No", "Yes"), _ATTRIBUTE),
-        category(
+        Feature("hypertension", "0 or 1", 0, 1, _ATTRIBUTE, integral=True),
+        Feature("heart_disease", "0 or 1", 0, 1, _ATTRIBUTE, integral=True),
+        category_feature("ever_married", ("No", "Yes"), _ATTRIBUTE),
+        category_feature(
             "work_type",
             ("Govt_job", "Never_worked", "Private", "Self-employed", "children"),
             _ATTRIBUTE,
         ),
-        category("Residence_type", ("Rural", "Urban"), _ATTRIBUTE),
+        category_feature("Residence_type", ("Rural", "Urban"), _ATTRIBUTE),
         Feature("avg_glucose_level", "mg/dL", 50, 300, _GLUCOSE, centre=100),
         Feature("bmi", "kg/m^2", 12, 60, _BMI, centre=25),
-        category(
+        category_feature(
             "smoking_status",
             ("Unknown", "formerly smoked", "never smoked", "smokes"),
             _ATTRIBUTE,
@@ -71,7 +71,7 @@ ALLOWED = {
 
 
 class Parameters(TableParameters):
-    """What ``source:`` may say; ``missing`` is about the body mass index alone."""
+    """Settings of ``source:``; ``missing`` is about body mass index alone."""
 
     name: Literal["stroke"] = "stroke"
 
@@ -84,23 +84,25 @@ class _Stroke(PublishedTable[Parameters]):
         rows = sources.find(self.file).rows
         return rows - _WITHOUT_BMI * (parameters.missing == "drop")
 
-    def checked(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
         """Return the numbers, indexed by the publisher's ids."""
-        table = super().checked(frame, schema)
+        table = super().check_frame(frame, schema)
         gaps = table.drop(columns="bmi").isna().sum()
         if gaps.any():
-            found = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
+            gap_text = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
             raise UserError(
-                f"in the published file only bmi has gaps; here {found}, too."
+                f"in the published file only bmi has gaps; here {gap_text}, too."
             )
-        return table.set_axis(_ids(frame["id"]), axis="index")
+        return table.set_axis(_check_ids(frame["id"]), axis="index")
 
-    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
-        return self.title, _notes(prepared.labels)
+    def title_and_notes(
+        self, parameters: Parameters, prepared: PreparedTable
+    ) -> TitleAndNotes:
+        return self.title, _class_notes(prepared.labels)
 
 
-def _ids(column: pd.Series[str]) -> NDArray[np.int64]:
-    """Return the ids; UserError unless they are different whole numbers."""
+def _check_ids(column: pd.Series[str]) -> NDArray[np.int64]:
+    """Return the ids; UserError unless they are distinct integers."""
     wrong = ~column.str.fullmatch("[0-9]{1,9}") | column.duplicated()
     if wrong.any():
         line = int(column.index[wrong.to_numpy()][0])
@@ -111,7 +113,7 @@ def _ids(column: pd.Series[str]) -> NDArray[np.int64]:
     return column.to_numpy(dtype=np.int64)
 
 
-def _notes(labels: NDArray[np.int64]) -> list[str]:
+def _class_notes(labels: NDArray[np.int64]) -> list[str]:
     n, strokes = len(labels), int(labels.sum())
     baseline = f"always saying 'no stroke' is right for {1 - strokes / n:.1%}"
     return [

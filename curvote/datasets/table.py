@@ -1,4 +1,4 @@
-"""A user's own table, CSV or Parquet: one client a row, with public bounds.
+"""User's own table, CSV or Parquet, one client a row, as a data set.
 
 A feature is a number with public bounds, or a text of public categories, each of which
 becomes a number of its own, 0 or 1. A text that is no category is refused: as a row of
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from curvote.datasets import frames
 from curvote.datasets.own import labelled, table_card, table_scan
-from curvote.datasets.own.examined import Examined
+from curvote.datasets.own.examined import FileCard
 from curvote.datasets.own.table_parameters import Parameters
 from curvote.datasets.tables import tabular
 
 SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
 
-files, size, classes = frames.own_file, frames.no_size, labelled.classes
+files, size, classes = frames.user_file_key, frames.no_size, labelled.classes
 
 
 def width(parameters: Parameters) -> int:
@@ -33,23 +33,25 @@ def width(parameters: Parameters) -> int:
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the clients, as plain JSON values; reads the file.
+    """Return the public metadata of the file's clients.
 
     Raises:
         UserError: an unreadable file, or all violations by kind, with their count and
             at most ten rows each; row 1 is the first below the header.
     """
     path = paths["path"]
-    found = table_scan.survey(parameters, path)
+    survey = table_scan.survey_table(parameters, path)
     notes = ["The unit of privacy is one row of the table."]
-    told = tabular.facts(found.schema, found, f"Table {path.name}", notes, parameters)
-    texts = {name: sorted(known) for name, known in parameters.categories.items()}
-    return told | ({"categories": texts} if texts else {})
+    metadata = tabular.facts(
+        survey.schema, survey, f"Table {path.name}", notes, parameters
+    )
+    texts = {name: sorted(names) for name, names in parameters.categories.items()}
+    return metadata | ({"categories": texts} if texts else {})
 
 
-def examined(parameters: Parameters, paths: Mapping[str, Path]) -> Examined:
-    """Return the card of the file, for its owner; UserError: all that is wrong."""
-    return table_card.examined(parameters, paths["path"])
+def examined(parameters: Parameters, paths: Mapping[str, Path]) -> FileCard:
+    """Return the card of the file for its owner; UserError: violations."""
+    return table_card.table_card(parameters, paths["path"])
 
 
 def pieces(
@@ -57,7 +59,7 @@ def pieces(
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """Yield client_id, label, group (n,) and curve (n, p) of at most 65,536 clients.
 
-    Without a column ``id`` a client is named by its row; see `arrow_cells.identities`
+    Without a column ``id`` a client is named by its row; see `arrow_cells.identify`
     for what a text becomes.
     """
     yield from table_scan.pieces(parameters, paths["path"])
@@ -66,7 +68,7 @@ def pieces(
 def members(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> Iterator[dict[str, NDArray[Any]]]:
-    """Yield client_id and group (n,) of the same clients; no curve is made."""
+    """Yield client_id and group (n,) of the clients, without curves."""
     yield from table_scan.members(parameters, paths["path"])
 
 

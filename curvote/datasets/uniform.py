@@ -1,4 +1,4 @@
-"""Records spread evenly over [-1, 1]^d, with a label of known law (MRMA, figure 1).
+"""Simulation of records spread evenly over [-1, 1]^d, with a label of known law.
 
 The label's logit is ``slope`` times the first number.
 """
@@ -24,7 +24,7 @@ SIMULATED = True
 
 
 class Parameters(Strict):
-    """What ``source:`` of a pipeline may say: how many numbers, how clear a label."""
+    """Settings of ``source:``: how many numbers, and the label's slope."""
 
     name: Literal["uniform"] = "uniform"
     d: Whole = 1
@@ -42,7 +42,7 @@ def width(parameters: Parameters) -> int:
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
-    """Return what is public about the records, as plain JSON values."""
+    """Return the public metadata of the records as plain JSON values."""
     features = [
         Feature(f"z{j + 1}", "number", -1, 1, "drawn from [-1, 1]")
         for j in range(parameters.d)
@@ -67,11 +67,11 @@ def clients(
 ) -> dict[str, NDArray[Any]]:
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, d)."""
     values = generator.uniform(-1, 1, size=(n, parameters.d))
-    chance = positive(values[:, 0], parameters.slope)
+    chance = positive_probability(values[:, 0], parameters.slope)
     labels = (generator.random(n) < chance).astype(np.int64)
-    return frames.columns(values, labels)
+    return frames.client_columns(values, labels)
 
 
-def positive(first: Array, slope: float) -> Array:
+def positive_probability(first: Array, slope: float) -> Array:
     """Return eta(z) = P(Y = +1 | z), which the first number decides alone."""
     return np.asarray(expit(slope * first))

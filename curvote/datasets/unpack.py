@@ -1,4 +1,4 @@
-"""The bytes of a published file, gzipped or not; damage gets a message of its own."""
+"""Decompression of published files, gzipped or not."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def read(path: Path) -> bytes:
 def blocks(path: Path) -> Iterator[bytes]:
     """Yield the decompressed bytes of ``path`` in blocks, as `read` joins them."""
     empty = True
-    for block in _blocks(path):
+    for block in _decompressed_blocks(path):
         empty = False
         yield block
     if empty:
-        raise _damaged(path, "is empty.")
+        raise _damaged_error(path, "is empty.")
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _decompressed_blocks(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as stream:
             zipped = stream.read(2) == _GZIP_MAGIC
@@ -45,14 +45,16 @@ def _blocks(path: Path) -> Iterator[bytes]:
             while block := source.read(BLOCK):
                 yield block
     except EOFError as error:
-        raise _damaged(path, "is truncated: its gzip stream breaks off.") from error
+        raise _damaged_error(
+            path, "is truncated: its gzip stream breaks off."
+        ) from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise _damaged(path, f"is damaged: {error}.") from error
+        raise _damaged_error(path, f"is damaged: {error}.") from error
     except OSError as error:
         raise DamagedError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _damaged(path: Path, problem: str) -> DamagedError:
+def _damaged_error(path: Path, problem: str) -> DamagedError:
     return DamagedError(
         f"{path} {problem} Replace it, or remove it and fetch it again."
     )

@@ -1,4 +1,4 @@
-"""SAS transport files of version 5: pandas reads them, the checks around it are ours.
+"""NHANES 2013-2014: a woman's movement over the 24 hours, and whether her HDL is low.
 
 The format is SAS's technical note TS-140: cards of 80 bytes, then rows of IBM floating
 point numbers and text, padded with blanks to a whole card. It has no row count.
@@ -36,31 +36,31 @@ _NAME_SIZES = (b"140", b"136", b"135")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers that is needed, and what is possible in it (both ends in).
+    """A required numeric column, and the range of its possible values.
 
-    ``whole`` columns hold whole numbers and become int64, unless values may be
+    ``integral`` columns hold whole numbers and become int64, unless values may be
     ``missing``; the others are float64 with NaN for a missing value.
     """
 
     name: str
     lower: float = -inf
     upper: float = inf
-    whole: bool = False
+    integral: bool = False
     missing: bool = False
 
 
-def read(data: bytes, columns: Sequence[Column]) -> pd.DataFrame:
+def read_columns(data: bytes, columns: Sequence[Column]) -> pd.DataFrame:
     """Return the ``columns`` of the table in ``data``, one row a record.
 
     Raises:
-        UserError: see `chunks`.
+        UserError: see `read_chunks`.
     """
     import pandas as pd
 
-    return pd.concat(chunks(data, columns), ignore_index=True)
+    return pd.concat(read_chunks(data, columns), ignore_index=True)
 
 
-def chunks(
+def read_chunks(
     data: bytes, columns: Sequence[Column], size: int = CHUNK
 ) -> Iterator[pd.DataFrame]:
     """Yield the ``columns`` of the table in ``data``, at most ``size`` rows at a time.
@@ -73,15 +73,15 @@ def chunks(
             tables in one, a missing column; values that cannot be, of all columns at
             once, in the first chunk that has some.
     """
-    reader = _open(data, size)
+    reader = _open_table(data, size)
     _check_names(reader.columns, [column.name for column in columns])
     start = 0
     for frame in reader:
-        yield _checked(frame, columns, start)
+        yield _check_columns(frame, columns, start)
         start += len(frame)
 
 
-def _open(data: bytes, size: int) -> Any:
+def _open_table(data: bytes, size: int) -> Any:
     import pandas as pd
 
     _check_header(data)
@@ -92,7 +92,7 @@ def _open(data: bytes, size: int) -> Any:
     except (ValueError, TypeError, LookupError, ArithmeticError, struct.error) as error:
         raise UserError(f"its SAS transport header is damaged: {error}.") from error
     # pandas takes eight blanks anywhere in the last card for padding: a row is lost.
-    reader.nobs = _rows(data, reader.record_start, reader.record_length)
+    reader.nobs = _count_rows(data, reader.record_start, reader.record_length)
     return reader
 
 
@@ -113,12 +113,14 @@ def _check_header(data: bytes) -> None:
             f"it is truncated: {len(data)} bytes are no whole number of {CARD}-byte"
             " cards."
         )
-    whole = data[3 * CARD :].startswith(_MEMBER) and data[7 * CARD :].startswith(_NAMES)
-    if not whole or data[4 * CARD - 5 : 4 * CARD - 2] not in _NAME_SIZES:
+    complete = data[3 * CARD :].startswith(_MEMBER) and data[7 * CARD :].startswith(
+        _NAMES
+    )
+    if not complete or data[4 * CARD - 5 : 4 * CARD - 2] not in _NAME_SIZES:
         raise UserError("its SAS transport header is damaged or breaks off.")
 
 
-def _rows(data: bytes, start: int, width: int) -> int:
+def _count_rows(data: bytes, start: int, width: int) -> int:
     """Return the number of rows of ``width`` bytes; blanks fill up the last card."""
     if width < 1:
         raise UserError("its SAS transport header is damaged: rows have no width.")
@@ -138,17 +140,17 @@ def _rows(data: bytes, start: int, width: int) -> int:
     return rows
 
 
-def _check_names(found: Sequence[str], needed: Sequence[str]) -> None:
-    if missing := [name for name in needed if name not in found]:
+def _check_names(names: Sequence[str], needed: Sequence[str]) -> None:
+    if missing := [name for name in needed if name not in names]:
         raise UserError(
             f"wrong schema: no column {', '.join(missing)}; there are"
-            f" {', '.join(found)}."
+            f" {', '.join(names)}."
         )
-    if len(set(found)) < len(found):
+    if len(set(names)) < len(names):
         raise UserError("wrong schema: two columns have the same name.")
 
 
-def _checked(
+def _check_columns(
     frame: pd.DataFrame, columns: Sequence[Column], start: int
 ) -> pd.DataFrame:
     """Return the ``columns`` as numbers; ``start`` rows came before this chunk."""
@@ -156,20 +158,22 @@ def _checked(
 
     numbers, problems = {}, []
     for column in columns:
-        values, unreadable = _numbers(frame[column.name])
-        problems += list(_violations(column, values, unreadable, start))
+        values, unreadable = _parse_numbers(frame[column.name])
+        problems += list(_find_violations(column, values, unreadable, start))
         numbers[column.name] = values
     if problems:
         raise UserError(
             f"wrong values in rows {start + 1} to {start + len(frame)}:"
             f" {'; '.join(problems)}."
         )
-    whole = [c.name for c in columns if c.whole and not c.missing]
-    return pd.DataFrame(numbers).astype(dict.fromkeys(whole, np.int64))
+    integral = [c.name for c in columns if c.integral and not c.missing]
+    return pd.DataFrame(numbers).astype(dict.fromkeys(integral, np.int64))
 
 
-def _numbers(cells: pd.Series[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the cells as numbers, NaN where missing, and which are none."""
+def _parse_numbers(
+    cells: pd.Series[Any],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return cells as numbers (NaN = missing), and which cannot be read."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(cells.dtype):
@@ -181,20 +185,20 @@ def _numbers(cells: pd.Series[Any]) -> tuple[NDArray[np.float64], NDArray[np.boo
     return values, np.isnan(values) & (text != "").to_numpy(dtype=np.bool_)
 
 
-def _violations(
+def _find_violations(
     column: Column,
     values: NDArray[np.float64],
     unreadable: NDArray[np.bool_],
     start: int,
 ) -> Iterator[str]:
-    """Say of each kind of violation how many there are and which is the first."""
+    """Yield each kind of violation with its count and its first row."""
     missing = np.isnan(values)
     outside = ~missing & ~((column.lower <= values) & (values <= column.upper))
     kinds = {
         "no number": unreadable,
         "missing": missing & ~unreadable & (not column.missing),
         f"not within [{column.lower:g}, {column.upper:g}]": outside,
-        "not whole": ~missing & ~outside & column.whole & (values % 1 != 0),
+        "not whole": ~missing & ~outside & column.integral & (values % 1 != 0),
     }
     for kind, where in kinds.items():
         if where.any():

@@ -29,25 +29,25 @@ FIRST_TEST_ID = 7291  # the publisher has so many training images
 
 
 class Parameters(DigitParameters):
-    """What ``source:`` of a pipeline may say: which digits, and which part."""
+    """Settings of ``source:``: which digits, and which part."""
 
     name: Literal["zip"] = "zip"
 
 
 def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless ``data`` has the published form, rows and counts."""
-    tabular.check_counts(map(str, parse(data)[1]), source)
+    tabular.check_counts(map(str, parse_digits(data)[1]), source)
 
 
-def parse(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def parse_digits(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the grey values (n, 256) and labels (n,) in ``data``.
 
     Raises:
         UserError: text, other lengths, a label that is no digit, a value beyond 1.
     """
-    table = _table(data)
-    found, pixels = table[:, 0], table[:, 1:]
-    no_digit = ~np.isin(found, np.arange(10))
+    table = _parse_numbers(data)
+    digits, pixels = table[:, 0], table[:, 1:]
+    no_digit = ~np.isin(digits, np.arange(10))
     no_grey = ~(np.abs(pixels) <= 1).all(axis=1)  # also true where a value is NaN
     problems = [
         f"{what} in {len(lines)} lines: {', '.join(map(str, lines[:EXAMPLES]))}"
@@ -59,10 +59,10 @@ def parse(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     ]
     if problems:
         raise UserError(f"{'; '.join(problems)}.")
-    return pixels, found.astype(np.int64)
+    return pixels, digits.astype(np.int64)
 
 
-def _table(data: bytes) -> NDArray[np.float64]:
+def _parse_numbers(data: bytes) -> NDArray[np.float64]:
     import pandas as pd
 
     try:
@@ -75,26 +75,26 @@ def _table(data: bytes) -> NDArray[np.float64]:
     return table
 
 
-def _file(part: Part) -> str:
+def _file_name(part: Part) -> str:
     return f"zip-{part}"
 
 
-def _read(_: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
-    pixels, labels = parse(read(paths[_file(part)]))
+def _read_part(_: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
+    pixels, labels = parse_digits(read(paths[_file_name(part)]))
     first = FIRST_TEST_ID if part == "test" else 0
     return Images(pixels, labels, np.arange(first, first + len(labels)))
 
 
 EDITION = Edition(
     title="Zip-code digits",
-    known=DIGITS,
+    class_names=DIGITS,
     side=SIDE,
     lower=-1,
     upper=1,
     why="the publisher scaled grey values to [-1, 1]",
-    names=lambda _, part: (_file(part),),
-    counts=lambda _, part: sources.find(_file(part)).counts,
-    read=_read,
+    names=lambda _, part: (_file_name(part),),
+    counts=lambda _, part: sources.find(_file_name(part)).counts,
+    read=_read_part,
 )
 files, size, width = EDITION.files, EDITION.size, EDITION.width
 facts, clients, classes = EDITION.facts, EDITION.clients, EDITION.classes

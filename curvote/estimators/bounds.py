@@ -1,4 +1,4 @@
-"""The public bounds of features, as a user states them."""
+"""Base of the scikit-learn classes: bounds, labels, and a rule learnt by both sides."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from curvote.warned import warn_outside
 Array = NDArray[np.float64]
 
 
-def ends(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
+def split_bounds(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
     """Return (lower, upper) as they were given; anything but two: UserError."""
     try:
         lower, upper = bounds
     except (TypeError, ValueError):
         raise UserError(
-            f"bounds is {validate.shown(bounds)}; give (lower, upper), each a number or"
+            f"bounds is {validate.format_value(bounds)}; give (lower, upper), each a"
+            " number or"
             " one for each feature."
         ) from None
     return lower, upper
 
 
-def by_feature(bounds: Any, d: int) -> tuple[Array, Array]:
+def feature_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
     """Return (lower, upper), each (d,) of finite numbers; else UserError."""
-    lower, upper = (_of_each(end, d) for end in ends(bounds))
+    lower, upper = (_end_by_feature(end, d) for end in split_bounds(bounds))
     return lower, upper
 
 
-def between(bounds: Any, d: int) -> tuple[Array, Array]:
+def increasing_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
     """Return (lower, upper), each (d,), that increase; else UserError."""
-    lower, upper = by_feature(bounds, d)
+    lower, upper = feature_bounds(bounds, d)
     if not np.less(lower, upper).all():
         raise UserError(
-            f"bounds is {validate.shown(bounds)}; each lower end must be below its"
+            f"bounds is {validate.format_value(bounds)}; each lower end must be below"
+            " its"
             " upper one."
         )
     return lower, upper
@@ -55,7 +57,7 @@ def warn_clipped(
     warn_outside(values, bounds, names, what, depth=depth)
 
 
-def _of_each(end: ArrayLike, d: int) -> Array:
+def _end_by_feature(end: ArrayLike, d: int) -> Array:
     values = validate.finite(bounds=end)
     if values.shape not in {(), (d,)}:
         raise UserError(

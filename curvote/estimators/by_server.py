@@ -1,4 +1,4 @@
-"""The rows of several servers in one matrix, and what is stated for each of them."""
+"""Transfer between servers as a scikit-learn class, from one release of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALONE = "server"
 
 
 @dataclass(frozen=True)
-class Tables:
+class ServerRows:
     """Rows X (n, d) with the places of their classes, and the server of each."""
 
     X: Array
@@ -32,56 +32,58 @@ class Tables:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many rows each server has, in sorted order."""
+        """Return the number of rows of each server, in sorted order."""
         names, counts = np.unique(self.server, return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def noised(self, task: Task) -> Codes:
-        """Say of each row, by 0 or 1, whether its server releases it with noise."""
-        each = [task.servers[name].noised for name in self.server]
-        return np.array(each, dtype=np.int64)
+        """Return for each row 1 or 0: whether its server releases it with noise."""
+        flags = [task.servers[name].noised for name in self.server]
+        return np.array(flags, dtype=np.int64)
 
     def budgets(self, task: Task) -> dict[str, Budget]:
-        """Return what each server that adds noise spends; UserError: no promise."""
-        made = {}
+        """Return the budget of each server that adds noise; UserError: no promise."""
+        budgets = {}
         for name, n in self.sizes.items():
             try:
                 if task.servers[name].noised:
-                    made[name] = task.servers[name].budget(n)
+                    budgets[name] = task.servers[name].budget(n)
             except UserError as error:
                 raise UserError(f"server {name}: {error}") from None
-        return made
+        return budgets
 
-    def released(self, task: Task, entropy: Callable[[], Entropy]) -> list[Release]:
-        """Return what each server releases."""
+    def draw_releases(
+        self, task: Task, entropy: Callable[[], Entropy]
+    ) -> list[Release]:
+        """Return the release of each server."""
         named, labels = np.array(self.server), np.array(task.classes)[self.codes]
         return [
-            release(task, each, self.X[named == each], labels[named == each], entropy())
-            for each in task.servers
+            release(task, name, self.X[named == name], labels[named == name], entropy())
+            for name in task.servers
         ]
 
 
-def servers(server: ArrayLike | None, n: int) -> list[str]:
+def server_names(server: ArrayLike | None, n: int) -> list[str]:
     """Return the name of each row's server as text."""
     if server is None:
         return [ALONE] * n
-    given = np.asarray(server, dtype=object)
-    if given.shape != (n,):
-        raise UserError(f"server has shape {given.shape}; X has {n} rows: ({n},).")
-    if pd.isna(given).any():
-        row = int(np.flatnonzero(pd.isna(given))[0])
+    names = np.asarray(server, dtype=object)
+    if names.shape != (n,):
+        raise UserError(f"server has shape {names.shape}; X has {n} rows: ({n},).")
+    if pd.isna(names).any():
+        row = int(np.flatnonzero(pd.isna(names))[0])
         raise UserError(f"server: row {row} has none.")
-    return [str(name) for name in given]
+    return [str(name) for name in names]
 
 
-def stated_for(given: Any, server: str, called: str) -> Any:
-    """Return what is stated for a server; nothing is a UserError."""
-    if not isinstance(given, Mapping):
-        return given
-    known = {str(name): value for name, value in given.items()}
-    if server not in known:
+def server_value(values: Any, server: str, parameter: str) -> Any:
+    """Return the value that is stated for a server; none is a UserError."""
+    if not isinstance(values, Mapping):
+        return values
+    by_name = {str(name): value for name, value in values.items()}
+    if server not in by_name:
         raise UserError(
-            f"{called} is stated for {', '.join(known) or 'no server'}; server"
+            f"{parameter} is stated for {', '.join(by_name) or 'no server'}; server"
             f" {server} has none."
         )
-    return known[server]
+    return by_name[server]

@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, SeededEntropy, StudyStreams
-from curvote.estimators.shared import BothSides, Line, Places
-from curvote.protocols.choice import arm_of
-from curvote.protocols.classifiers import line_in
+from curvote.estimators.shared import Line, Places, TwoSidedClassifier
+from curvote.protocols.choice import choose_arm
+from curvote.protocols.classifiers import classifier_line
 from curvote.protocols.direct import aggregate
-from curvote.protocols.direct.arms import SHARES, protocol_of
+from curvote.protocols.direct.arms import LABEL_SHARES, protocol_of
 from curvote.protocols.direct_one_of import combine as one_of
 from curvote.protocols.direct_two import combine, whiten
-from curvote.protocols.message import Known, Message, messages
-from curvote.protocols.stages.stated import public
+from curvote.protocols.message import ClientData, Message, messages_of
+from curvote.protocols.stages.stated import public_metadata
 from curvote.random_state import RandomState
 from curvote.representation.encoding import Encoded
 from curvote.task import Task
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 AUTO = "auto"
 
 
-class DirectClassifier(BothSides):
+class DirectClassifier(TwoSidedClassifier):
     """A classifier from one noised vector a client, its numbers and its label in one.
 
     `fit` plays both sides: every row releases one report of all of ``epsilon``, by
@@ -164,57 +164,66 @@ class DirectClassifier(BothSides):
         self.intercept = intercept
         self.random_state = random_state
 
-    def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
+    def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         n, d = encoded.z.shape
-        rule = arm_of(n, d, self.epsilon, n_classes=len(stated.classes))
-        wanted = validate.one_of((AUTO, *SHARES), arm=self.arm)
+        rule = choose_arm(n, d, self.epsilon, n_classes=len(template.classes))
+        wanted = validate.one_of((AUTO, *LABEL_SHARES), arm=self.arm)
         self.arm_ = str(rule.arm) if wanted == AUTO else wanted
         self.noise_, self.reason_ = rule.noise, rule.reason
-        self.task_ = self._task(stated)
-        rng, noise = self._draws(n)
-        own = Known(encoded.coefficients, encoded.z, labels)
-        return line_in(self._decoded(_Crowd(own, rng.permutation(n), noise)))
+        self.task_ = self._first_task(template)
+        rng, noise = self._count_fit(n)
+        data = ClientData(encoded.coefficients, encoded.z, labels)
+        return classifier_line(
+            self._decode_rounds(_Crowd(data, rng.permutation(n), noise))
+        )
 
-    def _task(self, stated: Task) -> Task:
-        """Return the first round's task: what its message makes of arm and s."""
+    def _first_task(self, template: Task) -> Task:
+        """Return the first round's task, with the terms of its message."""
         if isinstance(self.intercept, str):
             validate.one_of((AUTO,), intercept=self.intercept)
         else:
             validate.positive(intercept=self.intercept)
-        own = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
+        options = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
         protocol = protocol_of(self.arm_)
-        terms = messages(protocol)["report"].terms(own.__getitem__, stated.encoding)
-        return replace(stated, protocol=protocol, **terms)
+        terms = messages_of(protocol)["report"].terms(
+            options.__getitem__, template.encoding
+        )
+        return replace(template, protocol=protocol, **terms)
 
-    def _decoded(self, crowd: _Crowd) -> Columns:
+    def _decode_rounds(self, crowd: _Crowd) -> Columns:
         """Return the table ``classifier`` that the server makes of all rounds."""
-        report, *later = messages(self.task_.protocol).values()
-        first, known = crowd.reports(report, self.task_), public(self.task_)
+        report, *later = messages_of(self.task_.protocol).values()
+        first, terms = (
+            crowd.collect_reports(report, self.task_),
+            public_metadata(self.task_),
+        )
         if self.arm_ == "one_of":
-            return one_of.decoded([first], known)
+            return one_of.decode_one_of([first], terms)
         if not later:
-            return aggregate.decoded([first], known)
-        made = whiten.whitened([first], known)
-        task = later[0].task(self.task_, lambda *_: made)
-        second = crowd.reports(later[0], task)
-        return combine.decoded([first], [second], made, known)
+            return aggregate.decode_reports([first], terms)
+        whitening = whiten.whitening_columns([first], terms)
+        task = later[0].task(self.task_, lambda *_: whitening)
+        second = crowd.collect_reports(later[0], task)
+        return combine.decode_two_rounds([first], [second], whitening, terms)
 
 
 @dataclass(frozen=True)
 class _Crowd:
-    """Clients in memory: what they know, a random order, where noise comes from."""
+    """Clients in memory: their data, a random order, and the source of noise."""
 
-    known: Known
+    data: ClientData
     order: NDArray[np.int64]
     noise: Entropy
 
-    def reports(self, kind: Message, task: Task) -> Columns:
-        """Return what reaches the server of the senders' reports."""
+    def collect_reports(self, kind: Message, task: Task) -> Columns:
+        """Return the server's table of the senders' reports."""
         rows = kind.senders.rows({"train": self.order, "vote": self.order[:0]})
-        return kind.gather(task, kind.draw(task, self.known.of(rows), self._study))
+        return kind.collect(
+            task, kind.draw(task, self.data.subset(rows), self._study_entropy)
+        )
 
     @property
-    def _study(self) -> Entropy:
+    def _study_entropy(self) -> Entropy:
         seeded = self.noise
         if not isinstance(seeded, SeededEntropy):
             return seeded

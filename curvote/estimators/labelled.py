@@ -1,4 +1,4 @@
-"""Labels as users of scikit-learn give them, and what is not told of them."""
+"""Labels of scikit-learn's users, and the absence of probabilities."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class WithoutProbabilities:
 
     @property
     def predict_proba(self) -> Any:
-        """Nothing: no probability that was read from noised reports is calibrated."""
+        """Refuse: no probability read from noised reports is calibrated."""
         raise AttributeError(
             "predict_proba is absent: scores are read from noised reports, whose noise"
             " makes them no calibrated probabilities. Use predict or decision_function."
         )
 
 
-def labelled(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def encode_labels(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the classes in sorted order (K,), and the place of each label (n,)."""
     try:
         check_classification_targets(y)

@@ -10,26 +10,26 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.chain.stage import Columns
 from curvote.errors import UserError
-from curvote.estimators.shared import BothSides, Line, Places
-from curvote.protocols.classifiers import averaged
-from curvote.protocols.message import Known
-from curvote.protocols.mrma.aggregate import ensemble
+from curvote.estimators.shared import Line, Places, TwoSidedClassifier
+from curvote.protocols.classifiers import average_ensemble
+from curvote.protocols.message import ClientData
+from curvote.protocols.mrma.aggregate import ensemble_columns
 from curvote.protocols.mrma.messages import MESSAGES
-from curvote.protocols.mrma.tables import variant
-from curvote.protocols.mrma.train import fitted, problem, weak_table
+from curvote.protocols.mrma.tables import lines_of_variant
+from curvote.protocols.mrma.train import fit_repetitions, make_problem, weak_table
 from curvote.random_state import RandomState
-from curvote.representation.basis import roughness
+from curvote.representation.basis import roughness_matrix
 from curvote.representation.encoding import Encoded
-from curvote.representation.rescale import UNBOUNDED
+from curvote.representation.rescale import UNBOUNDED_RESCALINGS
 from curvote.server import learners
-from curvote.server.averaging import weights
-from curvote.server.weak import draw
+from curvote.server.averaging import averaging_weights
+from curvote.server.weak import draw_subsets
 from curvote.task import Task
 
 Array = NDArray[np.float64]
 
 
-class MRMAClassifier(BothSides):
+class MRMAClassifier(TwoSidedClassifier):
     """Model reversal and averaging under local differential privacy (Qin & Bai 2026).
 
     `fit` plays both sides: a part of the rows become training clients, who release one
@@ -181,57 +181,62 @@ class MRMAClassifier(BothSides):
         self.when_none_pass = when_none_pass
         self.random_state = random_state
 
-    def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
-        self._check(stated)
+    def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
+        self._check_parameters(template)
         self.task_ = replace(
-            stated, mechanism=self.mechanism, label_share=self.label_share
+            template, mechanism=self.mechanism, label_share=self.label_share
         )
-        MESSAGES["report"].admit(self.task_)
-        rng, entropy = self._draws(len(labels))
-        everybody = Known(encoded.coefficients, encoded.z, labels)
-        order, n_train = rng.permutation(len(labels)), self._n_train(len(labels))
-        train, voters = everybody.of(order[:n_train]), everybody.of(order[n_train:])
+        MESSAGES["report"].check_task(self.task_)
+        rng, entropy = self._count_fit(len(labels))
+        everybody = ClientData(encoded.coefficients, encoded.z, labels)
+        order, n_train = rng.permutation(len(labels)), self._train_count(len(labels))
+        train, voters = (
+            everybody.subset(order[:n_train]),
+            everybody.subset(order[n_train:]),
+        )
         report, vote = MESSAGES["report"], MESSAGES["vote"]
-        reports = report.gather(self.task_, report.draw(self.task_, train, entropy))
-        weak = self._weak(rng, reports)
+        reports = report.collect(self.task_, report.draw(self.task_, train, entropy))
+        weak = self._fit_weak(rng, reports)
         task = vote.task(self.task_, lambda _stage, _table: weak)
         judge = np.arange(len(voters.labels)) % len(weak["coef"])
-        bits = vote.draw(task, replace(voters, judge=judge), entropy)
-        return self._aggregate(weak, vote.gather(task, bits))
+        bits = vote.draw(task, replace(voters, candidate=judge), entropy)
+        return self._average_weak(weak, vote.collect(task, bits))
 
-    def _check(self, stated: Task) -> None:
-        """Refuse what would fail after the rows have reported."""
-        _check_bounded(stated.encoding.rescale)
+    def _check_parameters(self, template: Task) -> None:
+        """Refuse parameters that would fail after the rows have reported."""
+        _check_bounded(template.encoding.rescale)
         validate.fraction(train_share=self.train_share)
         validate.at_least(1, n_learners=self.n_learners)
         validate.at_least(2, n_per_learner=self.n_per_learner)
         learners.check(self.learner, {})
-        weights([1.0], self.cutoff, self.when_none_pass)
+        averaging_weights([1.0], self.cutoff, self.when_none_pass)
 
-    def _n_train(self, n: int) -> int:
+    def _train_count(self, n: int) -> int:
         return min(max(2, round(n * self.train_share)), n - 1)
 
-    def _weak(self, rng: np.random.Generator, reports: Columns) -> Columns:
+    def _fit_weak(self, rng: np.random.Generator, reports: Columns) -> Columns:
         count, n = int(self.n_learners), len(reports["z"])
         size = min(int(self.n_per_learner), n)
-        problems = [problem(reports, rows) for rows in draw(rng, n, count, size)]
+        problems = [
+            make_problem(reports, rows) for rows in draw_subsets(rng, n, count, size)
+        ]
         learner = {"learner": self.learner, "params": {}}
         basis = self.task_.encoding.projection
-        known = {"gram": basis.gram, "roughness": roughness(basis)}
-        (fits,) = fitted([problems], known, learner)
+        penalties = {"gram": basis.gram, "roughness": roughness_matrix(basis)}
+        (fits,) = fit_repetitions([problems], penalties, learner)
         return weak_table(np.zeros(count, dtype=np.int8), fits)
 
-    def _aggregate(self, weak: Columns, votes: Columns) -> Line:
+    def _average_weak(self, weak: Columns, votes: Columns) -> Line:
         rule = {name: getattr(self, name) for name in ("cutoff", "when_none_pass")}
-        made = ensemble(votes, self.epsilon, rule | {"weights": "excess"})
-        self.none_passed_ = bool(made["none_passed"][0])
-        self.utility_, self.weight_ = made["utility"], made["weight"]
-        self.reversed_ = made["reversed"]
-        return averaged(variant(weak, "weak"), made)
+        result = ensemble_columns(votes, self.epsilon, rule | {"weights": "excess"})
+        self.none_passed_ = bool(result["none_passed"][0])
+        self.utility_, self.weight_ = result["utility"], result["weight"]
+        self.reversed_ = result["reversed"]
+        return average_ensemble(lines_of_variant(weak, "weak"), result)
 
 
 def _check_bounded(rescale: str) -> None:
-    if rescale in UNBOUNDED:
+    if rescale in UNBOUNDED_RESCALINGS:
         raise UserError(
             f"rescale is {rescale!r}, which leaves values that noise on each cannot"
             " hide; take tanh, max_abs or min_max."

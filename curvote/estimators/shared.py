@@ -1,4 +1,4 @@
-"""What the scikit-learn classes share: rows in, a linear classifier out."""
+"""Base of the linear scikit-learn classes: rows in, a linear classifier out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.classes import Classes
-from curvote.classifier import places_named
-from curvote.counted import Counted, every, refuse_weights
+from curvote.classifier import predict_indices
+from curvote.counted import ReleaseCounter, one_release_each, refuse_weights
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.estimators.bounds import between, warn_clipped
-from curvote.estimators.labelled import WithoutProbabilities, labelled
+from curvote.estimators.bounds import increasing_bounds, warn_clipped
+from curvote.estimators.labelled import WithoutProbabilities, encode_labels
 from curvote.privacy import Budget
-from curvote.random_state import RandomState, sources
+from curvote.random_state import RandomState, random_sources
 from curvote.representation.basis import (
     Projection,
     identity,
@@ -27,8 +27,12 @@ from curvote.representation.basis import (
     projection,
 )
 from curvote.representation.encoding import Encoded, Encoding
-from curvote.representation.functional import curves, refuse_other, refuse_uneven
-from curvote.representation.rescale import RESCALES
+from curvote.representation.functional import (
+    curve_values,
+    refuse_other_grid,
+    refuse_uneven_grid,
+)
+from curvote.representation.rescale import RESCALING_CONSTANTS
 from curvote.task import Task
 from curvote.warned import warn_outside
 
@@ -48,7 +52,9 @@ REACH = 3
 MOST = 0.5
 
 
-class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, ABC):
+class TwoSidedClassifier(
+    ReleaseCounter, WithoutProbabilities, ClassifierMixin, BaseEstimator, ABC
+):
     """A linear classifier that a subclass learns by playing clients and server."""
 
     protocol: ClassVar[str]
@@ -90,16 +96,16 @@ class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, A
         """
         refuse_weights(self, refused)
         validate.positive(epsilon=self.epsilon)
-        X, grid = self._curves(X)
+        X, grid = self._values_and_grid(X)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        self.classes_, codes = labelled(y)
-        check_number(self.classes_, many=self.many)
-        encoding = self._encoding(X.shape[1], grid)
+        self.classes_, codes = encode_labels(y)
+        check_class_count(self.classes_, many=self.many)
+        encoding = self._build_encoding(X.shape[1], grid)
         names = Classes(map(str, self.classes_))
-        stated = Task(encoding, names, self.epsilon, self.protocol, asks="report")
+        template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         encoded = encoding.encode(X)
         self._warn_outside(encoding, encoded.coefficients)
-        coef, intercept = self._learn(stated, encoded, codes)
+        coef, intercept = self._learn(template, encoded, codes)
         self.coef_, self.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept)
         return self
 
@@ -109,8 +115,8 @@ class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, A
         Of two classes above 0 is ``classes_[1]``, else the largest is the class.
         """
         check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
-        X, points = curves(X)
-        refuse_other(points, self.grid_)
+        X, points = curve_values(X)
+        refuse_other_grid(points, self.grid_)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         features = self.task_.encoding.features(X)
         if len(self.coef_) == 1:
@@ -119,15 +125,21 @@ class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, A
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row."""
-        places = places_named(self.decision_function(X))
+        places = predict_indices(self.decision_function(X))
         return np.asarray(self.classes_[places])
 
     def _warn_outside(self, encoding: Encoding, coefficients: Array) -> None:
         """Warn of columns that bounds clip, or that lie far from the stated centre."""
         words = "coefficient {}" if self.basis else "column {}"
         places = range(encoding.d)
-        known = getattr(self, "feature_names_in_", None) if self.basis is None else None
-        names = [words.format(i) for i in places] if known is None else known
+        feature_names = (
+            getattr(self, "feature_names_in_", None) if self.basis is None else None
+        )
+        names = (
+            [words.format(i) for i in places]
+            if feature_names is None
+            else feature_names
+        )
         constants = encoding.constants
         if "lower" in constants:
             ends = constants["lower"], constants["upper"]
@@ -135,53 +147,55 @@ class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, A
         elif "scale" in constants:
             centre, reach = constants["centre"], REACH * constants["scale"]
             ends = centre - reach, centre + reach
-            warn_outside(coefficients, ends, names, _FAR, most=MOST, depth=4)
+            warn_outside(coefficients, ends, names, _FAR, max_share=MOST, depth=4)
 
-    def _draws(self, n: int) -> tuple[np.random.Generator, Entropy]:
-        """Count a fit of ``n`` rows; return what splits them and draws their noise.
+    def _count_fit(self, n: int) -> tuple[np.random.Generator, Entropy]:
+        """Count a fit of ``n`` rows; return its generator and its noise's entropy.
 
         To be called before anything is drawn; a later failure takes nothing back.
         """
-        found = sources(self.random_state)
-        self._spend(self.task_.budget, every(n))
-        return found
+        generator_and_entropy = random_sources(self.random_state)
+        self._record_spending(self.task_.budget, one_release_each(n))
+        return generator_and_entropy
 
     @abstractmethod
-    def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
+    def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
 
-    def _encoding(self, width: int, grid: Array | None) -> Encoding:
+    def _build_encoding(self, width: int, grid: Array | None) -> Encoding:
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        onto = self._onto(width, grid)
-        lower, upper = between(self.bounds, onto.size)
-        given = {
+        onto = self._build_projection(width, grid)
+        lower, upper = increasing_bounds(self.bounds, onto.size)
+        values = {
             "centre": validate.finite(centre=self.centre),
             "scale": validate.finite(scale=self.scale),
             "lower": lower,
             "upper": upper,
         }
-        constants = {name: given[name] for name in RESCALES.get(rescale, ())}
+        constants = {
+            name: values[name] for name in RESCALING_CONSTANTS.get(rescale, ())
+        }
         return Encoding(onto, rescale, constants, self.judge)
 
-    def _onto(self, width: int, grid: Array | None) -> Projection:
-        wanted = validate.one_of(COORDINATES, coordinates=self.coordinates)
+    def _build_projection(self, width: int, grid: Array | None) -> Projection:
+        coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)
         self.grid_ = grid
         if self.basis is None:
             return identity(width)
         if grid is None:
             self.grid_ = grid = np.linspace(0, 1, width)
         plain = projection(self.basis, self.n_basis, grid, self.order, "n_basis")
-        return orthonormal(plain) if wanted == "orthonormal" else plain
+        return orthonormal(plain) if coordinates == "orthonormal" else plain
 
-    def _curves(self, X: Any) -> tuple[Any, Array | None]:
+    def _values_and_grid(self, X: Any) -> tuple[Any, Array | None]:
         """Return the values of X and their grid, as far as it is known."""
-        values, grid = curves(X, self.grid)
+        values, grid = curve_values(X, self.grid)
         if self.basis is not None:
-            refuse_uneven(X)
+            refuse_uneven_grid(X)
         return values, grid
 
 
-def check_number(classes: NDArray[Any], *, many: bool) -> None:
+def check_class_count(classes: NDArray[Any], *, many: bool) -> None:
     """Refuse labels of one class, or of more than two unless ``many`` are taken."""
     if len(classes) > 2 and not many:
         raise UserError(

@@ -13,21 +13,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.classes import Classes
-from curvote.counted import Counted, refuse_weights
+from curvote.counted import ReleaseCounter, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.estimators.bounds import by_feature, warn_clipped
-from curvote.estimators.by_server import Tables, servers, stated_for
-from curvote.estimators.labelled import WithoutProbabilities, labelled
+from curvote.estimators.bounds import feature_bounds, warn_clipped
+from curvote.estimators.by_server import ServerRows, server_names, server_value
+from curvote.estimators.labelled import WithoutProbabilities, encode_labels
 from curvote.privacy import Budget
-from curvote.random_state import RandomState, seeds
+from curvote.random_state import RandomState, seed_sequence
 from curvote.representation.functional import refuse_curves
 from curvote.transfer import rules
-from curvote.transfer.choosing import choose
-from curvote.transfer.combination import combine, stated_weights
-from curvote.transfer.decision import DECIDE
+from curvote.transfer.choosing import choose_form
+from curvote.transfer.combination import combine, normalize_weights
+from curvote.transfer.decision import DECISIONS
 from curvote.transfer.forms import FORMS, form
-from curvote.transfer.setup import Setup
+from curvote.transfer.setup import PublicSetup
 from curvote.transfer.task import WITHOUT_NOISE, Feature, Level, Task
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ OF_TWO = "kernel"
 
 
 class TransferKernelClassifier(
-    Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator
+    ReleaseCounter, WithoutProbabilities, ClassifierMixin, BaseEstimator
 ):
     """A classifier for one of several servers, from one noised release of each.
 
@@ -163,90 +163,94 @@ class TransferKernelClassifier(
         refuse_weights(self, refused)
         refuse_curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        classes, codes = labelled(y)
+        classes, codes = encode_labels(y)
         if server is None:
-            self._refuse_several()
-        tables = Tables(X, codes, servers(server, len(codes)))
-        target = _target(self.target, tables.sizes)
-        stated = self._stated(tables, _texts(classes))
-        spends = tables.budgets(stated)
-        self.task_, self.reason_ = self._formed(stated, tables.sizes, target)
-        names = [each.name for each in stated.features]
-        warn_clipped(X, by_feature(self.bounds, X.shape[1]), names)
-        weights, seed = self._checked_weights(), seeds(self.random_state)
-        self._count_servers(spends, tables.noised(stated))
-        self.sent_ = tables.released(self.task_, lambda: _entropy(seed))
+            self._refuse_server_names()
+        tables = ServerRows(X, codes, server_names(server, len(codes)))
+        target = _target_server(self.target, tables.sizes)
+        task = self._common_task(tables, _class_names(classes))
+        spends = tables.budgets(task)
+        self.task_, self.reason_ = self._task_in_form(task, tables.sizes, target)
+        names = [feature.name for feature in task.features]
+        warn_clipped(X, feature_bounds(self.bounds, X.shape[1]), names)
+        weights, seed = self._check_weights(), seed_sequence(self.random_state)
+        self._count_servers(spends, tables.noised(task))
+        self.sent_ = tables.draw_releases(self.task_, lambda: _noise_source(seed))
         self.model_ = combine(self.task_, self.sent_, target, weights, self.decide)
         self.classes_, self.target_ = classes, target
         return self
 
     def decision_function(self, X: Any) -> Array:
         """Return scores: (n,) of the second of two classes, else (n, K)."""
-        records = self._records(X)
+        records = self._check_records(X)
         return np.asarray(self.model_.decision_function(records))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row."""
-        records = self._records(X)
+        records = self._check_records(X)
         return np.asarray(self.classes_[self.model_.codes(records)])
 
-    def _refuse_several(self) -> None:
-        """Refuse what names servers, where ``fit`` was told of none."""
+    def _refuse_server_names(self) -> None:
+        """Refuse parameters that name servers, if ``fit`` was given none."""
         for name in ("epsilon", "delta", "target", "weights"):
-            given = getattr(self, name)
-            if isinstance(given, Mapping) or (name == "target" and given is not None):
+            value = getattr(self, name)
+            if isinstance(value, Mapping) or (name == "target" and value is not None):
                 raise UserError(
-                    f"{name} is {validate.shown(given)}, but fit was given no server:"
+                    f"{name} is {validate.format_value(value)}, but fit was given no"
+                    " server:"
                     " write fit(X, y, server=...), a name for each row."
                 )
 
-    def _records(self, X: Any) -> Array:
+    def _check_records(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
         refuse_curves(X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _stated(self, tables: Tables, classes: Classes) -> Task:
-        """Return what all servers are asked, in whatever form."""
-        levels = {name: self._level(name) for name in tables.sizes}
+    def _common_task(self, tables: ServerRows, classes: Classes) -> Task:
+        """Return the task that all servers share, in whatever form."""
+        levels = {name: self._server_level(name) for name in tables.sizes}
         return Task(self._features(tables.X.shape[1]), classes, levels)
 
-    def _formed(
+    def _task_in_form(
         self, task: Task, sizes: Mapping[str, int], target: str
     ) -> tuple[Task, str | None]:
-        """Return the task in the form that is asked for, and why in this one."""
-        setup = Setup(task.d, len(task.classes), sizes, task.servers, target)
-        wanted = _wanted(self.release, len(task.classes))
-        if wanted != AUTO:
-            params = form(wanted).planned({}, setup)
-            return replace(task, release=wanted, params=params), None
-        choice = choose(setup)
-        made = replace(task, release=choice.release, params=choice.params)
-        return made, choice.reason
+        """Return the task in the requested form, and the reason of a chosen one."""
+        setup = PublicSetup(task.d, len(task.classes), sizes, task.servers, target)
+        requested = _check_release(self.release, len(task.classes))
+        if requested != AUTO:
+            params = form(requested).plan_params({}, setup)
+            return replace(task, release=requested, params=params), None
+        choice = choose_form(setup)
+        planned = replace(task, release=choice.release, params=choice.params)
+        return planned, choice.reason
 
-    def _level(self, server: str) -> Level:
-        epsilon = stated_for(self.epsilon, server, "epsilon")
+    def _server_level(self, server: str) -> Level:
+        epsilon = server_value(self.epsilon, server, "epsilon")
         if epsilon in WITHOUT_NOISE:
             return Level(epsilon)
-        return Level(epsilon, stated_for(self.delta, server, "delta"))
+        return Level(epsilon, server_value(self.delta, server, "delta"))
 
     def _features(self, d: int) -> tuple[Feature, ...]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
-        lower, upper = (end.tolist() for end in by_feature(self.bounds, d))
-        return tuple(Feature(*each) for each in zip(names, lower, upper, strict=True))
+        lower, upper = (end.tolist() for end in feature_bounds(self.bounds, d))
+        return tuple(
+            Feature(*column) for column in zip(names, lower, upper, strict=True)
+        )
 
-    def _checked_weights(self) -> str | dict[str, float]:
+    def _check_weights(self) -> str | dict[str, float]:
         """Return the weights; what `combine` would refuse spends nothing."""
-        validate.one_of(DECIDE, decide=self.decide)
+        validate.one_of(DECISIONS, decide=self.decide)
         if isinstance(self.weights, str):
-            rules.fixed(form(self.task_.release), self.weights)
+            rules.fixed_rule(form(self.task_.release), self.weights)
             return self.weights
         if not isinstance(self.weights, Mapping):
             raise UserError(
-                f"weights is {validate.shown(self.weights)}; give a rule's name, or a"
+                f"weights is {validate.format_value(self.weights)}; give a rule's"
+                " name, or a"
                 " number for each server."
             )
         named = {str(name): weight for name, weight in self.weights.items()}
-        stated_weights(named, list(self.task_.servers))
+        normalize_weights(named, list(self.task_.servers))
         return named
 
     def _count_servers(self, now: dict[str, Budget], noised: NDArray[np.int64]) -> None:
@@ -254,23 +258,23 @@ class TransferKernelClassifier(
         before: dict[str, Budget] = getattr(self, "spent_", {})
         added = {name: before[name] + now[name] for name in before.keys() & now}
         self.spent_ = before | now | added
-        self._count(noised)
+        self._count_releases(noised)
 
 
-def _entropy(seed: np.random.SeedSequence | None) -> Entropy:
+def _noise_source(seed: np.random.SeedSequence | None) -> Entropy:
     return SystemEntropy() if seed is None else SeededEntropy(seed)
 
 
-def _target(wanted: Any, sizes: Mapping[str, int]) -> str:
-    if wanted is None:
+def _target_server(requested: Any, sizes: Mapping[str, int]) -> str:
+    if requested is None:
         return next(iter(sizes))
-    return validate.one_of(sizes, target=str(wanted))
+    return validate.one_of(sizes, target=str(requested))
 
 
-def _wanted(release: str, classes: int) -> str:
-    """Return the form that is asked for, checked."""
-    known = [name for name in FORMS if not form(name).study]
-    if validate.one_of((AUTO, *known), release=release) == OF_TWO and classes > 2:
+def _check_release(release: str, classes: int) -> str:
+    """Return the requested form of a release, checked."""
+    names = [name for name in FORMS if not form(name).study]
+    if validate.one_of((AUTO, *names), release=release) == OF_TWO and classes > 2:
         raise UserError(
             "Only binary classification is supported by release kernel, and y has"
             f" {classes} classes; take cells or moments."
@@ -278,7 +282,7 @@ def _wanted(release: str, classes: int) -> str:
     return release
 
 
-def _texts(classes: NDArray[Any]) -> Classes:
+def _class_names(classes: NDArray[Any]) -> Classes:
     """Return the classes' names; fewer than two is a UserError."""
     if len(classes) < 2:
         raise UserError("Classifier can't train when only one class is present.")

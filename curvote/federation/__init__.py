@@ -1,1 +1,1 @@
-"""Many servers: each learns on its own, they exchange classifiers, clients judge."""
+"""Federation of servers: each learns, they exchange, clients judge."""

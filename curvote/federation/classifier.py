@@ -1,4 +1,4 @@
-"""The classifiers of many servers as one model."""
+"""Model of many servers: their classifiers as one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError
-from curvote.named_columns import chosen
+from curvote.named_columns import select_columns
 
-SERVER = "server"
+SERVER_COLUMN = "server"
 
 
 class ServersClassifier(ClassifierMixin, BaseEstimator):
-    """The finished classifiers of all servers, each for its own clients.
+    """Classifiers of all servers, each for its own clients.
 
     ``predict`` takes a DataFrame with the columns of a curve and one more, ``server``:
     the number, from 0, of the server that a client belongs to.
@@ -28,7 +28,7 @@ class ServersClassifier(ClassifierMixin, BaseEstimator):
     @property
     def columns(self) -> list[str]:
         """The names of the columns that ``predict`` takes."""
-        return [SERVER, *self.servers[0].columns]
+        return [SERVER_COLUMN, *self.servers[0].columns]
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -39,18 +39,18 @@ class ServersClassifier(ClassifierMixin, BaseEstimator):
         return True
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return what each row's server says; one that there is not is a UserError."""
-        table = chosen(X, self.columns)
-        whose = table[SERVER].to_numpy()
-        self._check(whose)
+        """Return the label by each row's server; refuse an unknown server."""
+        table = select_columns(X, self.columns)
+        servers = table[SERVER_COLUMN].to_numpy()
+        self._check_servers(servers)
         labels = np.empty(len(table), dtype=self.classes_.dtype)
-        for number in np.unique(whose).astype(int):
-            rows = whose == number
+        for number in np.unique(servers).astype(int):
+            rows = servers == number
             labels[rows] = self.servers[number].predict(table[rows])
         return labels
 
-    def _check(self, whose: NDArray[Any]) -> None:
+    def _check_servers(self, servers: NDArray[Any]) -> None:
         last = len(self.servers) - 1
-        unknown = whose[~np.isin(whose, range(last + 1))]
+        unknown = servers[~np.isin(servers, range(last + 1))]
         if len(unknown):
             raise UserError(f"server is {unknown[0]}; it must be from 0 to {last}.")

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.protocols.mrma import aggregate
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
+def facts(inputs: Inputs, params: Params) -> Metadata:
     """Return the rule that turns utilities into weights."""
-    second = {"aggregate.cutoff": params["federation.cutoff"]}
-    return aggregate.facts(inputs, {**params, **second})
+    cutoff = {"aggregate.cutoff": params["federation.cutoff"]}
+    return aggregate.facts(inputs, {**params, **cutoff})
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``ensemble``: one row for each classifier a server accepted.
 
     It is the single server's rule with the cutoff r0* (MRMA section 3.6). Without an
     exchange (``single``) nobody votes again, and the own classifier stands.
     """
-    votes = here.rows("reevaluate", "votes")
-    if here.params["federation.split"] == "single":
-        return {"ensemble": _alone(votes)}
-    epsilon = here.inputs["reevaluate"].facts["epsilon"]
-    return {"ensemble": aggregate.ensemble(votes, epsilon, here.facts)}
+    votes = context.rows("reevaluate", "votes")
+    if context.params["federation.split"] == "single":
+        return {"ensemble": _single_ensemble(votes)}
+    epsilon = context.inputs["reevaluate"].metadata["epsilon"]
+    return {"ensemble": aggregate.ensemble_columns(votes, epsilon, context.metadata)}
 
 
-def _alone(votes: Columns) -> Columns:
-    whole, nothing, no = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
+def _single_ensemble(votes: Columns) -> Columns:
+    full_weight, zero, flag = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
     return {
         "learner": votes["learner"],
-        "utility": whole / 2,
-        "standard_error": nothing,
-        "reversed": no,
-        "weight": whole,
-        "none_passed": no,
-        "weight_ma": whole,
-        "none_passed_ma": no,
+        "utility": full_weight / 2,
+        "standard_error": zero,
+        "reversed": flag,
+        "weight": full_weight,
+        "none_passed": flag,
+        "weight_ma": full_weight,
+        "none_passed_ma": flag,
     }

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
-from curvote.federation.poll import VOTE, asked, facts, parts, votes
-from curvote.protocols.study import clients_of
+from curvote.chain.stage import Rows, StageContext
+from curvote.federation.poll import (
+    VOTE_MESSAGE,
+    count_votes,
+    facts,
+    vote_task,
+    voter_parts,
+)
+from curvote.protocols.study import study_clients
 
 __all__ = ["facts", "one"]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``votes``: counts for each own weak classifier, no client."""
-    clients = clients_of(here)
-    task = VOTE.task(asked(here.inputs, here.params), here.rows)
-    part = parts(here, len(clients.roles["vote"]))
-    own = np.flatnonzero(part < here.params["train.count"])
-    return {"votes": votes(here, task, clients, own, part[own])}
+    clients = study_clients(context)
+    task = VOTE_MESSAGE.task(vote_task(context.inputs, context.params), context.rows)
+    parts_of_voters = voter_parts(context, len(clients.roles["vote"]))
+    voters = np.flatnonzero(parts_of_voters < context.params["train.count"])
+    return {
+        "votes": count_votes(context, task, clients, voters, parts_of_voters[voters])
+    }

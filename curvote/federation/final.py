@@ -1,4 +1,4 @@
-"""The model to keep of many servers: what each has after the exchange."""
+"""Model to keep of many servers: each one's classifier after the exchange."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING
 
 from curvote.chain.stage import Place
 from curvote.chain.view import View
-from curvote.protocols.classifiers import averaged
-from curvote.protocols.finals import linear
+from curvote.protocols.classifiers import average_ensemble
+from curvote.protocols.finals import linear_model
 
 if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
     from curvote.federation.classifier import ServersClassifier
 
 
-def final(view: View) -> ServersClassifier:
-    """Return the servers' classifiers of replicate 0 as one."""
-    from curvote.federation.classifier import ServersClassifier  # see `linear`
+def servers_model(view: View) -> ServersClassifier:
+    """Return the classifiers of all servers of replicate 0."""
+    from curvote.federation.classifier import ServersClassifier  # see `linear_model`
 
-    servers = range(len(view.facts("project")["groups"]))
-    return ServersClassifier([_of_server(view, (0, number)) for number in servers])
+    servers = range(len(view.metadata("project")["groups"]))
+    return ServersClassifier([_server_model(view, (0, number)) for number in servers])
 
 
-def _of_server(view: View, place: Place) -> CurveClassifier:
+def _server_model(view: View, place: Place) -> CurveClassifier:
     offers = view.columns("exchange", "offers", place)
-    made = view.columns("combine", "ensemble", place)
-    kept = offers["accepted"]
-    accepted = offers["coef"][kept], offers["intercept"][kept]
-    return linear(view, averaged(accepted, made), place)
+    ensemble = view.columns("combine", "ensemble", place)
+    is_accepted = offers["accepted"]
+    accepted = offers["coef"][is_accepted], offers["intercept"][is_accepted]
+    return linear_model(view, average_ensemble(accepted, ensemble), place)

@@ -1,4 +1,4 @@
-"""The messages of MRMA, as the clients of many servers send them."""
+"""Messages of `federated`: those of MRMA, with a split budget."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.protocols.mrma import messages
 
-_ASKED = {
+_VOTE_PARTS = {
     "clients": (("epsilon", "judges one own classifier or one of the servers', once"),),
     "budget": (
         ("epsilon / 2", "judges one of its server's own classifiers"),
@@ -19,14 +19,18 @@ _ASKED = {
 }
 
 
-class Vote(messages.Vote):
-    """A vote; where the budget is split, a client sends two."""
+class ServerVote(messages.Vote):
+    """Vote of a client of a server; with a split budget it sends two."""
 
-    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
-        """Return each vote in words, with its part of the budget."""
-        (vote,) = super().words(config, d)
-        asked = _ASKED[config["federation"]["split"]]
-        return [replace(vote, epsilon=part, detail=told) for part, told in asked]
+    def describe(
+        self, config: Mapping[str, Any], d: int
+    ) -> Sequence[MessageDescription]:
+        """Return the description of each vote, with its part of the budget."""
+        (vote,) = super().describe(config, d)
+        vote_parts = _VOTE_PARTS[config["federation"]["split"]]
+        return [
+            replace(vote, epsilon=part, detail=detail) for part, detail in vote_parts
+        ]
 
 
-MESSAGES = {"report": messages.Report(), "vote": Vote()}
+MESSAGES = {"report": messages.Report(), "vote": ServerVote()}

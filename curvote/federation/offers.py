@@ -1,4 +1,4 @@
-"""What servers send each other: one classifier each, looked at before it is used."""
+"""Offers of servers to each other: classifiers, checked before use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from curvote.errors import UserError
 
 Array = NDArray[np.float64]
 
-ABSURD = 1e3  # times the median length: no honest server's classifier
-LONGEST = 10.0  # times the median length: what a classifier may count for
+MAX_LENGTH_RATIO = 1e3  # times the median length: no honest server's classifier
+MAX_WEIGHT_RATIO = 10.0  # times the median length: what a classifier may count for
 _ROUNDING = 1e-6
 
 
@@ -48,21 +48,21 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """Who is left out (None: nobody can tell) and why, in words."""
+class DroppedOffer:
+    """Server whose offer is left out (None: unknown), and the reason."""
 
     server: int | None
     reason: str
 
 
-def accept(
-    received: Iterable[object], own: Offer, servers: int
-) -> tuple[list[Offer], list[Dropped]]:
-    """Return the offers a server goes on with, in the servers' order, and the others.
+def accept_offers(
+    received: Iterable[object], own_offer: Offer, servers: int
+) -> tuple[list[Offer], list[DroppedOffer]]:
+    """Return the offers that a server keeps, and those that it drops.
 
     ``received`` holds what came from the other of ``servers`` servers, decoded JSON of
-    any kind; ``own`` is always kept. Dropped, never an exception: what is no offer,
-    names no server or one that was heard before, is not finite numbers, has
+    any kind; ``own_offer`` is always kept. Dropped, never an exception: what is no
+    offer, names no server or one that was heard before, is not finite numbers, has
     another d, weights that are no distribution, all zeros, or a length over 1000 times
     or below a thousandth of the median length of all (the geometric one, so that of two
     servers neither decides alone); and who sent nothing.
@@ -71,59 +71,65 @@ def accept(
     counts for more than its weight says: one longer than ten times the median of those
     accepted is cut to that, which leaves its decisions as they are.
     """
-    heard, dropped = _hear(received, own, servers)
-    typical = _typical(heard)
-    for server, offer in heard.items():
-        if isinstance(offer, Offer) and offer is not own:
-            heard[server] = _absurd(offer, typical) or offer
-    dropped += [Dropped(k, why) for k, why in heard.items() if isinstance(why, str)]
-    typical = _typical(heard)
-    accepted = [heard[k] for k in sorted(heard)]
+    answers, dropped = _collect_offers(received, own_offer, servers)
+    usual_length = _usual_log_length(answers)
+    for server, offer in answers.items():
+        if isinstance(offer, Offer) and offer is not own_offer:
+            answers[server] = _length_problem(offer, usual_length) or offer
+    dropped += [
+        DroppedOffer(k, why) for k, why in answers.items() if isinstance(why, str)
+    ]
+    usual_length = _usual_log_length(answers)
+    accepted = [answers[k] for k in sorted(answers)]
     offers = [offer for offer in accepted if isinstance(offer, Offer)]
-    return [o if o is own else _cut(o, typical) for o in offers], dropped
+    return [
+        o if o is own_offer else _shorten_offer(o, usual_length) for o in offers
+    ], dropped
 
 
-def _hear(
-    received: Iterable[object], own: Offer, servers: int
-) -> tuple[dict[int, Offer | str], list[Dropped]]:
-    """Return the offer of each server, or why there is none, and what came beside."""
-    heard: dict[int, Offer | str] = {own.server: own}
-    beside = []
+def _collect_offers(
+    received: Iterable[object], own_offer: Offer, servers: int
+) -> tuple[dict[int, Offer | str], list[DroppedOffer]]:
+    """Return the offer of each server or its fault, and extra messages."""
+    answers: dict[int, Offer | str] = {own_offer.server: own_offer}
+    extra = []
     for message in received:
-        server = _sender(message, servers)
+        server = _sender_number(message, servers)
         if server is None:
-            beside.append(Dropped(None, "names no server"))
-        elif server in heard:
-            beside.append(Dropped(server, "sent more than one offer"))
+            extra.append(DroppedOffer(None, "names no server"))
+        elif server in answers:
+            extra.append(DroppedOffer(server, "sent more than one offer"))
         else:
-            heard[server] = _read(server, message, len(own.coef))
-    missing = (k for k in range(servers) if k not in heard)
-    return heard | dict.fromkeys(missing, "sent nothing"), beside
+            answers[server] = _parse_offer(server, message, len(own_offer.coef))
+    silent = (k for k in range(servers) if k not in answers)
+    return answers | dict.fromkeys(silent, "sent nothing"), extra
 
 
-def _sender(message: object, servers: int) -> int | None:
+def _sender_number(message: object, servers: int) -> int | None:
     server = message.get("server") if isinstance(message, Mapping) else None
     if not isinstance(server, int) or isinstance(server, bool):
         return None
     return server if 0 <= server < servers else None
 
 
-def _read(server: int, message: Any, d: int) -> Offer | str:
-    """Return the offer, or what is wrong with it."""
+def _parse_offer(server: int, message: Any, d: int) -> Offer | str:
+    """Return the offer of a message, or what is wrong with it."""
     try:
-        coef, weights = (_numbers(message.get(name)) for name in ("coef", "weights"))
-        intercept = _numbers([message.get("intercept")])
+        coef, weights = (
+            _finite_array(message.get(name)) for name in ("coef", "weights")
+        )
+        intercept = _finite_array([message.get("intercept")])
     except UserError as error:
         return str(error)
     if len(coef) != d:
         return f"has {len(coef)} coefficients instead of {d}"
-    share = ((weights >= 0) & (weights <= 1)).all()
-    if not share or abs(weights.sum() - 1) > _ROUNDING:
+    is_share = ((weights >= 0) & (weights <= 1)).all()
+    if not is_share or abs(weights.sum() - 1) > _ROUNDING:
         return "states weights that are no distribution"
     return Offer(server, coef, float(intercept[0]), weights)
 
 
-def _numbers(values: object) -> Array:
+def _finite_array(values: object) -> Array:
     """Return a list of finite numbers as an array."""
     if not isinstance(values, list) or not {type(v) for v in values} <= {int, float}:
         raise UserError("sent something that is no number")
@@ -141,27 +147,27 @@ def _log_length(offer: Offer) -> float:
     return math.log(min(max(offer.length, sys.float_info.min), sys.float_info.max))
 
 
-def _typical(heard: Mapping[int, Offer | str]) -> float:
+def _usual_log_length(answers: Mapping[int, Offer | str]) -> float:
     """Return the median of the lengths' logarithms."""
-    offers = (offer for offer in heard.values() if isinstance(offer, Offer))
+    offers = (offer for offer in answers.values() if isinstance(offer, Offer))
     return float(np.median([_log_length(offer) for offer in offers]))
 
 
-def _absurd(offer: Offer, typical: float) -> str:
-    """Return why an offer's length rules it out, or nothing."""
-    over = _log_length(offer) - typical
+def _length_problem(offer: Offer, usual: float) -> str:
+    """Return why an offer's length rules it out, or an empty text."""
+    excess = _log_length(offer) - usual
     if not offer.length:
         return "is zero"
-    if abs(over) <= math.log(ABSURD):
+    if abs(excess) <= math.log(MAX_LENGTH_RATIO):
         return ""
-    side = "over 1000 times" if over > 0 else "below a thousandth of"
+    side = "over 1000 times" if excess > 0 else "below a thousandth of"
     return f"is {side} the median length"
 
 
-def _cut(offer: Offer, typical: float) -> Offer:
-    """Return the same classifier, no longer than ``LONGEST`` times the usual."""
-    over = _log_length(offer) - typical - math.log(LONGEST)
-    if over <= 0:
+def _shorten_offer(offer: Offer, usual: float) -> Offer:
+    """Return the same classifier, cut to the longest length that counts."""
+    excess = _log_length(offer) - usual - math.log(MAX_WEIGHT_RATIO)
+    if excess <= 0:
         return offer
-    factor = math.exp(-over)
+    factor = math.exp(-excess)
     return replace(offer, coef=factor * offer.coef, intercept=factor * offer.intercept)

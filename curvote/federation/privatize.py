@@ -1,6 +1,6 @@
-"""Stage privatize of many servers: the training clients' reports, no comparison."""
+"""Stages of `federated`: polls, exchange and combination of classifiers."""
 
 from curvote.protocols.mrma.messages import Report
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import draw_stage
 
-facts, one = by(Report())
+facts, one = draw_stage(Report())

@@ -6,22 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
-from curvote.federation.poll import asked, facts, remaining, votes
-from curvote.protocols.message import dealt
-from curvote.protocols.study import clients_of
+from curvote.chain.stage import Rows, StageContext
+from curvote.federation.poll import count_votes, facts, remaining_voters, vote_task
+from curvote.protocols.message import assign_candidates
+from curvote.protocols.study import study_clients
 from curvote.task import Candidates
 
 __all__ = ["facts", "one"]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``votes``: learner is the server that offered a classifier."""
-    clients, offers = clients_of(here), here.rows("exchange", "offers")
-    kept = offers["accepted"]
-    up = Candidates(offers["coef"][kept], offers["intercept"][kept])
-    task = replace(asked(here.inputs, here.params), candidates=up)
-    voters = remaining(here, len(clients.roles["vote"]))
-    judge = np.asarray(dealt(task, len(voters), here.generator("split")))
-    counts = votes(here, task, clients, voters, judge)
-    return {"votes": counts | {"learner": offers["sender"][kept]}}
+    clients, offers = study_clients(context), context.rows("exchange", "offers")
+    is_accepted = offers["accepted"]
+    candidates = Candidates(
+        offers["coef"][is_accepted], offers["intercept"][is_accepted]
+    )
+    task = replace(vote_task(context.inputs, context.params), candidates=candidates)
+    voters = remaining_voters(context, len(clients.roles["vote"]))
+    assigned = np.asarray(
+        assign_candidates(task, len(voters), context.generator("split"))
+    )
+    counts = count_votes(context, task, clients, voters, assigned)
+    return {"votes": counts | {"learner": offers["sender"][is_accepted]}}

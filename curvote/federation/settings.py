@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that many servers read."""
+"""System `federated`: stages of a single server, for each server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from curvote.protocols.settings import Aggregate, Privatize, Taught
 
 
 class Federation(Strict):
-    """How many servers share what they learn; for a source with several servers.
+    """Split of voters, second cutoff and faults of many servers.
 
     ``split`` says how the voters serve own and foreign classifiers: split among them,
     or asked twice with half the budget each, or own ones only (``single``). ``cutoff``
@@ -26,7 +26,7 @@ class Federation(Strict):
 
 
 class Settings(Taught):
-    """MRMA on many servers that share what they learn."""
+    """Settings of MRMA on many servers that share what they learn."""
 
     privatize: Privatize = Privatize()
     aggregate: Aggregate = Aggregate()

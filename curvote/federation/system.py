@@ -1,4 +1,4 @@
-"""Many servers as data: every stage but the last once for each server.
+"""System `federated`: stages of a single server, for each server.
 
 The stages of a single server run for each of them as they are. Clients send a single
 server's messages; under ``budget`` an evaluation client sends two votes, each with half
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from curvote.chain.axis import EPSILON, REPLICATE, Index
-from curvote.chain.axis import Settings as Given
+from curvote.chain.axis import PipelineSettings as Given
 from curvote.chain.measure import Look, Method
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
@@ -19,28 +19,28 @@ from curvote.chain.tables import TEXT, VECTOR, Table
 from curvote.chain.view import View
 from curvote.datasets import lookup
 from curvote.errors import Problem
-from curvote.federation.final import final
+from curvote.federation.final import servers_model
 from curvote.federation.messages import MESSAGES
 from curvote.federation.settings import Settings
 from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
-from curvote.protocols.mrma.methods import MRMA
+from curvote.protocols.mrma.methods import MRMA_METHOD
 from curvote.protocols.mrma.system import (
     AGGREGATE,
-    CELLS,
+    CELL_AXES,
     PRIVATIZE,
     TRAIN,
 )
 from curvote.protocols.mrma.tables import VOTES
 from curvote.protocols.stages.declared import (
-    COMMON,
+    COMMON_STAGES,
     NONE_PASSED,
-    ROLES,
+    ROLE_PARAMS,
     SECTIONS,
     UTILITIES,
-    drawn,
-    scored,
-    served,
+    client_stage,
+    score_stage,
+    server_stage,
 )
 
 _HERE = "curvote.federation"
@@ -55,37 +55,37 @@ _OFFERS = Table(
     },
     unit="server",
 )
-_VOTE = ("federation.split", "train.count", "project.judge", "servers")
+_VOTE_PARAMS = ("federation.split", "train.count", "project.judge", "servers")
 
 
-def servers_of(settings: Given) -> int:
+def server_count(settings: Given) -> int:
     """Return how many servers the source's clients belong to."""
     return len(lookup.servers(settings.source) or ())
 
 
-def _everywhere(stage: Stage) -> Stage:
+def _for_every_server(stage: Stage) -> Stage:
     """Return a single server's stage, repeated for every server."""
     return replace(stage, params=(*stage.params, "servers"))
 
 
-_EVALUATE = drawn(
+_EVALUATE = client_stage(
     "evaluate",
     f"{_HERE}.evaluate",
     VOTES,
     ("project", "train"),
-    axes=CELLS,
-    params=_VOTE,
+    axes=CELL_AXES,
+    params=_VOTE_PARAMS,
 )
-_EXCHANGE = served(
+_EXCHANGE = server_stage(
     "exchange",
     f"{_HERE}.exchange",
     ("train", "aggregate"),
     _OFFERS,
-    axes=CELLS,
+    axes=CELL_AXES,
     params=("federation.split", "federation.faults", "servers"),
     side="server -> servers",
 )
-_AGGREGATE = _everywhere(AGGREGATE)
+_AGGREGATE = _for_every_server(AGGREGATE)
 _COMBINE = replace(
     _AGGREGATE,
     name="combine",
@@ -93,37 +93,42 @@ _COMBINE = replace(
     inputs=("reevaluate",),
     params=(*_AGGREGATE.params, "federation.split", "federation.cutoff"),
 )
-_SCORE = scored(
+_SCORE = score_stage(
     f"{_HERE}.report",
     ("project", "aggregate", "exchange", "combine"),
-    CELLS,
-    ("project.judge", *ROLES, "servers"),
+    CELL_AXES,
+    ("project.judge", *ROLE_PARAMS, "servers"),
     index=("replicate",),
 )
 
 
-def _judged(pipeline: Given) -> Iterator[Problem]:
-    servers, federation = servers_of(pipeline), pipeline.federation
+def _check_federation(pipeline: Given) -> Iterator[Problem]:
+    servers, federation = server_count(pipeline), pipeline.federation
     if not servers:
         return
-    judged = (pipeline.train.count if pipeline.train else 0) + servers
-    absent = [server for server in federation.faults if not 0 <= server < servers]
-    if absent:
-        message = f"there is no server {absent[0]}: they are 0 to {servers - 1}."
+    classifier_count = (pipeline.train.count if pipeline.train else 0) + servers
+    unknown = [server for server in federation.faults if not 0 <= server < servers]
+    if unknown:
+        message = f"there is no server {unknown[0]}: they are 0 to {servers - 1}."
         yield Problem(message, ("federation", "faults"))
-    if federation.split == "clients" and pipeline.clients.vote < judged:
+    if federation.split == "clients" and pipeline.clients.vote < classifier_count:
         message = (
-            f"{judged} classifiers, but only {pipeline.clients.vote} clients vote."
+            f"{classifier_count} classifiers, but only {pipeline.clients.vote} clients"
+            " vote."
         )
         yield Problem(message, ("clients", "vote"))
 
 
-def _dropped(views: Sequence[View]) -> list[str]:
-    """Say which servers the others could not use, and why; most often none."""
+def _dropped_servers(views: Sequence[View]) -> list[str]:
+    """Return which servers the others could not use, and why."""
     wanted = ["sender", "reason"]
-    every = (view.read("exchange", "offers") for view in views)
-    out = (offers.loc[~offers["accepted"], wanted] for offers in every)
-    pairs = {pair for each in out for pair in each.itertuples(index=False, name=None)}
+    tables = (view.read("exchange", "offers") for view in views)
+    dropped = (offers.loc[~offers["accepted"], wanted] for offers in tables)
+    pairs = {
+        pair
+        for pairs_of_view in dropped
+        for pair in pairs_of_view.itertuples(index=False, name=None)
+    }
     return [
         f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
     ]
@@ -143,9 +148,9 @@ SYSTEM = System(
     name="federated",
     settings=Settings,
     stages=(
-        *COMMON,
-        replace(_everywhere(PRIVATIZE), module=f"{_HERE}.privatize"),
-        _everywhere(TRAIN),
+        *COMMON_STAGES,
+        replace(_for_every_server(PRIVATIZE), module=f"{_HERE}.privatize"),
+        _for_every_server(TRAIN),
         _EVALUATE,
         _AGGREGATE,
         _EXCHANGE,
@@ -159,13 +164,13 @@ SYSTEM = System(
         _SCORE,
     ),
     axes=(EPSILON, LEARNER),
-    index=(REPLICATE, Index("server", servers_of)),
+    index=(REPLICATE, Index("server", server_count)),
     messages=MESSAGES,
     metrics=ERRORS,
-    methods=(MRMA, _FEDERATED),
+    methods=(MRMA_METHOD, _FEDERATED),
     main=("federated",),
-    checks=checks.every(*checks.LEARNING, _judged),
-    final=final,
-    notes=_dropped,
+    checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_federation),
+    final_model=servers_model,
+    notes=_dropped_servers,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

@@ -1,4 +1,4 @@
-"""Playing the clients: codes drawn from plain labels, and what each label has spent."""
+"""Codes drawn from plain labels in memory, and the budget that each label has spent."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from curvote.counted import Counted, Counts, every
+from curvote.counted import Counts, ReleaseCounter, one_release_each
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.encoding import encode
-from curvote.labels.given import LP_2ST, fitting, plain_labels
+from curvote.labels.given import LP_2ST, check_labels, matching_codes
 from curvote.labels.places import places_of
-from curvote.labels.predicted import same_length
-from curvote.labels.two_rounds import ENCODER, TwoRounds
+from curvote.labels.predicted import check_same_length
+from curvote.labels.two_rounds import ROUNDS_ENCODER, TwoRounds
 from curvote.privacy import Budget
-from curvote.random_state import sources
+from curvote.random_state import random_sources
 from curvote.validate import FloatArray
 
 
-class AsksLabels(Counted):
-    """A scikit-learn class whose ``fit`` takes `Codes`, or asks plain labels for them.
+class CodeCollector(ReleaseCounter):
+    """A scikit-learn class whose ``fit`` takes `Codes`, or draws them from labels.
 
     ``spent_`` is what a label of all those fits has spent, ``releases_`` and
-    ``private_`` are those of `Counted`; all are None where only codes came.
+    ``private_`` are those of `ReleaseCounter`; all are None where only codes came.
     """
 
-    instead = "Draw codes once, by encode, and give them to PrivateSearchCV."
+    alternative = "Draw codes once, by encode, and give them to PrivateSearchCV."
     spent_: Budget | None = None
     releases_: Counts | None = None
     private_: bool | None = None
@@ -43,48 +43,50 @@ class AsksLabels(Counted):
             )
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]
 
-    def _sources(self) -> tuple[np.random.Generator, Entropy]:
-        """Return what the server draws from, and where the labels' noise comes from."""
-        return sources(self.random_state)
+    def _random_sources(self) -> tuple[np.random.Generator, Entropy]:
+        """Return the server's generator, and the source of the labels' noise."""
+        return random_sources(self.random_state)
 
-    def _codes(
+    def _collect_codes(
         self,
-        stated: Any,
+        model: Any,
         X: FloatArray,
         y: Any,
         rng: np.random.Generator,
         entropy: Entropy,
     ) -> Codes:
-        """Return the codes given, or drawn from plain labels, as a classifier states.
+        """Return the given codes, or codes drawn from plain labels.
 
-        Both must be of the ``classes``, ``epsilon`` and ``encoder`` of ``stated``.
+        Both must be of the ``classes``, ``epsilon`` and ``encoder`` of ``model``.
         """
         if isinstance(y, Codes):
-            same_length(len(X), y)
-            return fitting(y, stated.classes, stated.epsilon, stated.encoder)
-        labels = plain_labels(y, len(X))
-        classes, places = places_of(labels, stated.classes)
-        self._refuse(stated, len(X), len(classes))
-        if stated.encoder == LP_2ST:
-            rounds = TwoRounds(classes[places], classes, stated.epsilon, entropy)
-            return self._in_two_rounds(stated, X, rounds, rng)
-        codes = encode(labels, stated.classes, stated.epsilon, stated.encoder, entropy)
-        self._spend(Budget(codes.epsilon), every(len(X)))
+            check_same_length(len(X), y)
+            return matching_codes(y, model.classes, model.epsilon, model.encoder)
+        labels = check_labels(y, len(X))
+        classes, places = places_of(labels, model.classes)
+        self._refuse_few_labels(model, len(X), len(classes))
+        if model.encoder == LP_2ST:
+            rounds = TwoRounds(classes[places], classes, model.epsilon, entropy)
+            return self._collect_in_two_rounds(model, X, rounds, rng)
+        codes = encode(labels, model.classes, model.epsilon, model.encoder, entropy)
+        self._record_spending(Budget(codes.epsilon), one_release_each(len(X)))
         return codes
 
-    def _refuse(self, stated: Any, n: int, k: int) -> None:
-        """Raise what ``n`` labels of ``k`` classes would be spent in vain for."""
+    def _refuse_few_labels(self, model: Any, n: int, k: int) -> None:
+        """Refuse ``n`` labels of ``k`` classes that would be spent in vain."""
 
-    def _in_two_rounds(
-        self, stated: Any, X: FloatArray, rounds: TwoRounds, rng: np.random.Generator
+    def _collect_in_two_rounds(
+        self, model: Any, X: FloatArray, rounds: TwoRounds, rng: np.random.Generator
     ) -> Codes:
-        stage = clone(stated).set_params(classes=rounds.classes, encoder=ENCODER)
+        first_model = clone(model).set_params(
+            classes=rounds.classes, encoder=ROUNDS_ENCODER
+        )
 
-        def prior(
+        def learn_prior(
             first: NDArray[np.intp], codes: Codes, second: NDArray[np.intp]
         ) -> FloatArray:
-            return np.asarray(stage.fit(X[first], codes).predict_proba(X[second]))
+            return np.asarray(first_model.fit(X[first], codes).predict_proba(X[second]))
 
-        made = rounds.codes(rng.permutation(len(X)), prior)
-        self._spend(Budget(next(made).epsilon), every(len(X)))
-        return next(made)
+        batches = rounds.codes(rng.permutation(len(X)), learn_prior)
+        self._record_spending(Budget(next(batches).epsilon), one_release_each(len(X)))
+        return next(batches)

@@ -1,4 +1,4 @@
-"""From votes to probabilities: one exponent, chosen by the likelihood of the codes."""
+"""Calibration of votes by the likelihood of the codes, and choice of settings by it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Calibration(NamedTuple):
     likelihood: float
 
 
-def simplex(votes: FloatArray) -> FloatArray:
-    """Return votes (n, K) as shares of a row: negative ones are none.
+def to_simplex(votes: FloatArray) -> FloatArray:
+    """Return votes (n, K) scaled to sum to 1 in each row; negative ones are 0.
 
     A row without a positive vote is uniform.
     """
@@ -39,12 +39,12 @@ def probabilities(votes: FloatArray, exponent: float) -> FloatArray:
 
     They order the classes as the votes do, but for votes below 0, which are equal.
     """
-    shares = simplex(votes)
+    shares = to_simplex(votes)
     shares /= shares.max(axis=1, keepdims=True)
-    return _floored(shares**exponent)
+    return _floor_and_normalise(shares**exponent)
 
 
-def exponent(votes: FloatArray, codes: Codes) -> Calibration:
+def fit_exponent(votes: FloatArray, codes: Codes) -> Calibration:
     """Return the exponent of 1 to 8 under which the codes are likeliest.
 
     ``votes`` (n, K) must not know the codes of their own records: left-out votes, or
@@ -55,16 +55,16 @@ def exponent(votes: FloatArray, codes: Codes) -> Calibration:
             f"votes are of {len(votes)} records, codes of {len(codes)}; give one code a"
             " record."
         )
-    found, scores = best(votes, codes.likelihood())
-    return Calibration(found, float(np.mean(scores)))
+    power, scores = best_exponent(votes, codes.likelihood())
+    return Calibration(power, float(np.mean(scores)))
 
 
-def best(votes: FloatArray, likely: FloatArray) -> tuple[int, FloatArray]:
-    """Return the exponent, and the log likelihood of each code under it, (n,).
+def best_exponent(votes: FloatArray, likely: FloatArray) -> tuple[int, FloatArray]:
+    """Return the likeliest exponent, and each code's log likelihood under it, (n,).
 
     ``likely`` (n, K) are the codes' `likelihood`.
     """
-    tried = zip(EXPONENTS, _sharpened(votes), strict=False)
+    tried = zip(EXPONENTS, _iterate_powers(votes), strict=False)
     scored = ((power, log_likelihood(proba, likely)) for power, proba in tried)
     return max(scored, key=lambda one: float(np.mean(one[1])))
 
@@ -78,21 +78,21 @@ def log_likelihood(proba: FloatArray, likely: FloatArray) -> FloatArray:
 
 
 def posterior(proba: FloatArray, likely: FloatArray) -> FloatArray:
-    """Return P(class | x, code), (n, K), of (n, K) each."""
+    """Return the posterior P(class | x, code), (n, K), of (n, K) each."""
     joint = proba * likely
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def _sharpened(votes: FloatArray) -> Iterator[FloatArray]:
+def _iterate_powers(votes: FloatArray) -> Iterator[FloatArray]:
     """Yield the probabilities under exponents 1, 2, 3, ..."""
-    shares = simplex(votes)
+    shares = to_simplex(votes)
     shares /= shares.max(axis=1, keepdims=True)
     sharp = np.ones_like(shares)
     while True:
         sharp = sharp * shares
-        yield _floored(sharp)
+        yield _floor_and_normalise(sharp)
 
 
-def _floored(sharp: FloatArray) -> FloatArray:
+def _floor_and_normalise(sharp: FloatArray) -> FloatArray:
     scale = (1 - _FLOOR) / sharp.sum(axis=1, keepdims=True)
     return np.asarray(sharp * scale + _FLOOR / sharp.shape[1])

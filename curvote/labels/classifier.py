@@ -1,4 +1,4 @@
-"""A classifier from public features and one noised code of each label."""
+"""Classifier from public features and one noised code of each label."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from sklearn.utils.validation import check_is_fitted
 from curvote import validate
 from curvote.counted import refuse_weights
 from curvote.labels import calibration
-from curvote.labels.asking import AsksLabels
+from curvote.labels.asking import CodeCollector
 from curvote.labels.codes import Codes
-from curvote.labels.decision import BALANCED, DECIDE, frequent, settled
+from curvote.labels.decision import BALANCED, DECISIONS, break_ties, class_frequencies
 from curvote.labels.encoders import AUTO
-from curvote.labels.encoding import shares
+from curvote.labels.encoding import class_shares
 from curvote.labels.learners.base import Learner
 from curvote.labels.learners.making import make
-from curvote.labels.left_out import LeftOut, left_out
-from curvote.labels.predicted import Predicted
-from curvote.labels.records import known, learned
-from curvote.random_state import RandomState, checked
+from curvote.labels.left_out import LeftOutPredictions, left_out_votes
+from curvote.labels.predicted import Predictions
+from curvote.labels.records import further_records, training_records
+from curvote.random_state import RandomState, check_random_state
 from curvote.validate import FloatArray
 
 
-class Told(NamedTuple):
-    """What a fit was given: records, their codes, what draws, unlabelled records."""
+class FitInputs(NamedTuple):
+    """Inputs of a fit: records, their codes, a generator, unlabelled records."""
 
     X: FloatArray
     codes: Codes
@@ -35,7 +35,7 @@ class Told(NamedTuple):
     more: FloatArray | None
 
 
-class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
+class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
     """A classifier for records whose features are public and whose labels are not.
 
     Each label is released once, as one epsilon-LDP code; the classifier learns, tunes
@@ -149,17 +149,19 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         ``sample_weight`` is a UserError.
         """
         refuse_weights(self, refused)
-        told = self._learn(X, y, unlabelled)
+        inputs = self._fit_learner(X, y, unlabelled)
         if self.calibrate or self.decide == BALANCED:
-            self._judge(told)
-        return self._done(told.codes)
+            self._calibrate_votes(inputs)
+        return self._store_classes(inputs.codes)
 
-    def fit_left_out(self, X: Any, y: Any, unlabelled: Any = None) -> LeftOut:
-        """Fit, and return what models without their code say of training records."""
-        told = self._learn(X, y, unlabelled)
-        judged = self._judge(told)
-        self._done(told.codes)
-        return judged
+    def fit_left_out(
+        self, X: Any, y: Any, unlabelled: Any = None
+    ) -> LeftOutPredictions:
+        """Fit, and return predictions for training records without their own codes."""
+        inputs = self._fit_learner(X, y, unlabelled)
+        predictions = self._calibrate_votes(inputs)
+        self._store_classes(inputs.codes)
+        return predictions
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, (n, K); rows sum to 1."""
@@ -167,59 +169,65 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each record, (n,)."""
-        said = self.predict_both(X)
-        return np.asarray(self.classes_[said.places])
+        predictions = self.predict_both(X)
+        return np.asarray(self.classes_[predictions.places])
 
-    def predict_both(self, X: Any) -> Predicted:
-        """Return places of predicted classes, and probabilities, of one look."""
+    def predict_both(self, X: Any) -> Predictions:
+        """Return the places of the predicted classes, and the probabilities."""
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
-        records = known(self, X)
-        proba = self._proba(self.learner_.votes(records))
-        places = self._places(proba, records)
-        return Predicted(places, settled(proba, records, self._ties))
+        records = further_records(self, X)
+        proba = self._to_probabilities(self.learner_.votes(records))
+        places = self._decide(proba, records)
+        return Predictions(places, break_ties(proba, records, self._ties))
 
-    def _places(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
-        """Return the place of each record's class (n,)."""
+    def _decide(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
+        """Return the place of each record's predicted class, (n,)."""
         if self.decide == BALANCED:
             proba = proba / self._frequent
-        return np.asarray(settled(proba, records, self._ties).argmax(axis=1))
+        return np.asarray(break_ties(proba, records, self._ties).argmax(axis=1))
 
-    def _proba(self, votes: FloatArray) -> FloatArray:
+    def _to_probabilities(self, votes: FloatArray) -> FloatArray:
         if self.exponent_ is None:
-            return calibration.simplex(votes)
+            return calibration.to_simplex(votes)
         return calibration.probabilities(votes, self.exponent_)
 
-    def _check(self) -> None:
-        validate.one_of(DECIDE, decide=self.decide)
-        validate.truth(calibrate=self.calibrate)
-        checked(self.random_state)
+    def _check_parameters(self) -> None:
+        validate.one_of(DECISIONS, decide=self.decide)
+        validate.boolean(calibrate=self.calibrate)
+        check_random_state(self.random_state)
         make(self.estimator)
 
-    def _learn(self, X: Any, y: Any, unlabelled: Any) -> Told:
-        """Fit the learner on codes alone; its votes are cut to the simplex."""
-        records = learned(self, X)
-        more = None if unlabelled is None else known(self, unlabelled, "unlabelled")
-        self._check()
-        rng, entropy = self._sources()
-        codes = self._codes(self, records, y, rng, entropy)
-        self.learner_: Learner = make(self.estimator).fit(records, codes, rng, more)
+    def _fit_learner(self, X: Any, y: Any, unlabelled: Any) -> FitInputs:
+        """Fit the learner on codes alone, and return the inputs of the fit."""
+        records = training_records(self, X)
+        further = (
+            None
+            if unlabelled is None
+            else further_records(self, unlabelled, "unlabelled")
+        )
+        self._check_parameters()
+        rng, entropy = self._random_sources()
+        codes = self._collect_codes(self, records, y, rng, entropy)
+        self.learner_: Learner = make(self.estimator).fit(records, codes, rng, further)
         self.exponent_: int | None = None
         self._ties = int(rng.integers(2**31))
-        return Told(records, codes, rng, more)
+        return FitInputs(records, codes, rng, further)
 
-    def _judge(self, told: Told) -> LeftOut:
-        """Tune what is made of votes by left-out ones: these cost a further pass."""
-        rows, votes = left_out(self.learner_, *told)
-        self.exponent_ = self._exponent(votes, told.codes[rows])
-        proba = self._proba(votes)
-        self._frequent = frequent(proba)
-        places = self._places(proba, told.X[rows])
-        return LeftOut(rows, Predicted(places, proba))
+    def _calibrate_votes(self, inputs: FitInputs) -> LeftOutPredictions:
+        """Tune the exponent and class frequencies by left-out votes; return these."""
+        rows, votes = left_out_votes(self.learner_, *inputs)
+        self.exponent_ = self._fit_exponent(votes, inputs.codes[rows])
+        proba = self._to_probabilities(votes)
+        self._frequent = class_frequencies(proba)
+        places = self._decide(proba, inputs.X[rows])
+        return LeftOutPredictions(rows, Predictions(places, proba))
 
-    def _done(self, codes: Codes) -> Self:
-        self.share_, self.share_se_ = shares(codes)
+    def _store_classes(self, codes: Codes) -> Self:
+        self.share_, self.share_se_ = class_shares(codes)
         self.classes_, self.encoder_ = codes.classes, codes.encoder
         return self
 
-    def _exponent(self, votes: FloatArray, codes: Codes) -> int | None:
-        return calibration.exponent(votes, codes).exponent if self.calibrate else None
+    def _fit_exponent(self, votes: FloatArray, codes: Codes) -> int | None:
+        return (
+            calibration.fit_exponent(votes, codes).exponent if self.calibrate else None
+        )

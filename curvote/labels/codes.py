@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.errors import UserError
 from curvote.labels import codes_file
-from curvote.labels.encoders import ENCODERS, facts
-from curvote.labels.places import classes_of, places_of
-from curvote.labels.plain import NONE, Plain
+from curvote.labels.encoders import ENCODERS, public_parameters
+from curvote.labels.places import check_classes, places_of
+from curvote.labels.plain import NONE, TrueLabels
 from curvote.mechanisms import make
 from curvote.mechanisms.base import LabelMechanism
 from curvote.validate import FloatArray
@@ -71,16 +71,20 @@ class Codes:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "classes", classes_of(self.classes))
+        put(self, "classes", check_classes(self.classes))
         put(self, "values", np.asarray(self.values))
         if self.encoder != NONE:
             validate.one_of(ENCODERS, encoder=self.encoder)
             put(self, "epsilon", validate.positive(epsilon=self.epsilon))
         if self.prior is not None:
-            put(self, "prior", self._whole(np.asarray(self.prior, dtype=np.float64)))
+            put(
+                self,
+                "prior",
+                self._prior_by_client(np.asarray(self.prior, dtype=np.float64)),
+            )
         self._refuse_impossible()
 
-    def _whole(self, prior: FloatArray) -> FloatArray:
+    def _prior_by_client(self, prior: FloatArray) -> FloatArray:
         """Return the prior of each client, without copying one that all share."""
         shape = (len(self.values), self.n_classes)
         if prior.shape not in {shape, shape[1:]}:
@@ -91,17 +95,17 @@ class Codes:
         return np.broadcast_to(prior, shape)
 
     def _refuse_impossible(self) -> None:
-        stated = (
+        source = (
             f"{self.encoder} at epsilon {self.epsilon:g} for {self.n_classes} classes"
         )
         if self.values.ndim not in {1, 2}:
             shape = self.values.shape
             raise UserError(f"values has shape {shape}; codes are one row a client.")
-        wrong = np.flatnonzero(~self.mechanism.possible(self.values))
+        wrong = np.flatnonzero(~self.mechanism.possible_mask(self.values))
         if wrong.size:
             raise UserError(
                 f"{wrong.size} of {len(self)} codes, shape {self.values.shape} of"
-                f" {self.values.dtype}, cannot be made by {stated}, the first is in row"
+                f" {self.values.dtype}, cannot be made by {source}, the first is in row"
                 f" {int(wrong[0])}."
             )
 
@@ -111,16 +115,16 @@ class Codes:
 
         Their encoder is called "none", their epsilon is infinite.
         """
-        known, places = places_of(y, classes)
-        return cls(places, known, math.inf, NONE)
+        class_names, places = places_of(y, classes)
+        return cls(places, class_names, math.inf, NONE)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
-        """Return how many, of what, by which encoder: never the codes themselves."""
-        stated = f"{self.n_classes} classes, {self.encoder}, epsilon {self.epsilon:g}"
-        return f"<{len(self)} codes: {stated}>"
+        """Return the number of codes, classes and the encoder: never the codes."""
+        details = f"{self.n_classes} classes, {self.encoder}, epsilon {self.epsilon:g}"
+        return f"<{len(self)} codes: {details}>"
 
     def __getitem__(self, rows: Any) -> Codes:
         """Return the codes of some rows: a slice, a mask, an array of places, or one.
@@ -138,32 +142,40 @@ class Codes:
 
     @property
     def n_classes(self) -> int:
-        """K, the number of classes."""
+        """Return K, the number of classes."""
         return len(self.classes)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the codes take."""
+        """Return the number of bytes that the codes take."""
         return self.values.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields: a mechanism is made of them again."""
-        return {name: each for name, each in vars(self).items() if name != "mechanism"}
+        """Return the fields without the mechanism, which is made of them again."""
+        return {
+            name: value for name, value in vars(self).items() if name != "mechanism"
+        }
 
     @cached_property
-    def mechanism(self) -> LabelMechanism | Plain:
-        """The mechanism that drew the codes; of true labels none, that reads them."""
+    def mechanism(self) -> LabelMechanism | TrueLabels:
+        """Return the mechanism that drew the codes, or the reader of true labels."""
         if self.encoder == NONE:
-            return Plain(self.n_classes)
-        given = {"n_classes": self.n_classes, **self.params}
+            return TrueLabels(self.n_classes)
+        parameters = {"n_classes": self.n_classes, **self.params}
         if self.prior is not None:
-            given["prior"] = self.prior
-        return cast("LabelMechanism", make(self.encoder, epsilon=self.epsilon, **given))
+            parameters["prior"] = self.prior
+        return cast(
+            "LabelMechanism", make(self.encoder, epsilon=self.epsilon, **parameters)
+        )
 
     @property
     def facts(self) -> dict[str, float]:
-        """What a release says of the mechanism: its omega, p, q and the like."""
-        return {} if isinstance(self.mechanism, Plain) else facts(self.mechanism)
+        """Return what a release says of the mechanism: its omega, p, q and the like."""
+        return (
+            {}
+            if isinstance(self.mechanism, TrueLabels)
+            else public_parameters(self.mechanism)
+        )
 
     def decode(self) -> FloatArray:
         """Return each client's estimate of its one-hot label, (n, K)."""
@@ -177,7 +189,7 @@ class Codes:
         return self.mechanism.likelihood(self.values)
 
     def blocks(self) -> Iterator[tuple[slice, Codes]]:
-        """Yield (rows, their codes), so few that decoded ones fit the memory."""
+        """Yield (rows, their codes) in blocks whose decoded codes fit the memory."""
         step = max(1, _BLOCK // self.n_classes)
         for start in range(0, len(self), step):
             rows = slice(start, min(start + step, len(self)))
@@ -188,9 +200,9 @@ class Codes:
 
         True labels are refused: UserError.
         """
-        codes_file.write(self, Path(path))
+        codes_file.write_codes(self, Path(path))
 
     @classmethod
     def read(cls, path: str | Path) -> Codes:
         """Return the codes that `write` wrote; an altered file is a UserError."""
-        return cls(**codes_file.read(Path(path)))
+        return cls(**codes_file.read_codes(Path(path)))

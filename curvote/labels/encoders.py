@@ -18,7 +18,7 @@ from curvote.mechanisms.unary import UnaryOptimised, UnarySymmetric
 
 AUTO: Final = "auto"
 # What tables and papers call a mechanism.
-CALLED: Final = {
+ALIASES: Final = {
     "vector": "unary_symmetric",
     "oue": "unary_optimised",
     "rr": "k_rr",
@@ -49,56 +49,56 @@ CANDIDATES: Final = (
 _FACTS = ("omega", "p", "q", "size", "block", "scale")
 
 
-def concrete(encoder: str, n_classes: int, epsilon: float) -> str:
-    """Return the mechanism that a name stands for; an unknown name is a UserError.
+def mechanism_name(encoder: str, n_classes: int, epsilon: float) -> str:
+    """Return the name of the mechanism that an encoder's name stands for.
 
     ``auto`` looks at the number of classes and at epsilon only.
     """
-    validate.one_of((AUTO, *CALLED, *ENCODERS), encoder=encoder)
+    validate.one_of((AUTO, *ALIASES, *ENCODERS), encoder=encoder)
     if encoder == AUTO:
-        return best(n_classes, epsilon)
-    return CALLED.get(encoder, encoder)
+        return best_encoder(n_classes, epsilon)
+    return ALIASES.get(encoder, encoder)
 
 
 @lru_cache(maxsize=256)
-def best(n_classes: int, epsilon: float) -> str:
-    """Return the encoder of the largest (p - q)^2 / Var(Z_c - Z_j).
+def best_encoder(n_classes: int, epsilon: float) -> str:
+    """Return the encoder with the largest signal, (p - q)^2 / Var(Z_c - Z_j).
 
     Z is the decoded code, c the label and j another one: the signal of one code in
     telling the two apart. Of equal ones the code of fewest bytes is taken.
     """
-    made = [built(name, n_classes, epsilon) for name in CANDIDATES]
-    found = min(made, key=lambda one: (one.pair_variance(), code_bytes(one)))
-    return str(found.name)
+    mechanisms = [build_encoder(name, n_classes, epsilon) for name in CANDIDATES]
+    winner = min(mechanisms, key=lambda one: (one.pair_variance(), code_bytes(one)))
+    return str(winner.name)
 
 
-def built(encoder: str, n_classes: int, epsilon: float) -> Any:
+def build_encoder(encoder: str, n_classes: int, epsilon: float) -> Any:
     """Return the mechanism of an encoder that needs no prior."""
     return make(encoder, epsilon=epsilon, n_classes=n_classes)
 
 
-def stated(mechanism: LabelMechanism) -> dict[str, Any]:
-    """Return what must be stated beside epsilon: later versions may choose another."""
+def explicit_params(mechanism: LabelMechanism) -> dict[str, Any]:
+    """Return the parameters that a task states beside epsilon."""
     omega = getattr(mechanism, "omega", None)
     return {} if omega is None else {"omega": omega}
 
 
 def code_bytes(mechanism: LabelMechanism) -> int:
-    """Return how many bytes one code takes in memory."""
+    """Return the number of bytes that one code takes in memory."""
     if isinstance(mechanism, PackedMechanism):
         return mechanism.width
     numbers = mechanism.n_classes if isinstance(mechanism, Alibi) else 1
     return int(mechanism.dtype.itemsize) * numbers
 
 
-def facts(mechanism: LabelMechanism) -> dict[str, float]:
-    """Return what a release says of a mechanism: omega, p and q, or its noise's scale.
+def public_parameters(mechanism: LabelMechanism) -> dict[str, float]:
+    """Return a mechanism's public parameters: omega, p and q, or its noise's scale.
 
     ``scale`` is that of `alibi`, in the one-hot label's unit.
     """
-    there = {name: getattr(mechanism, name, None) for name in _FACTS}
+    values = {name: getattr(mechanism, name, None) for name in _FACTS}
     return {
         name: value if isinstance(value, int) else float(value)
-        for name, value in there.items()
+        for name, value in values.items()
         if value is not None
     }

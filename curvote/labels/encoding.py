@@ -1,4 +1,4 @@
-"""What a client does with its label: one code of it, noised, once."""
+"""Encoding of labels by their owners: one noised code of each, in one round or two."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from curvote import validate
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.encoders import AUTO, concrete, stated
+from curvote.labels.encoders import AUTO, explicit_params, mechanism_name
 from curvote.labels.places import places_of
 from curvote.mechanisms import make
-from curvote.random_state import RandomState, checked
+from curvote.random_state import RandomState, check_random_state
 from curvote.validate import FloatArray
 
-Noise = RandomState | Entropy
+NoiseSource = RandomState | Entropy
 
 
 def encode(
@@ -25,7 +25,7 @@ def encode(
     classes: ArrayLike | None = None,
     epsilon: float = 1.0,
     encoder: str = AUTO,
-    random_state: Noise = None,
+    random_state: NoiseSource = None,
     *,
     prior: ArrayLike | None = None,
 ) -> Codes:
@@ -60,22 +60,31 @@ def encode(
     3 ['a' 'b' 'c'] 1.0
     """
     budget = validate.positive(epsilon=epsilon)
-    known, places = places_of(y, classes)
-    name = concrete(encoder, len(known), budget)
-    given = {} if prior is None else {"prior": _prior(prior, name)}
-    mechanism: Any = make(name, epsilon=budget, n_classes=len(known), **given)
+    class_names, places = places_of(y, classes)
+    name = mechanism_name(encoder, len(class_names), budget)
+    extra_params = {} if prior is None else {"prior": _check_prior(prior, name)}
+    mechanism: Any = make(
+        name, epsilon=budget, n_classes=len(class_names), **extra_params
+    )
     values = mechanism.randomize(places, entropy_of(random_state))
-    return Codes(values, known, budget, name, stated(mechanism), given.get("prior"))
+    return Codes(
+        values,
+        class_names,
+        budget,
+        name,
+        explicit_params(mechanism),
+        extra_params.get("prior"),
+    )
 
 
-def _prior(prior: ArrayLike, encoder: str) -> FloatArray:
+def _check_prior(prior: ArrayLike, encoder: str) -> FloatArray:
     if encoder != "rr_with_prior":
         raise UserError(f"{encoder} takes no prior; only rr_with_prior does.")
     return validate.finite(prior=prior)
 
 
-def entropy_of(random_state: Noise) -> Entropy:
-    """Return where noise comes from: None is the operating system, else a seed.
+def entropy_of(random_state: NoiseSource) -> Entropy:
+    """Return the source of noise: the operating system for None, else seeded.
 
     A seed is a whole number >= 0, or drawn from numpy's generators. An `Entropy` is
     taken as it is; anything else is a UserError.
@@ -88,10 +97,10 @@ def entropy_of(random_state: Noise) -> Entropy:
         return SeededEntropy(int(random_state.integers(1 << 62)))
     if hasattr(random_state, "words"):
         return random_state
-    return SeededEntropy(checked(random_state))
+    return SeededEntropy(check_random_state(random_state))
 
 
-def shares(codes: Codes) -> tuple[FloatArray, FloatArray]:
+def class_shares(codes: Codes) -> tuple[FloatArray, FloatArray]:
     """Return the estimated class shares (K,) and their standard errors (K,).
 
     The means of decoded codes: they sum to about 1, and a rare class may be below 0.

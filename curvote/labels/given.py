@@ -1,4 +1,4 @@
-"""What a model is given as labels: plain ones, or codes that fit what it states."""
+"""Labels that a model is given: plain ones, or codes that fit its parameters."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.encoders import AUTO, concrete
-from curvote.labels.predicted import same_classes
+from curvote.labels.encoders import AUTO, mechanism_name
+from curvote.labels.predicted import check_same_classes
 
 LP_2ST = "lp_2st"
-_OF_ROUNDS = "rr_with_prior"
+_SECOND_ROUND = "rr_with_prior"
 
 
-def plain_labels(y: Any, n: int) -> Any:
-    """Return labels (n,), one a record, for `places_of` to judge; else UserError."""
+def check_labels(y: Any, n: int) -> Any:
+    """Return labels (n,), one a record; anything else is a UserError."""
     if y is None:
         raise UserError(
             "fit requires y to be passed, but the target y is None; give labels (n,)"
@@ -33,22 +33,22 @@ def plain_labels(y: Any, n: int) -> Any:
     return y
 
 
-def fitting(codes: Codes, classes: Any, epsilon: float, encoder: str) -> Codes:
-    """Return codes that are of the model's classes, epsilon and encoder.
+def matching_codes(codes: Codes, classes: Any, epsilon: float, encoder: str) -> Codes:
+    """Return the codes if they match the model's classes, epsilon and encoder.
 
     Otherwise a UserError that names both. ``auto`` takes the codes of any encoder.
     """
     if classes is not None:
-        same_classes("model", classes, codes)
+        check_same_classes("model", classes, codes)
     if codes.epsilon != epsilon:
         raise UserError(
             f"the codes are of epsilon {codes.epsilon:g}, the model states"
             f" {epsilon:g}; give it the epsilon of its codes."
         )
-    wanted = _OF_ROUNDS if encoder == LP_2ST else encoder
-    if wanted in {AUTO, codes.encoder}:
+    required = _SECOND_ROUND if encoder == LP_2ST else encoder
+    if required in {AUTO, codes.encoder}:
         return codes
-    if concrete(wanted, codes.n_classes, epsilon) != codes.encoder:
+    if mechanism_name(required, codes.n_classes, epsilon) != codes.encoder:
         raise UserError(
             f"the codes are of encoder {codes.encoder}, the model states {encoder}."
         )

@@ -1,4 +1,4 @@
-"""The share of the codes that takes no part in choosing: how large, and which."""
+"""Search among classifiers by codes alone, and an honest score of what was chosen."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.decoded import rows_without_bias
-from curvote.labels.plain import Plain
+from curvote.labels.decoded import unbiased_rows
+from curvote.labels.plain import TrueLabels
 from curvote.labels.score import Z
 from curvote.mechanisms.base import LabelMechanism
 
@@ -18,33 +18,35 @@ from curvote.mechanisms.base import LabelMechanism
 _HALF_WIDTH = 0.5
 
 
-def held_out(codes: Codes, share: float, rng: np.random.Generator) -> NDArray[np.intp]:
+def draw_holdout(
+    codes: Codes, share: float, rng: np.random.Generator
+) -> NDArray[np.intp]:
     """Return rows (h,) drawn for scoring: ``share`` of all, of unbiased codes only.
 
     Too few for any statement are a UserError that says how many labels it takes.
     """
-    rows = np.flatnonzero(rows_without_bias(codes))
-    taken = rng.permutation(rows)[: round(share * len(codes))]
-    refuse_few(len(taken), len(codes), share, codes[:1].mechanism)
-    return np.sort(taken)
+    rows = np.flatnonzero(unbiased_rows(codes))
+    holdout = rng.permutation(rows)[: round(share * len(codes))]
+    refuse_small_holdout(len(holdout), len(codes), share, codes[:1].mechanism)
+    return np.sort(holdout)
 
 
-def refuse_few(
-    held: int, n: int, share: float, mechanism: LabelMechanism | Plain
+def refuse_small_holdout(
+    size: int, n: int, share: float, mechanism: LabelMechanism | TrueLabels
 ) -> None:
-    """Refuse a share of ``n`` codes that says nothing: ``held`` of them, UserError."""
-    needed = fewest(mechanism)
-    if held < needed:
+    """Refuse (UserError) a share of ``n`` codes too small for any statement."""
+    needed = min_holdout(mechanism)
+    if size < needed:
         raise UserError(
-            f"holdout is {share:g}: {held} of {n} labels. By {mechanism.name} for"
-            f" {mechanism.n_classes} classes{_budget(mechanism)} it takes {needed}"
+            f"holdout is {share:g}: {size} of {n} labels. By {mechanism.name} for"
+            f" {mechanism.n_classes} classes{_budget_text(mechanism)} it takes {needed}"
             " held-out labels to say anything of an accuracy,"
             f" {math.ceil(needed / share)} in all."
         )
 
 
-def fewest(mechanism: LabelMechanism | Plain) -> int:
-    """Return how many codes make a 95 % interval of an accuracy narrower than [0, 1].
+def min_holdout(mechanism: LabelMechanism | TrueLabels) -> int:
+    """Return how many codes make an accuracy's 95 % interval shorter than [0, 1].
 
     From the variance of one decoded code, and at most 1/4 of the label itself.
     """
@@ -54,7 +56,7 @@ def fewest(mechanism: LabelMechanism | Plain) -> int:
     return max(2, math.ceil((noise + 0.25) * (Z / _HALF_WIDTH) ** 2))
 
 
-def _budget(mechanism: LabelMechanism | Plain) -> str:
+def _budget_text(mechanism: LabelMechanism | TrueLabels) -> str:
     if isinstance(mechanism, LabelMechanism):
         return f" at epsilon {mechanism.epsilon:g}"
     return ""

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.learners.base import Learner
-from curvote.labels.predicted import Predicted
+from curvote.labels.predicted import Predictions
 from curvote.validate import FloatArray
 
 _FOLDS = 3
@@ -20,14 +20,14 @@ _FOLDS = 3
 Votes = tuple[NDArray[np.intp], FloatArray]
 
 
-class LeftOut(NamedTuple):
-    """What is said of the training records ``rows`` (r,) without their own code."""
+class LeftOutPredictions(NamedTuple):
+    """Predictions for training records ``rows`` (r,) without their own codes."""
 
     rows: NDArray[np.intp]
-    told: Predicted
+    predictions: Predictions
 
 
-def left_out(
+def left_out_votes(
     learner: Learner,
     X: FloatArray,
     codes: Codes,
@@ -42,10 +42,10 @@ def left_out(
         rows = learner.left_out_rows_
         rows = np.arange(len(X)) if rows is None else rows
         return rows, learner.left_out_
-    return _folded(learner, X, codes, rng, unlabelled)
+    return _fold_votes(learner, X, codes, rng, unlabelled)
 
 
-def _folded(
+def _fold_votes(
     learner: Learner,
     X: FloatArray,
     codes: Codes,
@@ -60,6 +60,6 @@ def _folded(
                 f"X has {len(X)} records (n_samples = {len(X)}); probabilities are"
                 f" calibrated in {_FOLDS} folds, which takes as many."
             )
-        one = clone(learner).fit(X[rest], codes[rest], rng, unlabelled)
-        votes[part] = one.votes(X[part])
+        model = clone(learner).fit(X[rest], codes[rest], rng, unlabelled)
+        votes[part] = model.votes(X[part])
     return np.arange(len(X)), votes

@@ -1,4 +1,4 @@
-"""Labels as their owners write them, and the places of their classes."""
+"""Classes of labels as their owners write them, and the place of each label's class."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote.errors import UserError, closest
-from curvote.validate import shown
+from curvote.errors import UserError, suggest_closest
+from curvote.validate import format_value
 
 Labels = NDArray[np.int64]
 # Classes that an error names.
@@ -25,82 +25,95 @@ def places_of(
     labels that occur, sorted. UserError: a missing label, one of no class, fewer than
     two classes or one of them twice, and whatever is no list of labels.
     """
-    own, given = _categories(y)
+    categories, values = _split_categories(y)
     if classes is None:
-        known = classes_of(_occurring(given) if own is None else own)
-    else:
-        known = classes_of(classes)
-    if own is None or classes is None:
-        return known, _found(given, known) if own is None else given
-    return known, _found(own[given], known)
-
-
-def classes_of(classes: ArrayLike) -> NDArray[Any]:
-    """Return classes, (K,), if there are two or more and all differ; else UserError."""
-    known = column(classes, "classes")
-    if len(known) < 2 or len(np.unique(known)) < len(known):
-        raise UserError(
-            f"the classes are {_listed(known)}; give two or more, all different."
+        class_names = check_classes(
+            _occurring_classes(values) if categories is None else categories
         )
-    return known
+    else:
+        class_names = check_classes(classes)
+    if categories is None or classes is None:
+        return class_names, _find_places(
+            values, class_names
+        ) if categories is None else values
+    return class_names, _find_places(categories[values], class_names)
 
 
-def _listed(known: NDArray[Any]) -> str:
-    names = [shown(name) for name in known[:_NAMED].tolist()]
-    return ", ".join([*names, *(["..."] if len(known) > _NAMED else [])]) or "none"
+def check_classes(classes: ArrayLike) -> NDArray[Any]:
+    """Return classes, (K,), if there are two or more and all differ; else UserError."""
+    class_names = label_array(classes, "classes")
+    if len(class_names) < 2 or len(np.unique(class_names)) < len(class_names):
+        raise UserError(
+            f"the classes are {_list_classes(class_names)}; give two or more, all"
+            " different."
+        )
+    return class_names
 
 
-def _categories(y: Any) -> tuple[NDArray[Any] | None, NDArray[Any]]:
+def _list_classes(classes: NDArray[Any]) -> str:
+    names = [format_value(name) for name in classes[:_NAMED].tolist()]
+    return ", ".join([*names, *(["..."] if len(classes) > _NAMED else [])]) or "none"
+
+
+def _split_categories(y: Any) -> tuple[NDArray[Any] | None, NDArray[Any]]:
     """Return pandas categories and their places; or None and the labels."""
-    held = getattr(y, "cat", y)
-    if not (hasattr(held, "categories") and hasattr(held, "codes")):
-        return None, column(y, "y")
-    places = np.asarray(held.codes, dtype=np.int64)
+    categorical = getattr(y, "cat", y)
+    if not (hasattr(categorical, "categories") and hasattr(categorical, "codes")):
+        return None, label_array(y, "y")
+    places = np.asarray(categorical.codes, dtype=np.int64)
     _refuse_missing(places < 0, "y")
-    return column(held.categories, "classes"), places
+    return label_array(categorical.categories, "classes"), places
 
 
-def _occurring(given: NDArray[Any]) -> NDArray[Any]:
-    if given.dtype.kind == "b":
+def _occurring_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.dtype.kind == "b":
         return np.array([False, True])
-    found = np.unique(given)
-    if len(found) < 2:
-        only = f"one class only, {shown(found[0].item())}" if len(found) else "no label"
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        only = (
+            f"one class only, {format_value(classes[0].item())}"
+            if len(classes)
+            else "no label"
+        )
         raise UserError(f"y holds {only}; name two classes or more: give `classes`.")
-    return found
+    return classes
 
 
-def column(values: ArrayLike, name: str) -> NDArray[Any]:
+def label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return labels as one plain array (n,) of text, whole numbers or truth values."""
     import pandas as pd
 
-    given = np.asarray(values)
-    if given.ndim != 1:
-        raise UserError(f"{name} has shape {given.shape}; give one label each: (n,).")
-    _refuse_missing(np.asarray(pd.isna(given)), name)
-    if given.dtype.kind == "O" or isinstance(values, list | tuple):
-        given = _plain(given if given.dtype.kind == "O" else values, given, name)
-    if given.dtype.kind not in "biufU" or not _whole(given):
+    labels = np.asarray(values)
+    if labels.ndim != 1:
+        raise UserError(f"{name} has shape {labels.shape}; give one label each: (n,).")
+    _refuse_missing(np.asarray(pd.isna(labels)), name)
+    if labels.dtype.kind == "O" or isinstance(values, list | tuple):
+        labels = _plain_array(
+            labels if labels.dtype.kind == "O" else values, labels, name
+        )
+    if labels.dtype.kind not in "biufU" or not _are_whole(labels):
         raise UserError(
-            f"{name} holds {given.dtype} values; labels are text, whole numbers or"
+            f"{name} holds {labels.dtype} values; labels are text, whole numbers or"
             " truth values."
         )
-    return given
+    return labels
 
 
-def _plain(values: Any, given: NDArray[Any], name: str) -> NDArray[Any]:
+def _plain_array(values: Any, labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Return objects as one plain array; text among numbers is a UserError."""
     text = [isinstance(value, str) for value in values]
     if any(text) and not all(text):
         raise UserError(f"{name} holds text and other values; give labels of one kind.")
-    if given.dtype.kind != "O":
-        return given
-    return np.array(given.tolist()) if len(given) else given.astype(np.int64)
+    if labels.dtype.kind != "O":
+        return labels
+    return np.array(labels.tolist()) if len(labels) else labels.astype(np.int64)
 
 
-def _whole(given: NDArray[Any]) -> bool:
-    whole = given.dtype.kind != "f" or np.isfinite(given) & (given == np.rint(given))
-    return bool(np.all(whole))
+def _are_whole(labels: NDArray[Any]) -> bool:
+    is_whole = labels.dtype.kind != "f" or np.isfinite(labels) & (
+        labels == np.rint(labels)
+    )
+    return bool(np.all(is_whole))
 
 
 def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
@@ -111,18 +124,19 @@ def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
         )
 
 
-def _found(given: NDArray[Any], known: NDArray[Any]) -> Labels:
+def _find_places(labels: NDArray[Any], classes: NDArray[Any]) -> Labels:
     """Return the place of each label; one of no class is a UserError."""
     import pandas as pd
 
-    found = pd.Index(known).get_indexer(pd.Index(given))
-    wrong = np.flatnonzero(found < 0)
+    places = pd.Index(classes).get_indexer(pd.Index(labels))
+    wrong = np.flatnonzero(places < 0)
     if wrong.size:
-        first = given[wrong[0]].item()
-        names = known.tolist() if isinstance(first, str) else []
-        hint = closest(first, map(str, names)) if names else ""
+        first = labels[wrong[0]].item()
+        names = classes.tolist() if isinstance(first, str) else []
+        hint = suggest_closest(first, map(str, names)) if names else ""
         raise UserError(
-            f"y holds {wrong.size} labels of no class, the first is {shown(first)} at"
-            f" index {int(wrong[0])}; the classes are {_listed(known)}.{hint}"
+            f"y holds {wrong.size} labels of no class, the first is"
+            f" {format_value(first)} at"
+            f" index {int(wrong[0])}; the classes are {_list_classes(classes)}.{hint}"
         )
-    return np.asarray(found, dtype=np.int64)
+    return np.asarray(places, dtype=np.int64)

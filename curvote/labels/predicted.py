@@ -1,4 +1,4 @@
-"""What a model says of records, in the order of the classes that codes have."""
+"""Predictions of a model in the order of the codes' classes, and score estimates."""
 
 from __future__ import annotations
 
@@ -14,51 +14,53 @@ from curvote.validate import FloatArray, finite
 
 
 @dataclass(frozen=True)
-class Predicted:
+class Predictions:
     """The place of each record's predicted class (n,), and probabilities (n, K)."""
 
     places: NDArray[np.int64]
     proba: FloatArray
 
-    def __getitem__(self, rows: Any) -> Predicted:
-        """Return what is said of some records."""
-        return Predicted(self.places[rows], self.proba[rows])
+    def __getitem__(self, rows: Any) -> Predictions:
+        """Return the predictions for some records."""
+        return Predictions(self.places[rows], self.proba[rows])
 
 
-def predicted(model: Any, X: Any, codes: Codes) -> Predicted:
-    """Return what a fitted classifier says of ``X``, or what probabilities (n, K) say.
+def predictions_of(model: Any, X: Any, codes: Codes) -> Predictions:
+    """Return a fitted classifier's predictions for ``X``, or those that it states.
 
     Another number of records than of codes, and other classes, are a UserError.
     """
     if not hasattr(model, "predict_proba"):
-        proba = _shaped(finite(model=model), codes)
-        return Predicted(proba.argmax(axis=1), proba)
-    same_classes("model", model.classes_, codes)
+        proba = _check_shape(finite(model=model), codes)
+        return Predictions(proba.argmax(axis=1), proba)
+    check_same_classes("model", model.classes_, codes)
     if hasattr(model, "predict_both"):
-        both: Predicted = model.predict_both(X)
-        _shaped(both.proba, codes)
-        return both
-    proba = _shaped(np.asarray(model.predict_proba(X), dtype=np.float64), codes)
+        predictions: Predictions = model.predict_both(X)
+        _check_shape(predictions.proba, codes)
+        return predictions
+    proba = _check_shape(np.asarray(model.predict_proba(X), dtype=np.float64), codes)
     order = np.argsort(codes.classes, kind="stable")
-    found = np.searchsorted(codes.classes[order], model.predict(X))
-    return Predicted(order[found], proba)
+    places = np.searchsorted(codes.classes[order], model.predict(X))
+    return Predictions(order[places], proba)
 
 
-def same_classes(whose: str, classes: Any, codes: Codes) -> None:
+def check_same_classes(owner: str, classes: Any, codes: Codes) -> None:
     """Refuse codes of other classes than the model's, or in another order."""
-    known = np.asarray(classes)
-    if len(known) != codes.n_classes:
+    class_names = np.asarray(classes)
+    if len(class_names) != codes.n_classes:
         raise UserError(
-            f"the codes are of {codes.n_classes} classes, the {whose} has {len(known)}."
+            f"the codes are of {codes.n_classes} classes, the {owner} has"
+            f" {len(class_names)}."
         )
-    if not np.array_equal(known, codes.classes):
+    if not np.array_equal(class_names, codes.classes):
         raise UserError(
-            f"the codes are of the classes {_listed(codes.classes)}; the {whose} has"
-            f" {_listed(known)}."
+            f"the codes are of the classes {_list_names(codes.classes)}; the {owner}"
+            " has"
+            f" {_list_names(class_names)}."
         )
 
 
-def same_length(n: int, codes: Codes) -> None:
+def check_same_length(n: int, codes: Codes) -> None:
     """Refuse codes that are not one for each record."""
     if n != len(codes):
         raise UserError(
@@ -66,8 +68,8 @@ def same_length(n: int, codes: Codes) -> None:
         )
 
 
-def _shaped(proba: FloatArray, codes: Codes) -> FloatArray:
-    same_length(len(proba), codes)
+def _check_shape(proba: FloatArray, codes: Codes) -> FloatArray:
+    check_same_length(len(proba), codes)
     if proba.shape[1:] != (codes.n_classes,):
         raise UserError(
             f"probabilities have shape {proba.shape}; codes of {codes.n_classes}"
@@ -76,6 +78,6 @@ def _shaped(proba: FloatArray, codes: Codes) -> FloatArray:
     return proba
 
 
-def _listed(classes: NDArray[Any], most: int = 8) -> str:
-    shown = ", ".join(str(each) for each in classes[:most].tolist())
-    return shown + (", ..." if len(classes) > most else "")
+def _list_names(classes: NDArray[Any], most: int = 8) -> str:
+    text = ", ".join(str(name) for name in classes[:most].tolist())
+    return text + (", ..." if len(classes) > most else "")

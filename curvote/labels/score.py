@@ -40,9 +40,9 @@ class Score(NamedTuple):
     high: float
 
 
-def score_of(each: FloatArray) -> Score:
-    """Return the mean of what each record says (n,), n at least 2, with its error."""
-    if len(each) < 2:
-        raise UserError(f"{len(each)} codes have no standard error; give 2 or more.")
-    value, se = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+def mean_score(values: FloatArray) -> Score:
+    """Return the mean of the records' contributions (n,), n >= 2, with its error."""
+    if len(values) < 2:
+        raise UserError(f"{len(values)} codes have no standard error; give 2 or more.")
+    value, se = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
     return Score(value, se, value - Z * se, value + Z * se)

@@ -1,4 +1,4 @@
-"""How good a model is, from noised codes alone: unbiased, and with its own error.
+"""Scores of a model from noised codes alone: unbiased, with their standard errors.
 
 A score sum_c s(x, c) 1[y = c] stays unbiased when the decoded code takes the place of
 the one-hot label. Accuracy, the Brier score and log loss are such scores; balanced
@@ -16,15 +16,15 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.labels import balanced
 from curvote.labels.codes import Codes
-from curvote.labels.decoded import refuse_biased, unbiased
-from curvote.labels.predicted import Predicted, predicted
+from curvote.labels.decoded import decode_unbiased, refuse_biased_codes
+from curvote.labels.predicted import Predictions, predictions_of
 from curvote.labels.regression.scoring import squared_error
 from curvote.labels.regression.targets import NoisedTargets
-from curvote.labels.score import Score, score_of
+from curvote.labels.score import Score, mean_score
 from curvote.validate import FloatArray
 
 Scoring = str | Callable[[Any, FloatArray], FloatArray]
-ByClass = Callable[[Predicted], FloatArray]
+ScoreFunction = Callable[[Predictions], FloatArray]
 
 # scikit-learn's log loss takes no probability for smaller.
 _LEAST: Final = float(np.finfo(np.float64).eps)
@@ -33,7 +33,7 @@ _LEAST: Final = float(np.finfo(np.float64).eps)
 def private_score(
     model: Any, X: Any, codes: Codes | NoisedTargets, scoring: Scoring = "accuracy"
 ) -> Score:
-    """Return how good ``model`` is on records ``X`` whose labels nobody has shown.
+    """Return the score of ``model`` on records ``X`` whose labels nobody has shown.
 
     Parameters
     ----------
@@ -77,32 +77,32 @@ def private_score(
             f"codes is of type {type(codes).__name__}; give Codes, as encode makes"
             " them. Plain labels are for model.score(X, y)."
         )
-    told = predicted(model, X, codes)
-    return score_of(contributions(told, X, codes, scoring))
+    predictions = predictions_of(model, X, codes)
+    return mean_score(score_contributions(predictions, X, codes, scoring))
 
 
-def contributions(
-    told: Predicted, X: Any, codes: Codes, scoring: Scoring
+def score_contributions(
+    predictions: Predictions, X: Any, codes: Codes, scoring: Scoring
 ) -> FloatArray:
-    """Return what each record says of the score, (n,): their mean estimates it."""
-    refuse_biased(codes)
+    """Return each record's contribution to the score, (n,): their mean is it."""
+    refuse_biased_codes(codes)
     if callable(scoring):
-        return _weighed(_by_function(scoring, X, told.proba), codes)
+        return _weigh_by_codes(_call_scoring(scoring, X, predictions.proba), codes)
     validate.one_of(SCORINGS, scoring=scoring)
     if scoring == BALANCED:
-        return balanced.contributions(told, codes)
-    return _weighed(LINEAR[scoring](told), codes)
+        return balanced.balanced_contributions(predictions, codes)
+    return _weigh_by_codes(LINEAR[scoring](predictions), codes)
 
 
-def _weighed(by_class: FloatArray, codes: Codes) -> FloatArray:
+def _weigh_by_codes(by_class: FloatArray, codes: Codes) -> FloatArray:
     """Return sum_c s(x, c) times the estimated one-hot label, (n,)."""
-    each = np.empty(len(codes))
+    values = np.empty(len(codes))
     for rows, part in codes.blocks():
-        each[rows] = np.einsum("ic,ic->i", by_class[rows], unbiased(part))
-    return each
+        values[rows] = np.einsum("ic,ic->i", by_class[rows], decode_unbiased(part))
+    return values
 
 
-def _by_function(
+def _call_scoring(
     scoring: Callable[[Any, FloatArray], FloatArray], X: Any, proba: FloatArray
 ) -> FloatArray:
     by_class = validate.finite(scoring=scoring(X, proba))
@@ -114,22 +114,22 @@ def _by_function(
     return by_class
 
 
-def _accuracy(told: Predicted) -> FloatArray:
-    hit = told.places[:, None] == np.arange(told.proba.shape[1])
+def _accuracy(predictions: Predictions) -> FloatArray:
+    hit = predictions.places[:, None] == np.arange(predictions.proba.shape[1])
     return np.asarray(hit, dtype=np.float64)
 
 
-def _brier(told: Predicted) -> FloatArray:
-    squares = np.sum(told.proba**2, axis=1, keepdims=True)
-    return np.asarray(squares - 2 * told.proba + 1)
+def _brier(predictions: Predictions) -> FloatArray:
+    squares = np.sum(predictions.proba**2, axis=1, keepdims=True)
+    return np.asarray(squares - 2 * predictions.proba + 1)
 
 
-def _log_loss(told: Predicted) -> FloatArray:
-    return np.asarray(-np.log(told.proba.clip(_LEAST)))
+def _log_loss(predictions: Predictions) -> FloatArray:
+    return np.asarray(-np.log(predictions.proba.clip(_LEAST)))
 
 
 BALANCED: Final = "balanced_accuracy"
-LINEAR: Final[Mapping[str, ByClass]] = {
+LINEAR: Final[Mapping[str, ScoreFunction]] = {
     "accuracy": _accuracy,
     "brier": _brier,
     "log_loss": _log_loss,

@@ -1,4 +1,4 @@
-"""Choosing among classifiers by codes alone, and an honest score of what was chosen."""
+"""Search among classifiers by codes alone, and an honest score of what was chosen."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 from curvote import validate
 from curvote.counted import refuse_weights
 from curvote.errors import UserError, did_you_mean
-from curvote.labels.asking import AsksLabels
-from curvote.labels.choosing import LIKELIHOOD, Judged, Params, Part, judged
+from curvote.labels.asking import CodeCollector
+from curvote.labels.choosing import (
+    LIKELIHOOD,
+    CandidateScores,
+    Params,
+    SelectionData,
+    score_candidates,
+)
 from curvote.labels.classifier import PrivateLabelClassifier
 from curvote.labels.codes import Codes
-from curvote.labels.encoders import AUTO, CANDIDATES, built, concrete
+from curvote.labels.encoders import AUTO, CANDIDATES, build_encoder, mechanism_name
 from curvote.labels.given import LP_2ST
-from curvote.labels.holding import held_out, refuse_few
-from curvote.labels.records import known, learned
+from curvote.labels.holding import draw_holdout, refuse_small_holdout
+from curvote.labels.records import further_records, training_records
 from curvote.labels.score import Score
 from curvote.labels.scoring import SCORINGS, Scoring, private_score
-from curvote.random_state import RandomState, checked, seeds
+from curvote.random_state import RandomState, check_random_state, seed_sequence
 from curvote.validate import FloatArray
 
 # For a classifier of estimator "auto", the simplest first.
@@ -34,7 +40,9 @@ _LEARNERS: Final = {"estimator": ["ridge", "knn", "likelihood", "spectral"]}
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
 
-class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class PrivateSearchCV(
+    CodeCollector, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     """Chooses the parameters of a `PrivateLabelClassifier` by codes, and says how good.
 
     A share of the records is held out. Every candidate learns from the others, and is
@@ -136,22 +144,28 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         ``sample_weight`` is a UserError.
         """
         refuse_weights(self, refused)
-        records = learned(self, X)
+        records = training_records(self, X)
         base = PrivateLabelClassifier() if self.estimator is None else self.estimator
-        _refuse_other(base)
-        tried = _members(_grid(self.grid, base), base)
-        self._check()
-        rng, entropy = self._sources()
-        candidates = _candidates(base, tried, rng)
-        more = [] if unlabelled is None else [known(self, unlabelled, "unlabelled")]
-        codes = self._codes(base, records, y, rng, entropy)
-        held = held_out(codes, self.holdout, rng)
-        rest = np.setdiff1d(np.arange(len(codes)), held)
-        others = self._named(np.concatenate([records[held], *more]))
-        part = Part(self._named(records[rest]), codes[rest], others)
-        self._take(base, tried, judged(part, candidates, self.scoring))
-        self.best_score_ = self._honest(records[held], codes[held])
-        self.held_out_, self.classes_ = held, codes.classes
+        _check_estimator(base)
+        tried = _expand_grid(_default_grid(self.grid, base), base)
+        self._check_parameters()
+        rng, entropy = self._random_sources()
+        candidates = _build_candidates(base, tried, rng)
+        more = (
+            []
+            if unlabelled is None
+            else [further_records(self, unlabelled, "unlabelled")]
+        )
+        codes = self._collect_codes(base, records, y, rng, entropy)
+        holdout = draw_holdout(codes, self.holdout, rng)
+        rest = np.setdiff1d(np.arange(len(codes)), holdout)
+        further = self._with_names(np.concatenate([records[holdout], *more]))
+        part = SelectionData(self._with_names(records[rest]), codes[rest], further)
+        self._store_choice(
+            base, tried, score_candidates(part, candidates, self.scoring)
+        )
+        self.best_score_ = self._score_holdout(records[holdout], codes[holdout])
+        self.held_out_, self.classes_ = holdout, codes.classes
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -164,59 +178,65 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         check_is_fitted(self, "classes_")
         return np.asarray(self.best_estimator_.predict_proba(X))
 
-    def _named(self, records: FloatArray) -> Any:
+    def _with_names(self, records: FloatArray) -> Any:
         names = getattr(self, "feature_names_in_", None)
         return records if names is None else pd.DataFrame(records, columns=names)
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         validate.fraction(holdout=self.holdout)
         if not callable(self.scoring):
             validate.one_of((LIKELIHOOD, *SCORINGS), scoring=self.scoring)
-        checked(self.random_state)
+        check_random_state(self.random_state)
 
-    def _refuse(self, stated: Any, n: int, k: int) -> None:
-        """Refuse a share held out that says nothing, before labels are asked."""
-        of_rounds = stated.encoder == LP_2ST
-        name = "k_rr" if of_rounds else concrete(stated.encoder, k, stated.epsilon)
+    def _refuse_few_labels(self, model: Any, n: int, k: int) -> None:
+        """Refuse a holdout too small for any statement, before labels are spent."""
+        of_rounds = model.encoder == LP_2ST
+        name = "k_rr" if of_rounds else mechanism_name(model.encoder, k, model.epsilon)
         if name in CANDIDATES:
-            held = min(round(self.holdout * n), n // 2 if of_rounds else n)
-            refuse_few(held, n, self.holdout, built(name, k, stated.epsilon))
+            size = min(round(self.holdout * n), n // 2 if of_rounds else n)
+            refuse_small_holdout(
+                size, n, self.holdout, build_encoder(name, k, model.epsilon)
+            )
 
-    def _honest(self, records: FloatArray, codes: Codes) -> Score:
-        """Return the score of what was chosen, by records that had no part in it."""
+    def _score_holdout(self, records: FloatArray, codes: Codes) -> Score:
+        """Return the chosen model's score on the records held out."""
         scoring = "accuracy" if self.scoring == LIKELIHOOD else self.scoring
-        named = self._named(records)
+        named = self._with_names(records)
         return private_score(self.best_estimator_, named, codes, scoring)
 
-    def _take(self, base: Any, tried: list[Params], found: Judged) -> None:
-        place = found.simplest
+    def _store_choice(
+        self, base: Any, tried: list[Params], scores: CandidateScores
+    ) -> None:
+        place = scores.simplest_place
         self.best_index_, self.best_params_ = place, tried[place]
-        self.best_estimator_ = found.models[place]
+        self.best_estimator_ = scores.models[place]
         # Whoever fits it anew with plain labels wants noise, not the search's seed.
         self.best_estimator_.set_params(random_state=base.random_state)
-        self.cv_results_ = {"params": tried, **found.columns()}
-        self.told_apart_ = found.told_apart
-        self.verdict_ = found.sentence(tried)
+        self.cv_results_ = {"params": tried, **scores.to_columns()}
+        self.told_apart_ = scores.significantly_worse
+        self.verdict_ = scores.verdict(tried)
 
 
-def _candidates(base: Any, tried: list[Params], rng: np.random.Generator) -> list[Any]:
+def _build_candidates(
+    base: Any, tried: list[Params], rng: np.random.Generator
+) -> list[Any]:
     """Return the candidates, all with one seed: they are given codes, no labels."""
     seed = base.random_state
     if not isinstance(seed, int | np.integer):
-        own = seeds(seed)
-        drawn = rng if own is None else np.random.default_rng(own)
-        seed = int(drawn.integers(2**31))
-    made = [clone(base).set_params(**clone(each, safe=False)) for each in tried]
-    return [model.set_params(random_state=seed) for model in made]
+        sequence = seed_sequence(seed)
+        generator = rng if sequence is None else np.random.default_rng(sequence)
+        seed = int(generator.integers(2**31))
+    models = [clone(base).set_params(**clone(params, safe=False)) for params in tried]
+    return [model.set_params(random_state=seed) for model in models]
 
 
-def _grid(grid: Grid | None, base: Any) -> Grid:
+def _default_grid(grid: Grid | None, base: Any) -> Grid:
     if grid is not None:
         return grid
     return _LEARNERS if _is_auto(base.estimator) else {}
 
 
-def _is_of_lists(part: Any) -> bool:
+def _is_dict_of_lists(part: Any) -> bool:
     return isinstance(part, Mapping) and all(
         hasattr(values, "__len__") and not isinstance(values, str)
         for values in part.values()
@@ -227,31 +247,32 @@ def _is_auto(estimator: Any) -> bool:
     return isinstance(estimator, str) and estimator == AUTO
 
 
-def _refuse_other(base: Any) -> None:
+def _check_estimator(base: Any) -> None:
     if not isinstance(base, PrivateLabelClassifier):
         raise UserError(
-            f"estimator is {validate.shown(base)}; give a PrivateLabelClassifier, whose"
+            f"estimator is {validate.format_value(base)}; give a"
+            " PrivateLabelClassifier, whose"
             " own estimator it may tune, or None."
         )
 
 
-def _members(grid: Any, base: Any) -> list[Params]:
-    """Return what the grid holds; nothing, and no lists, are UserErrors."""
+def _expand_grid(grid: Any, base: Any) -> list[Params]:
+    """Return the candidates of a grid; none, and no lists, are UserErrors."""
     parts = [grid] if isinstance(grid, Mapping) else grid
-    if not isinstance(parts, list | tuple) or not all(map(_is_of_lists, parts)):
+    if not isinstance(parts, list | tuple) or not all(map(_is_dict_of_lists, parts)):
         raise UserError(
-            f"grid is {validate.shown(grid)}; give a dict of lists, such as"
+            f"grid is {validate.format_value(grid)}; give a dict of lists, such as"
             " {'estimator': ['knn', 'ridge']}, or a list of such."
         )
-    known = base.get_params(deep=False)
+    parameters = base.get_params(deep=False)
     for name in {str(name).partition("__")[0] for part in parts for name in part}:
-        if name not in known:
+        if name not in parameters:
             raise UserError(
                 f"grid names {name!r}, no parameter of the estimator."
-                f"{did_you_mean(name, known)}"
+                f"{did_you_mean(name, parameters)}"
             )
     empty = [name for part in parts for name, values in part.items() if not len(values)]
     if empty or not parts:
-        said = f"no value for {', '.join(map(str, empty))}" if empty else "no member"
-        raise UserError(f"grid has {said}; give at least one candidate.")
-    return [dict(each) for each in ParameterGrid(parts)]
+        problem = f"no value for {', '.join(map(str, empty))}" if empty else "no member"
+        raise UserError(f"grid has {problem}; give at least one candidate.")
+    return [dict(params) for params in ParameterGrid(parts)]

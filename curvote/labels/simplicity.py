@@ -1,4 +1,4 @@
-"""Which of several candidates is simpler: the smoother, then the earlier in a grid."""
+"""Selection among candidates by codes that they have not seen."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ SMOOTHER: Mapping[str, int] = {
 }
 
 
-def order(estimators: Sequence[Any]) -> list[int]:
+def simplicity_order(estimators: Sequence[Any]) -> list[int]:
     """Return the places of the candidates' estimators, the simplest first.
 
     Kinds of learners come in the order of the grid. Within a kind more neighbours,
     fewer eigenvectors or components and more ridge are simpler; what is tuned or has
     no such number keeps the order of the grid.
     """
-    parts = [list(_parts(estimator)) for estimator in estimators]
-    kinds = list(dict.fromkeys(tuple(kind for kind, _ in each) for each in parts))
+    parts = [list(_learner_steps(estimator)) for estimator in estimators]
+    kinds = list(dict.fromkeys(tuple(kind for kind, _ in steps) for steps in parts))
 
-    def key(place: int) -> tuple[Any, ...]:
+    def sort_key(place: int) -> tuple[Any, ...]:
         names = tuple(kind for kind, _ in parts[place])
-        rough = [_roughness(params) for _, params in parts[place]]
+        rough = [_roughness_by_setting(params) for _, params in parts[place]]
         return kinds.index(names), rough, place
 
-    return sorted(range(len(estimators)), key=key)
+    return sorted(range(len(estimators)), key=sort_key)
 
 
-def _parts(estimator: Any) -> Iterable[tuple[str, Mapping[str, Any]]]:
+def _learner_steps(estimator: Any) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """Yield the kind and settings of a learner, or of each step of a Pipeline."""
-    made = make(estimator)
-    inner = made.estimator if isinstance(made, Foreign) else made
+    learner = make(estimator)
+    inner = learner.estimator if isinstance(learner, Foreign) else learner
     for _, step in inner.steps if isinstance(inner, Pipeline) else [("", inner)]:
-        yield type(step).__name__, _settings(step)
+        yield type(step).__name__, _own_parameters(step)
 
 
-def _settings(part: Any) -> Mapping[str, Any]:
+def _own_parameters(part: Any) -> Mapping[str, Any]:
     return part.get_params(deep=False) if hasattr(part, "get_params") else {}
 
 
-def _roughness(params: Mapping[str, Any]) -> list[float]:
+def _roughness_by_setting(params: Mapping[str, Any]) -> list[float]:
     """Return one number for each known setting, larger where less is smoothed."""
-    return [-_number(params.get(name)) * sign for name, sign in SMOOTHER.items()]
+    return [-_finite_number(params.get(name)) * sign for name, sign in SMOOTHER.items()]
 
 
-def _number(value: Any) -> float:
+def _finite_number(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else 0.0

@@ -1,4 +1,4 @@
-"""Eigenvectors of the neighbour graph of public features: structure that is free.
+"""Neighbour graph of public features: its eigenvectors, and regressions on them.
 
 Records are tied to anchors, so that time is linear in their number and a new record
 needs its anchors only (anchor graphs: Liu, He and Chang 2010).
@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.random_state import checked
+from curvote.random_state import check_random_state as checked
 from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
 from curvote.warned import FILTERS
@@ -100,19 +100,21 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn the graph of the records X, (n, d)."""
         refuse_curves(X)
-        given: FloatArray = validate_data(
+        records: FloatArray = validate_data(
             self, X, dtype=np.float64, ensure_min_samples=2
         )
-        self._check(len(given))
-        self.anchors_ = _centres(given, self.anchors, self.random_state)
-        tied = self._ties(given)
+        self._check_parameters(len(records))
+        self.anchors_ = _kmeans_centres(records, self.anchors, self.random_state)
+        tied = self._anchor_weights(records)
         sizes = tied.sum(axis=0)
         # An anchor that no record is near has no part in the graph.
         scale = np.divide(1, np.sqrt(sizes), out=np.zeros_like(sizes), where=sizes > 0)
         graph = (tied.T @ tied).toarray() * scale[:, None] * scale
-        self.eigenvalues_, vectors = _largest(graph, min(self.m, self._found()))
+        self.eigenvalues_, vectors = _largest_eigenpairs(
+            graph, min(self.m, self._anchor_count())
+        )
         # The mean square of a mapped column is its eigenvalue / n.
-        roots = np.sqrt(self.eigenvalues_ / len(given))
+        roots = np.sqrt(self.eigenvalues_ / len(records))
         self.components_ = scale[:, None] * vectors / roots
         return self
 
@@ -124,16 +126,18 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Return W of records (n, d): sparse, (n, anchors), rows sum to 1."""
         check_is_fitted(self)
         refuse_curves(X)
-        return self._ties(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._anchor_weights(
+            validate_data(self, X, dtype=np.float64, reset=False)
+        )
 
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[1])
 
-    def _found(self) -> int:
+    def _anchor_count(self) -> int:
         return len(self.anchors_)
 
-    def _check(self, n: int) -> None:
+    def _check_parameters(self, n: int) -> None:
         checked(self.random_state)
         anchors = validate.at_least(1, anchors=self.anchors)
         for name in ("m", "neighbours"):
@@ -149,20 +153,20 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 " most the number of records."
             )
 
-    def _ties(self, X: FloatArray) -> csr_array:
-        near = NearestNeighbors(n_neighbors=min(self.neighbours, self._found()))
+    def _anchor_weights(self, X: FloatArray) -> csr_array:
+        near = NearestNeighbors(n_neighbors=min(self.neighbours, self._anchor_count()))
         distances, places = near.fit(self.anchors_).kneighbors(X)
         last = np.maximum(distances[:, -1:], np.finfo(np.float64).tiny)
         weights = np.exp(-2 * (distances / last) ** 2)
         weights /= weights.sum(axis=1, keepdims=True)
         starts = np.arange(0, places.size + 1, places.shape[1])
-        shape = (len(X), self._found())
+        shape = (len(X), self._anchor_count())
         return csr_array((weights.ravel(), places.ravel(), starts), shape=shape)
 
 
-def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
+def _kmeans_centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
     """Return the distinct k-means centres of a sample of the records."""
-    rng = check_random_state(_legacy(random_state))
+    rng = check_random_state(_kmeans_random_state(random_state))
     most = _PER_ANCHOR * count
     some = X if len(X) <= most else X[rng.choice(len(X), most, replace=False)]
     means = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=rng)
@@ -172,18 +176,18 @@ def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
         return np.unique(means.fit(some).cluster_centers_, axis=0)
 
 
-def _legacy(random_state: Any) -> Any:
-    """Return what k-means takes: of a Generator, a seed drawn from it."""
+def _kmeans_random_state(random_state: Any) -> Any:
+    """Return the random state for k-means: for a Generator, a seed drawn from it."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(1 << 32))
     return random_state
 
 
-def _largest(graph: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+def _largest_eigenpairs(graph: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """Return the largest eigenvalues above 0, decreasing, and their vectors."""
     last = len(graph) - 1
     values, vectors = eigh(graph, subset_by_index=[last - count + 1, last])
-    there = values > _RANK
-    values, vectors = values[there][::-1], vectors[:, there][:, ::-1]
+    positive = values > _RANK
+    values, vectors = values[positive][::-1], vectors[:, positive][:, ::-1]
     largest = np.abs(vectors).argmax(axis=0)
     return values, vectors * np.sign(vectors[largest, np.arange(len(values))])

@@ -1,4 +1,4 @@
-"""What is asked of whoever keeps labels: one noised code of each, of a public record.
+"""Task of private labels: one noised code of each label, of a public record.
 
 Features and the names of records are public and no part of the task: a code depends on
 its label only, so better features ask for no new one.
@@ -14,12 +14,12 @@ from typing import Any, Final, cast
 from curvote import validate
 from curvote.classes import Classes
 from curvote.errors import UserError
-from curvote.labels.encoders import concrete
-from curvote.labels.task_form import FORMAT, written
+from curvote.labels.encoders import mechanism_name
+from curvote.labels.task_form import FORMAT, parse_task
 from curvote.mechanisms import make
 from curvote.mechanisms.base import LabelMechanism
 from curvote.privacy import Budget
-from curvote.strict_json import canonical
+from curvote.strict_json import canonical_json
 
 PROTOCOL: Final = "labels"
 ASKS: Final = "code"
@@ -46,33 +46,40 @@ class Task:
         put = object.__setattr__
         put(self, "classes", Classes(str(name) for name in self.classes))
         put(self, "epsilon", validate.positive(epsilon=self.epsilon))
-        put(self, "encoder", concrete(self.encoder, len(self.classes), self.epsilon))
+        put(
+            self,
+            "encoder",
+            mechanism_name(self.encoder, len(self.classes), self.epsilon),
+        )
         validate.at_least(1, number=self.number)
 
     @property
     def mechanism(self) -> str:
-        """What noises the label."""
+        """Return the name of the mechanism that noises the label."""
         return self.encoder
 
     @property
     def candidates(self) -> None:
-        """Nothing is up for a vote."""
+        """Return None: no candidate is up for a vote."""
         return
 
-    def noise(self, **more: Any) -> LabelMechanism:
-        """Return the mechanism; ``more`` are parameters that differ by record."""
-        given = {"n_classes": len(self.classes), **self.params, **more}
-        return cast("LabelMechanism", make(self.encoder, epsilon=self.epsilon, **given))
+    def noise(self, **record_params: Any) -> LabelMechanism:
+        """Return the mechanism; ``record_params`` are those that differ by record."""
+        params = {"n_classes": len(self.classes), **self.params, **record_params}
+        return cast(
+            "LabelMechanism", make(self.encoder, epsilon=self.epsilon, **params)
+        )
 
-    def spends(self, n: int = 1) -> Budget:
+    def cost(self, n: int = 1) -> Budget:
         """Return what the code of each of ``n`` labels costs its owner."""
         validate.at_least(1, n=n)
         return Budget(self.epsilon)
 
-    def only(self, server: str) -> Task:
+    def for_server(self, server: str) -> Task:
         """Refuse (UserError): the task asks for labels of records, nobody by name."""
         raise UserError(
-            f"the invitation is for {validate.shown(server)}, but the task asks nobody"
+            f"the invitation is for {validate.format_value(server)}, but the task asks"
+            " nobody"
             " by name."
         )
 
@@ -92,8 +99,8 @@ class Task:
     @classmethod
     def from_json(cls, text: Mapping[str, Any]) -> Task:
         """Build the task that `to_json` wrote; anything else is a UserError."""
-        return cls(**written(text))
+        return cls(**parse_task(text))
 
     def digest(self) -> str:
         """Return the SHA-256 that names this task."""
-        return hashlib.sha256(canonical(self.to_json())).hexdigest()
+        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()

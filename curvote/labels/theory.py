@@ -1,4 +1,4 @@
-"""What can be said of a classifier where P(class | x) is known (Zhao et al. 2025).
+"""Theory of classifiers where P(class | x) is known (Zhao et al. 2025).
 
 ``eta`` (n, K) are the regression functions (4) at n points drawn like the records:
 means over the points stand for the integrals over the features' density.
@@ -17,14 +17,14 @@ from curvote.validate import FloatArray
 _ROUNDING = 1e-6
 
 
-def bayes(eta: ArrayLike) -> NDArray[np.int64]:
+def bayes_classes(eta: ArrayLike) -> NDArray[np.int64]:
     """Return the best class of each point (5), (n,): the first of equally good ones."""
-    return np.asarray(_known(eta).argmax(axis=1))
+    return np.asarray(_check_eta(eta).argmax(axis=1))
 
 
 def bayes_risk(eta: ArrayLike) -> float:
     """Return R*, the least risk that any classifier has: (6) and (9)."""
-    return float(np.mean(1 - _known(eta).max(axis=1)))
+    return float(np.mean(1 - _check_eta(eta).max(axis=1)))
 
 
 def risk(eta: ArrayLike, predicted: ArrayLike) -> float:
@@ -34,33 +34,33 @@ def risk(eta: ArrayLike, predicted: ArrayLike) -> float:
     the mean over rows is the expectation over training sets. Anything else is a
     UserError.
     """
-    known = _known(eta)
-    places = _places(predicted, known)
-    return float(np.mean(1 - known[np.arange(len(known)), places]))
+    table = _check_eta(eta)
+    places = _check_places(predicted, table)
+    return float(np.mean(1 - table[np.arange(len(table)), places]))
 
 
-def excess(eta: ArrayLike, predicted: ArrayLike) -> float:
+def excess_risk(eta: ArrayLike, predicted: ArrayLike) -> float:
     """Return R - R* of predicted classes, (n,) or (r, n): Proposition 1, (8).
 
     Never below 0, and 0 exactly where every prediction is a best class.
     """
-    known = _known(eta)
-    places = _places(predicted, known)
-    chosen = known[np.arange(len(known)), places]
-    return float(np.mean(known.max(axis=1) - chosen))
+    table = _check_eta(eta)
+    places = _check_places(predicted, table)
+    chosen = table[np.arange(len(table)), places]
+    return float(np.mean(table.max(axis=1) - chosen))
 
 
-def margin(eta: ArrayLike) -> FloatArray:
-    """Return how far the best class is ahead of the second, eta* - eta_s, (n,): (19).
+def margins(eta: ArrayLike) -> FloatArray:
+    """Return the lead of the best class over the second, eta* - eta_s, (n,): (19).
 
     0 where two classes are equally good.
     """
-    top = np.partition(_known(eta), -2, axis=1)
+    top = np.partition(_check_eta(eta), -2, axis=1)
     return np.asarray(top[:, -1] - top[:, -2])
 
 
 def excess_bound(eta: ArrayLike, delta: ArrayLike, gap: float) -> float:
-    """Return what Theorem 2 allows R - R* to be: (20), (21).
+    """Return the bound of R - R* by Theorem 2: (20), (21).
 
     The mean over the points of 2 D 1[eta* - eta_s <= 2 D] with D = delta / gap, for one
     training set; the expectation in (20) is the mean over ``delta`` of several, (r, n).
@@ -77,16 +77,16 @@ def excess_bound(eta: ArrayLike, delta: ArrayLike, gap: float) -> float:
     Raises:
         UserError: values outside these ranges, or shapes that do not fit.
     """
-    known, errors = margin(eta), validate.finite(delta=delta)
-    if errors.shape[-1:] != known.shape or (errors < 0).any():
+    leads, errors = margins(eta), validate.finite(delta=delta)
+    if errors.shape[-1:] != leads.shape or (errors < 0).any():
         raise UserError(
             f"delta has shape {errors.shape}; it must hold an error of at least 0 for"
-            f" each of the {len(known)} points."
+            f" each of the {len(leads)} points."
         )
     if not 0 < gap <= 1:
         raise UserError(f"gap is {gap!r}; it must be p - q of an encoder, in (0, 1].")
     reach = 2 * errors / gap
-    return float(np.mean(np.where(known <= reach, reach, 0.0)))
+    return float(np.mean(np.where(leads <= reach, reach, 0.0)))
 
 
 def vector_gap(epsilon: float) -> float:
@@ -102,7 +102,7 @@ def knn_bound(  # noqa: PLR0917 - what the formula names, in its order
     r0: ArrayLike,
     delta: float = 0.05,
 ) -> FloatArray:
-    """Return what the error of k-nearest-neighbour means of bits stays below, (36).
+    """Return the bound of the error of k-nearest-neighbour means of bits, (36).
 
     sqrt(ln(2K/delta)/(2k)) by Hoeffding's inequality for the noise, and
     gap L r0 for neighbours that are elsewhere: eta~ = q + gap eta varies gap times as
@@ -122,13 +122,13 @@ def knn_bound(  # noqa: PLR0917 - what the formula names, in its order
         2 * validate.at_least(2, n_classes=n_classes) / validate.fraction(delta=delta)
     )
     noise = np.sqrt(np.log(size) / (2 * validate.at_least(1, k=k)))
-    known = validate.finite(r0=r0), validate.finite(lipschitz=lipschitz)
-    if min(part.min() for part in known) < 0:
+    limits = validate.finite(r0=r0), validate.finite(lipschitz=lipschitz)
+    if min(part.min() for part in limits) < 0:
         raise UserError("r0 and lipschitz must be at least 0.")
-    return np.asarray(noise + vector_gap(epsilon) * known[0] * known[1])
+    return np.asarray(noise + vector_gap(epsilon) * limits[0] * limits[1])
 
 
-def far(k: int) -> float:
+def far_neighbour_bound(k: int) -> float:
     """Return a bound of the chance that fewer than k records lie within r0, (35)."""
     return float(np.exp(-(1 - np.log(2)) * validate.at_least(1, k=k)))
 
@@ -144,8 +144,8 @@ def best_k(n: int, epsilon: float, dimension: int) -> float:
     return float(validate.positive(epsilon=epsilon) ** (-d * power) * n**power)
 
 
-def rate(n: int, epsilon: float, dimension: int, gamma: float = 0.0) -> float:
-    """Return (n eps^2)^(-(1 + gamma)/(d + 2)): how fast R - R* falls with `best_k`.
+def excess_rate(n: int, epsilon: float, dimension: int, gamma: float = 0.0) -> float:
+    """Return (n eps^2)^(-(1 + gamma)/(d + 2)): the rate of R - R* with `best_k`.
 
     ``gamma`` >= 0 is the exponent of Tsybakov's margin condition
     P(0 < eta* - eta_s < t) = O(t^gamma); 0 assumes nothing.
@@ -159,7 +159,7 @@ def rate(n: int, epsilon: float, dimension: int, gamma: float = 0.0) -> float:
     return float(signal ** (-(1 + gamma) / (d + 2)))
 
 
-def _known(eta: ArrayLike) -> FloatArray:
+def _check_eta(eta: ArrayLike) -> FloatArray:
     table = validate.finite(eta=eta)
     if table.ndim != 2 or len(table) < 1 or table.shape[1] < 2:
         raise UserError(
@@ -170,7 +170,7 @@ def _known(eta: ArrayLike) -> FloatArray:
     return table
 
 
-def _places(predicted: ArrayLike, eta: FloatArray) -> NDArray[np.int64]:
+def _check_places(predicted: ArrayLike, eta: FloatArray) -> NDArray[np.int64]:
     places = np.asarray(predicted)
     n, size = eta.shape
     if places.dtype.kind not in "iu" or places.shape[-1:] != (n,):

@@ -1,4 +1,4 @@
-"""LP-2ST: one half of the labels first, and the other half with what it taught.
+"""Two rounds of codes (LP-2ST): the first half's codes make the second half's priors.
 
 Ghazi, Golowich, Kumar, Manurangsi & Zhang 2021, algorithm 3, for any learner.
 """
@@ -18,9 +18,9 @@ from curvote.labels.codes import Codes
 from curvote.labels.encoding import encode
 from curvote.validate import FloatArray
 
-ENCODER = "rr_with_prior"
+ROUNDS_ENCODER = "rr_with_prior"
 # Probabilities (m, K) of the records of second-round clients from first-round codes.
-Prior = Callable[[NDArray[np.intp], Codes, NDArray[np.intp]], FloatArray]
+PriorFunction = Callable[[NDArray[np.intp], Codes, NDArray[np.intp]], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TwoRounds:
     epsilon: float
     entropy: Entropy
 
-    def codes(self, order: NDArray[np.intp], prior: Prior) -> Iterator[Codes]:
+    def codes(self, order: NDArray[np.intp], prior: PriorFunction) -> Iterator[Codes]:
         """Yield the codes of the first round, then those of all clients in one.
 
         The first half of ``order`` answers first, under a uniform prior: that is
@@ -43,23 +43,23 @@ class TwoRounds:
             raise UserError(f"two rounds take two records or more; X has {len(order)}.")
         first, second = order[:half], order[half:]
         k = len(self.classes)
-        early = self._asked(first, np.full((half, k), 1 / k))
+        early = self._encode_rows(first, np.full((half, k), 1 / k))
         yield early
-        late = self._asked(second, prior(first, early, second))
-        yield _joined(early, late)[np.argsort(order)]
+        late = self._encode_rows(second, prior(first, early, second))
+        yield _join_rounds(early, late)[np.argsort(order)]
 
-    def _asked(self, rows: NDArray[np.intp], prior: FloatArray) -> Codes:
+    def _encode_rows(self, rows: NDArray[np.intp], prior: FloatArray) -> Codes:
         return encode(
             self.labels[rows],
             self.classes,
             self.epsilon,
-            ENCODER,
+            ROUNDS_ENCODER,
             self.entropy,
             prior=prior,
         )
 
 
-def _joined(early: Codes, late: Codes) -> Codes:
+def _join_rounds(early: Codes, late: Codes) -> Codes:
     return replace(
         early,
         values=np.concatenate([early.values, late.values]),

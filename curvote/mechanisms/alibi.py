@@ -1,4 +1,4 @@
-"""Laplace noise on the whole one-hot label: exact, on a dyadic grid."""
+"""ALIBI label mechanism: Laplace noise on one-hot labels, and its soft labels."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from curvote.errors import UserError
 from curvote.mechanisms import bits
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.bits import Bits, Labels
-from curvote.mechanisms.exact import MOST_BITS, DiscreteLaplace
-from curvote.mechanisms.labels import in_blocks
-from curvote.mechanisms.soft_labels import Moments, moments
+from curvote.mechanisms.exact import MAX_BITS, DiscreteLaplace
+from curvote.mechanisms.labels import fill_in_blocks
+from curvote.mechanisms.soft_labels import SoftMoments, soft_label_moments
 from curvote.validate import FloatArray
 
 # The 1 of a one-hot label, counted in steps.
-ONE = 1 << 6
+ONE_HOT_STEPS = 1 << 6
 # Two labels differ by 1 in two coordinates: the sensitivity in steps is 2 ONE = 2^7.
 _RANGE_BITS = 7
 # Noise beyond so many of its scales, once in 2^64 numbers, is cut off.
-_SCALES = 64 * math.log(2)
+_MAX_SCALES = 64 * math.log(2)
 
 
-def _below_top(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return how many steps each number, cut to [0, 1], is below its row's largest."""
-    inside = np.clip(rows, 0, ONE)
+def _steps_below_max(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return how many steps each number is below its row's largest."""
+    inside = np.clip(rows, 0, ONE_HOT_STEPS)
     return np.asarray(inside.max(axis=1, keepdims=True) - inside)
 
 
@@ -52,63 +52,66 @@ class Alibi(LabelMechanism):
     def __init__(self, *, epsilon: float, n_classes: int) -> None:
         super().__init__(epsilon=epsilon, n_classes=n_classes)
         target = min(self.epsilon, 2.0**30)
-        digits = MOST_BITS - max(0, math.frexp(target)[1])
+        digits = MAX_BITS - max(0, math.frexp(target)[1])
         s = math.floor(math.ldexp(target, digits - _RANGE_BITS))
         self.noise = DiscreteLaplace(s, digits)
-        self.limit = ONE + math.ceil(_SCALES / self.noise.rate)
+        self.limit = ONE_HOT_STEPS + math.ceil(_MAX_SCALES / self.noise.rate)
         self.dtype = np.min_scalar_type(-max(self.limit, 1 << 8))
 
     @property
     def scale(self) -> float:
         """The scale of the noise in the one-hot label's unit: 2/epsilon."""
-        return 1 / (self.noise.rate * ONE)
+        return 1 / (self.noise.rate * ONE_HOT_STEPS)
 
     def _draw(self, values: Labels, entropy: Entropy) -> NDArray[Any]:
         out = np.empty((values.size, self.n_classes), dtype=self.dtype)
-        for part in bits.chunks(values.size, self.n_classes):
-            labels = values[part]
+        for rows_slice in bits.row_chunks(values.size, self.n_classes):
+            labels = values[rows_slice]
             rows = self.noise.sample(labels.size * self.n_classes, entropy)
             rows = rows.reshape(labels.size, self.n_classes)
-            rows[np.arange(labels.size), labels] += ONE
-            out[part] = np.clip(rows, -self.limit, self.limit, out=rows)
+            rows[np.arange(labels.size), labels] += ONE_HOT_STEPS
+            out[rows_slice] = np.clip(rows, -self.limit, self.limit, out=rows)
         return out
 
-    def possible(self, outputs: NDArray[Any]) -> Bits:
+    def possible_mask(self, outputs: NDArray[Any]) -> Bits:
         """Say for each output whether it is a row of steps that the cut leaves."""
         if outputs.dtype.kind not in "iu" or outputs.shape[1:] != (self.n_classes,):
             return np.zeros(outputs.shape[:1], dtype=bool)
         inside = (outputs >= -self.limit) & (outputs <= self.limit)
         return np.asarray(inside.all(axis=1))
 
-    def tail(self, probability: float) -> float:
+    def tail_bound(self, probability: float) -> float:
         """Return 1 in steps and the k with P(|noise| > k) at most so large."""
         odds = 2 / validate.fraction(probability=probability)
         rest = math.log(odds / (1 + math.exp(-self.noise.rate)))
-        return min(ONE + math.ceil(rest / self.noise.rate), self.limit)
+        return min(ONE_HOT_STEPS + math.ceil(rest / self.noise.rate), self.limit)
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the mean of ``decode``: the one-hot labels, (n, n_classes)."""
         labels, _ = self.clip(x)
-        own = labels[:, None] == np.arange(self.n_classes)
-        return np.asarray(own, dtype=np.float64)
+        is_label = labels[:, None] == np.arange(self.n_classes)
+        return np.asarray(is_label, dtype=np.float64)
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of ``decode``, (n, n_classes)."""
-        known = self._moments
-        return np.where(self.mean(x) == 1, known.own, known.other) / known.gap**2
+        moments = self._soft_moments
+        return (
+            np.where(self.mean(x) == 1, moments.label_variance, moments.other_variance)
+            / moments.gap**2
+        )
 
     @property
-    def _moments(self) -> Moments:
-        return moments(self.noise.rate, ONE, self.n_classes)
+    def _soft_moments(self) -> SoftMoments:
+        return soft_label_moments(self.noise.rate, ONE_HOT_STEPS, self.n_classes)
 
     def pair_variance(self) -> float:
-        """Return the variance of the decoded label's number less another one."""
-        return self._moments.pair / self._moments.gap**2
+        """Return the variance of the difference of two decoded numbers."""
+        return self._soft_moments.pair / self._soft_moments.gap**2
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         rows, (labels, _) = np.asarray(at), self.clip(x)
-        own = rows[np.arange(len(rows)), labels]
-        return np.asarray(2 * self.noise.rate * np.clip(own, 0, ONE))
+        label_steps = rows[np.arange(len(rows)), labels]
+        return np.asarray(2 * self.noise.rate * np.clip(label_steps, 0, ONE_HOT_STEPS))
 
     def worst_log_ratio(self) -> float:
         """Return the loss of both numbers that differ, 2^7 s/t: at most epsilon.
@@ -118,60 +121,62 @@ class Alibi(LabelMechanism):
         return float(Fraction(self.noise.s << _RANGE_BITS, 1 << self.noise.bits))
 
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
-        """Return the soft labels (29) made unbiased, (n, n_classes): rows sum to 1.
+        """Return the unbiased soft labels, (n, n_classes): rows sum to 1.
 
         (s - b)/(a - b): a is the mean of the label's own, b that of another class.
         """
-        gap = self._moments.gap * self.n_classes
+        gap = self._soft_moments.gap * self.n_classes
         # As b = (1 - (a - b))/K, only s - 1/K is asked for: from weights less 1.
-        less = np.expm1(-2 * self.noise.rate * np.arange(ONE + 1))
+        relative_weights = np.expm1(-2 * self.noise.rate * np.arange(ONE_HOT_STEPS + 1))
 
-        def block(rows: NDArray[Any]) -> FloatArray:
-            weights = less[_below_top(rows)]
+        def decode_block(rows: NDArray[Any]) -> FloatArray:
+            weights = relative_weights[_steps_below_max(rows)]
             mean = weights.mean(axis=1, keepdims=True)
             return np.asarray(
                 (weights - mean) / (gap * (1 + mean)) + 1 / self.n_classes
             )
 
-        return in_blocks(outputs, self.n_classes, block)
+        return fill_in_blocks(outputs, self.n_classes, decode_block)
 
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
         """Return P(output | label) up to a factor a row, (n, n_classes).
 
         Two labels differ in |o_c| - |o_c - 1| only, which is 2 o_c - 1 within [0, 1].
         """
-        weights = np.exp(-2 * self.noise.rate * np.arange(ONE + 1))
-        return in_blocks(
-            outputs, self.n_classes, lambda rows: weights[_below_top(rows)]
+        weights = np.exp(-2 * self.noise.rate * np.arange(ONE_HOT_STEPS + 1))
+        return fill_in_blocks(
+            outputs, self.n_classes, lambda rows: weights[_steps_below_max(rows)]
         )
 
     def soft(self, outputs: NDArray[Any]) -> FloatArray:
-        """Return the soft labels (29), (n, n_classes): rows sum to 1."""
-        found = self.likelihood(outputs)
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        """Return the posterior soft labels (29), (n, n_classes)."""
+        weights = self.likelihood(outputs)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
 
     def cdf(self, x: ArrayLike, at: NDArray[Any]) -> FloatArray:
         """Return P(number <= at) for each number of each output, (n, n_classes)."""
-        below = self.noise.cdf(np.asarray(at, dtype=np.float64) - ONE * self.mean(x))
+        below = self.noise.cdf(
+            np.asarray(at, dtype=np.float64) - ONE_HOT_STEPS * self.mean(x)
+        )
         reached = np.where(at >= self.limit, 1.0, below)
         return np.where(at < -self.limit, 0.0, reached)
 
-    def _endless(self) -> NoReturn:
+    def _refuse_listing(self) -> NoReturn:
         raise UserError(
             f"{self.name} has more than {self.most_outputs} outputs, too many to write"
             " out."
         )
 
     def outputs(self) -> NDArray[Any]:
-        """Refuse (UserError): there are too many."""
-        self._endless()
+        """Refuse (UserError) to list the outputs."""
+        self._refuse_listing()
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
-        """Refuse (UserError): there are too many outputs."""
+        """Refuse (UserError) to list the probabilities of all outputs."""
         del x
-        self._endless()
+        self._refuse_listing()
 
     def channel(self) -> list[list[Fraction]]:
-        """Refuse (UserError): there are too many outputs."""
-        self._endless()
+        """Refuse (UserError) to write out the channel."""
+        self._refuse_listing()

@@ -1,4 +1,4 @@
-"""What every mechanism shares: its claims, its domain and the order of its checks."""
+"""Base classes of mechanisms: claims, domains and the order of checks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms import exact
-from curvote.mechanisms.law import Mixture, atoms, product, smooth
-from curvote.mechanisms.shown import shown
+from curvote.mechanisms.law import Mixture, atomic_law, continuous_law, product_law
+from curvote.mechanisms.shown import format_mechanism
 from curvote.validate import FloatArray
 
 # The samplers hold epsilon as an integer of at least 11 bits from here on.
@@ -49,11 +49,11 @@ class Mechanism(ABC):
             )
 
     def __repr__(self) -> str:
-        return shown(self)
+        return format_mechanism(self)
 
     @abstractmethod
     def clip(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
-        """Return the values moved into the domain, and how many were outside it.
+        """Return the values moved into the domain, and how many were outside.
 
         NaN or infinity is a UserError.
         """
@@ -68,7 +68,7 @@ class Mechanism(ABC):
         return self._draw(clipped, entropy)
 
     def simulate(self, values: ArrayLike, entropy: Entropy) -> NDArray[Any]:
-        """Return draws of the same law for a study, which protects nobody.
+        """Return draws of the same law for a study, without protection.
 
         A mechanism whose exact draws are slow may take a quicker way here.
         """
@@ -76,17 +76,17 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _draw(self, values: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return the noised values; the given ones are checked and in the domain."""
+        """Return the noised values of checked inputs in the domain."""
 
     @abstractmethod
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each client's output whether some input can give it.
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each output whether some input can give it.
 
         What a server must refuse is what no honest client can have sent.
         """
 
-    def tail(self, probability: float) -> float:
-        """Return what an honest number exceeds in size at most so often.
+    def tail_bound(self, probability: float) -> float:
+        """Return the size that a number exceeds with this probability at most.
 
         Whatever the input, 0 < ``probability`` < 1. Infinity says that there is no
         tail: outputs are bounded, and those beyond are not possible.
@@ -105,14 +105,14 @@ class Mechanism(ABC):
         return (0.0, 1.0) if self.unit_scale else self.domain
 
     @abstractmethod
-    def shaped(self, columns: FloatArray) -> NDArray[Any]:
+    def to_inputs(self, columns: FloatArray) -> NDArray[Any]:
         """Return columns of the domain, (n, d), as ``randomize`` takes them."""
 
     @abstractmethod
     def law(self, x: ArrayLike) -> Mixture | None:
-        """Return the outputs' laws for n inputs; None if no mixture of products.
+        """Return the outputs' laws for n inputs; None if no such mixture.
 
-        None, too, where there would be more than ``law.MOST_TERMS`` products.
+        None, too, where there would be more than ``law.MAX_TERMS`` products.
         """
 
     @abstractmethod
@@ -132,18 +132,18 @@ class Mechanism(ABC):
         return np.asarray(first - second)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x), but for what does not depend on x."""
+        """Return ln P(at | x) up to a constant that does not depend on x."""
         raise NotImplementedError
 
     def worst_ratio(self) -> Fraction | None:
-        """Return the largest P(at | x) / P(at | x2) as the integers make it.
+        """Return the largest likelihood ratio of two inputs, exactly.
 
         None where it is no fraction (the Laplace law) or unbounded (the Gaussian).
         """
         return None
 
     def worst_log_ratio(self) -> float:
-        """Return the least epsilon' at which the law is (epsilon', delta)-private.
+        """Return the exact privacy loss: the least epsilon that holds.
 
         From the integers really used, and at most epsilon. With delta 0 that is the
         largest ``log_ratio``.
@@ -151,7 +151,7 @@ class Mechanism(ABC):
         ratio = self.worst_ratio()
         if ratio is None:
             raise InternalError(f"{type(self).__name__} states no loss")
-        return exact.log(ratio)
+        return exact.exact_log(ratio)
 
 
 class ScalarMechanism(Mechanism):
@@ -162,12 +162,12 @@ class ScalarMechanism(Mechanism):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the values clipped into the domain, and how many were outside it."""
-        given = validate.finite(values=values)
-        clipped = np.clip(given, self.low, self.high)
-        return clipped, int(np.count_nonzero(clipped != given))
+        inputs = validate.finite(values=values)
+        clipped = np.clip(inputs, self.low, self.high)
+        return clipped, int(np.count_nonzero(clipped != inputs))
 
-    def shaped(self, columns: FloatArray) -> FloatArray:
-        """Return the one column, (n,)."""
+    def to_inputs(self, columns: FloatArray) -> FloatArray:
+        """Return the one column, (n,), as values."""
         return columns[:, 0]
 
     @abstractmethod
@@ -176,8 +176,8 @@ class ScalarMechanism(Mechanism):
 
     def law(self, x: ArrayLike) -> Mixture:
         """Return the outputs' laws for inputs (n,): one term, without atoms."""
-        given = np.asarray(x, dtype=np.float64)[:, None]
-        return product(smooth(given, self.cdf))
+        inputs = np.asarray(x, dtype=np.float64)[:, None]
+        return product_law(continuous_law(inputs, self.cdf))
 
 
 class LabelMechanism(Mechanism):
@@ -198,19 +198,21 @@ class LabelMechanism(Mechanism):
 
     def clip(self, values: ArrayLike) -> tuple[NDArray[np.int64], int]:
         """Return the labels as int64, (n,); anything that is no label: UserError."""
-        given = validate.finite(values=values)
-        wrong = (given != np.rint(given)) | (given < 0) | (given >= self.n_classes)
-        if given.ndim != 1 or wrong.any():
-            raise UserError(self._complaint(given, wrong))
-        return given.astype(np.int64), 0
+        labels = validate.finite(values=values)
+        invalid = (
+            (labels != np.rint(labels)) | (labels < 0) | (labels >= self.n_classes)
+        )
+        if labels.ndim != 1 or invalid.any():
+            raise UserError(self._describe_invalid(labels, invalid))
+        return labels.astype(np.int64), 0
 
     @property
     def domain(self) -> tuple[float, float]:
         """The first and the last label: the levels of a numbered feature."""
         return 0.0, self.n_classes - 1.0
 
-    def shaped(self, columns: FloatArray) -> NDArray[Any]:
-        """Return the nearest labels to the one column, (n,)."""
+    def to_inputs(self, columns: FloatArray) -> NDArray[Any]:
+        """Return the labels nearest to the one column, (n,)."""
         return np.rint(columns[:, 0]).astype(np.int64)
 
     def law(self, x: ArrayLike) -> Mixture | None:
@@ -225,15 +227,15 @@ class LabelMechanism(Mechanism):
         if codes.ndim > 1:
             return None
         order = np.argsort(codes)
-        return product(atoms(codes[order], self.probabilities(x)[:, order]))
+        return product_law(atomic_law(codes[order], self.probabilities(x)[:, order]))
 
-    def _complaint(self, given: FloatArray, wrong: NDArray[np.bool_]) -> str:
+    def _describe_invalid(self, labels: FloatArray, invalid: NDArray[np.bool_]) -> str:
         rule = f"labels are whole numbers 0..{self.n_classes - 1}, one a client"
-        if given.ndim != 1:
-            return f"values has shape {given.shape}; {rule}: (n,)."
-        first = given[wrong][0]
+        if labels.ndim != 1:
+            return f"values has shape {labels.shape}; {rule}: (n,)."
+        first = labels[invalid][0]
         return (
-            f"values holds {int(wrong.sum())} entries that are no label, the first is"
+            f"values holds {int(invalid.sum())} entries that are no label, the first is"
             f" {first:g}; {rule}."
         )
 
@@ -253,7 +255,7 @@ class LabelMechanism(Mechanism):
 
     @abstractmethod
     def outputs(self) -> NDArray[Any]:
-        """Return every output, in the form that ``randomize`` gives.
+        """Return all outputs, in the form that ``randomize`` gives.
 
         More than ``most_outputs`` is a UserError.
         """
@@ -281,15 +283,15 @@ class VectorMechanism(Mechanism):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records clipped, and how many coordinates were outside."""
-        given = self._records(values)
-        clipped = np.clip(given, self.low, self.high)
-        return clipped, int(np.count_nonzero(clipped != given))
+        records = self._check_records(values)
+        clipped = np.clip(records, self.low, self.high)
+        return clipped, int(np.count_nonzero(clipped != records))
 
-    def shaped(self, columns: FloatArray) -> FloatArray:
-        """Return the columns as they are."""
+    def to_inputs(self, columns: FloatArray) -> FloatArray:
+        """Return the columns unchanged, as records."""
         return columns
 
-    def _records(self, values: ArrayLike) -> FloatArray:
+    def _check_records(self, values: ArrayLike) -> FloatArray:
         shape = np.shape(values)
         if len(shape) != 2 or shape[1] != self.d:
             raise UserError(

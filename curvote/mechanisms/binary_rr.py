@@ -1,4 +1,4 @@
-"""Randomized response on a sign: keep it with probability e^epsilon/(1+e^epsilon)."""
+"""Randomized response: on signs, on labels, on bins, and with a public prior."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BinaryRR(FiniteMechanism):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the labels as float64; anything but -1 and +1 is a UserError."""
-        return signs(values), 0
+        return check_signs(values), 0
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         words = entropy.words(values.size).reshape(values.shape)
@@ -58,17 +58,17 @@ class BinaryRR(FiniteMechanism):
         return np.where(labels[..., None] == self.outputs, self.keep, flip)
 
     def worst_ratio(self) -> Fraction:
-        """Return q / (1 - q) as the integers make it."""
+        """Return the exact likelihood ratio q / (1 - q)."""
         return Fraction(self.threshold, self.flip_threshold)
 
 
-def signs(values: ArrayLike) -> FloatArray:
+def check_signs(values: ArrayLike) -> FloatArray:
     """Return labels -1/+1 as float64; anything else is a UserError."""
     labels = validate.finite(values=values)
-    wrong = np.flatnonzero(np.abs(labels) != 1)
-    if wrong.size:
+    invalid = np.flatnonzero(np.abs(labels) != 1)
+    if invalid.size:
         raise UserError(
-            f"values holds {wrong.size} entries that are no label, the first is"
-            f" {labels.flat[wrong[0]]!r}; labels are -1 or +1."
+            f"values holds {invalid.size} entries that are no label, the first is"
+            f" {labels.flat[invalid[0]]!r}; labels are -1 or +1."
         )
     return labels

@@ -1,4 +1,4 @@
-"""Exact random rows of bits: independent ones, and uniform subsets of a given size."""
+"""Exact random bits: independent rows, and uniform subsets of a given size."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ _BYTE = 8
 _REST_BITS = exact.WORD_BITS - _BYTE
 _NORMAL = NormalDist()
 # Bits worked on at once: their bytes stay in the processor's cache.
-_CHUNK = 1 << 20
+_BITS_AT_ONCE = 1 << 20
 
 
-def chunks(n: int, width: int) -> Iterator[slice]:
-    """Yield slices that cover ``n`` rows of ``width`` bits, at least one row each."""
-    step = max(1, _CHUNK // width)
+def row_chunks(n: int, width: int) -> Iterator[slice]:
+    """Yield slices that cover ``n`` rows of ``width`` bits, one row at least."""
+    step = max(1, _BITS_AT_ONCE // width)
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
 
 
-def at(packed: Packed, columns: Labels) -> Bits:
+def bit_at(packed: Packed, columns: Labels) -> Bits:
     """Return one bit of each packed row (n, bytes); ``columns`` is (n,) or (1,)."""
     rows = np.arange(len(packed))
     return (packed[rows, columns // _BYTE] >> (7 - columns % _BYTE) & 1).astype(bool)
 
 
-def bernoulli(threshold: int, size: int, entropy: Entropy) -> Bits:
+def bernoulli_bits(threshold: int, size: int, entropy: Entropy) -> Bits:
     """Return ``size`` bits, each 1 with probability threshold / 2^64 exactly.
 
     A bit is 1 iff a uniform word is below ``threshold`` < 2^64. The word's leading byte
     settles 255 bits of 256; its other 56 bits are drawn only where that byte ties.
     """
     lead, rest = divmod(threshold, 1 << _REST_BITS)
-    leading = _bytes(size, entropy)
+    leading = _random_bytes(size, entropy)
     bits: Bits = leading < np.uint8(lead)
     tied = np.flatnonzero(leading == np.uint8(lead))
     further = entropy.words(tied.size) >> np.uint64(_BYTE)
@@ -51,12 +51,12 @@ def bernoulli(threshold: int, size: int, entropy: Entropy) -> Bits:
     return bits
 
 
-def _bytes(size: int, entropy: Entropy) -> Packed:
+def _random_bytes(size: int, entropy: Entropy) -> Packed:
     return entropy.words(-(-size // _BYTE)).view(np.uint8)[:size]
 
 
-def subsets(sizes: Labels, barred: Labels, width: int, entropy: Entropy) -> Bits:
-    """Return a uniform subset of ``width`` columns for each row, (n, width), exactly.
+def random_subsets(sizes: Labels, barred: Labels, width: int, entropy: Entropy) -> Bits:
+    """Return an exactly uniform subset of columns for each row, (n, width).
 
     Row i has ``sizes[i]`` < width columns, never column ``barred[i]``. It begins with
     independent bits of about the right number, then columns drawn at random are put in
@@ -64,19 +64,21 @@ def subsets(sizes: Labels, barred: Labels, width: int, entropy: Entropy) -> Bits
     one alike, so all subsets of one size are equally likely, whatever the beginning.
     """
     n = sizes.size
-    begin = _bytes(n * width, entropy) < _share(int(sizes.max(initial=0)), width)
+    begin = _random_bytes(n * width, entropy) < _initial_share(
+        int(sizes.max(initial=0)), width
+    )
     rows: Bits = begin.reshape(n, width)
     rows[np.arange(n), barred] = False
     missing = sizes - np.count_nonzero(rows, axis=1)
     unfinished = np.flatnonzero(missing)
     while unfinished.size:
-        _one_step(rows, missing, barred, unfinished, entropy)
+        _adjust_subsets(rows, missing, barred, unfinished, entropy)
         unfinished = unfinished[missing[unfinished] != 0]
     return rows
 
 
-def _share(size: int, width: int) -> int:
-    """Return how many bytes of 256 to begin with as ones.
+def _initial_share(size: int, width: int) -> int:
+    """Return how many of 256 bytes to begin with as ones.
 
     Where a share f of the columns is wanted, a column drawn to be put in is useful with
     probability 1 - f, one to be taken out with f: fewest are drawn if the beginning has
@@ -91,13 +93,13 @@ def _share(size: int, width: int) -> int:
     return begin if 2 * size <= width else 256 - begin
 
 
-def _one_step(
-    rows: Bits, missing: Labels, barred: Labels, which: Labels, entropy: Entropy
+def _adjust_subsets(
+    rows: Bits, missing: Labels, barred: Labels, unfinished: Labels, entropy: Entropy
 ) -> None:
-    """Draw a column for each row in ``which``; put it in, or out, if that helps."""
-    columns = exact.below(rows.shape[1], which.size, entropy)
-    lacking = missing[which] > 0
-    helps = (rows[which, columns] != lacking) & (columns != barred[which])
-    changed, put_in = which[helps], lacking[helps]
+    """Draw a column for each unfinished row, and flip it if that helps."""
+    columns = exact.uniform_below(rows.shape[1], unfinished.size, entropy)
+    lacking = missing[unfinished] > 0
+    helps = (rows[unfinished, columns] != lacking) & (columns != barred[unfinished])
+    changed, put_in = unfinished[helps], lacking[helps]
     rows[changed, columns[helps]] = put_in
     missing[changed] += np.where(put_in, -1, 1)

@@ -1,4 +1,4 @@
-"""Spherical caps: their share of the sphere, their moments, and the best for PrivUnit.
+"""PrivUnit and 1-of-K: directions reported as vectors of constant length.
 
 The height h = <v, u> of a uniform unit vector v of R^d has the density
 c (1 - h^2)^((d-3)/2); its square is Beta(1/2, (d-1)/2).
@@ -27,29 +27,31 @@ class Cap:
     d: int
 
     @property
-    def _rest(self) -> float:
+    def _sine_squared(self) -> float:
         """1 - gamma^2, without cancellation."""
         return (1 - self.gamma) * (1 + self.gamma)
 
     @property
     def share(self) -> float:
         """The cap's share of the sphere."""
-        return float(special.betainc((self.d - 1) / 2, 0.5, self._rest)) / 2
+        return float(special.betainc((self.d - 1) / 2, 0.5, self._sine_squared)) / 2
 
     @property
     def first(self) -> float:
-        """E[h; h >= gamma] = c (1 - gamma^2)^((d-1)/2) / (d - 1)."""
+        """The partial mean E[h; h >= gamma] of the height."""
         power = (self.d - 1) / 2
-        log = power * math.log(self._rest) - special.betaln(0.5, power)
+        log = power * math.log(self._sine_squared) - special.betaln(0.5, power)
         return float(math.exp(log) / (self.d - 1))
 
     @property
     def second(self) -> float:
-        """E[h^2; h >= gamma], by parts from ``first`` and ``share``."""
+        """The partial second moment E[h^2; h >= gamma] of the height."""
         return ((self.d - 1) * self.gamma * self.first + self.share) / self.d
 
-    def heights(self, inside: NDArray[np.bool_], uniform: FloatArray) -> FloatArray:
-        """Return heights inside the cap or outside it by the inverse of P(H >= h)."""
+    def draw_heights(
+        self, inside: NDArray[np.bool_], uniform: FloatArray
+    ) -> FloatArray:
+        """Return heights inside the cap or outside it from uniform numbers."""
         above = np.where(
             inside, uniform * self.share, self.share + uniform * (1 - self.share)
         )
@@ -59,13 +61,13 @@ class Cap:
 
 
 def _mean_height(gamma: float, d: int, epsilon: float, spheres: int) -> float:
-    """Return E<v, u> where v is e^epsilon times as likely inside the cap."""
+    """Return the mean height E<v, u> of a draw with a cap at ``gamma``."""
     cap, gain = Cap(gamma, d), -math.expm1(-epsilon)
     return cap.first / spheres * gain / (1 - (1 - cap.share / spheres) * gain)
 
 
 def best_cap(epsilon: float, d: int, spheres: int = 1) -> Cap:
-    """Return the cap of the largest E<v, u>, that is, of the least variance.
+    """Return the cap of the least variance, that is, of the largest E<v, u>.
 
     The derivative of E<v, u> in gamma has the sign of E<v, u> - gamma, so the best
     gamma is the mean height itself. The cap's share is ``SMALLEST_SHARE`` at least, of

@@ -1,4 +1,4 @@
-"""A scalar mechanism on each coordinate of a record, within one budget."""
+"""Records by scalar mechanisms: on all coordinates, or on k sampled ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
-from curvote.mechanisms.law import Mixture, product
+from curvote.mechanisms.law import Mixture, product_law
 from curvote.mechanisms.making import make
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
 
 
 class PerCoordinate(VectorMechanism):
-    """Spends ``epsilon`` on a record of ``d`` values, epsilon/d on each.
+    """A scalar mechanism on each of ``d`` values, with epsilon/d each.
 
     ``scalar`` is the mechanism of one coordinate. Values are (n, d), anything else is
     a UserError. ``mean`` and ``variance`` are those of each coordinate, (n, d); the
@@ -27,7 +27,7 @@ class PerCoordinate(VectorMechanism):
 
     def __init__(self, scalar: str, d: int, *, epsilon: float, **params: Any) -> None:
         super().__init__(epsilon=epsilon, d=d)
-        self.scalar = _scalar(scalar, Budget(epsilon).each(d).epsilon, params)
+        self.scalar = _make_scalar(scalar, Budget(epsilon).each(d).epsilon, params)
         self.name, self.unbiased = scalar, self.scalar.unbiased
         self.tight = self.scalar.tight
         self.low, self.high = self.scalar.low, self.scalar.high
@@ -35,13 +35,13 @@ class PerCoordinate(VectorMechanism):
         self._params = params
 
     def __repr__(self) -> str:
-        given = {"d": self.d, "epsilon": self.epsilon, **self._params}
-        said = [f"{name}={value!r}" for name, value in given.items()]
-        return f"per_coordinate({', '.join([repr(self.name), *said])})"
+        arguments = {"d": self.d, "epsilon": self.epsilon, **self._params}
+        listed = [f"{name}={value!r}" for name, value in arguments.items()]
+        return f"per_coordinate({', '.join([repr(self.name), *listed])})"
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records clipped, and how many coordinates were outside."""
-        return self.scalar.clip(self._records(values))
+        return self.scalar.clip(self._check_records(values))
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         return self.scalar.randomize(values, entropy)
@@ -57,19 +57,19 @@ class PerCoordinate(VectorMechanism):
     def law(self, x: ArrayLike) -> Mixture:
         """Return one term, of the scalar mechanism's laws."""
         columns = np.asarray(x, dtype=np.float64).T
-        return product(*(self.scalar.law(column).terms[0][0] for column in columns))
+        return product_law(*(self.scalar.law(column).terms[0][0] for column in columns))
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), [n], for records [n, d]."""
         return np.asarray(self.scalar.log_ratio(x, x2, at).sum(axis=-1))
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each record whether every coordinate is a possible output."""
-        return np.asarray(self.scalar.possible(outputs).all(axis=-1))
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each record whether every coordinate is possible."""
+        return np.asarray(self.scalar.possible_mask(outputs).all(axis=-1))
 
-    def tail(self, probability: float) -> float:
-        """Return the scalar mechanism's: ``probability`` is that of one number."""
-        return self.scalar.tail(probability)
+    def tail_bound(self, probability: float) -> float:
+        """Return the scalar mechanism's tail bound."""
+        return self.scalar.tail_bound(probability)
 
     def worst_ratio(self) -> Fraction | None:
         """Return the ratio of one coordinate to the power d."""
@@ -81,7 +81,7 @@ class PerCoordinate(VectorMechanism):
         return self.d * self.scalar.worst_log_ratio()
 
 
-def _scalar(name: str, epsilon: float, params: dict[str, Any]) -> ScalarMechanism:
+def _make_scalar(name: str, epsilon: float, params: dict[str, Any]) -> ScalarMechanism:
     mechanism = make(name, epsilon=epsilon, **params)
     if not isinstance(mechanism, ScalarMechanism):
         raise UserError(f"{name} is no mechanism for single values; use it as it is.")

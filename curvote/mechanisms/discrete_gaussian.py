@@ -1,4 +1,4 @@
-"""The discrete Gaussian law, sampled exactly by rejection from the discrete Laplace."""
+"""Gaussian mechanism: exact discrete Gaussian noise for records and for sums."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy import special
 from curvote.entropy import Entropy, Words
 from curvote.errors import InternalError
 from curvote.mechanisms import exact
-from curvote.mechanisms.exact import MARGIN, MOST_BITS, DiscreteLaplace
+from curvote.mechanisms.exact import MARGIN, MAX_BITS, DiscreteLaplace
 from curvote.validate import FloatArray
 
 # Below it the law is no longer nearly the continuous one.
 SMALLEST_SIGMA = 16.0
-LARGEST_SIGMA = 2.0**MOST_BITS
+LARGEST_SIGMA = 2.0**MAX_BITS
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class DiscreteGaussian:
         return round(math.log2(self.sigma))
 
     @property
-    def _quadratic(self) -> float:
+    def _scaled_rate(self) -> float:
         """``rate t^2``, exact: a power of two changes no digit. About 1/4 to 1."""
         return math.ldexp(self.rate, 2 * self.bits)
 
     @property
-    def _constant(self) -> float:
-        """c, the float above 1/(4 rate t^2)."""
-        return math.nextafter(0.25 / self._quadratic, math.inf)
+    def _offset(self) -> float:
+        """The constant c, the float above 1/(4 rate t^2)."""
+        return math.nextafter(0.25 / self._scaled_rate, math.inf)
 
     @property
     def proposal(self) -> DiscreteLaplace:
@@ -76,33 +76,35 @@ class DiscreteGaussian:
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return ``n`` independent draws."""
         # 1.6 > 1 / 0.64, the mean number of candidates for each draw.
-        return exact.gathered(n, 1.6, lambda some: self._attempt(some, entropy))
+        return exact.rejection_sample(
+            n, 1.6, lambda some: self._draw_candidates(some, entropy)
+        )
 
-    def _attempt(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
+    def _draw_candidates(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
         y = self.proposal.sample(candidates, entropy)
-        return y[self._kept(y, entropy.words(candidates), entropy)]
+        return y[self._accept(y, entropy.words(candidates), entropy)]
 
-    def _kept(
+    def _accept(
         self, y: NDArray[np.int64], words: Words, entropy: Entropy
     ) -> NDArray[np.bool_]:
-        """Return Bernoulli(exp(-E)) for each candidate, exactly.
+        """Return exact draws of Bernoulli(exp(-E)) for each candidate.
 
         The error of E is below 2^-51 times the sum of its terms, which exp(-E) keeps
         below 4; with exp's own 2^-51 that is far inside ``MARGIN``.
         """
         gap = np.exp(-self._exponent(y)) - words * 2.0**-exact.WORD_BITS
-        kept: NDArray[np.bool_] = gap > 0
+        accepted: NDArray[np.bool_] = gap > 0
         for i in np.flatnonzero(np.abs(gap) <= MARGIN):
             exponent = self._exact_exponent(int(y[i]))
             uniform = exact.LazyUniform(int(words[i]), entropy)
-            kept[i] = uniform.below_exp(exponent.numerator, exponent.denominator)
-        return kept
+            accepted[i] = uniform.below_exp(exponent.numerator, exponent.denominator)
+        return accepted
 
     def _exponent(self, y: NDArray[np.int64]) -> FloatArray:
         z = np.abs(y) * 2.0**-self.bits
-        return np.asarray(self._quadratic * z * z - z + self._constant)
+        return np.asarray(self._scaled_rate * z * z - z + self._offset)
 
     def _exact_exponent(self, y: int) -> Fraction:
         """Return E as a fraction, at least 0."""
         z = Fraction(abs(y), 1 << self.bits)
-        return Fraction(self._quadratic) * z * z - z + Fraction(self._constant)
+        return Fraction(self._scaled_rate) * z * z - z + Fraction(self._offset)

@@ -1,4 +1,4 @@
-"""Duchi et al.'s mechanism for one value: one of two outputs, unbiased."""
+"""Duchi et al.'s mechanisms: two outputs for a value, corners for a record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.finite import FiniteMechanism
-from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
+from curvote.mechanisms.grid import GRID_BITS, GRID_ONE, grid_index
 from curvote.validate import FloatArray
 
 
@@ -37,17 +37,17 @@ class Duchi(FiniteMechanism):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         words = entropy.words(2 * values.size).reshape(2, *values.shape)
         uniform = words[0] >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
-        positive = uniform < (grid_index(values) + ONE).view(np.uint64)
-        kept = words[1] < np.uint64(self.threshold)
-        return np.where(positive == kept, self.largest, -self.largest)
+        positive = uniform < (grid_index(values) + GRID_ONE).view(np.uint64)
+        keep = words[1] < np.uint64(self.threshold)
+        return np.where(positive == keep, self.largest, -self.largest)
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return P(-C) and P(+C), [..., 2], for each input [...]."""
-        kept, flipped = self.threshold / WORDS, (WORDS - self.threshold) / WORDS
-        up = (grid_index(self.clip(x)[0]) + ONE) / (2 * ONE)
-        sides = up * flipped + (1 - up) * kept, up * kept + (1 - up) * flipped
+        keep, flip = self.threshold / WORDS, (WORDS - self.threshold) / WORDS
+        up = (grid_index(self.clip(x)[0]) + GRID_ONE) / (2 * GRID_ONE)
+        sides = up * flip + (1 - up) * keep, up * keep + (1 - up) * flip
         return np.stack(sides, axis=-1)
 
     def worst_ratio(self) -> Fraction:
-        """Return q / (1 - q) as the integers make it."""
+        """Return the exact likelihood ratio q / (1 - q)."""
         return Fraction(self.threshold, WORDS - self.threshold)

@@ -14,8 +14,8 @@ from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
 from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
-from curvote.mechanisms.law import MOST_TERMS, Mixture, atoms
+from curvote.mechanisms.grid import GRID_BITS, GRID_ONE, grid_index
+from curvote.mechanisms.law import MAX_TERMS, Mixture, atomic_law
 from curvote.validate import FloatArray
 
 
@@ -49,42 +49,44 @@ class DuchiVector(VectorMechanism):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         near = entropy.words(len(values)) < np.uint64(self.threshold)
-        agrees = self._agreements(near, entropy)
-        positive = self._rounded(values, entropy) == agrees
+        agrees = self._draw_agreements(near, entropy)
+        positive = self._round_to_signs(values, entropy) == agrees
         return np.where(positive, self.largest, -self.largest)
 
-    def _rounded(self, values: FloatArray, entropy: Entropy) -> NDArray[np.bool_]:
-        """Say for each coordinate whether its sign is +: (1 + x)/2 of 2^21 words."""
+    def _round_to_signs(
+        self, values: FloatArray, entropy: Entropy
+    ) -> NDArray[np.bool_]:
+        """Return exact random signs, true for +, with the values as means."""
         words = entropy.words(values.size).reshape(values.shape)
         uniform = words >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
-        up = (grid_index(values) + ONE).view(np.uint64)
+        up = (grid_index(values) + GRID_ONE).view(np.uint64)
         return np.asarray(uniform < up)
 
-    def _agreements(
+    def _draw_agreements(
         self, near: NDArray[np.bool_], entropy: Entropy
     ) -> NDArray[np.bool_]:
-        """Return rows of which more than half is true iff ``near``, uniformly."""
+        """Return uniform rows of which more than half is true iff ``near``."""
         rows, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
         while waiting.size:
-            some = self._bits(waiting.size, entropy)
-            kept = (2 * some.sum(axis=1) > self.d) == near[waiting]
-            rows[waiting[kept]] = some[kept]
-            waiting = waiting[~kept]
+            candidates = self._draw_bits(waiting.size, entropy)
+            accepted = (2 * candidates.sum(axis=1) > self.d) == near[waiting]
+            rows[waiting[accepted]] = candidates[accepted]
+            waiting = waiting[~accepted]
         return rows
 
-    def _bits(self, n: int, entropy: Entropy) -> NDArray[np.bool_]:
+    def _draw_bits(self, n: int, entropy: Entropy) -> NDArray[np.bool_]:
         width = -(-self.d // exact.WORD_BITS)
         raw = entropy.words(n * width).reshape(n, width).view(np.uint8)
         return np.unpackbits(raw, axis=1, count=self.d).view(np.bool_)
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each record whether it is a corner of [-B, B]^d."""
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each record whether it is a corner of [-B, B]^d."""
         return np.asarray((np.abs(outputs) == self.largest).all(axis=-1))
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each coordinate, at most 2^-21 from it, (n, d)."""
         clipped, _ = self.clip(x)
-        return grid_index(clipped) / ONE
+        return grid_index(clipped) / GRID_ONE
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return B^2 - x^2 for each coordinate, (n, d)."""
@@ -92,20 +94,20 @@ class DuchiVector(VectorMechanism):
 
     def law(self, x: ArrayLike) -> Mixture | None:
         """Return a term for each corner, in the order of the signs' binary numbers."""
-        if self.d >= MOST_TERMS.bit_length():
+        if self.d >= MAX_TERMS.bit_length():
             return None
-        given = self.clip(x)[0]
+        records = self.clip(x)[0]
         far = (WORDS - self.threshold) / (WORDS * self.outside)
-        ones = np.ones((len(given), 1))
-        sides = [atoms([sign * self.largest], ones) for sign in (-1, 1)]
+        ones = np.ones((len(records), 1))
+        sides = [atomic_law([sign * self.largest], ones) for sign in (-1, 1)]
         corners = list(every((0, 1), repeat=self.d))
         signs = [2.0 * np.array([corner]) - 1 for corner in corners]
-        chances = [np.exp(self._log_likelihood(given, at)) for at in signs]
+        chances = [np.exp(self._log_likelihood(records, at)) for at in signs]
         terms = [tuple(sides[up] for up in corner) for corner in corners]
         return Mixture(far * np.stack(chances, axis=1), terms)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return that of a corner relative to one outside: by the agreement's law."""
+        """Return the log-likelihood of a corner relative to one outside."""
         agrees = (1 + np.sign(at) * self.mean(x)) / 2
         counts = np.zeros((len(agrees), self.d + 1))
         counts[:, 0] = 1
@@ -118,6 +120,6 @@ class DuchiVector(VectorMechanism):
         return np.asarray(np.log(counts @ weights))
 
     def worst_ratio(self) -> Fraction:
-        """Return how much likelier a corner inside is than one outside."""
+        """Return the exact likelihood ratio of a corner inside to one outside."""
         far = (WORDS - self.threshold) * self.inside
         return Fraction(self.threshold * self.outside, far)

@@ -1,4 +1,4 @@
-"""Exact sampling on integers: comparisons with exp(-x), the discrete Laplace law.
+"""Exact sampling on integers: exp(-x), the discrete Laplace law, random bits.
 
 A uniform real is known by its leading bits, one 64-bit word. Nearly every comparison is
 settled by that word and float64 arithmetic with a rigorous margin (a filter); the rest
@@ -26,9 +26,9 @@ WORDS = 1 << WORD_BITS
 # numpy's exp is within 4 ulp (2^-51) and a word as float64 within 2^-54.
 MARGIN = 2.0**-44
 # U / 2^52 is exact in float64, and 12 bits of its word are left for the sign.
-MOST_BITS = 52
+MAX_BITS = 52
 # Candidates worked on at once: their arrays stay in the processor's cache.
-_CHUNK = 1 << 14
+_CANDIDATES_AT_ONCE = 1 << 14
 
 Draws = NDArray[np.int64]
 
@@ -63,15 +63,15 @@ def logistic_threshold(epsilon: float, inside: int = 1, outside: int = 1) -> int
     return min(max(threshold, uniform), WORDS - 1)
 
 
-def log(ratio: Fraction) -> float:
-    """Return ln(ratio), correctly rounded, so never above a float bound on it."""
+def exact_log(ratio: Fraction) -> float:
+    """Return ln(ratio), correctly rounded."""
     context = decimal.Context(prec=60)
     parts = Decimal(ratio.numerator), Decimal(ratio.denominator)
     return float(context.ln(context.divide(*parts)))
 
 
-def log_up(ratio: Fraction, *, more: float = 0.0) -> float:
-    """Return ln(ratio) + ``more``, rounded up: no float below the sum."""
+def log_rounded_up(ratio: Fraction, *, more: float = 0.0) -> float:
+    """Return ln(ratio) + ``more``, rounded up."""
     context = decimal.Context(prec=60)
     parts = Decimal(ratio.numerator), Decimal(ratio.denominator)
     total = context.add(context.ln(context.divide(*parts)), Decimal(more))
@@ -79,15 +79,15 @@ def log_up(ratio: Fraction, *, more: float = 0.0) -> float:
     return near if Decimal(near) >= total else math.nextafter(near, math.inf)
 
 
-def below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
-    """Return ``size`` uniform whole numbers in [0, n), exactly; n is at most 2^63.
+def uniform_below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return ``size`` uniform whole numbers in [0, n), exactly.
 
     A word in the last, incomplete run of n is drawn again: probability n / 2^64.
     """
     words = entropy.words(size).copy()
-    whole = WORDS // n * n
-    if whole < WORDS:
-        while (again := np.flatnonzero(words >= np.uint64(whole))).size:
+    limit = WORDS // n * n
+    if limit < WORDS:
+        while (again := np.flatnonzero(words >= np.uint64(limit))).size:
             words[again] = entropy.words(again.size)
     return (words % np.uint64(n)).astype(np.int64)
 
@@ -99,7 +99,7 @@ class LazyUniform:
         self._prefix, self._bits, self._entropy = word, WORD_BITS, entropy
 
     def below_exp(self, numerator: int, denominator: int) -> bool:
-        """Say exactly whether the real lies below exp(-numerator/denominator)."""
+        """Return exactly whether the real lies below exp(-num/den)."""
         while True:
             low, high = exp_bounds(numerator, denominator, self._bits)
             if self._prefix + 1 <= low:
@@ -111,7 +111,7 @@ class LazyUniform:
             self._bits += WORD_BITS
 
 
-def below_exp(
+def bernoulli_exp(
     words: Words, numerators: NDArray[np.int64], bits: int, entropy: Entropy
 ) -> NDArray[np.bool_]:
     """Return Bernoulli(exp(-numerator / 2^bits)) for each word, exactly.
@@ -142,38 +142,42 @@ def _exp_floor(k: int) -> int:
 _POWERS = np.array([_exp_floor(k) for k in range(45, 0, -1)], dtype=np.uint64)
 
 
-def geometric(words: Words, most: int, entropy: Entropy) -> NDArray[np.int64]:
-    """Return V with P(V >= k) = e^-k exactly, one for each word, cut at ``most``.
+def geometric_draws(words: Words, most: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return V with P(V >= k) = e^-k exactly, one for each word.
 
     V is the number of powers e^-k above the uniform; a word that equals the first 64
     bits of one is settled exactly. ``most`` is at least 45.
     """
     above = np.searchsorted(_POWERS, words, side="right")
     for i in np.flatnonzero(_POWERS[above - 1] == words):
-        above[i] = len(_POWERS) - geometric_exact(int(words[i]), most, entropy)
+        above[i] = len(_POWERS) - geometric_draw(int(words[i]), most, entropy)
     return len(_POWERS) - above
 
 
-def geometric_exact(word: int, most: int, entropy: Entropy) -> int:
-    """Return the largest k with uniform < e^-k, for one that begins with ``word``."""
+def geometric_draw(word: int, most: int, entropy: Entropy) -> int:
+    """Return the largest k with uniform < e^-k, for one word."""
     uniform, k = LazyUniform(word, entropy), 0
     while k < most and uniform.below_exp(k + 1, 1):
         k += 1
     return k
 
 
-def gathered(n: int, each: float, attempt: Callable[[int], Draws]) -> Draws:
-    """Return ``n`` draws, of which ``attempt`` gives some for a number of candidates.
+def rejection_sample(
+    n: int, candidates_per_draw: float, attempt: Callable[[int], Draws]
+) -> Draws:
+    """Return ``n`` draws collected from repeated attempts.
 
-    ``each`` is more than the mean number of candidates for one draw.
+    ``candidates_per_draw`` is more than the mean number of candidates for one draw.
     """
-    drawn, filled = np.empty(n, dtype=np.int64), 0
+    draws, filled = np.empty(n, dtype=np.int64), 0
     while filled < n:
-        candidates = min(_CHUNK, int(each * (n - filled)) + 16)
-        some = attempt(candidates)[: n - filled]
-        drawn[filled : filled + some.size] = some
-        filled += some.size
-    return drawn
+        candidates = min(
+            _CANDIDATES_AT_ONCE, int(candidates_per_draw * (n - filled)) + 16
+        )
+        accepted = attempt(candidates)[: n - filled]
+        draws[filled : filled + accepted.size] = accepted
+        filled += accepted.size
+    return draws
 
 
 @dataclass(frozen=True)
@@ -182,15 +186,15 @@ class DiscreteLaplace:
 
     Algorithm 2 of Canonne, Kamath & Steinke (2020) with t = 2^bits: U uniform below t,
     kept with probability exp(-U/t); V geometric; Y = (U + t V) // s with a random sign,
-    where (negative, 0) is drawn again. V is cut at ``most_v`` (at least 2047, reached
+    where (negative, 0) is drawn again. V is cut at ``max_v`` (at least 2047, reached
     with probability e^-2047), so that U + t V stays below 2^63.
     """
 
     s: int
-    bits: int = MOST_BITS
+    bits: int = MAX_BITS
 
     def __post_init__(self) -> None:
-        if not (0 < self.s < 1 << 63 and 0 <= self.bits <= MOST_BITS):
+        if not (0 < self.s < 1 << 63 and 0 <= self.bits <= MAX_BITS):
             raise InternalError(f"No sampler for s={self.s}, t=2^{self.bits}.")
 
     @property
@@ -199,14 +203,14 @@ class DiscreteLaplace:
         return self.s / (1 << self.bits)
 
     @property
-    def most_v(self) -> int:
+    def max_v(self) -> int:
         """The largest V; 2^bits (most_v + 1) is 2^63."""
         return (1 << (63 - self.bits)) - 1
 
     @property
     def exact_below(self) -> int:
         """The |k| below which the law is exact; draws with V cut are never below."""
-        return (self.most_v << self.bits) // self.s
+        return (self.max_v << self.bits) // self.s
 
     @property
     def variance(self) -> float:
@@ -223,24 +227,29 @@ class DiscreteLaplace:
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return ``n`` independent draws."""
         # 1.7 > 1 / (1 - 1/e), the mean number of candidates for each draw.
-        return gathered(n, 1.7, lambda some: self._attempt(some, entropy))
+        return rejection_sample(
+            n, 1.7, lambda some: self._draw_candidates(some, entropy)
+        )
 
-    def _attempt(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
+    def _draw_candidates(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
         words = entropy.words(2 * candidates)
         uniform, coin = words[:candidates], words[candidates:]
         u = (uniform >> np.uint64(WORD_BITS - self.bits)).view(np.int64)
-        kept = np.flatnonzero(below_exp(coin, u, self.bits, entropy))
-        x = geometric(entropy.words(kept.size), self.most_v, entropy) << self.bits
-        x += u[kept]
-        return _signed(x.view(np.uint64) // np.uint64(self.s), uniform[kept])
+        accepted = np.flatnonzero(bernoulli_exp(coin, u, self.bits, entropy))
+        x = (
+            geometric_draws(entropy.words(accepted.size), self.max_v, entropy)
+            << self.bits
+        )
+        x += u[accepted]
+        return _apply_signs(x.view(np.uint64) // np.uint64(self.s), uniform[accepted])
 
 
-def _signed(magnitude: Words, words: Words) -> NDArray[np.int64]:
-    """Negate where the last bit of the word is set; drop what would be minus 0.
+def _apply_signs(magnitude: Words, words: Words) -> NDArray[np.int64]:
+    """Return magnitudes with random signs; -0 is dropped.
 
     That bit is not among the ``bits`` <= 52 leading ones that made U.
     """
     negative = (words & np.uint64(1)).view(np.int64)
     signed = (magnitude.view(np.int64) ^ -negative) + negative
-    kept: NDArray[np.int64] = signed[(magnitude != 0) | (negative == 0)]
-    return kept
+    nonzero: NDArray[np.int64] = signed[(magnitude != 0) | (negative == 0)]
+    return nonzero

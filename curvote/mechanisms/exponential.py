@@ -1,4 +1,4 @@
-"""The exponential mechanism on a finite grid, calibrated to spend all of epsilon."""
+"""Exponential mechanism on a finite grid, calibrated to spend all of epsilon."""
 
 from __future__ import annotations
 
@@ -40,35 +40,37 @@ class Exponential(FiniteMechanism):
             raise UserError(f"size is {size!r}; it must be at most {MOST_POINTS}.")
         points = np.arange(self.size)
         self.outputs = (2 * points - (self.size - 1)) / (self.size - 1)
-        weights = _weights(self.epsilon, self.size)
+        weights = _distance_weights(self.epsilon, self.size)
         self.counts = np.array(
-            [_row(weights, i) for i in range(self.size)], dtype=np.uint64
+            [_word_counts(weights, i) for i in range(self.size)], dtype=np.uint64
         )
-        self._bounds = _bounds(self.counts)
+        self._bounds = _cumulative_bounds(self.counts)
 
-    def _rows(self, values: FloatArray) -> NDArray[np.int64]:
+    def _grid_rows(self, values: FloatArray) -> NDArray[np.int64]:
         return np.asarray(np.rint((values + 1) / 2 * (self.size - 1)).astype(np.int64))
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         words = entropy.words(values.size).reshape(values.shape)
-        found = self._rows(values) * (half := self._bounds.shape[1])
+        places = self._grid_rows(values) * (half := self._bounds.shape[1])
         # Bisection: how many of the row's bounds has the word reached?
         while half := half // 2:
-            found += half * (self._bounds.take(found + half - 1) <= words)
-        found %= self._bounds.shape[1]
-        return np.asarray(self.outputs.take(found, mode="clip"))
+            places += half * (self._bounds.take(places + half - 1) <= words)
+        places %= self._bounds.shape[1]
+        return np.asarray(self.outputs.take(places, mode="clip"))
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each output, [..., size], for each input [...]."""
-        return np.asarray(self.counts[self._rows(self.clip(x)[0])] / float(WORDS))
+        return np.asarray(self.counts[self._grid_rows(self.clip(x)[0])] / float(WORDS))
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the mean of the output, from the channel of the grid points."""
-        return np.asarray(super().mean(self.outputs)[self._rows(self.clip(x)[0])])
+        return np.asarray(super().mean(self.outputs)[self._grid_rows(self.clip(x)[0])])
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of the output, from the channel of the grid points."""
-        return np.asarray(super().variance(self.outputs)[self._rows(self.clip(x)[0])])
+        return np.asarray(
+            super().variance(self.outputs)[self._grid_rows(self.clip(x)[0])]
+        )
 
     def worst_ratio(self) -> Fraction:
         """Return the largest ratio of two counts in one column."""
@@ -76,8 +78,8 @@ class Exponential(FiniteMechanism):
         return max(Fraction(int(most), int(least)) for most, least in columns)
 
 
-def _weights(epsilon: float, size: int) -> list[int]:
-    """Return 2^256 e^(-epsilon d/(size - 1)), rounded up, for each distance d."""
+def _distance_weights(epsilon: float, size: int) -> list[int]:
+    """Return 2^256 e^(-epsilon d/(size - 1)), rounded up, for each distance."""
     numerator, denominator = epsilon.as_integer_ratio()
     upper = [
         exact.exp_bounds(numerator * d, denominator * (size - 1), _SPARE_BITS)[1]
@@ -86,17 +88,17 @@ def _weights(epsilon: float, size: int) -> list[int]:
     return [1 << _SPARE_BITS, *upper]
 
 
-def _row(weights: list[int], i: int) -> list[int]:
-    """Return the share of 2^64 words for each output of input ``i``, a sum of 2^64."""
-    own = [weights[abs(i - j)] for j in range(len(weights))]
-    total = sum(own)
-    row = [-(-(weight << exact.WORD_BITS) // total) for weight in own]
+def _word_counts(weights: list[int], i: int) -> list[int]:
+    """Return how many of 2^64 words give each output of input ``i``."""
+    relative = [weights[abs(i - j)] for j in range(len(weights))]
+    total = sum(relative)
+    row = [-(-(weight << exact.WORD_BITS) // total) for weight in relative]
     row[i] += WORDS - sum(row)
     return row
 
 
-def _bounds(counts: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return each row's running sums, filled up to a power of two for the bisection."""
+def _cumulative_bounds(counts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return each row's running sums, padded to a power of two."""
     size = len(counts)
     bounds = np.full((size, 1 << (size - 1).bit_length()), WORDS - 1, dtype=np.uint64)
     bounds[:, : size - 1] = np.cumsum(counts[:, :-1], axis=1)

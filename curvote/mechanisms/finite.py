@@ -1,4 +1,4 @@
-"""Scalar mechanisms with few outputs, given by their channel."""
+"""Scalar mechanisms with finitely many outputs, given by their channel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.mechanisms.base import ScalarMechanism
-from curvote.mechanisms.law import Mixture, atoms, product
+from curvote.mechanisms.law import Mixture, atomic_law, product_law
 from curvote.validate import FloatArray
 
 
@@ -25,8 +25,8 @@ class FiniteMechanism(ScalarMechanism):
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each output, [..., k], for each input [...]."""
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each output whether it is one of ``outputs``."""
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each output whether it is one of ``outputs``."""
         return np.isin(outputs, self.outputs)
 
     def mean(self, x: ArrayLike) -> FloatArray:
@@ -45,11 +45,13 @@ class FiniteMechanism(ScalarMechanism):
 
     def law(self, x: ArrayLike) -> Mixture:
         """Return the outputs' laws for inputs (n,): atoms."""
-        return product(atoms(self.outputs, self.probabilities(x)))
+        return product_law(atomic_law(self.outputs, self.probabilities(x)))
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        given, seen = np.asarray(x), np.asarray(at)
-        inputs, which = np.unique(given, return_inverse=True)
-        place = np.searchsorted(self.outputs, seen).clip(max=len(self.outputs) - 1)
-        chances = self.probabilities(inputs)[which.reshape(given.shape), place]
-        return np.asarray(np.log(np.where(self.outputs[place] == seen, chances, 0.0)))
+        values, outputs = np.asarray(x), np.asarray(at)
+        inputs, index = np.unique(values, return_inverse=True)
+        place = np.searchsorted(self.outputs, outputs).clip(max=len(self.outputs) - 1)
+        chances = self.probabilities(inputs)[index.reshape(values.shape), place]
+        return np.asarray(
+            np.log(np.where(self.outputs[place] == outputs, chances, 0.0))
+        )

@@ -1,4 +1,4 @@
-"""The analytic Gaussian mechanism on records in [-1, 1]^d, exact on a dyadic grid."""
+"""Gaussian mechanism on records in [-1, 1]^d, exact on a dyadic grid."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.entropy import Entropy
 from curvote.mechanisms.base import VectorMechanism
-from curvote.mechanisms.gaussian_noise import LIMIT, GaussianNoise
-from curvote.mechanisms.grid import GRID_BITS, ONE, STEP, grid_index
-from curvote.mechanisms.law import Mixture, product, smooth
+from curvote.mechanisms.gaussian_noise import OUTPUT_LIMIT, GaussianNoise
+from curvote.mechanisms.grid import GRID_BITS, GRID_ONE, GRID_STEP, grid_index
+from curvote.mechanisms.law import Mixture, continuous_law, product_law
 from curvote.validate import FloatArray
 
 
-def sensitivity(d: int) -> float:
+def box_diameter(d: int) -> float:
     """Return the diameter of [-1, 1]^d in grid steps: 2^21 sqrt(d)."""
     return math.ldexp(math.sqrt(d), GRID_BITS + 1)
 
@@ -36,12 +36,12 @@ class Gaussian(VectorMechanism):
     def __init__(self, *, epsilon: float, d: int, delta: float) -> None:
         super().__init__(epsilon=epsilon, d=d)
         self.delta = validate.fraction(delta=delta)
-        self.noise = GaussianNoise(sensitivity(self.d), self.epsilon, self.delta)
+        self.noise = GaussianNoise(box_diameter(self.d), self.epsilon, self.delta)
 
     @property
     def sigma(self) -> float:
         """The noise's standard deviation in each coordinate."""
-        return self.noise.sigma * STEP
+        return self.noise.sigma * GRID_STEP
 
     @property
     def rho(self) -> float:
@@ -59,26 +59,26 @@ class Gaussian(VectorMechanism):
         """
         return self.noise.worst_log_ratio()
 
-    def _steps(self, x: ArrayLike) -> NDArray[np.int64]:
+    def _to_steps(self, x: ArrayLike) -> NDArray[np.int64]:
         clipped, _ = self.clip(x)
         return grid_index(clipped)
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        return np.asarray(self.noise.add(self._steps(values), entropy) * STEP)
+        return np.asarray(self.noise.add(self._to_steps(values), entropy) * GRID_STEP)
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each record whether all are grid points that the cut leaves."""
-        steps = np.asarray(outputs, dtype=np.float64) / STEP
-        on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= LIMIT)
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each record whether all are grid points within the cut."""
+        steps = np.asarray(outputs, dtype=np.float64) / GRID_STEP
+        on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= OUTPUT_LIMIT)
         return np.asarray(on_grid.all(axis=-1))
 
-    def tail(self, probability: float) -> float:
-        """Return 1 and the noise's reach (`GaussianNoise.reach`), at most 2^33."""
-        return min(ONE + self.noise.reach(probability), LIMIT) * STEP
+    def tail_bound(self, probability: float) -> float:
+        """Return 1 and the reach of the noise, at most 2^33."""
+        return min(GRID_ONE + self.noise.reach(probability), OUTPUT_LIMIT) * GRID_STEP
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each coordinate, at most 2^-21 from it, (n, d)."""
-        return np.asarray(self._steps(x) * STEP)
+        return np.asarray(self._to_steps(x) * GRID_STEP)
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return sigma^2 for each coordinate, (n, d)."""
@@ -86,14 +86,14 @@ class Gaussian(VectorMechanism):
 
     def law(self, x: ArrayLike) -> Mixture:
         """Return one term: the noise's law around each coordinate's grid point."""
-        columns = self._steps(x).T[..., None].astype(np.float64)
+        columns = self._to_steps(x).T[..., None].astype(np.float64)
 
         def cdf(steps: FloatArray, at: FloatArray) -> FloatArray:
-            return self.noise.law.cdf(np.floor(at / STEP) - steps)
+            return self.noise.law.cdf(np.floor(at / GRID_STEP) - steps)
 
-        return product(*(smooth(column, cdf) for column in columns))
+        return product_law(*(continuous_law(column, cdf) for column in columns))
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), (n,), for grid points ``at``."""
-        pair = self._steps(x), self._steps(x2)
-        return self.noise.log_ratio(*pair, np.asarray(at) / STEP)
+        pair = self._to_steps(x), self._to_steps(x2)
+        return self.noise.log_ratio(*pair, np.asarray(at) / GRID_STEP)

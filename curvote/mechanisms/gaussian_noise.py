@@ -1,4 +1,4 @@
-"""Gaussian noise on whole numbers of a stated L2 sensitivity: (epsilon, delta)-private.
+"""Gaussian noise on whole numbers of a stated L2 sensitivity.
 
 The one Gaussian mechanism: a record in [-1, 1]^d (`curvote.mechanisms.gaussian`) and
 sums over a table of records are its cases.
@@ -29,7 +29,7 @@ Steps = NDArray[np.int64]
 # The noise is exact below it. Cutting outputs off at the smaller limit, where every
 # whole number is a float, is post-processing.
 EXACT_BELOW = 1 << 62
-LIMIT = 1 << 53
+OUTPUT_LIMIT = 1 << 53
 # A discrete Gaussian of variance v is a rounding of a continuous one of v - 16.
 ROUNDING_VARIANCE = 16.0
 # Larger than every relative error of ``delta_bound``: rounded towards privacy.
@@ -37,30 +37,34 @@ _GUARD = 1 + 1e-11
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-def _mills(z: float | FloatArray) -> FloatArray:
+def _mills_ratio(z: float | FloatArray) -> FloatArray:
     """Return (1 - Phi(z)) / phi(z)."""
     return np.asarray(math.sqrt(math.pi / 2) * special.erfcx(z / math.sqrt(2)))
 
 
-def _density(z: float) -> float:
+def _normal_density(z: float) -> float:
     return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
 def _continuous_delta(middle: float, ratio: float) -> float:
-    """Return Phi(ratio/2 - middle) - e^(middle ratio) Phi(-ratio/2 - middle).
+    """Return the delta of continuous Gaussian noise without cancellation.
 
     That is phi(low) times the fall of Mills' ratio from low to high, middle -+ ratio/2;
     near points by quadrature of its derivative, as their difference would cancel.
     """
     low, high = middle - ratio / 2, middle + ratio / 2
     if low < -1 or ratio > 1:
-        return float(special.ndtr(-low)) - _density(low) * float(_mills(high))
+        return float(special.ndtr(-low)) - _normal_density(low) * float(
+            _mills_ratio(high)
+        )
     z = middle + ratio / 2 * _NODES
-    return _density(low) * ratio / 2 * float(_WEIGHTS @ (1 - z * _mills(z)))
+    return (
+        _normal_density(low) * ratio / 2 * float(_WEIGHTS @ (1 - z * _mills_ratio(z)))
+    )
 
 
 def loss_deviation(sigma: float, sensitivity: float) -> float:
-    """Return the standard deviation of the privacy loss of the furthest neighbours.
+    """Return the standard deviation of the privacy loss of neighbours.
 
     It is that of continuous noise of variance sigma^2 - 16, both in whole steps.
     Draw x from that noise, then y from the discrete Gaussian of variance 16 around x:
@@ -79,7 +83,7 @@ def delta_bound(epsilon: float, deviation: float) -> float:
     return _continuous_delta(epsilon / deviation, deviation) * _GUARD
 
 
-def _excess(bound: float, delta: float) -> float:
+def _log_excess(bound: float, delta: float) -> float:
     return math.log(max(bound, math.ulp(0.0))) - math.log(delta)
 
 
@@ -87,7 +91,7 @@ def least_epsilon(deviation: float, delta: float) -> float:
     """Return the least epsilon >= 0 whose ``delta_bound`` is ``delta`` at most."""
 
     def excess(epsilon: float) -> float:
-        return _excess(delta_bound(epsilon, deviation), delta)
+        return _log_excess(delta_bound(epsilon, deviation), delta)
 
     from scipy import optimize
 
@@ -99,12 +103,12 @@ def least_epsilon(deviation: float, delta: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def calibrate(epsilon: float, delta: float, sensitivity: float) -> float:
+def calibrate_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """Return the least sigma, in steps, whose ``delta_bound`` is ``delta``."""
 
     def excess(log_sigma: float) -> float:
         deviation = loss_deviation(math.exp(log_sigma), sensitivity)
-        return _excess(delta_bound(epsilon, deviation), delta)
+        return _log_excess(delta_bound(epsilon, deviation), delta)
 
     from scipy import optimize
 
@@ -140,7 +144,7 @@ class GaussianNoise:
     def __post_init__(self) -> None:
         sensitivity = validate.positive(sensitivity=self.sensitivity)
         epsilon, delta = validate.positive(epsilon=self.epsilon), self.delta
-        sigma = calibrate(epsilon, validate.fraction(delta=delta), sensitivity)
+        sigma = calibrate_sigma(epsilon, validate.fraction(delta=delta), sensitivity)
         object.__setattr__(self, "law", DiscreteGaussian(0.5 / sigma**2))
 
     @property
@@ -169,9 +173,9 @@ class GaussianNoise:
         """Return the least epsilon' with (epsilon', ``delta``), of the law drawn from.
 
         Nothing holds it to ``epsilon``: too small a sigma shows. A calibrated one stays
-        below, as ``calibrate`` rounds ln sigma up by 2e-12, but for the 1e-14 to which
-        the root is found here. The loss itself is unbounded: ``log_ratio`` exceeds it
-        with small probability.
+        below, as ``calibrate_sigma`` rounds ln sigma up by 2e-12, but for the 1e-14 to
+        which the root is found here. The loss itself is unbounded: ``log_ratio``
+        exceeds it with small probability.
         """
         return least_epsilon(self._deviation, self.delta)
 
@@ -179,18 +183,18 @@ class GaussianNoise:
         """Return ``steps`` with independent noise on each, cut at 2^53."""
         noise = self.law.sample(steps.size, entropy).reshape(steps.shape)
         out = steps + np.clip(noise, -EXACT_BELOW, EXACT_BELOW)
-        return np.asarray(np.clip(out, -LIMIT, LIMIT))
+        return np.asarray(np.clip(out, -OUTPUT_LIMIT, OUTPUT_LIMIT))
 
     def reach(self, probability: float) -> int:
-        """Return sigma sqrt(2 ln(2/probability)), in whole steps.
+        """Return the size that noise exceeds with this probability at most.
 
         P(|noise| >= k) <= 2 e^(-k^2/(2 sigma^2)) (Canonne et al., corollary 17).
         """
         odds = 2 / validate.fraction(probability=probability)
         return math.ceil(self.sigma * math.sqrt(2 * math.log(odds)))
 
-    def log_ratio(self, one: Steps, other: Steps, at: FloatArray) -> FloatArray:
-        """Return ln P(at | one) - ln P(at | other), summed over the last axis."""
+    def log_ratio(self, first: Steps, second: Steps, at: FloatArray) -> FloatArray:
+        """Return ln P(at | first) - ln P(at | second), over the last axis."""
         # |at - other|^2 - |at - one|^2, without the cancellation.
-        apart = (one - other) * (2 * at - one - other)
+        apart = (first - second) * (2 * at - first - second)
         return np.asarray(apart.sum(axis=-1) * self.law.rate)

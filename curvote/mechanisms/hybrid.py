@@ -1,4 +1,4 @@
-"""The hybrid mechanism: a public coin between piecewise and Duchi et al."""
+"""Hybrid mechanism: a public coin between piecewise and Duchi et al."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from curvote.entropy import Entropy
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.duchi import Duchi
 from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.law import Mixture, atoms, product
+from curvote.mechanisms.law import Mixture, atomic_law, product_law
 from curvote.mechanisms.piecewise import Piecewise
 from curvote.validate import FloatArray
 
@@ -45,54 +45,58 @@ class Hybrid(ScalarMechanism):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         first = entropy.words(values.size).reshape(values.shape) < np.uint64(self.coin)
-        drawn = np.empty(values.shape)
-        drawn[first] = self.piecewise.randomize(values[first], entropy)
-        drawn[~first] = self.duchi.randomize(values[~first], entropy)
-        return drawn
+        outputs = np.empty(values.shape)
+        outputs[first] = self.piecewise.randomize(values[first], entropy)
+        outputs[~first] = self.duchi.randomize(values[~first], entropy)
+        return outputs
 
-    def _mixed(self, piecewise: FloatArray, duchi: FloatArray) -> FloatArray:
+    def _mix(self, piecewise: FloatArray, duchi: FloatArray) -> FloatArray:
         return np.asarray(self.shares[0] * piecewise + self.shares[1] * duchi)
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each output whether one of the two mechanisms in use can give it."""
-        extremes = self.duchi.possible(outputs)
-        return extremes | self.piecewise.possible(outputs) if self.coin else extremes
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each output whether a mechanism in use can give it."""
+        extremes = self.duchi.possible_mask(outputs)
+        return (
+            extremes | self.piecewise.possible_mask(outputs) if self.coin else extremes
+        )
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each input, at most 2^-21 from it."""
-        return self._mixed(self.piecewise.mean(x), self.duchi.mean(x))
+        return self._mix(self.piecewise.mean(x), self.duchi.mean(x))
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the mixture's variance: both parts have the same mean."""
-        return self._mixed(self.piecewise.variance(x), self.duchi.variance(x))
+        return self._mix(self.piecewise.variance(x), self.duchi.variance(x))
 
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
-        return self._mixed(self.piecewise.cdf(x, at), self.duchi.cdf(x, at))
+        return self._mix(self.piecewise.cdf(x, at), self.duchi.cdf(x, at))
 
     def law(self, x: ArrayLike) -> Mixture:
-        """Return one term: the atoms of ``duchi``, and ``piecewise`` as the rest."""
-        given = np.asarray(x, dtype=np.float64)
+        """Return one term: atoms of ``duchi``, and ``piecewise`` as the rest."""
+        values = np.asarray(x, dtype=np.float64)
         rest, extremes = self.shares
 
         def inner(inputs: FloatArray, at: FloatArray) -> FloatArray:
             return rest * self.piecewise.cdf(inputs, at)
 
-        two = atoms(self.duchi.outputs, extremes * self.duchi.probabilities(given))
-        return product(
+        two = atomic_law(
+            self.duchi.outputs, extremes * self.duchi.probabilities(values)
+        )
+        return product_law(
             replace(
-                two, rest=inner, inputs=given[:, None], low=-math.inf, high=math.inf
+                two, rest=inner, inputs=values[:, None], low=-math.inf, high=math.inf
             )
         )
 
-    def mass(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+    def point_probability(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return P(output = at) for each input."""
         hit = self.duchi.outputs == np.asarray(at)[..., None]
         extremes = np.sum(self.duchi.probabilities(x) * hit, axis=-1)
-        return self._mixed(self.piecewise.mass(x, at), extremes)
+        return self._mix(self.piecewise.point_probability(x, at), extremes)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        return np.asarray(np.log(self.mass(x, at)))
+        return np.asarray(np.log(self.point_probability(x, at)))
 
     def worst_ratio(self) -> Fraction:
         """Return the larger ratio of the two mechanisms in use."""

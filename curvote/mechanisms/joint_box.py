@@ -1,4 +1,4 @@
-"""The joint box mechanism: a record moved within a cube around it, or outside."""
+"""Joint box mechanism: a record moved within a cube around it, or outside."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
 from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.grid import ONE, grid_index
-from curvote.mechanisms.law import Law, Mixture, smooth
+from curvote.mechanisms.grid import GRID_ONE, grid_index
+from curvote.mechanisms.law import Law, Mixture, continuous_law
 from curvote.validate import FloatArray
 
 # Grid points of step 2^-20 on one axis, from -1 to 1.
-POINTS = 2 * ONE + 1
+POINTS = 2 * GRID_ONE + 1
 
 
 class JointBox(VectorMechanism):
@@ -37,7 +37,7 @@ class JointBox(VectorMechanism):
 
     def __init__(self, *, epsilon: float, d: int) -> None:
         super().__init__(epsilon=epsilon, d=d)
-        share = _share(self.epsilon) ** (1 / self.d)
+        share = _volume_share(self.epsilon) ** (1 / self.d)
         # Odd, so that x is its middle; at least one point stays outside.
         self.reach = min(round((POINTS * share - 1) / 2), (POINTS - 3) // 2)
         self.side = 2 * max(self.reach, 0) + 1
@@ -47,102 +47,110 @@ class JointBox(VectorMechanism):
             self.epsilon, self.inside, self.outside
         )
 
-    def _lowest(self, values: FloatArray) -> NDArray[np.int64]:
+    def _cube_corner(self, values: FloatArray) -> NDArray[np.int64]:
         """Return the cube's lowest corner, counted in steps."""
         corner = grid_index(values) - self.side // 2
-        return np.asarray(np.clip(corner, -ONE, ONE + 1 - self.side))
+        return np.asarray(np.clip(corner, -GRID_ONE, GRID_ONE + 1 - self.side))
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        lowest = self._lowest(values)
+        lowest = self._cube_corner(values)
         inside = entropy.words(len(values)) < np.uint64(self.threshold)
         steps = np.empty(values.shape, dtype=np.int64)
         near = lowest[inside]
-        steps[inside] = near + _grid(self.side, near.shape, entropy)
-        steps[~inside] = self._elsewhere(lowest[~inside], entropy)
-        return np.asarray(steps / ONE)
+        steps[inside] = near + _uniform_points(self.side, near.shape, entropy)
+        steps[~inside] = self._draw_outside(lowest[~inside], entropy)
+        return np.asarray(steps / GRID_ONE)
 
-    def _elsewhere(
+    def _draw_outside(
         self, lowest: NDArray[np.int64], entropy: Entropy
     ) -> NDArray[np.int64]:
-        """Return points uniform outside the cubes, by rejection from the whole grid."""
+        """Return points uniform outside the cubes, by rejection."""
         steps, waiting = np.empty_like(lowest), np.arange(len(lowest))
         while waiting.size:
-            some = _grid(POINTS, (waiting.size, self.d), entropy) - ONE
-            kept = ~self._holds(lowest[waiting], some)
-            steps[waiting[kept]] = some[kept]
-            waiting = waiting[~kept]
+            candidates = (
+                _uniform_points(POINTS, (waiting.size, self.d), entropy) - GRID_ONE
+            )
+            accepted = ~self._is_inside(lowest[waiting], candidates)
+            steps[waiting[accepted]] = candidates[accepted]
+            waiting = waiting[~accepted]
         return steps
 
-    def _holds(
+    def _is_inside(
         self, lowest: NDArray[np.int64], steps: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Say for each record whether its cube holds the point."""
+        """Return for each record whether its cube holds the point."""
         within = (steps >= lowest) & (steps < lowest + self.side)
         return np.asarray(within.all(axis=-1))
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each record whether it is a grid point of [-1, 1]^d."""
-        steps = np.asarray(outputs, dtype=np.float64) * ONE
-        on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= ONE)
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each record whether it is a grid point of [-1, 1]^d."""
+        steps = np.asarray(outputs, dtype=np.float64) * GRID_ONE
+        on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= GRID_ONE)
         return np.asarray(on_grid.all(axis=-1))
 
-    def _middle(self, x: ArrayLike) -> FloatArray:
+    def _cube_middle(self, x: ArrayLike) -> FloatArray:
         clipped, _ = self.clip(x)
-        return np.asarray((self._lowest(clipped) + self.side // 2) / ONE)
+        return np.asarray((self._cube_corner(clipped) + self.side // 2) / GRID_ONE)
 
     @property
     def _cube_weight(self) -> float:
-        """The share of the draw that is uniform in the cube; the rest is everywhere."""
+        """The mixture weight of the uniform law in the cube."""
         spread = Fraction(self.inside * (WORDS - self.threshold), self.outside)
         return float((self.threshold - spread) / WORDS)
 
     def law(self, x: ArrayLike) -> Mixture:
         """Return two terms: uniform in the cube, and uniform everywhere."""
-        lowest = self._lowest(self.clip(x)[0]).astype(np.float64)
+        lowest = self._cube_corner(self.clip(x)[0]).astype(np.float64)
         weight = np.full((len(lowest), 1), self._cube_weight)
-        near = [_uniform(column[:, None], self.side) for column in lowest.T]
-        far = [_uniform(np.full((len(lowest), 1), -float(ONE)), POINTS)] * self.d
+        near = [_uniform_law(column[:, None], self.side) for column in lowest.T]
+        far = [
+            _uniform_law(np.full((len(lowest), 1), -float(GRID_ONE)), POINTS)
+        ] * self.d
         return Mixture(np.hstack([weight, 1 - weight]), (tuple(near), tuple(far)))
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the exact mean of each coordinate, (n, d): the middle, shrunk."""
-        return self._cube_weight * self._middle(x)
+        return self._cube_weight * self._cube_middle(x)
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the exact variance of each coordinate, (n, d)."""
-        weight, middle = self._cube_weight, self._middle(x)
-        near, far = ((points**2 - 1) / (12 * ONE**2) for points in (self.side, POINTS))
+        weight, middle = self._cube_weight, self._cube_middle(x)
+        near, far = (
+            (points**2 - 1) / (12 * GRID_ONE**2) for points in (self.side, POINTS)
+        )
         second = weight * (middle**2 + near) + (1 - weight) * far
         return np.asarray(second - (weight * middle) ** 2)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         steps = grid_index(np.asarray(at, dtype=np.float64))
-        held = self._holds(self._lowest(self.clip(x)[0]), steps)
-        return np.asarray(held * self.worst_log_ratio())
+        inside = self._is_inside(self._cube_corner(self.clip(x)[0]), steps)
+        return np.asarray(inside * self.worst_log_ratio())
 
     def worst_ratio(self) -> Fraction:
-        """Return how much likelier a point inside the cube is than one outside."""
+        """Return the exact likelihood ratio of a point inside to one outside."""
         outside = WORDS - self.threshold
         return Fraction(self.threshold * self.outside, self.inside * outside)
 
 
-def _share(epsilon: float) -> float:
-    """Return 1/(1 + e^(eps/2)); what underflows is 0."""
+def _volume_share(epsilon: float) -> float:
+    """Return the cube's share of the volume, 1/(1 + e^(eps/2))."""
     try:
         return 1 / (1 + math.exp(epsilon / 2))
     except OverflowError:
         return 0.0
 
 
-def _uniform(lowest: FloatArray, points: int) -> Law:
-    """Return uniform laws on so many grid points from each lowest one, (n, 1)."""
+def _uniform_law(lowest: FloatArray, points: int) -> Law:
+    """Return uniform laws on grid points from each lowest one, (n, 1)."""
 
     def cdf(lowest: FloatArray, at: FloatArray) -> FloatArray:
-        below = np.floor(np.clip(at, -2, 2) * ONE) - lowest + 1
+        below = np.floor(np.clip(at, -2, 2) * GRID_ONE) - lowest + 1
         return np.asarray(np.clip(below, 0, points) / points)
 
-    return smooth(lowest, cdf, -1.0, 1.0)
+    return continuous_law(lowest, cdf, -1.0, 1.0)
 
 
-def _grid(points: int, shape: tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
-    return exact.below(points, math.prod(shape), entropy).reshape(shape)
+def _uniform_points(
+    points: int, shape: tuple[int, ...], entropy: Entropy
+) -> NDArray[np.int64]:
+    return exact.uniform_below(points, math.prod(shape), entropy).reshape(shape)

@@ -12,7 +12,7 @@ from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.bits import Bits, Labels
 from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.labels import Chances, PureMechanism, are_codes
+from curvote.mechanisms.labels import ProbabilityPair, PureMechanism, valid_codes
 
 
 class KRR(PureMechanism):
@@ -27,36 +27,36 @@ class KRR(PureMechanism):
 
     def __init__(self, *, epsilon: float, n_classes: int) -> None:
         super().__init__(epsilon=epsilon, n_classes=n_classes)
-        others = self.n_classes - 1
-        self.threshold = exact.logistic_threshold(self.epsilon, outside=others)
+        other_classes = self.n_classes - 1
+        self.threshold = exact.logistic_threshold(self.epsilon, outside=other_classes)
         self.p = Fraction(self.threshold, WORDS)
-        self.q = (1 - self.p) / others
+        self.q = (1 - self.p) / other_classes
         self._ratio = self.p / self.q
 
     def _draw(self, values: Labels, entropy: Entropy) -> Labels:
         out = values.copy()
         moved = np.flatnonzero(entropy.words(out.size) >= np.uint64(self.threshold))
-        others = exact.below(self.n_classes - 1, moved.size, entropy)
-        out[moved] = others + (others >= values[moved])
+        replacement = exact.uniform_below(self.n_classes - 1, moved.size, entropy)
+        out[moved] = replacement + (replacement >= values[moved])
         return out
 
-    def pair(self) -> Chances:
-        """Return the chances of the label, and of another one."""
+    def pair(self) -> ProbabilityPair:
+        """Return the probabilities of the label, and of another one."""
         return self.p, self.q
 
-    def possible(self, outputs: NDArray[Any]) -> Bits:
-        """Say for each output whether it is a label."""
-        return are_codes(outputs, self.n_classes)
+    def possible_mask(self, outputs: NDArray[Any]) -> Bits:
+        """Return for each output whether it is a label."""
+        return valid_codes(outputs, self.n_classes)
 
     def outputs(self) -> Labels:
-        """Return the labels."""
-        return np.arange(self._few(self.n_classes))
+        """Return all labels."""
+        return np.arange(self._check_output_count(self.n_classes))
 
     def _supports(self, outputs: Labels, labels: Labels) -> Bits:
         return np.asarray(outputs == labels)
 
-    def _table(self, outputs: Labels) -> Bits:
+    def _support_table(self, outputs: Labels) -> Bits:
         return np.asarray(outputs[:, None] == np.arange(self.n_classes))
 
-    def _chances(self, outputs: Labels) -> list[Chances]:
+    def _output_probabilities(self, outputs: Labels) -> list[ProbabilityPair]:
         return [(self.q, self.p)] * outputs.size

@@ -1,4 +1,4 @@
-"""The Laplace mechanism of scale 2/epsilon on [-1, 1], exact on a dyadic grid."""
+"""Laplace mechanism of scale 2/epsilon on [-1, 1], exact on a dyadic grid."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.entropy import Entropy
 from curvote.mechanisms.base import ScalarMechanism
-from curvote.mechanisms.exact import MOST_BITS, DiscreteLaplace
-from curvote.mechanisms.grid import GRID_BITS, STEP
+from curvote.mechanisms.exact import MAX_BITS, DiscreteLaplace
+from curvote.mechanisms.grid import GRID_BITS, GRID_STEP
 from curvote.validate import FloatArray
 
 # The grid points of -1 and 1 lie 2^21 steps apart: the sensitivity.
@@ -21,7 +21,7 @@ RANGE_BITS = GRID_BITS + 1
 
 def _to_steps(values: FloatArray) -> FloatArray:
     """Return the grid point of each value, counted in steps; halves go to even."""
-    return np.asarray(np.rint(values / STEP))
+    return np.asarray(np.rint(values / GRID_STEP))
 
 
 class Laplace(ScalarMechanism):
@@ -41,7 +41,7 @@ class Laplace(ScalarMechanism):
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
         target = min(self.epsilon, 2.0**30)
-        bits = MOST_BITS - max(0, math.frexp(target)[1])
+        bits = MAX_BITS - max(0, math.frexp(target)[1])
         s = math.floor(math.ldexp(target, bits - RANGE_BITS))
         self.noise = DiscreteLaplace(s, bits)
         # Cutting the output off where the noise is still exact is post-processing: it
@@ -52,48 +52,52 @@ class Laplace(ScalarMechanism):
         out = _to_steps(values)
         out += self.noise.sample(values.size, entropy).reshape(values.shape)
         np.clip(out, -self.limit, self.limit, out=out)
-        out *= STEP
+        out *= GRID_STEP
         return out
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each output whether it is a grid point that the cut leaves."""
-        bound = 2 * self.limit * STEP  # what lies beyond may overflow when divided
-        steps = np.clip(np.asarray(outputs, dtype=np.float64), -bound, bound) / STEP
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each output whether it is a grid point within the cut."""
+        bound = 2 * self.limit * GRID_STEP  # what lies beyond may overflow when divided
+        steps = (
+            np.clip(np.asarray(outputs, dtype=np.float64), -bound, bound) / GRID_STEP
+        )
         return np.asarray((steps == np.rint(steps)) & (np.abs(steps) <= self.limit))
 
-    def tail(self, probability: float) -> float:
-        """Return 1 and the k with P(|noise| > k) = 2 q^(k+1)/(1+q) at most so large.
+    def tail_bound(self, probability: float) -> float:
+        """Return the size that an output exceeds with this probability at most.
 
         q = e^-g; the k is a whole number of steps.
         """
         odds = 2 / validate.fraction(probability=probability)
         rest = math.log(odds / (1 + math.exp(-self.noise.rate)))
         beyond = (1 << GRID_BITS) + math.ceil(rest / self.noise.rate)
-        return min(beyond, self.limit) * STEP
+        return min(beyond, self.limit) * GRID_STEP
 
-    def _steps(self, x: ArrayLike) -> FloatArray:
+    def _input_steps(self, x: ArrayLike) -> FloatArray:
         clipped, _ = self.clip(x)
         return _to_steps(clipped)
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each input, at most 2^-21 from it."""
-        return self._steps(x) * STEP
+        return self._input_steps(x) * GRID_STEP
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return 2 e^-g / (1 - e^-g)^2 in squared steps, g = s/t: about 8/epsilon^2."""
-        return np.full(np.shape(x), self.noise.variance * STEP**2)
+        return np.full(np.shape(x), self.noise.variance * GRID_STEP**2)
 
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
-        return self.noise.cdf(np.floor(np.asarray(at) / STEP) - self._steps(x))
+        return self.noise.cdf(
+            np.floor(np.asarray(at) / GRID_STEP) - self._input_steps(x)
+        )
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2) for grid points ``at``."""
-        steps = np.asarray(at) / STEP
-        away, away2 = (np.abs(steps - self._steps(value)) for value in (x, x2))
+        steps = np.asarray(at) / GRID_STEP
+        away, away2 = (np.abs(steps - self._input_steps(value)) for value in (x, x2))
         return np.asarray((away2 - away) * self.noise.rate)
 
     def worst_log_ratio(self) -> float:
-        """Return the grid's span in steps times s/t: at most epsilon."""
-        span = self._steps(self.high) - self._steps(self.low)
+        """Return the exact loss: the span in steps times s/t, at most epsilon."""
+        span = self._input_steps(self.high) - self._input_steps(self.low)
         return float(span * self.noise.rate)

@@ -1,4 +1,4 @@
-"""The sum of many clients' Laplace noises in one draw: for studies only.
+"""Sums of many clients' Laplace noise in one draw, for studies only.
 
 It protects nobody: only noise that each client draws itself, with
 `DiscreteLaplace.sample`, may leave a client.
@@ -19,10 +19,10 @@ from curvote.mechanisms.exact import DiscreteLaplace
 LARGEST_MEAN = 2.0**62
 
 
-def sum_of_noise(
+def draw_noise_sums(
     n: int, noise: DiscreteLaplace, size: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return ``size`` independent sums of ``n`` draws of ``noise``, in its steps.
+    """Return ``size`` independent sums of ``n`` draws of ``noise``.
 
     A discrete Laplace draw is the difference of two geometric ones, P(k) = (1 - a) a^k
     with a = e^-rate, as sum_k (1 - a)^2 a^(2k + |m|) = a^|m| (1 - a)/(1 + a). So the

@@ -1,4 +1,4 @@
-"""A mechanism from its name: its class, its parameters, its budget."""
+"""Registry of mechanisms: classes by name, and instances from name and budget."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def names() -> list[str]:
     return list(MECHANISMS)
 
 
-def kind(name: str) -> type[Mechanism]:
+def mechanism_class(name: str) -> type[Mechanism]:
     """Return the class of mechanism ``name``; an unknown name is a UserError."""
     path = MECHANISMS[validate.one_of(MECHANISMS, mechanism=name)]
     module, cls = path.split(":")
-    found: type[Mechanism] = getattr(importlib.import_module(module), cls)
-    return found
+    loaded: type[Mechanism] = getattr(importlib.import_module(module), cls)
+    return loaded
 
 
 def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
@@ -65,11 +65,11 @@ def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
     >>> print(noised.shape, f"variance {laplace.variance(0.5):.4f}")
     (2,) variance 8.0000
     """
-    cls = kind(name)
-    known = inspect.signature(cls).parameters
+    cls = mechanism_class(name)
+    parameters = inspect.signature(cls).parameters
     for param in params:
-        validate.one_of(known, parameter=param)
-    for param, fact in known.items():
-        if fact.default is fact.empty and param not in {"epsilon", *params}:
+        validate.one_of(parameters, parameter=param)
+    for param, parameter in parameters.items():
+        if parameter.default is parameter.empty and param not in {"epsilon", *params}:
             raise UserError(f"mechanism {name} needs {param}.")
     return cls(epsilon=epsilon, **params)

@@ -1,10 +1,10 @@
-"""The piecewise mechanism: unbiased on [-1, 1], and the biased version on [0, 1]."""
+"""Piecewise mechanism: unbiased on [-1, 1], and the biased version on [0, 1]."""
 
 from __future__ import annotations
 
 import math
 
-from curvote.mechanisms.grid import ONE, STEP
+from curvote.mechanisms.grid import GRID_ONE, GRID_STEP
 from curvote.mechanisms.window import Window, WindowMechanism
 
 
@@ -25,9 +25,9 @@ class Piecewise(WindowMechanism):
 
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
-        half = round(ONE * math.exp(-self.epsilon / 2))
-        self.window = Window(self.epsilon, -ONE - half, ONE + half, half)
-        self.scale = STEP / self.window.lift
+        half = round(GRID_ONE * math.exp(-self.epsilon / 2))
+        self.window = Window(self.epsilon, -GRID_ONE - half, GRID_ONE + half, half)
+        self.scale = GRID_STEP / self.window.window_weight
 
 
 class UnitPiecewise(WindowMechanism):
@@ -42,12 +42,12 @@ class UnitPiecewise(WindowMechanism):
     unbiased = False
     unit_scale = True
     low, high = 0.0, 1.0
-    scale = STEP
+    scale = GRID_STEP
 
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
         # The same C, times e^(-epsilon/2) above and below: no overflow.
         shrink = math.exp(-self.epsilon / 2)
         self.window = Window(
-            self.epsilon, 0, ONE, round(ONE * shrink / (1 + shrink) / 2)
+            self.epsilon, 0, GRID_ONE, round(GRID_ONE * shrink / (1 + shrink) / 2)
         )

@@ -23,7 +23,7 @@ CAP_ERROR = 2.0**-42
 # A row this close to length 1 is a unit vector, rounded.
 UNIT_ERROR = 1e-9
 # Coordinates of candidates worked on at once: they stay in the processor's cache.
-_CHUNK = 1 << 16
+_COORDINATES_AT_ONCE = 1 << 16
 
 
 class PrivUnit(VectorMechanism):
@@ -57,15 +57,15 @@ class PrivUnit(VectorMechanism):
         self.length = self.d // self.spheres
         self.cap = best_cap(self.epsilon, self.length, self.spheres)
         gain = -np.expm1(-self.epsilon)
-        kept = 1 - (1 - self.share) * gain
+        acceptance = 1 - (1 - self.share) * gain
         error = self.length * CAP_ERROR / self.spheres
-        self.margin = float(4 * error * gain / kept)
+        self.margin = float(4 * error * gain / acceptance)
         self.threshold_in = WORDS
         rest = Fraction(self.epsilon) - Fraction(self.margin)
-        self.threshold_out = _threshold_out(rest)
+        self.threshold_out = _reject_threshold(rest)
         # For p and m alone, which are rounded to float64 anyway: from the rounded
         # difference, as the studies that are stored were drawn.
-        self._outside = _threshold_out(Fraction(float(rest))) / WORDS
+        self._outside = _reject_threshold(Fraction(float(rest))) / WORDS
 
     @property
     def share(self) -> float:
@@ -73,26 +73,26 @@ class PrivUnit(VectorMechanism):
         return self.cap.share / self.spheres
 
     @property
-    def at_once(self) -> int:
-        """How many records are drawn at once: blocks of so many change no draw."""
-        return max(1, _CHUNK // self.length)
+    def batch_size(self) -> int:
+        """How many records are drawn at once; batches change no draw."""
+        return max(1, _COORDINATES_AT_ONCE // self.length)
 
     @property
-    def kept(self) -> float:
-        """The share of the candidates that are kept, Z."""
+    def acceptance(self) -> float:
+        """The acceptance rate Z of the candidates."""
         inside, outside = self._weights
         return inside * self.share + outside * (1 - self.share)
 
     @property
     def p(self) -> float:
         """The probability that the answer is in the cap."""
-        return self.share / self.kept
+        return self.share / self.acceptance
 
     @property
     def m(self) -> float:
         """The mean of <v, u>: answers have length 1/m."""
         inside, outside = self._weights
-        return (inside - outside) * (self.cap.first / self.spheres) / self.kept
+        return (inside - outside) * (self.cap.first / self.spheres) / self.acceptance
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -100,78 +100,80 @@ class PrivUnit(VectorMechanism):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the rows normalised, and how many were no unit vectors."""
-        units, changed = normalised(self._records(values))
+        units, changed = normalise_rows(self._check_records(values))
         return units, int(np.count_nonzero(changed))
 
     def law(self, x: ArrayLike) -> None:
         """Return None: a cap of the sphere is no mixture of products of intervals."""
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        out = self._units(values, entropy)
+        out = self._draw_units(values, entropy)
         out /= self.m
         return out
 
-    def _units(self, u: FloatArray, entropy: Entropy) -> FloatArray:
-        """Return the answers at length 1, in the form that u has."""
+    def _draw_units(self, u: FloatArray, entropy: Entropy) -> FloatArray:
+        """Return the noised directions, of length 1."""
         out = np.empty(u.shape)
-        for start in range(0, len(u), self.at_once):
-            block = slice(start, start + self.at_once)
-            out[block] = self._reject(u[block], entropy)
+        for start in range(0, len(u), self.batch_size):
+            block = slice(start, start + self.batch_size)
+            out[block] = self._draw_block(u[block], entropy)
         return out
 
-    def _reject(self, u: FloatArray, entropy: Entropy) -> FloatArray:
-        """Return each client's first candidate that is kept."""
-        found, waiting = np.empty(u.shape), np.arange(len(u))
-        most = int(2 / self.kept) + 1
+    def _draw_block(self, u: FloatArray, entropy: Entropy) -> FloatArray:
+        """Return each client's first accepted candidate."""
+        directions, waiting = np.empty(u.shape), np.arange(len(u))
+        most = int(2 / self.acceptance) + 1
         while waiting.size:
-            each = min(most, max(1, _CHUNK // (self.length * waiting.size)))
-            candidates = self._candidates((waiting.size, each), entropy)
-            words = entropy.words(waiting.size * each).reshape(waiting.size, each)
-            kept = self._kept(candidates, u[waiting], words)
-            done = kept.any(axis=1)
-            first = candidates[done, kept[done].argmax(axis=1)]
-            found[waiting[done]] = self._unit(first)
+            count = min(
+                most, max(1, _COORDINATES_AT_ONCE // (self.length * waiting.size))
+            )
+            candidates = self._candidates((waiting.size, count), entropy)
+            words = entropy.words(waiting.size * count).reshape(waiting.size, count)
+            accepted = self._accept(candidates, u[waiting], words)
+            done = accepted.any(axis=1)
+            first = candidates[done, accepted[done].argmax(axis=1)]
+            directions[waiting[done]] = self._unit(first)
             waiting = waiting[~done]
-        return found
+        return directions
 
     def _candidates(self, shape: tuple[int, int], entropy: Entropy) -> FloatArray:
-        """Return normal vectors (n, each, d), of words alone."""
+        """Return normal vectors (n, count, d) drawn from words alone."""
         numbers = shape[0] * shape[1] * self.length
-        return normals(numbers, entropy).reshape(*shape, self.length)
+        return normal_numbers(numbers, entropy).reshape(*shape, self.length)
 
     def _unit(self, candidates: FloatArray) -> FloatArray:
         """Return the candidates (n, d) at length 1."""
         length = np.linalg.norm(candidates, axis=1, keepdims=True)
         return np.asarray(candidates / length)
 
-    def _kept(self, candidates: FloatArray, u: FloatArray, words: Words) -> Any:
-        """Say for each candidate, (n, each), whether its word keeps it."""
+    def _accept(self, candidates: FloatArray, u: FloatArray, words: Words) -> Any:
+        """Return which candidates, (n, count), their words accept."""
         inside = self._inside(candidates, u)
         return inside | (words < np.uint64(self.threshold_out))
 
     def _inside(self, candidates: FloatArray, u: FloatArray) -> Any:
-        """Say for each candidate, (n, each), whether it is in the cap around u."""
+        """Return which candidates, (n, count), lie in the cap around u."""
         lengths = np.sqrt(np.einsum("ijk,ijk->ij", candidates, candidates))
         heights = np.einsum("ijk,ik->ij", candidates, u)
         return heights >= self.cap.gamma * lengths
 
     def simulate(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
-        """Return draws of the same law by its parts, in floating point: studies only.
+        """Return draws of the same law in floating point, for studies only.
 
         In the cap or outside it by an integer threshold, the height by its inverse
         distribution function, the tangent uniform. Its low bits may betray the input.
         """
         u, _ = self.clip(values)
-        inside = happens(self.p, len(u), entropy)
-        heights = self.cap.heights(inside, uniforms(len(u), entropy))
-        return around(u, heights, entropy) / self.m
+        inside = bernoulli_events(self.p, len(u), entropy)
+        heights = self.cap.draw_heights(inside, uniform_numbers(len(u), entropy))
+        return directions_at_heights(u, heights, entropy) / self.m
 
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each record whether it has the length 1/m, up to rounding."""
-        return self.as_long(outputs)
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each record whether it has length 1/m, up to rounding."""
+        return self.has_report_length(outputs)
 
-    def as_long(self, vectors: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each vector whether it has the length 1/m, up to rounding."""
+    def has_report_length(self, vectors: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each vector whether it has length 1/m, up to rounding."""
         length = np.linalg.norm(vectors, axis=-1) * self.m
         return np.asarray(np.abs(length - 1) <= UNIT_ERROR)
 
@@ -183,36 +185,36 @@ class PrivUnit(VectorMechanism):
         """Return the variance of each coordinate, (n, d): 1/m^2 - 1 in all."""
         inside, outside = self._weights
         rest = 1 / self.d - self.cap.second
-        along = (inside * self.cap.second + outside * rest) / self.kept
+        along = (inside * self.cap.second + outside * rest) / self.acceptance
         square = self.mean(x) ** 2
         across = (1 - along) / (self.d - 1) * (1 - square)
         return np.asarray((along * square + across) / self.m**2 - square)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return it but for ``margin``, too."""
+        """Return the log-likelihood up to ``margin``."""
         v = np.asarray(at) / np.linalg.norm(at, axis=-1, keepdims=True)
         inside = np.sum(v * self.mean(x), axis=-1) >= self.cap.gamma
-        return np.asarray(inside * exact.log(self.worst_ratio()))
+        return np.asarray(inside * exact.exact_log(self.worst_ratio()))
 
     def worst_ratio(self) -> Fraction:
         """Return ``threshold_in`` / ``threshold_out``."""
         return Fraction(self.threshold_in, self.threshold_out)
 
     def worst_log_ratio(self) -> float:
-        """Return the thresholds' log ratio and, on top, ``margin``, rounded up.
+        """Return the log ratio of the thresholds plus ``margin``, rounded up.
 
         What the integers make of it: nothing holds it down to epsilon but they.
         """
-        return exact.log_up(self.worst_ratio(), more=self.margin)
+        return exact.log_rounded_up(self.worst_ratio(), more=self.margin)
 
 
 @lru_cache(maxsize=256)
-def mean_variance(d: int, epsilon: float) -> float:
-    """Return the variance of a coordinate, the mean over all: (1/m^2 - 1)/d."""
+def privunit_variance(d: int, epsilon: float) -> float:
+    """Return the mean variance of a coordinate: (1/m^2 - 1)/d."""
     return float((PrivUnit(epsilon=epsilon, d=d).m ** -2 - 1) / d)
 
 
-def _threshold_out(epsilon: Fraction) -> int:
+def _reject_threshold(epsilon: Fraction) -> int:
     """Return 2^64 e^-epsilon, rounded up."""
     spare = exact.WORD_BITS
     ratio = epsilon.as_integer_ratio()
@@ -220,8 +222,8 @@ def _threshold_out(epsilon: Fraction) -> int:
     return -(-high // (1 << spare))
 
 
-def normalised(rows: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return rows at length 1, and which had another; a zero row is the first axis."""
+def normalise_rows(rows: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return rows at length 1, and which had another length."""
     largest = np.abs(rows).max(axis=1, keepdims=True)
     scaled = rows / np.where(largest == 0, 1, largest)
     scaled[largest[:, 0] == 0, 0] = 1
@@ -230,30 +232,32 @@ def normalised(rows: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     return scaled / length, ~unit[:, 0]
 
 
-def around(u: FloatArray, heights: FloatArray, entropy: Entropy) -> FloatArray:
-    """Return directions at ``heights`` (n,) above u (n, d), with a uniform tangent."""
+def directions_at_heights(
+    u: FloatArray, heights: FloatArray, entropy: Entropy
+) -> FloatArray:
+    """Return directions at ``heights`` above u, with a uniform tangent."""
     heights = heights[:, None]
-    tangent = normals(u.size, entropy).reshape(u.shape)
+    tangent = normal_numbers(u.size, entropy).reshape(u.shape)
     tangent -= np.sum(tangent * u, axis=1, keepdims=True) * u
     tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
     return np.asarray(heights * u + np.sqrt(1 - heights**2) * tangent)
 
 
-def happens(probability: float, n: int, entropy: Entropy) -> NDArray[np.bool_]:
-    """Return ``n`` events of a probability, to 2^-53: studies only."""
+def bernoulli_events(probability: float, n: int, entropy: Entropy) -> NDArray[np.bool_]:
+    """Return ``n`` events of a probability, to 2^-53, for studies only."""
     threshold = min(int(probability * WORDS), WORDS - 1)
     return np.asarray(entropy.words(n) < np.uint64(threshold))
 
 
-def uniforms(n: int, entropy: Entropy) -> FloatArray:
-    """Return ``n`` uniform numbers, the middles of 2^52 equal parts of (0, 1)."""
+def uniform_numbers(n: int, entropy: Entropy) -> FloatArray:
+    """Return ``n`` uniform numbers in (0, 1)."""
     leading = (entropy.words(n) >> np.uint64(12)).view(np.int64)
     return np.asarray((leading + 0.5) * 2.0**-52)
 
 
-def normals(n: int, entropy: Entropy) -> FloatArray:
-    """Return ``n`` standard normal numbers by the formula of Box and Muller (1958)."""
-    first, second = uniforms(n + n % 2, entropy).reshape(2, -1)
+def normal_numbers(n: int, entropy: Entropy) -> FloatArray:
+    """Return ``n`` standard normal numbers (Box & Muller 1958)."""
+    first, second = uniform_numbers(n + n % 2, entropy).reshape(2, -1)
     radius = np.sqrt(-2 * np.log(first))
     second *= 2 * np.pi
     return np.concatenate([radius * np.cos(second), radius * np.sin(second)])[:n]

@@ -1,4 +1,4 @@
-"""The mechanisms by name; adding one is a class in a module and a line here."""
+"""Registry of mechanisms: classes by name, and instances from name and budget."""
 
 MECHANISMS = {
     "laplace": "curvote.mechanisms.laplace:Laplace",

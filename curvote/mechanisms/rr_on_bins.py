@@ -1,4 +1,4 @@
-"""Randomized response among the bins of a number, whose answers any prior may shape."""
+"""Randomized response on the bins of a number, with public answers."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class RROnBins(FiniteMechanism):
         answers: ArrayLike = (-2 / 3, 0, 2 / 3),
     ) -> None:
         super().__init__(epsilon=epsilon)
-        self.cuts = _increasing(validate.finite(cuts=cuts), "cuts")
-        self.outputs = _increasing(validate.finite(answers=answers), "answers")
+        self.cuts = _check_increasing(validate.finite(cuts=cuts), "cuts")
+        self.outputs = _check_increasing(validate.finite(answers=answers), "answers")
         if len(self.outputs) != len(self.cuts) + 1:
             raise UserError(
                 f"answers holds {len(self.outputs)} numbers and cuts {len(self.cuts)};"
@@ -63,7 +63,7 @@ class RROnBins(FiniteMechanism):
 
     @property
     def keep(self) -> Fraction:
-        """The probability that the answer is that of the value's own bin."""
+        """The probability that the answer is that of the value's bin."""
         return self.label.p if self.label else Fraction(1)
 
     @property
@@ -72,27 +72,27 @@ class RROnBins(FiniteMechanism):
         return self.label.q if self.label else Fraction(0)
 
     def bins(self, x: ArrayLike) -> Labels:
-        """Return the place of each value's bin, 0..k-1."""
+        """Return the index of each value's bin, 0..k-1."""
         return np.searchsorted(self.cuts, self.clip(x)[0], side="right")
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        own = self.bins(values)
+        places = self.bins(values)
         if self.label is None:
-            return self.outputs[own]
-        drawn = self.label.randomize(own.ravel(), entropy)
-        return np.asarray(self.outputs[drawn.reshape(own.shape)])
+            return self.outputs[places]
+        reported = self.label.randomize(places.ravel(), entropy)
+        return np.asarray(self.outputs[reported.reshape(places.shape)])
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each answer, [..., k], for each input [...]."""
-        own = self.bins(x)[..., None] == np.arange(self.k)
-        return np.where(own, float(self.keep), float(self.move))
+        same_bin = self.bins(x)[..., None] == np.arange(self.k)
+        return np.where(same_bin, float(self.keep), float(self.move))
 
     def worst_ratio(self) -> Fraction:
-        """Return the ratio of an own bin to another, from the threshold."""
+        """Return the exact likelihood ratio of a value's bin to another."""
         return self.keep / self.move if self.label else Fraction(1)
 
 
-def _increasing(given: FloatArray, name: str) -> FloatArray:
-    if given.ndim != 1 or any(low >= high for low, high in pairwise(given)):
+def _check_increasing(numbers: FloatArray, name: str) -> FloatArray:
+    if numbers.ndim != 1 or any(low >= high for low, high in pairwise(numbers)):
         raise UserError(f"{name} must be one row of numbers that increase strictly.")
-    return given
+    return numbers

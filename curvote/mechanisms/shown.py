@@ -1,4 +1,4 @@
-"""How a mechanism is written: its class, with what it was built from."""
+"""Base classes of mechanisms: claims, domains and the order of checks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import numpy as np
 _LONGEST = 8
 
 
-def shown(mechanism: object) -> str:
-    """Return the call that builds ``mechanism``; what it did not keep is ``...``."""
-    known = inspect.signature(type(mechanism)).parameters
-    said = [f"{name}={_value(getattr(mechanism, name, ...))}" for name in known]
-    return f"{type(mechanism).__name__}({', '.join(said)})"
+def format_mechanism(mechanism: object) -> str:
+    """Return the call that builds ``mechanism``, as text."""
+    parameters = inspect.signature(type(mechanism)).parameters
+    arguments = [
+        f"{name}={_format_argument(getattr(mechanism, name, ...))}"
+        for name in parameters
+    ]
+    return f"{type(mechanism).__name__}({', '.join(arguments)})"
 
 
-def _value(value: Any) -> str:
+def _format_argument(value: Any) -> str:
     if isinstance(value, np.ndarray):
         value = value.tolist() if value.size <= _LONGEST else ...
     if isinstance(value, Fraction):

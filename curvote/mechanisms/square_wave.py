@@ -1,10 +1,10 @@
-"""The square wave mechanism, and its version from [0, 1] to [0, 1]; both are biased."""
+"""Square wave mechanism on [-1, 1], and its version on [0, 1]; both biased."""
 
 from __future__ import annotations
 
 import math
 
-from curvote.mechanisms.grid import ONE, STEP
+from curvote.mechanisms.grid import GRID_ONE, GRID_STEP
 from curvote.mechanisms.window import Window, WindowMechanism
 
 
@@ -21,15 +21,15 @@ class SquareWave(WindowMechanism):
     name = "square_wave"
     unbiased = False
     unit_scale = True
-    scale = STEP / 2
-    shift = ONE
+    scale = GRID_STEP / 2
+    shift = GRID_ONE
 
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
         shrink = math.exp(-self.epsilon)
         rest = -math.expm1(-self.epsilon) - self.epsilon * shrink
-        half = round(ONE * _tail(self.epsilon) / rest)
-        self.window = Window(self.epsilon, -half, 2 * ONE + half, half)
+        half = round(GRID_ONE * _width_factor(self.epsilon) / rest)
+        self.window = Window(self.epsilon, -half, 2 * GRID_ONE + half, half)
 
 
 class UnitSquareWave(WindowMechanism):
@@ -45,15 +45,19 @@ class UnitSquareWave(WindowMechanism):
     unbiased = False
     unit_scale = True
     low, high = 0.0, 1.0
-    scale = STEP
+    scale = GRID_STEP
 
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
-        half = round(ONE * _tail(self.epsilon) / (2 * math.expm1(-self.epsilon) ** 2))
-        self.window = Window(self.epsilon, 0, ONE, half)
+        half = round(
+            GRID_ONE
+            * _width_factor(self.epsilon)
+            / (2 * math.expm1(-self.epsilon) ** 2)
+        )
+        self.window = Window(self.epsilon, 0, GRID_ONE, half)
 
 
-def _tail(epsilon: float) -> float:
+def _width_factor(epsilon: float) -> float:
     """Return e^-epsilon (epsilon - 1 + e^-epsilon).
 
     Both widths have it above the line, once e^epsilon is divided out: no overflow.

@@ -1,4 +1,4 @@
-"""Unary codes: a bit for each label, all of them randomized on their own."""
+"""Frequency oracles: unary codes, subset selection and Hadamard response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from curvote.errors import UserError
 from curvote.mechanisms import bits, exact
 from curvote.mechanisms.bits import Bits, Labels, Packed
 from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.labels import Chances, PackedMechanism
+from curvote.mechanisms.labels import PackedMechanism, ProbabilityPair
 
 # What computing p and q in float64 may have added to the loss is no user's mistake.
 ROUNDING = Fraction(1, 1 << 50)
@@ -26,35 +26,40 @@ class _UnaryCode(PackedMechanism):
     probabilities are integers out of 2^64, rounded so that it stays within epsilon.
     """
 
-    def _use(self, own: int, other: int) -> None:
-        self.own_threshold, self.other_threshold = own, other
-        self.p, self.q = Fraction(own, WORDS), Fraction(other, WORDS)
+    def _set_thresholds(self, label_threshold: int, other_threshold: int) -> None:
+        self.own_threshold, self.other_threshold = label_threshold, other_threshold
+        self.p, self.q = (
+            Fraction(label_threshold, WORDS),
+            Fraction(other_threshold, WORDS),
+        )
         self._ratio = self.p * (1 - self.q) / (self.q * (1 - self.p))
 
-    def _rows(self, labels: Labels, entropy: Entropy) -> Bits:
+    def _draw_rows(self, labels: Labels, entropy: Entropy) -> Bits:
         size = labels.size * self.n_classes
-        rows = bits.bernoulli(self.other_threshold, size, entropy)
+        rows = bits.bernoulli_bits(self.other_threshold, size, entropy)
         rows = rows.reshape(labels.size, self.n_classes)
-        own = entropy.words(labels.size) < np.uint64(self.own_threshold)
-        rows[np.arange(labels.size), labels] = own
+        label_bits = entropy.words(labels.size) < np.uint64(self.own_threshold)
+        rows[np.arange(labels.size), labels] = label_bits
         return rows
 
-    def pair(self) -> Chances:
-        """Return p (1 - q) and q (1 - p): both bits are randomized on their own."""
+    def pair(self) -> ProbabilityPair:
+        """Return P(supports the label, not another), and the other way round."""
         return self.p * (1 - self.q), self.q * (1 - self.p)
 
     def outputs(self) -> Packed:
         """Return all 2^K codes, packed."""
-        count = self._few(1 << self.n_classes)
+        count = self._check_output_count(1 << self.n_classes)
         places = np.arange(self.n_classes)[::-1]
         return np.packbits(np.arange(count)[:, None] >> places & 1, axis=1)
 
-    def _chances(self, outputs: NDArray[np.uint8]) -> list[Chances]:
-        pairs = [self._pair(ones) for ones in range(self.n_classes + 1)]
+    def _output_probabilities(
+        self, outputs: NDArray[np.uint8]
+    ) -> list[ProbabilityPair]:
+        pairs = [self._code_probabilities(ones) for ones in range(self.n_classes + 1)]
         return [pairs[ones] for ones in np.bitwise_count(outputs).sum(axis=1)]
 
-    def _pair(self, ones: int) -> Chances:
-        """Return P(code | label) of a code with ``ones`` ones: label's bit 0, or 1."""
+    def _code_probabilities(self, ones: int) -> ProbabilityPair:
+        """Return P(code | label) of a code with so many ones, by label's bit."""
         zeros = self.n_classes - ones
         none_own = self.q**ones * (1 - self.q) ** zeros
         return (
@@ -76,7 +81,7 @@ class UnarySymmetric(_UnaryCode):
     def __init__(self, *, epsilon: float, n_classes: int) -> None:
         super().__init__(epsilon=epsilon, n_classes=n_classes)
         keep = exact.logistic_threshold(self.epsilon / 2)
-        self._use(keep, WORDS - keep)
+        self._set_thresholds(keep, WORDS - keep)
 
 
 class UnaryOptimised(_UnaryCode):
@@ -89,7 +94,7 @@ class UnaryOptimised(_UnaryCode):
 
     def __init__(self, *, epsilon: float, n_classes: int) -> None:
         super().__init__(epsilon=epsilon, n_classes=n_classes)
-        self._use(WORDS // 2, WORDS - exact.logistic_threshold(self.epsilon))
+        self._set_thresholds(WORDS // 2, WORDS - exact.logistic_threshold(self.epsilon))
 
 
 class Unary(_UnaryCode):
@@ -105,28 +110,31 @@ class Unary(_UnaryCode):
         super().__init__(epsilon=epsilon, n_classes=n_classes)
         validate.fraction(p=p)
         validate.fraction(q=q)
-        self._use(*_thresholds(Fraction(p), Fraction(q), self.epsilon))
+        self._set_thresholds(*_safe_thresholds(Fraction(p), Fraction(q), self.epsilon))
         self.tight = self.worst_log_ratio() >= self.epsilon - 1e-6
 
 
-def _loss(p: Fraction, q: Fraction) -> float:
-    return exact.log(p * (1 - q) / (q * (1 - p)))
+def _unary_loss(p: Fraction, q: Fraction) -> float:
+    return exact.exact_log(p * (1 - q) / (q * (1 - p)))
 
 
-def _thresholds(p: Fraction, q: Fraction, epsilon: float) -> tuple[int, int]:
-    """Return p down and q up to whole words, p no more than epsilon allows for q."""
+def _safe_thresholds(p: Fraction, q: Fraction, epsilon: float) -> tuple[int, int]:
+    """Return p down and q up to whole words, within epsilon."""
     least, most = p * (1 - ROUNDING), q * (1 + ROUNDING)
-    if least > most and _loss(least, most) > epsilon:
+    if least > most and _unary_loss(least, most) > epsilon:
         raise UserError(
             f"p={float(p):g} and q={float(q):g} lose ln(p(1-q)/(q(1-p))) ="
-            f" {_loss(p, q):.6g}, more than epsilon, {epsilon:g}; bring them closer"
+            f" {_unary_loss(p, q):.6g}, more than epsilon, {epsilon:g}; bring them"
+            " closer"
             " together."
         )
-    other = -(-q * WORDS // 1)
-    allowed = exact.logistic_threshold(epsilon, inside=other, outside=WORDS - other)
-    own = min(p * WORDS // 1, allowed)
-    if own <= other:
+    other_threshold = -(-q * WORDS // 1)
+    allowed = exact.logistic_threshold(
+        epsilon, inside=other_threshold, outside=WORDS - other_threshold
+    )
+    label_threshold = min(p * WORDS // 1, allowed)
+    if label_threshold <= other_threshold:
         raise UserError(
             f"p={float(p):g} must be above q={float(q):g}, by more than 2^-64."
         )
-    return own, other
+    return label_threshold, other_threshold

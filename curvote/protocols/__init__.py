@@ -1,1 +1,1 @@
-"""Whole ways from clients to a classifier: releases, budgets, rounds, stages."""
+"""Systems: complete ways from clients to a classifier, one folder each."""

@@ -1,4 +1,4 @@
-"""A client's answer to a task it accepted: noised, and never a refusal.
+"""Answers of a client to tasks: validation first, then noise, never refusal.
 
 Whether a client answers, and in which words, must not depend on its record. So whatever
 a record holds becomes an input, by rules that everybody knows:
@@ -22,63 +22,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns
-from curvote.client.record import Given
+from curvote.client.record import OwnerRecord
 from curvote.entropy import Entropy
-from curvote.protocols.message import Known, message_of, row
+from curvote.protocols.message import ClientData, message_of, payload_at
 from curvote.representation.encoding import Encoding
-from curvote.task import Asked, Task
-from curvote.task_form import LARGEST_VALUE
+from curvote.task import AnyTask, Task
+from curvote.task_form import LARGEST_CURVE_VALUE
 
 Array = NDArray[np.float64]
 
 
-def answer(
-    task: Task, given: Given, about: int | None, entropy: Entropy
+def answer_task(
+    task: Task, record: OwnerRecord, about: int | None, entropy: Entropy
 ) -> dict[str, Any]:
-    """Return the noised payload of one client, for a task that was judged.
+    """Return the noised payload of one client for a validated task.
 
     ``about`` is the candidate that the invitation names. Never fails because of what
-    ``given`` holds.
+    ``record`` holds.
     """
     with np.errstate(all="ignore"):
-        columns = _drawn(task, given, about, entropy)
+        columns = _try_draw(task, record, about, entropy)
         if columns is None:
-            columns = message_of(task).draw(task, fixed(task, about), entropy)
-    return row(columns, 0)
+            columns = message_of(task).draw(task, stand_in_inputs(task, about), entropy)
+    return payload_at(columns, 0)
 
 
-def of_record(task: Asked, record: str, place: int, entropy: Entropy) -> dict[str, Any]:
-    """Return the noised payload about a public record whose label has this place."""
-    nothing = np.empty((1, 0))
-    known = Known(nothing, nothing, np.array([place]))
-    return {"record": record} | row(message_of(task).draw(task, known, entropy), 0)
+def answer_about_record(
+    task: AnyTask, record: str, place: int, entropy: Entropy
+) -> dict[str, Any]:
+    """Return the noised payload about a public record's label."""
+    no_numbers = np.empty((1, 0))
+    data = ClientData(no_numbers, no_numbers, np.array([place]))
+    return {"record": record} | payload_at(
+        message_of(task).draw(task, data, entropy), 0
+    )
 
 
-def _drawn(
-    task: Task, given: Given, about: int | None, entropy: Entropy
+def _try_draw(
+    task: Task, record: OwnerRecord, about: int | None, entropy: Entropy
 ) -> Columns | None:
     try:
-        return message_of(task).draw(task, known(task, given, about), entropy)
+        return message_of(task).draw(task, client_inputs(task, record, about), entropy)
     except Exception:  # noqa: BLE001 - a failure that shows would tell of the record
         return None
 
 
-def known(task: Task, given: Given, about: int | None) -> Known:
-    """Return what the client can tell, as inputs in the range that a task allows."""
+def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientData:
+    """Return a client's record as inputs within the range of a task."""
     encoding = task.encoding
-    held = np.nan_to_num(given.values, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    curve = np.clip(held, -LARGEST_VALUE, LARGEST_VALUE)[None]
-    missing = np.isnan(given.values).any()
-    coefficients = np.where(missing, centre(encoding), encoding.projection.apply(curve))
-    return _known(encoding, coefficients, given.label, about)
+    finite_values = np.nan_to_num(record.values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    curve = np.clip(finite_values, -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE)[None]
+    missing = np.isnan(record.values).any()
+    coefficients = np.where(
+        missing, public_centre(encoding), encoding.projection.apply(curve)
+    )
+    return _client_data(encoding, coefficients, record.label, about)
 
 
-def fixed(task: Task, about: int | None) -> Known:
-    """Return the record that stands for whatever cannot be told: centre, class 0."""
-    return _known(task.encoding, centre(task.encoding), 0, about)
+def stand_in_inputs(task: Task, about: int | None) -> ClientData:
+    """Return the inputs that stand for a broken record: centre, class 0."""
+    return _client_data(task.encoding, public_centre(task.encoding), 0, about)
 
 
-def centre(encoding: Encoding) -> Array:
+def public_centre(encoding: Encoding) -> Array:
     """Return the coefficients (1, d) in the middle of the public constants."""
     public = encoding.constants
     middle = public.get("centre", 0.0)
@@ -87,9 +93,9 @@ def centre(encoding: Encoding) -> Array:
     return np.broadcast_to(middle, (1, encoding.d))
 
 
-def _known(
+def _client_data(
     encoding: Encoding, coefficients: Array, label: int, about: int | None
-) -> Known:
+) -> ClientData:
     z, _ = encoding.rescaled(coefficients)
-    judge = None if about is None else np.array([about])
-    return Known(coefficients, z, np.array([label]), judge)
+    candidate = None if about is None else np.array([about])
+    return ClientData(coefficients, z, np.array([label]), candidate)

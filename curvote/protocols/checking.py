@@ -1,4 +1,4 @@
-"""Many messages of one task, checked together: values as arrays, each by itself."""
+"""Checks of many messages of one task together."""
 
 from __future__ import annotations
 
@@ -6,67 +6,84 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curvote.errors import UserError
-from curvote.protocols.message import Message, formed, message_of, rows
+from curvote.protocols.message import (
+    Message,
+    message_of,
+    parse_payload,
+    payload_columns,
+)
 from curvote.protocols.payloads import positive_zeros
-from curvote.task import Asked
+from curvote.task import AnyTask
 
-Sent = tuple[int | str | None, Mapping[str, Any]]
+Submission = tuple[int | str | None, Mapping[str, Any]]
 
 
-def check_all(task: Asked, sent: Sequence[Sent]) -> list[dict[str, Any] | UserError]:
-    """Return for each (about, payload) what `message.check` returns, or raises.
+def parse_messages(
+    task: AnyTask, submissions: Sequence[Submission]
+) -> list[dict[str, Any] | UserError]:
+    """Return for each (about, payload) its normalized message, or the error.
 
     Values are held against the mechanism in one call for all messages of one shape.
     """
     message = message_of(task)
-    told = [_formed(message, about, payload) for about, payload in sent]
-    alike: dict[Any, list[int]] = {}
-    for place, each in enumerate(told):
-        if not isinstance(each, UserError):
-            alike.setdefault(_shape(each), []).append(place)
-    for places in alike.values():
-        mine = [each for p in places if not isinstance(each := told[p], UserError)]
-        good = _possible(message, task, mine)
-        for place, each, fine in zip(places, mine, good, strict=True):
-            told[place] = positive_zeros(each) if fine else _told(message, task, each)
-    return told
+    results = [
+        _parse_or_error(message, about, payload) for about, payload in submissions
+    ]
+    by_shape: dict[Any, list[int]] = {}
+    for place, result in enumerate(results):
+        if not isinstance(result, UserError):
+            by_shape.setdefault(_payload_shape(result), []).append(place)
+    for places in by_shape.values():
+        payloads = [
+            result for p in places if not isinstance(result := results[p], UserError)
+        ]
+        possible = _possible_flags(message, task, payloads)
+        for place, result, is_possible in zip(places, payloads, possible, strict=True):
+            results[place] = (
+                positive_zeros(result)
+                if is_possible
+                else _check_single(message, task, result)
+            )
+    return results
 
 
-def _formed(
+def _parse_or_error(
     message: Message, about: int | str | None, payload: Mapping[str, Any]
 ) -> dict[str, Any] | UserError:
     try:
-        return formed(message, about, payload)
+        return parse_payload(message, about, payload)
     except UserError as error:
         return error
 
 
-def _shape(sent: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what messages share that stand in one array."""
+def _payload_shape(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the lengths and types of values, which messages of an array share."""
     return tuple(
         len(value) if isinstance(value, list) else type(value)
-        for value in sent.values()
+        for value in payload.values()
     )
 
 
-def _possible(
-    message: Message, task: Asked, sent: list[dict[str, Any]]
+def _possible_flags(
+    message: Message, task: AnyTask, payloads: list[dict[str, Any]]
 ) -> Sequence[bool]:
-    """Say for each whether it is certainly good; what is not is asked alone."""
-    if message.whole:  # a sender's table is checked in its own words
-        return [False] * len(sent)
+    """Return for each message whether it is certainly possible."""
+    if message.per_table:  # a sender's table is checked in its own words
+        return [False] * len(payloads)
     try:
-        found: list[bool] = message.possible(task, rows(sent)).tolist()
+        flags: list[bool] = message.possible_mask(
+            task, payload_columns(payloads)
+        ).tolist()
     except UserError:
-        return [False] * len(sent)
-    return found
+        return [False] * len(payloads)
+    return flags
 
 
-def _told(
-    message: Message, task: Asked, sent: dict[str, Any]
+def _check_single(
+    message: Message, task: AnyTask, payload: dict[str, Any]
 ) -> dict[str, Any] | UserError:
     try:
-        message.refuse(task, sent)
+        message.check_message(task, payload)
     except UserError as error:
         return error
-    return positive_zeros(sent)
+    return positive_zeros(payload)

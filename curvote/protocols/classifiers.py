@@ -1,4 +1,4 @@
-"""Tables of classifiers that no learner fitted: the one at the end, or candidates."""
+"""Linear classifiers as columns: average, combination and prediction."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns
-from curvote.classifier import places_named
+from curvote.classifier import predict_indices
 from curvote.protocols.mrma.tables import WEAK_VARIANTS
-from curvote.server.averaging import average
+from curvote.server.averaging import average_classifiers
 
 Array = NDArray[np.float64]
-Line = tuple[Array, Any]
+LinearModel = tuple[Array, Any]
 
 
-def classifier(line: Line, n: int) -> Columns:
+def classifier_columns(line: LinearModel, n: int) -> Columns:
     """Return table ``classifier`` of ``n`` reports: one row, or one for each class.
 
     ``line`` is coef (d,) and intercept of two classes, or (K, d) and (K,) of more.
@@ -25,29 +25,29 @@ def classifier(line: Line, n: int) -> Columns:
     return {"coef": coef, "intercept": intercept, "n": np.full(len(coef), n)}
 
 
-def line_in(rows: Columns) -> Line:
-    """Return what `classifier` was made of."""
+def classifier_line(rows: Columns) -> LinearModel:
+    """Return (coef, intercept) of the table ``classifier``."""
     coef, intercept = rows["coef"], rows["intercept"]
     if len(coef) == 1:
         return coef[0], float(intercept[0])
     return coef, intercept
 
 
-def named(features: Array, rows: Columns) -> NDArray[np.int64]:
-    """Return the places of classes (n,) that table ``classifier`` names."""
-    return places_named(features @ rows["coef"].T + rows["intercept"])
+def predict_places(features: Array, rows: Columns) -> NDArray[np.int64]:
+    """Return the places (n,) of classes that a table ``classifier`` predicts."""
+    return predict_indices(features @ rows["coef"].T + rows["intercept"])
 
 
-def averaged(lines: tuple[Array, Array], ensemble: Columns) -> Line:
-    """Return the average of coef (B, d) and intercept (B,), reversed and weighted.
+def average_ensemble(lines: tuple[Array, Array], ensemble: Columns) -> LinearModel:
+    """Return the weighted average of coef (B, d) and intercept (B,).
 
     ``ensemble`` holds the columns ``reversed`` and ``weight`` (B,).
     """
-    turn = np.where(ensemble["reversed"], -1.0, 1.0)
-    return average(*lines, turn * ensemble["weight"])
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
+    return average_classifiers(*lines, signs * ensemble["weight"])
 
 
-def weak_rows(coef: Array, intercept: Array, n: int) -> Columns:
+def weak_columns(coef: Array, intercept: Array, n: int) -> Columns:
     """Return the rows of table ``weak``: coef (B, d), intercept (B,), ``n`` reports."""
     count = len(coef)
     return {

@@ -1,4 +1,4 @@
-"""What classifiers make that answer questions about classes: one rule for all.
+"""Combinations of classifiers that answer questions about classes.
 
 A client judges single ones (`questions`); only the server and a study combine them.
 """
@@ -11,36 +11,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns
-from curvote.classifier import places_named
-from curvote.server.averaging import average
+from curvote.classifier import predict_indices
+from curvote.server.averaging import average_classifiers
 
 Array = NDArray[np.float64]
 Lines = tuple[Array, Array]
 
 
-def turned(ensemble: Columns) -> Array:
+def signed_weights(ensemble: Columns) -> Array:
     """Return the weights (B,) of table ``ensemble``, below 0 where it reverses."""
-    turn = np.where(ensemble["reversed"], -1.0, 1.0)
-    return np.asarray(turn * ensemble["weight"])
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
+    return np.asarray(signs * ensemble["weight"])
 
 
-def wrong(
+def combined_error(
     code: Array, tested: tuple[Array, NDArray[Any]], lines: Lines, weights: Array
 ) -> float:
-    """Return how often what `combined` makes errs on ``tested`` features and places."""
-    return float(np.mean(said(code, tested[0], lines, weights) != tested[1]))
+    """Return the share of ``tested`` clients that a combination gets wrong."""
+    return float(
+        np.mean(combined_predictions(code, tested[0], lines, weights) != tested[1])
+    )
 
 
-def said(
+def combined_predictions(
     code: Array, features: Array, lines: Lines, weights: Array
 ) -> NDArray[np.int64]:
-    """Return the places (n,) that what `combined` makes says of ``features`` (n, d)."""
-    coef, intercept = combined(code, lines, weights)
-    return places_named(features @ coef.T + intercept)
+    """Return the places (n,) that a combination predicts for ``features``."""
+    coef, intercept = combine_lines(code, lines, weights)
+    return predict_indices(features @ coef.T + intercept)
 
 
-def combined(code: Array, lines: Lines, weights: Array) -> Lines:
-    """Return the lines (R, d), (R,) that weighted answers to the questions make.
+def combine_lines(code: Array, lines: Lines, weights: Array) -> Lines:
+    """Return the lines (R, d), (R,) of weighted answers to the questions.
 
     ``lines`` are coef (B, d) and intercept (B,) of classifiers that answer the
     questions in turn, ``weights`` (B,) negative where one is reversed. One line of two
@@ -48,7 +50,7 @@ def combined(code: Array, lines: Lines, weights: Array) -> Lines:
     sum of what speaks for it less what speaks against it.
     """
     if code.shape[1] == 2:
-        coef, intercept = average(*lines, weights)
+        coef, intercept = average_classifiers(*lines, weights)
         return coef[None], np.array([intercept])
-    shares = weights[:, None] * code[np.arange(len(weights)) % len(code)]
-    return shares.T @ lines[0], shares.T @ lines[1]
+    class_weights = weights[:, None] * code[np.arange(len(weights)) % len(code)]
+    return class_weights.T @ lines[0], class_weights.T @ lines[1]

@@ -1,25 +1,27 @@
-"""What a task makes a client send, in words and before any record is read."""
+"""Messages in words: what a task makes a client send."""
 
 from __future__ import annotations
 
-from curvote.client.words import listed, printable
+from curvote.client.words import format_names, printable_name
 from curvote.protocols.message import message_of
-from curvote.task import Asked
+from curvote.task import AnyTask
 
 
-def described(task: Asked, about: int | str | None) -> str:
-    """Return such words as ``report (5 numbers, a class of iy/sh)``.
+def describe_answer(task: AnyTask, about: int | str | None) -> str:
+    """Return words for an answer, as ``report (5 numbers, a class of iy/sh)``.
 
     ``about`` is the candidate or the public record that the invitation asks about; None
     where it asks for none.
     """
     message = message_of(task)
-    numbers, fields = message.numbers(task), message.payload.model_fields
+    numbers, fields = message.count_numbers(task), message.payload.model_fields
     parts = [f"{numbers} number{'s' * (numbers > 1)}"] if numbers else []
     if isinstance(about, int):
         parts.append(f"one bit about candidate {about}")
-    one = message.tied or "label" in fields
-    parts.append(f"{'a class of' if one else 'classes'} {listed(task.classes)}")
+    single_class = message.per_record or "label" in fields
+    parts.append(
+        f"{'a class of' if single_class else 'classes'} {format_names(task.classes)}"
+    )
     if isinstance(about, str):
-        parts.append(f"public record {printable(about)}")
+        parts.append(f"public record {printable_name(about)}")
     return f"{message.name} ({', '.join(parts)})"

@@ -1,4 +1,4 @@
-"""What may be wrong with a representation although each of its keys is well formed."""
+"""Checks of settings that several systems share."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from curvote.chain.axis import Settings
+from curvote.chain.axis import PipelineSettings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.protocols.settings import Representation
 from curvote.representation import basis, cosines
-from curvote.representation.rescale import RESCALES, rescale
+from curvote.representation.rescale import RESCALING_CONSTANTS, rescale
 
-_BOUNDS = {"lower", "upper", "bounds"}
-BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES, cosines.COSINES]
+_BOUND_KEYS = {"lower", "upper", "bounds"}
+BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, cosines.COSINES]
 
 
-def representation(pipeline: Settings) -> Iterator[Problem]:
+def check_representation(pipeline: PipelineSettings) -> Iterator[Problem]:
     """Check the names, the size, and the constants that are stated."""
     project = pipeline.project
-    for key, known in (("basis", BASES), ("rescale", list(RESCALES))):
+    for key, allowed in (
+        ("basis", BASIS_NAMES),
+        ("rescale", list(RESCALING_CONSTANTS)),
+    ):
         name = getattr(project, key)
-        if name not in known:
-            hint = did_you_mean(name, known)
+        if name not in allowed:
+            hint = did_you_mean(name, allowed)
             yield Problem(f"{name!r} is not known.{hint}", ("project", key))
-    yield from _size(project)
+    yield from _check_size(project)
     if project.basis == cosines.COSINES:
-        yield from _square(pipeline)
+        yield from _check_image_size(pipeline)
     if project.bounds != "stated" and project.rescale != "min_max":
         yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
-    if project.rescale == "min_max" and not _BOUNDS & project.model_fields_set:
+    if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
         message = (
             "min_max needs bounds: say bounds: public for the source's, or lower and"
             " upper."
@@ -45,7 +48,7 @@ def representation(pipeline: Settings) -> Iterator[Problem]:
         yield Problem(message, ("clients", "public"))
 
 
-def _size(project: Representation) -> Iterator[Problem]:
+def _check_size(project: Representation) -> Iterator[Problem]:
     """Check the size; feature vectors have the one that their source gives them."""
     if project.basis in (basis.IDENTITY, basis.VALUES):
         if project.size is not None or project.coordinates != "coefficients":
@@ -61,13 +64,13 @@ def _size(project: Representation) -> Iterator[Problem]:
         yield Problem(str(error), ("project", "size"))
 
 
-def _square(pipeline: Settings) -> Iterator[Problem]:
+def _check_image_size(pipeline: PipelineSettings) -> Iterator[Problem]:
     """Ask for square images with pixels enough, where their size is known."""
-    dataset, parameters = lookup.chosen(pipeline.source)
+    dataset, parameters = lookup.resolve_source(pipeline.source)
     points = dataset.width(parameters)
     if points is not None:
         try:
-            cosines.frequencies(points, pipeline.project.width or 1)
+            cosines.lowest_frequencies(points, pipeline.project.width or 1)
         except UserError as error:
             yield from error.problems
 
@@ -77,15 +80,15 @@ def _try_constants(project: Representation) -> None:
     defaults = {"centre": 0.0, "scale": 1.0}
     constants = {
         name: defaults[name] if isinstance(value, str) else value
-        for name in RESCALES.get(project.rescale, ())
+        for name in RESCALING_CONSTANTS.get(project.rescale, ())
         for value in [getattr(project, name)]
     }
-    if project.rescale in RESCALES:
-        rescale(project.rescale, np.zeros((1, _width(project))), constants)
+    if project.rescale in RESCALING_CONSTANTS:
+        rescale(project.rescale, np.zeros((1, _assumed_width(project))), constants)
 
 
-def _width(project: Representation) -> int:
-    """Return d, or what the given constants take it for where the source decides."""
-    given = (project.centre, project.scale, project.lower, project.upper)
-    lists = [len(value) for value in given if isinstance(value, list)]
+def _assumed_width(project: Representation) -> int:
+    """Return d, or the length of stated constants where the source decides."""
+    constants = (project.centre, project.scale, project.lower, project.upper)
+    lists = [len(value) for value in constants if isinstance(value, list)]
     return project.width or max(lists, default=1)

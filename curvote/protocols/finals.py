@@ -1,4 +1,4 @@
-"""The model to keep of a run's cell: just what its scores were measured of."""
+"""Models to keep of a run's cell, and the outcomes of production."""
 
 from __future__ import annotations
 
@@ -14,72 +14,74 @@ from curvote.chain.view import View
 from curvote.classes import Classes
 from curvote.classifier import Linear
 from curvote.named_columns import grid_names
-from curvote.protocols.classifiers import line_in
-from curvote.protocols.combining import combined, turned
-from curvote.protocols.mrma.tables import variant
-from curvote.protocols.questions import one_against_rest
+from curvote.protocols.classifiers import classifier_line
+from curvote.protocols.combining import combine_lines, signed_weights
+from curvote.protocols.mrma.tables import lines_of_variant
+from curvote.protocols.questions import one_against_rest_code
 from curvote.representation.encoding import Encoding
 
 if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
 
 Array = NDArray[np.float64]
-Line = tuple[Array, Any]
-FIRST: Place = (0,)
+LinearModel = tuple[Array, Any]
+FIRST_REPETITION: Place = (0,)
 
 
-def encoding_of(view: View, place: Place = FIRST) -> Encoding:
-    """Return a cell's encoding, volunteers' constants and the feature map filled in."""
+def read_encoding(view: View, place: Place = FIRST_REPETITION) -> Encoding:
+    """Return a cell's encoding with volunteers' constants and feature map."""
     rows = view.columns("project", "constants", place)
     constants = dict(zip(rows["name"], rows["value"], strict=True))
-    described = Encoding.from_json(view.facts("project")["encoding"])
-    chosen = view.setting("project.judge")
-    return replace(described, constants=constants, feature_map=chosen)
+    encoding = Encoding.from_json(view.metadata("project")["encoding"])
+    feature_map = view.setting("project.judge")
+    return replace(encoding, constants=constants, feature_map=feature_map)
 
 
-def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
-    """Return a linear classifier of z as one of raw curves."""
+def linear_model(
+    view: View, line: LinearModel, place: Place = FIRST_REPETITION
+) -> CurveClassifier:
+    """Return a linear classifier of z as a model of raw curves."""
     from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
 
-    encoding = encoding_of(view, place)
-    made = Linear(*line, encoding.feature_map)
-    classes = Classes(view.facts("project")["classes"])
-    return CurveClassifier.of(encoding, columns_of(view), made, classes)
+    encoding = read_encoding(view, place)
+    classifier = Linear(*line, encoding.feature_map)
+    classes = Classes(view.metadata("project")["classes"])
+    return CurveClassifier.of(encoding, record_columns(view), classifier, classes)
 
 
-def columns_of(view: View, stage: str = "project") -> list[str]:
-    """Return the columns of raw records: the features' names, or the grid points.
+def record_columns(view: View, stage: str = "project") -> list[str]:
+    """Return the column names of raw records: features, or grid points.
 
     ``stage`` is one that tells what the source told it.
     """
-    facts = view.facts(stage)
+    facts = view.metadata(stage)
     features = [feature["name"] for feature in facts.get("features") or ()]
     return features or grid_names(facts["grid"])
 
 
-def one(view: View) -> CurveClassifier:
-    """Return the one classifier that the server decoded."""
-    return linear(view, line_in(view.columns("aggregate", "classifier")))
+def decoded_model(view: View) -> CurveClassifier:
+    """Return the one classifier that the server decoded, as a model."""
+    return linear_model(view, classifier_line(view.columns("aggregate", "classifier")))
 
 
-def ensemble(
-    view: View, code: Callable[[int], Array] = one_against_rest
+def ensemble_model(
+    view: View, code: Callable[[int], Array] = one_against_rest_code
 ) -> CurveClassifier:
-    """Return what the weak classifiers make, reversed and weighted.
+    """Return the weighted ensemble of weak classifiers as a model.
 
     ``code`` returns the questions about K classes that they answer (`questions`).
     """
-    weak = variant(view.columns("train", "weak"), "weak")
-    made, n_classes = view.columns("aggregate", "ensemble"), _number(view)
-    coef, intercept = combined(code(n_classes), weak, turned(made))
-    return linear(view, line_in({"coef": coef, "intercept": intercept}))
+    weak = lines_of_variant(view.columns("train", "weak"), "weak")
+    rows, n_classes = view.columns("aggregate", "ensemble"), _class_count(view)
+    coef, intercept = combine_lines(code(n_classes), weak, signed_weights(rows))
+    return linear_model(view, classifier_line({"coef": coef, "intercept": intercept}))
 
 
-def _number(view: View) -> int:
-    return len(view.facts("project")["classes"])
+def _class_count(view: View) -> int:
+    return len(view.metadata("project")["classes"])
 
 
-def history(view: View) -> CurveClassifier:
-    """Return the ensemble of the cell's arrival."""
+def history_model(view: View) -> CurveClassifier:
+    """Return the ensemble of the cell's arrival as a model."""
     rows = view.columns("update", "history")
-    return linear(view, (rows["coef"][-1], float(rows["intercept"][-1])))
+    return linear_model(view, (rows["coef"][-1], float(rows["intercept"][-1])))

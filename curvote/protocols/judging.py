@@ -1,4 +1,4 @@
-"""What a client asks of a task before it reads its own record: refusals tell nothing.
+"""Validation of a task before a client reads its own record.
 
 A refusal that depends on the record is an answer without noise. So everything that can
 be wrong with a task is found here, from the task alone; what a record can do afterwards
@@ -17,19 +17,19 @@ from curvote.chain import tasks
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation
 from curvote.errors import UserError
-from curvote.protocols.answering import fixed
+from curvote.protocols.answering import stand_in_inputs
 from curvote.protocols.message import message_of
 from curvote.representation import canonical
 from curvote.representation.rescale import rescale
-from curvote.task import Asked, Task
-from curvote.task_form import SMALLEST_SCALE, looks
+from curvote.task import AnyTask, Task
+from curvote.task_form import SMALLEST_SCALE, confusable_form
 
 # What separates words in a list: "yes, certainly" would be two classes in one.
 SEPARATORS = ",;|/"
 
 
-def judged(document: Any, server: str | None = None) -> Asked:
-    """Return the task that a document holds, if a client may answer it at all.
+def validate_task(document: Any, server: str | None = None) -> AnyTask:
+    """Return the task of a document, if a client may answer it at all.
 
     It is what ``server`` is asked, where the task asks several by name.
 
@@ -37,20 +37,22 @@ def judged(document: Any, server: str | None = None) -> Asked:
     called, classes that are no words, an unknown question, or a mechanism that cannot
     be built. Neither a record nor the system's entropy is touched.
     """
-    task = tasks.read(document)
+    task = tasks.read_task(document)
     # Else two texts would have one digest, and invitations to the one fit the other.
-    if strict_json.canonical(task.to_json()) != strict_json.canonical(document):
+    if strict_json.canonical_json(task.to_json()) != strict_json.canonical_json(
+        document
+    ):
         raise UserError(
             "the task is not written in its one form, so that its digest is not that of"
             " its text: something was altered, or another program wrote it."
         )
-    asked = task if server is None else task.only(server)
-    _guarded(_admit, asked)
-    return asked
+    server_task = task if server is None else task.for_server(server)
+    _run_guarded(_check_task, server_task)
+    return server_task
 
 
-def check_invitation(task: Asked, invitation: Invitation) -> None:
-    """Refuse an invitation to another task, or about what this one does not ask.
+def check_invitation(task: AnyTask, invitation: Invitation) -> None:
+    """Refuse an invitation to another task or about another subject.
 
     That is a candidate that is not up for a vote, or a record where none is told of.
     """
@@ -59,27 +61,29 @@ def check_invitation(task: Asked, invitation: Invitation) -> None:
             f"the invitation is to task {invitation.task[:12]}, but the task is"
             f" {task.digest()[:12]}; they belong to different rounds."
         )
-    if message_of(task).tied != (invitation.record is not None):
-        wants, names = ("no", "one") if invitation.record else ("a", "none")
+    if message_of(task).per_record != (invitation.record is not None):
+        wanted, named = ("no", "one") if invitation.record else ("a", "none")
         raise UserError(
-            f"a {task.asks} belongs to {wants} public record, but the invitation names"
-            f" {names}."
+            f"a {task.asks} belongs to {wanted} public record, but the invitation names"
+            f" {named}."
         )
-    about, up = invitation.about, task.candidates
-    if up is None and about is not None:
+    about, candidates = invitation.about, task.candidates
+    if candidates is None and about is not None:
         raise UserError("the invitation is about a candidate, but none is up for one.")
-    if up is not None and (about is None or not 0 <= about < len(up.coef)):
+    if candidates is not None and (
+        about is None or not 0 <= about < len(candidates.coef)
+    ):
         raise UserError(
             f"the invitation is about candidate {about}; up for a vote are 0 to"
-            f" {len(up.coef) - 1}."
+            f" {len(candidates.coef) - 1}."
         )
 
 
-def _guarded(admit: Callable[[Asked], None], task: Asked) -> None:
-    """Call ``admit``; whatever fails on somebody else's task is the task's fault."""
+def _run_guarded(check: Callable[[AnyTask], None], task: AnyTask) -> None:
+    """Run a check; whatever fails on somebody else's task is its fault."""
     try:
         with np.errstate(all="ignore"):
-            admit(task)
+            check(task)
     except (UserError, ModuleNotFoundError):  # the latter is no fault of the task
         raise
     except Exception as error:  # noqa: BLE001 - a task must never crash its client
@@ -88,31 +92,32 @@ def _guarded(admit: Callable[[Asked], None], task: Asked) -> None:
         ) from None
 
 
-def _admit(task: Asked) -> None:
-    if len({looks(word) for word in task.classes}) < len(task.classes):
+def _check_task(task: AnyTask) -> None:
+    if len({confusable_form(word) for word in task.classes}) < len(task.classes):
         raise UserError("two of the task's classes look alike: who could tell them?")
     for word in task.classes:
         if set(word) & set(SEPARATORS):
             raise UserError(
-                f"class {validate.shown(word)} is no single word or phrase: it holds"
+                f"class {validate.format_value(word)} is no single word or phrase: it"
+                " holds"
                 f" one of {' '.join(SEPARATORS)}."
             )
     if isinstance(task, Task):
-        _admit_encoding(task)
-    message_of(task).admit(task)
+        _check_encoding(task)
+    message_of(task).check_task(task)
     if isinstance(task, Task):
         # The first draw of all is about a record that everybody knows.
-        message_of(task).draw(task, fixed(task, 0), SeededEntropy(0))
+        message_of(task).draw(task, stand_in_inputs(task, 0), SeededEntropy(0))
 
 
-def _admit_encoding(task: Task) -> None:
+def _check_encoding(task: Task) -> None:
     encoding = task.encoding
-    canonical.check(encoding.projection)
+    canonical.check_projection(encoding.projection)
     rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
     if encoding.rescale == "min_max":
-        _check_width(encoding.constants)
+        _check_bounds_width(encoding.constants)
 
 
-def _check_width(constants: Any) -> None:
+def _check_bounds_width(constants: Any) -> None:
     if not (constants["upper"] - constants["lower"] >= 2 * SMALLEST_SCALE).all():
         raise UserError(f"upper must be at least {2 * SMALLEST_SCALE:g} above lower.")

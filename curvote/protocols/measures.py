@@ -1,17 +1,17 @@
-"""What protocols measure: how often a classifier errs on clients it has not seen."""
+"""Metrics and reference methods that several systems share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from curvote.chain.axis import Axis, Settings, Value
+from curvote.chain.axis import Axis, PipelineSettings, Value
 from curvote.chain.measure import Metric
 
 MISCLASSIFICATION: Final = Metric(
     "misclassification",
     "error on new {record}s",
-    said="errs on {value} of new {record}s",
+    sentence="errs on {value} of new {record}s",
     words="Share of new {record}s that each method gets wrong",
     bound="bayes_error",
 )
@@ -22,7 +22,7 @@ AGREEMENT: Final = Metric(
     "agreement",
     "agreement with what is clean",
     better="higher",
-    said="agrees with what is clean in {value} of cases",
+    sentence="agrees with what is clean in {value} of cases",
     words="How often noise changes nothing: a label, or a classifier's answer",
 )
 RECALL: Final = Metric(
@@ -31,24 +31,30 @@ RECALL: Final = Metric(
     better="higher",
     words="Share of a class's new {record}s that are recognised",
     figure=False,
-    each="class",
+    group_kind="class",
 )
 ERRORS: Final = (MISCLASSIFICATION, NONE_PASSED, RECALL)
 
 
-def _taught(settings: Settings) -> Sequence[Any]:
-    """Return the learners, or the models that a system names by themselves."""
-    found: Sequence[Any] = getattr(settings, "models", None) or settings.learners
-    return found
+def _settings_learners(settings: PipelineSettings) -> Sequence[Any]:
+    """Return the learners or models that a system names."""
+    learners: Sequence[Any] = getattr(settings, "models", None) or settings.learners
+    return learners
 
 
-def _labels(settings: Settings) -> list[Value]:
-    return [learner.label for learner in _taught(settings)]
+def _learner_labels(settings: PipelineSettings) -> list[Value]:
+    return [learner.label for learner in _settings_learners(settings)]
 
 
-def _learner(settings: Settings, label: Value | None) -> dict[str, object] | None:
-    mine = (one.model_dump() for one in _taught(settings) if one.label == label)
-    return next(mine, None)
+def _find_learner(
+    settings: PipelineSettings, label: Value | None
+) -> dict[str, object] | None:
+    matches = (
+        learner.model_dump()
+        for learner in _settings_learners(settings)
+        if learner.label == label
+    )
+    return next(matches, None)
 
 
-LEARNER: Final = Axis("learner", _labels, _learner, key="learners")
+LEARNER: Final = Axis("learner", _learner_labels, _find_learner, key="learners")

@@ -1,4 +1,4 @@
-"""Messages as JSON: one form of each, and words for one that is refused."""
+"""Payloads: messages as JSON, in one form each."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ class Payload(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def same(sent: Any, given: Any) -> bool:
-    """Say whether two JSON values are the same, whole numbers being floats, too."""
-    if isinstance(sent, dict):
-        return all(same(value, given[name]) for name, value in sent.items())
-    if isinstance(sent, list):
-        return all(map(same, sent, given))
-    kinds = (int, float) if type(sent) is float else (type(sent),)
-    return type(given) in kinds and bool(sent == given)
+def same_json(normalized: Any, original: Any) -> bool:
+    """Say whether two JSON values are equal; 2 and 2.0 count as equal."""
+    if isinstance(normalized, dict):
+        return all(
+            same_json(value, original[name]) for name, value in normalized.items()
+        )
+    if isinstance(normalized, list):
+        return all(map(same_json, normalized, original))
+    kinds = (int, float) if type(normalized) is float else (type(normalized),)
+    return type(original) in kinds and bool(normalized == original)
 
 
-def positive_zeros(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the message with 0.0 for -0.0: one value is not kept in two forms.
+def positive_zeros(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the message with 0.0 in place of -0.0.
 
     Whole numbers stay whole.
     """
     return {
-        name: [each + 0 for each in value] if isinstance(value, list) else value
-        for name, value in sent.items()
+        name: [number + 0 for number in value] if isinstance(value, list) else value
+        for name, value in message.items()
     }
 
 
-def shape(sent: Mapping[str, Any]) -> str:
+def describe_payload(payload: Mapping[str, Any]) -> str:
     """Describe a payload without its noised numbers."""
     return ", ".join(
         f"{len(value)} such numbers in {name}"
         if isinstance(value, list)
         else f"{name} {value}"
-        for name, value in sent.items()
+        for name, value in payload.items()
     )

@@ -1,4 +1,4 @@
-"""Sections of pipelines.yaml that several protocols share."""
+"""Sections of pipelines.yaml that several systems share."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class Aggregate(Strict):
     weights: Literal["excess", "distance"] = "excess"
 
 
-def _short_or_long(schema: dict[str, Any]) -> None:
-    """Let the JSON Schema of a learner be that of every form that is taken."""
+def _allow_short_form(schema: dict[str, Any]) -> None:
+    """Make the JSON Schema of a learner that of every accepted form."""
     schema.clear()
     schema["anyOf"] = [{"type": "string"}, {"type": "object", "required": ["name"]}]
 
@@ -97,7 +97,7 @@ def _short_or_long(schema: dict[str, Any]) -> None:
 class Learner(Strict):
     """A learner, the label that tables show, and its own parameters."""
 
-    model_config = ConfigDict(json_schema_extra=_short_or_long)
+    model_config = ConfigDict(json_schema_extra=_allow_short_form)
 
     name: str
     label: str
@@ -105,18 +105,18 @@ class Learner(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_forms(cls, given: Any) -> Any:
-        if isinstance(given, str):
-            return {"name": given, "label": given}
-        if not isinstance(given, dict) or "name" not in given or "params" in given:
-            return given
-        params = {k: v for k, v in given.items() if k not in ("name", "label")}
-        label = given.get("label", given["name"])
-        return {"name": given["name"], "label": label, "params": params}
+    def _short_forms(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value, "label": value}
+        if not isinstance(value, dict) or "name" not in value or "params" in value:
+            return value
+        params = {k: v for k, v in value.items() if k not in ("name", "label")}
+        label = value.get("label", value["name"])
+        return {"name": value["name"], "label": label, "params": params}
 
 
 class Shared(Strict):
-    """What every protocol reads: who plays which role, and how a curve becomes z."""
+    """Settings of every system: roles of clients, and the representation."""
 
     clients: Clients
     project: Representation
@@ -124,7 +124,7 @@ class Shared(Strict):
 
 
 class Taught(Shared):
-    """What a protocol reads whose server trains classifiers with some learners."""
+    """Settings of systems whose server trains classifiers."""
 
     train: Train | None = None
     learners: list[Learner] = []

@@ -1,4 +1,4 @@
-"""The clients of one replicate, as the client-side stages of a study see them."""
+"""Simulated clients of a study: their roles, messages and scores."""
 
 from __future__ import annotations
 
@@ -7,62 +7,69 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Here
-from curvote.classes import signs
-from curvote.protocols.message import Known
-from curvote.protocols.roles import Index, Roles, set_aside, split
-from curvote.representation.encoding import judged
+from curvote.chain.stage import StageContext
+from curvote.classes import class_signs
+from curvote.protocols.message import ClientData
+from curvote.protocols.roles import Roles, RowIndex, publisher_test_mask, split_roles
+from curvote.representation.encoding import classifier_features
 
 Array = NDArray[np.float64]
 
 
-_READ = ("label", "group", "part", "coefficients", "z")
+_ENCODED_COLUMNS = ("label", "group", "part", "coefficients", "z")
 
 
 @dataclass(frozen=True)
-class Clients:
-    """What the clients of one replicate know: coefficients and z (n, d), labels (n,).
+class StudyClients:
+    """Encoded clients of one replicate: coefficients, z, labels and roles.
 
-    Labels are places of classes; ``signs`` says those of two as -1/+1. ``gram`` (d, d)
-    is the basis's, which everybody knows.
+    Labels are places of classes; ``class_signs`` says those of two as -1/+1. ``gram``
+    (d, d) is the basis's, which everybody knows.
     """
 
     coefficients: Array
     z: Array
-    labels: Index
+    labels: RowIndex
     roles: Roles
     gram: Array
 
     @property
     def signs(self) -> Array:
         """Labels of two classes as -1/+1; those of more are a UserError."""
-        return signs(self.labels)
+        return class_signs(self.labels)
 
-    def known(self, rows: Index, judge: Index | None = None) -> Known:
-        """Return what some clients know; ``judge`` is the candidate of each."""
-        own = self.coefficients[rows], self.z[rows], self.labels[rows]
-        return Known(*own, judge)
+    def data_of(self, rows: RowIndex, candidate: RowIndex | None = None) -> ClientData:
+        """Return the data of some clients, with the candidate of each."""
+        arrays = self.coefficients[rows], self.z[rows], self.labels[rows]
+        return ClientData(*arrays, candidate)
 
-    def judged(self, feature_map: str, role: str) -> tuple[Array, Array]:
-        """Return the (features, labels -1/+1) that a classifier is judged on."""
-        features, places = self.told(feature_map, role)
-        return features, signs(places)
+    def features_and_signs(self, feature_map: str, role: str) -> tuple[Array, Array]:
+        """Return (features, labels -1/+1) of a role, to judge classifiers on."""
+        features, places = self.features_and_places(feature_map, role)
+        return features, class_signs(places)
 
-    def told(self, feature_map: str, role: str) -> tuple[Array, Index]:
-        """Return the same, with labels as places of classes."""
+    def features_and_places(
+        self, feature_map: str, role: str
+    ) -> tuple[Array, RowIndex]:
+        """Return (features, labels as places) of a role."""
         rows = self.roles[role]
-        own = self.coefficients[rows], self.z[rows]
-        return judged(feature_map, *own, self.gram), self.labels[rows]
+        arrays = self.coefficients[rows], self.z[rows]
+        return classifier_features(feature_map, *arrays, self.gram), self.labels[rows]
 
 
-def clients_of(here: Here) -> Clients:
-    """Read the encoded clients of one repetition and give each its role."""
-    params, rows = here.params, here.rows("project", "encoded", _READ)
+def study_clients(context: StageContext) -> StudyClients:
+    """Return the encoded clients of one repetition, with their roles."""
+    params, rows = context.params, context.rows("project", "encoded", _ENCODED_COLUMNS)
     groups = rows["group"] if params["source.groups"] else None
     n = len(rows["label"])
-    aside = set_aside(rows)
-    roles = split(
-        params["seed"], here.number, n, params["clients"], groups, aside=aside
+    test_mask = publisher_test_mask(rows)
+    roles = split_roles(
+        params["seed"],
+        context.number,
+        n,
+        params["clients"],
+        groups,
+        test_mask=test_mask,
     )
-    gram = np.asarray(here.inputs["project"].facts["encoding"]["gram"])
-    return Clients(rows["coefficients"], rows["z"], rows["label"], roles, gram)
+    gram = np.asarray(context.inputs["project"].metadata["encoding"]["gram"])
+    return StudyClients(rows["coefficients"], rows["z"], rows["label"], roles, gram)

@@ -1,4 +1,4 @@
-"""The data card: what a published data set holds, and how it meets its public bounds.
+"""Data card: the content of a published data set, and its public bounds.
 
 A card counts individual values, and its figure shows their distribution by class. For
 a data set that anybody may fetch this reveals nothing new; for records that belong to
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from curvote.classes import Classes
 from curvote.datasets import lookup, sources
-from curvote.datasets.frames import count
+from curvote.datasets.frames import class_counts
 from curvote.datasets.raw import RawFile
 from curvote.datasets.sources import Source
 from curvote.errors import UserError
@@ -29,8 +29,8 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Public bounds, why they are those, and the share of values outside them.
+class PublicBounds:
+    """Public bounds, their reason, and the share of values outside them.
 
     ``clipped`` lies in [0, 1]: the share of values that clients will clip, once missing
     ones are settled by the data set's policy.
@@ -44,17 +44,17 @@ class Bounds:
 
 @dataclass(frozen=True)
 class FeatureCard:
-    """One number of a record: its public bounds, and how many values are missing."""
+    """One feature of a record: its public bounds and missing values."""
 
     name: str
     unit: str
-    bounds: Bounds
+    bounds: PublicBounds
     missing: int
 
 
 @dataclass(frozen=True)
 class FileCard:
-    """A raw file: who publishes it on which terms, and which edition is here."""
+    """A raw file: publisher, terms, and the edition on this machine."""
 
     source: str
     title: str
@@ -77,7 +77,7 @@ class ServerCard:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known about a published data set, ``clients`` records of ``points``.
+    """A published data set: ``clients`` records of ``points`` numbers each.
 
     ``rows`` are those of the file or of the chosen classes, as its facts state them;
     ``counts`` maps a class to its rows. ``servers`` is empty where one holds all,
@@ -97,7 +97,7 @@ class Card:
     classes: Classes
     servers: tuple[ServerCard, ...]
     features: tuple[FeatureCard, ...]
-    bounds: Bounds | None
+    bounds: PublicBounds | None
     duplicates: Mapping[str, Any] | None
     missing: Mapping[str, Any] | None
     files: tuple[FileCard, ...]
@@ -105,7 +105,7 @@ class Card:
 
     @property
     def points(self) -> int:
-        """Return how many numbers one record has."""
+        """Return the length of one record."""
         return len(self.grid)
 
     def to_json(self) -> Json:
@@ -115,7 +115,7 @@ class Card:
         return plain | {"points": self.points}
 
 
-def card(
+def make_card(
     name: str,
     parameters: Any,
     facts: Json,
@@ -132,8 +132,8 @@ def card(
     Raises:
         UserError: a data set without a published file; its records are private.
     """
-    module = published(name, root)
-    known = sources.catalogue(root)
+    module = published_module(name, root)
+    catalogue = sources.catalogue(root)
     return Card(
         name=name,
         title=facts["title"],
@@ -144,20 +144,20 @@ def card(
         domain=(facts["domain"][0], facts["domain"][1]),
         grid=tuple(facts["grid"]),
         classes=Classes(facts["classes"]),
-        servers=_servers(facts, columns),
-        features=_features(facts, columns["curve"]),
-        bounds=_bounds(facts.get("bounds"), columns["curve"]),
+        servers=_server_cards(facts, columns),
+        features=_feature_cards(facts, columns["curve"]),
+        bounds=_optional_bounds(facts.get("bounds"), columns["curve"]),
         duplicates=facts.get("duplicates"),
         missing=facts.get("missing"),
         files=tuple(
-            _file(known[each], (files or {}).get(each))
-            for each in module.files(parameters)
+            _file_card(catalogue[file_name], (files or {}).get(file_name))
+            for file_name in module.files(parameters)
         ),
         notes=tuple(facts["notes"]),
     )
 
 
-def published(name: str, root: Path | None = None) -> ModuleType:
+def published_module(name: str, root: Path | None = None) -> ModuleType:
     """Return the module of a data set; UserError unless it has published files."""
     module = lookup.module(name)
     if all(source.dataset != name for source in sources.catalogue(root).values()):
@@ -168,40 +168,42 @@ def published(name: str, root: Path | None = None) -> ModuleType:
     return module
 
 
-def _servers(facts: Json, columns: Columns) -> tuple[ServerCard, ...]:
-    classes, found = facts["classes"], []
+def _server_cards(facts: Json, columns: Columns) -> tuple[ServerCard, ...]:
+    classes, cards = facts["classes"], []
     for place, name in enumerate(facts.get("servers") or ()):
-        own = columns["label"][columns["group"] == place]
-        counts = dict(zip(classes, count(own, classes), strict=True))
-        found.append(ServerCard(name, len(own), counts))
-    return tuple(found)
+        labels = columns["label"][columns["group"] == place]
+        counts = dict(zip(classes, class_counts(labels, classes), strict=True))
+        cards.append(ServerCard(name, len(labels), counts))
+    return tuple(cards)
 
 
-def _features(facts: Json, values: NDArray[np.float64]) -> tuple[FeatureCard, ...]:
+def _feature_cards(facts: Json, values: NDArray[np.float64]) -> tuple[FeatureCard, ...]:
     counts = (facts.get("missing") or {}).get("counts", {})
     return tuple(
         FeatureCard(
             name=feature["name"],
             unit=feature["unit"],
-            bounds=_within(feature, values[:, j]),
+            bounds=_bounds_card(feature, values[:, j]),
             missing=counts.get(feature["name"], 0),
         )
         for j, feature in enumerate(facts.get("features") or ())
     )
 
 
-def _bounds(stated: Json | None, values: NDArray[np.float64]) -> Bounds | None:
-    return _within(stated, values) if stated else None
+def _optional_bounds(
+    bounds: Json | None, values: NDArray[np.float64]
+) -> PublicBounds | None:
+    return _bounds_card(bounds, values) if bounds else None
 
 
-def _within(stated: Json, values: NDArray[np.float64]) -> Bounds:
-    lower, upper = float(stated["lower"]), float(stated["upper"])
+def _bounds_card(bounds: Json, values: NDArray[np.float64]) -> PublicBounds:
+    lower, upper = float(bounds["lower"]), float(bounds["upper"])
     outside = (values < lower) | (values > upper)
     clipped = float(outside.mean()) if outside.size else 0.0
-    return Bounds(lower, upper, stated["why"], clipped)
+    return PublicBounds(lower, upper, bounds["why"], clipped)
 
 
-def _file(source: Source, found: RawFile | None) -> FileCard:
+def _file_card(source: Source, raw_file: RawFile | None) -> FileCard:
     return FileCard(
         source=source.name,
         title=source.title,
@@ -209,6 +211,6 @@ def _file(source: Source, found: RawFile | None) -> FileCard:
         url=source.url,
         licence=source.licence,
         citation=source.citation,
-        sha256=found.sha256 if found else None,
-        origin=found.origin if found else None,
+        sha256=raw_file.sha256 if raw_file else None,
+        origin=raw_file.origin if raw_file else None,
     )

@@ -1,4 +1,4 @@
-"""Which cells of a run stand together on a page."""
+"""Groups of a run's cells that stand together on a page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 from curvote.run.results import RunView
 
 
-def grid(view: RunView) -> str:
-    """Return the combination of a grid that a cell belongs to, without its protocol."""
+def grid_setting(view: RunView) -> str:
+    """Return the grid setting of a cell, without its protocol."""
     setting = str(view.cell["setting"] or "")
     return setting.removeprefix(str(view.cell["protocol"])).strip()
 
 
-def from_one(view: RunView) -> float:
-    """Return how far a cell's epsilon is from 1, on a log scale; 0 without privacy."""
+def epsilon_distance(view: RunView) -> float:
+    """Return the distance of a cell's epsilon from 1 on a log scale."""
     return abs(math.log(view.cell["epsilon"] or 1.0))

@@ -1,4 +1,4 @@
-"""What a report is made of: typed tables and facts, and the score table."""
+"""Data of a report: typed tables and metadata, methods, and the score table."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from curvote.chain.axis import EPSILON, Axis, Value
 from curvote.chain.measure import Metric
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.client.ledger import Entry
 from curvote.errors import InternalError
-from curvote.protocols.outside import Outside
-from curvote.reporting.methods import known
+from curvote.protocols.outside import ShuffledGuarantee
+from curvote.reporting.methods import methods_by_name
 from curvote.reporting.section import Section
-from curvote.run.audited import Loss
+from curvote.run.audited import MessageLoss
 
 FloatArray = NDArray[np.float64]
 
@@ -34,12 +34,12 @@ SCORE_COLUMNS = (
     "se",
     "replicates",
 )
-NOTHING = "\N{EN DASH}"  # a cell for which nothing was computed
+NO_VALUE = "\N{EN DASH}"  # a cell for which nothing was computed
 
 
 @dataclass(frozen=True, eq=False)
 class PageData:
-    """Everything one report shows, from tables only.
+    """The data that one report shows, from tables only.
 
     ``title`` names the data set. ``scores`` has ``SCORE_COLUMNS``: a mean for each
     level of the axis ``x`` (infinite without one), ``learner`` (the column it stands
@@ -63,7 +63,7 @@ class PageData:
     scores: pd.DataFrame
     metrics: Sequence[Metric]
     main: Mapping[str, Sequence[str]]
-    releases: Sequence[Sent]
+    releases: Sequence[MessageDescription]
     public: Sequence[str] = ()
     sections: Sequence[Section] = ()
     x: Axis = EPSILON
@@ -71,10 +71,10 @@ class PageData:
     notes: Sequence[str] = ()
     private: bool = False
     overrides: Sequence[str] = ()
-    losses: Sequence[Loss] = ()
+    losses: Sequence[MessageLoss] = ()
     audited: str = ""
     ledger: Sequence[Entry] = ()
-    outside: Sequence[tuple[str, Outside]] = ()
+    outside: Sequence[tuple[str, ShuffledGuarantee]] = ()
     record: str = "curve"
 
     def __post_init__(self) -> None:
@@ -82,31 +82,31 @@ class PageData:
         if missing:
             raise InternalError(f"scores lack the columns {sorted(missing)}")
 
-    def of(self, metric: Metric) -> pd.DataFrame:
+    def metric_scores(self, metric: Metric) -> pd.DataFrame:
         """Return the scores of a metric."""
         return pd.DataFrame(self._series[self._series["metric"] == metric.name])
 
     @cached_property
     def _series(self) -> pd.DataFrame:
-        return with_series(self.scores)
+        return add_series(self.scores)
 
     @cached_property
-    def measured(self) -> list[Metric]:
-        """The metrics of which some value is known."""
-        return [m for m in self.metrics if self.of(m)["value"].notna().any()]
+    def measured_metrics(self) -> list[Metric]:
+        """The metrics with known values."""
+        return [m for m in self.metrics if self.metric_scores(m)["value"].notna().any()]
 
     @property
-    def drawn(self) -> list[Metric]:
-        """Those of them that have a figure of their own."""
-        return [m for m in self.measured if m.figure]
+    def figure_metrics(self) -> list[Metric]:
+        """The measured metrics that have a figure of their own."""
+        return [m for m in self.measured_metrics if m.figure]
 
-    def label(self, metric: Metric) -> str:
-        """Return what a metric is called here."""
+    def metric_label(self, metric: Metric) -> str:
+        """Return a metric's label, with the word for a record."""
         return metric.label.format(record=self.record)
 
 
-def with_series(scores: pd.DataFrame) -> pd.DataFrame:
-    """Add ``series``: the method, after the protocol where a column mixes several."""
+def add_series(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return scores with ``series``: the method, with its protocol if mixed."""
     if "series" in scores:
         return scores
     mixed = scores.groupby(["learner", "method"], dropna=False)["protocol"].nunique()
@@ -116,9 +116,9 @@ def with_series(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def series_names(scores: pd.DataFrame) -> list[str]:
-    """Return the series in the fixed order of methods, unknown methods last."""
-    order = {name: rank for rank, name in enumerate(known())}
-    names = with_series(scores)["series"].drop_duplicates()
+    """Return the series in the fixed order of methods, unknown ones last."""
+    order = {name: rank for rank, name in enumerate(methods_by_name())}
+    names = add_series(scores)["series"].drop_duplicates()
     return sorted(names, key=lambda s: order.get(s.rpartition(": ")[2], len(order)))
 
 
@@ -127,63 +127,63 @@ def learners(table: pd.DataFrame) -> list[str]:
     return [str(name) for name in table["learner"].dropna().drop_duplicates()]
 
 
-def levels(table: pd.DataFrame) -> list[Value]:
-    """Return the levels of a table: numbers smallest first, others as they came."""
-    found: list[Value] = list(table["level"].drop_duplicates())
-    return sorted(found) if ordered(found) else found
+def sorted_levels(table: pd.DataFrame) -> list[Value]:
+    """Return the levels of a table: numbers sorted, others in given order."""
+    distinct: list[Value] = list(table["level"].drop_duplicates())
+    return sorted(distinct) if are_numbers(distinct) else distinct
 
 
-def ordered(found: Sequence[Value]) -> bool:
-    """Say whether levels are numbers, which have an order of their own."""
-    return not any(isinstance(value, str) for value in found)
+def are_numbers(levels: Sequence[Value]) -> bool:
+    """Return whether all levels are numbers."""
+    return not any(isinstance(value, str) for value in levels)
 
 
-def level(value: Value) -> str:
-    """Write a level; an infinite one is none."""
+def format_level(value: Value) -> str:
+    """Return a level as text; an infinite one is "none"."""
     if isinstance(value, str):
         return value
     return "none" if math.isinf(value) else f"{value:g}"
 
 
-def scale(metric: Metric) -> int:
-    """Return what a metric is multiplied by where it is shown."""
-    return 100 if metric.shown == "percent" else 1
+def display_factor(metric: Metric) -> int:
+    """Return the factor by which a metric is multiplied for display."""
+    return 100 if metric.display == "percent" else 1
 
 
-def unit(metric: Metric) -> str:
-    """Return what stands behind a metric's value in a sentence."""
-    return " %" if metric.shown == "percent" else ""
+def display_unit(metric: Metric) -> str:
+    """Return the unit after a metric's value in a sentence."""
+    return " %" if metric.display == "percent" else ""
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    """Write a share in [0, 1] as percent points without the sign; missing as a dash."""
-    return _written(value, 100, digits)
+def format_percent(value: float | None, digits: int = 1) -> str:
+    """Return a share in [0, 1] in percent, or a dash for a missing one."""
+    return _format_scaled(value, 100, digits)
 
 
-def number(value: float | None, metric: Metric, digits: int = 1) -> str:
-    """Write a value of a metric: as percent points, or with two digits more."""
-    more = 0 if metric.shown == "percent" else 2
-    return _written(value, scale(metric), digits + more)
+def format_score(value: float | None, metric: Metric, digits: int = 1) -> str:
+    """Return a metric's value in percent, or with two more digits."""
+    more = 0 if metric.display == "percent" else 2
+    return _format_scaled(value, display_factor(metric), digits + more)
 
 
-def _written(value: float | None, times: int, digits: int) -> str:
+def _format_scaled(value: float | None, times: int, digits: int) -> str:
     if value is None or math.isnan(value):
-        return NOTHING
+        return NO_VALUE
     return f"{times * value:.{digits}f}"
 
 
-def with_error(value: float | None, se: float | None, metric: Metric) -> str:
-    """Write ``11.92 ± 0.10``: a value and one standard error, where known."""
-    parts = number(value, metric, 2), number(se, metric, 2)
-    return parts[0] if NOTHING in parts else " ± ".join(parts)
+def format_with_error(value: float | None, se: float | None, metric: Metric) -> str:
+    """Return ``11.92 ± 0.10``: a value and its standard error, if known."""
+    parts = format_score(value, metric, 2), format_score(se, metric, 2)
+    return parts[0] if NO_VALUE in parts else " ± ".join(parts)
 
 
-def best(scores: pd.DataFrame, metric: Metric) -> pd.Series:
-    """Tell for each row whether no row of its level shows a better value."""
-    shown = [number(value, metric, 2) for value in scores["value"]]
-    found = pd.to_numeric(pd.Series(shown, scores.index), errors="coerce")
-    ends = found.groupby(scores["level"])
-    return found.eq(ends.transform("min" if metric.better == "lower" else "max"))
+def is_best(scores: pd.DataFrame, metric: Metric) -> pd.Series:
+    """Return for each row whether its value is the best of its level."""
+    texts = [format_score(value, metric, 2) for value in scores["value"]]
+    rounded = pd.to_numeric(pd.Series(texts, scores.index), errors="coerce")
+    ends = rounded.groupby(scores["level"])
+    return rounded.eq(ends.transform("min" if metric.better == "lower" else "max"))
 
 
 def score_table(
@@ -196,19 +196,23 @@ def score_table(
     learner fills the whole row, of all ``names``. Methods stand in their fixed order.
     """
     columns = list(names) or learners(scores) or ["all"]
-    rows = with_series(scores)[["level", "series", "learner"]].copy()
-    values = zip(scores["value"], scores["se"], best(scores, metric), strict=True)
-    rows["text"] = [with_error(v, se, metric) + mark * win for v, se, win in values]
+    rows = add_series(scores)[["level", "series", "learner"]].copy()
+    values = zip(scores["value"], scores["se"], is_best(scores, metric), strict=True)
+    rows["text"] = [
+        format_with_error(v, se, metric) + mark * win for v, se, win in values
+    ]
     everywhere = rows["learner"].isna()
     copies = [rows[everywhere].assign(learner=name) for name in columns]
     rows = pd.concat([rows[~everywhere], *copies])
     table = rows.set_index(["level", "series", "learner"])["text"].unstack("learner")
     wanted = [
         (place, series)
-        for place in levels(scores)
+        for place in sorted_levels(scores)
         for series in series_names(scores)
         if (place, series) in table.index
     ]
     index = pd.MultiIndex.from_tuples(wanted, names=["level", "method"])
-    shown = table.reindex(index=index, columns=columns)
-    return shown.astype(object).fillna(NOTHING)  # of a column nothing may be known
+    ordered_table = table.reindex(index=index, columns=columns)
+    return ordered_table.astype(object).fillna(
+        NO_VALUE
+    )  # of a column nothing may be known

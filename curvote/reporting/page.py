@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else, and its figures beside it."""
+"""Report of a run: one self-contained HTML file, and its figures beside it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from curvote.chain.measure import Metric
 from curvote.reporting import data as tables
 from curvote.reporting import figures, promises, style, words
 from curvote.reporting.data import PageData
-from curvote.reporting.methods import method_of
+from curvote.reporting.methods import find_method
 from curvote.reporting.section import Section
 
-TEMPLATE = "report.html.j2"
+REPORT_TEMPLATE = "report.html.j2"
 _INKS = {
     style.INK: "var(--ink)",
     style.MUTED: "var(--muted)",
@@ -31,12 +31,12 @@ _INKS = {
     style.BROWN: "var(--brown)",
     style.CLASS_COLOURS[0]: "var(--violet)",
 }
-_INK = re.compile("|".join(_INKS))
+_INK_PATTERN = re.compile("|".join(_INKS))
 _PIXELS_PER_POINT = 1.25
 
 
 @dataclass(frozen=True)
-class Cell:
+class ScoreCell:
     """One cell of the score table: value, one standard error, best of its level."""
 
     value: str
@@ -45,36 +45,37 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One method at one level; ``wide`` says that its one cell spans all learners."""
+class ScoreRow:
+    """One method at one level; ``wide``: its one cell spans all learners."""
 
     label: str
     study_only: bool
     main: bool
-    cells: list[Cell]
+    cells: list[ScoreCell]
     wide: bool
 
 
-def render(data: PageData, folder: Path) -> Path:
-    """Write ``folder/report.html`` and ``folder/figures``; return the page's path.
+def render_report(data: PageData, folder: Path) -> Path:
+    """Write report.html and its figures into ``folder``; return the page's path.
 
     The page holds its style and figures, runs no script and asks for nothing. The
     same data give the same bytes. Files appear under their names only when complete.
     """
     saved = figures.save_figures(data, folder / "figures")
-    templates = environment()
-    context = _context(data, saved)
+    templates = template_environment()
+    context = _template_context(data, saved)
     html = [
-        (section.place, _part(templates, section, context)) for section in data.sections
+        (section.place, _render_section(templates, section, context))
+        for section in data.sections
     ]
-    text = templates.get_template(TEMPLATE).render(
-        context, placed=partial(_placed, html)
+    text = templates.get_template(REPORT_TEMPLATE).render(
+        context, placed=partial(_sections_at, html)
     )
-    return figures.write(folder / "report.html", text.encode())
+    return figures.write_atomically(folder / "report.html", text.encode())
 
 
-def environment() -> Environment:
-    """Return what finds the templates of pages, and escapes whatever they are given."""
+def template_environment() -> Environment:
+    """Return the environment of page templates, with automatic escaping."""
     return Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
@@ -84,77 +85,81 @@ def environment() -> Environment:
     )
 
 
-def _part(
+def _render_section(
     templates: Environment, section: Section, context: Mapping[str, Any]
 ) -> Markup:
-    """Return a section as trusted markup: its template escapes whatever it is given."""
+    """Return a section as trusted markup, which its template has escaped."""
     template = templates.from_string(section.template().read_text(encoding="utf-8"))
     drawing = context["figures"].get(section.name)
-    text = template.render(context, section=section, drawing=drawing, embed=embed)
+    text = template.render(context, section=section, drawing=drawing, embed=embed_svg)
     return Markup(text)  # noqa: S704
 
 
-def _placed(html: Sequence[tuple[str, Markup]], place: str) -> Markup:
+def _sections_at(html: Sequence[tuple[str, Markup]], place: str) -> Markup:
     return Markup("\n").join(part for where, part in html if where == place)
 
 
-def _context(data: PageData, saved: dict[str, Path]) -> dict[str, Any]:
+def _template_context(data: PageData, saved: dict[str, Path]) -> dict[str, Any]:
     return {
         "data": data,
         "words": words,
         "promises": promises,
         "learners": tables.learners(data.scores) or ["all"],
-        "score_groups": [(m, score_groups(data, m)) for m in data.measured],
-        "methods": [method_of(name) for name in tables.series_names(data.scores)],
+        "score_groups": [
+            (m, score_rows_by_level(data, m)) for m in data.measured_metrics
+        ],
+        "methods": [find_method(name) for name in tables.series_names(data.scores)],
         "figures": {
-            name: embedded(data, name, saved[f"{name}.svg"])
-            for name in figures.available(data)
+            name: embed_both_sizes(data, name, saved[f"{name}.svg"])
+            for name in figures.figure_drawers(data)
         },
     }
 
 
-def score_groups(data: PageData, metric: Metric) -> list[tuple[str, list[Row]]]:
-    """Return a metric's table as rows, grouped by level, ready for the template."""
-    scores, names = data.of(metric), tables.learners(data.scores)
+def score_rows_by_level(
+    data: PageData, metric: Metric
+) -> list[tuple[str, list[ScoreRow]]]:
+    """Return a metric's score rows for the template, grouped by level."""
+    scores, names = data.metric_scores(metric), tables.learners(data.scores)
     plain, marked = (tables.score_table(scores, metric, names, m) for m in ("", "*"))
     main = {name for names in data.main.values() for name in names}
     without = set(scores.loc[scores["learner"].isna(), "series"])
     lines = zip(plain.index, plain.to_numpy(), marked.to_numpy(), strict=True)
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[ScoreRow]] = {}
     for (level, series), cells, marks in lines:
-        row = _row(series, list(cells), list(marks), main, wide=series in without)
-        groups.setdefault(tables.level(level), []).append(row)
+        row = _score_row(series, list(cells), list(marks), main, wide=series in without)
+        groups.setdefault(tables.format_level(level), []).append(row)
     return list(groups.items())
 
 
-def _row(
+def _score_row(
     series: str, cells: list[str], marks: list[str], main: set[str], *, wide: bool
-) -> Row:
-    method = method_of(series)
+) -> ScoreRow:
+    method = find_method(series)
     pairs = list(zip(cells, marks, strict=True))[: 1 if wide else None]
-    made = [_cell(text, mark.endswith("*")) for text, mark in pairs]
+    score_cells = [_score_cell(text, mark.endswith("*")) for text, mark in pairs]
     chief = method.name in main and not method.reference
-    return Row(method.label, method.study_only, chief, made, wide)
+    return ScoreRow(method.label, method.study_only, chief, score_cells, wide)
 
 
-def _cell(text: str, best: bool) -> Cell:
+def _score_cell(text: str, best: bool) -> ScoreCell:
     value, _, se = text.partition(" ± ")
-    return Cell(value, se, best)
+    return ScoreCell(value, se, best)
 
 
-def embedded(data: PageData, name: str, wide: Path) -> Markup:
-    """Return a figure for the page: the saved drawing, and one for narrow screens."""
-    narrow = figures.draw(data, name, "svg", narrow=True)["svg"]
+def embed_both_sizes(data: PageData, name: str, wide: Path) -> Markup:
+    """Return a figure as markup, wide and for narrow screens."""
+    narrow = figures.draw_figure(data, name, "svg", narrow=True)["svg"]
     return Markup("\n").join(
         (
-            embed(wide.read_bytes(), "wide", f"{name}-wide"),
-            embed(narrow, "narrow", f"{name}-narrow"),
+            embed_svg(wide.read_bytes(), "wide", f"{name}-wide"),
+            embed_svg(narrow, "narrow", f"{name}-narrow"),
         )
     )
 
 
-def embed(svg: bytes, kind: str, prefix: str) -> Markup:
-    """Turn an SVG file into an element of the page, as trusted markup.
+def embed_svg(svg: bytes, kind: str, prefix: str) -> Markup:
+    """Return an SVG file as trusted markup for the page.
 
     Names get a ``prefix``, so that figures cannot refer to one another's parts; inks
     become the page's own colours; namespaces go, as HTML knows them.
@@ -162,12 +167,12 @@ def embed(svg: bytes, kind: str, prefix: str) -> Markup:
     root = ElementTree.fromstring(svg)  # noqa: S314 - our own drawing
     for parent in root.iter():
         for child in list(parent):
-            if _local(child.tag) in ("metadata", "style"):
+            if _local_name(child.tag) in ("metadata", "style"):
                 parent.remove(child)
     for element in root.iter():
-        element.tag = _local(element.tag)
+        element.tag = _local_name(element.tag)
         element.attrib = {
-            _local(key): _attribute(_local(key), value, prefix)
+            _local_name(key): _page_attribute(_local_name(key), value, prefix)
             for key, value in element.attrib.items()
         }
     width = float(root.attrib.pop("width").removesuffix("pt")) * _PIXELS_PER_POINT
@@ -181,12 +186,12 @@ def embed(svg: bytes, kind: str, prefix: str) -> Markup:
     return Markup(text)  # noqa: S704 - serialised just above, so escaped
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _attribute(key: str, value: str, prefix: str) -> str:
+def _page_attribute(key: str, value: str, prefix: str) -> str:
     if key == "id":
         return f"{prefix}-{value}"
     value = re.sub(r"^#|(?<=url\()#", f"#{prefix}-", value) if "#" in value else value
-    return _INK.sub(lambda m: _INKS[m[0]], value) if key == "style" else value
+    return _INK_PATTERN.sub(lambda m: _INKS[m[0]], value) if key == "style" else value

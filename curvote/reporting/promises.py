@@ -1,57 +1,69 @@
-"""What the report says about privacy, from the data alone and for any reader."""
+"""Sentences on privacy in the report, from the data alone and for any reader."""
 
 from __future__ import annotations
 
 import math
 import shlex
 
-from curvote.chain.sent import Sent
-from curvote.protocols.outside import WHO
+from curvote.chain.sent import MessageDescription
+from curvote.protocols.outside import OUTSIDER
 from curvote.reporting.data import PageData
 
 
-def local(data: PageData) -> bool:
-    """Say whether somebody sends a message about one record, and trusts nobody."""
-    return any(not one.whole for one in _real(data)) or not _real(data)
+def has_local_messages(data: PageData) -> bool:
+    """Return whether somebody sends a message about one record."""
+    return any(
+        not message.per_table for message in _deployed_messages(data)
+    ) or not _deployed_messages(data)
 
 
-def central(data: PageData) -> bool:
-    """Say whether somebody sends a release about all records of a table."""
-    return any(one.whole for one in _real(data))
+def has_central_releases(data: PageData) -> bool:
+    """Return whether somebody releases an object about a whole table."""
+    return any(message.per_table for message in _deployed_messages(data))
 
 
-def _real(data: PageData) -> list[Sent]:
-    return [one for one in data.releases if not one.study_only]
+def _deployed_messages(data: PageData) -> list[MessageDescription]:
+    return [message for message in data.releases if not message.study_only]
 
 
-def party(data: PageData) -> str:
-    """Return the word for who sends something: "client", or "client or server"."""
-    return " or ".join(dict.fromkeys(one.party for one in _real(data))) or "client"
+def party_name(data: PageData) -> str:
+    """Return the name of senders: "client", or "client or server"."""
+    return (
+        " or ".join(
+            dict.fromkeys(message.party for message in _deployed_messages(data))
+        )
+        or "client"
+    )
 
 
-def heading(data: PageData) -> str:
-    """Return the heading of what left whom."""
-    return f"What left each {party(data)}"
+def releases_heading(data: PageData) -> str:
+    """Return the heading of the section on released messages."""
+    return f"What left each {party_name(data)}"
 
 
-def once(data: PageData) -> str:
-    """Say how often each of them sends something."""
-    said = ["Each client has one role and sends its message once."] * local(data)
-    if central(data):
-        said.append(
-            f"Each {_holder(data)} releases one object about all of its records, once;"
+def release_frequency(data: PageData) -> str:
+    """Return sentences on how often each sender releases something."""
+    sentences = [
+        "Each client has one role and sends its message once."
+    ] * has_local_messages(data)
+    if has_central_releases(data):
+        sentences.append(
+            f"Each {_table_holder(data)} releases one object about all of its records,"
+            " once;"
             " it answers every query, and serves every target."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
-def _holder(data: PageData) -> str:
-    return next(one.party for one in _real(data) if one.whole)
+def _table_holder(data: PageData) -> str:
+    return next(
+        message.party for message in _deployed_messages(data) if message.per_table
+    )
 
 
-def purpose(data: PageData) -> str:
-    """Say whether anybody was protected by the noise of this run."""
-    who = party(data)
+def protection_statement(data: PageData) -> str:
+    """Return a statement on whether this run's noise protects anybody."""
+    who = party_name(data)
     if data.private:
         return (
             "This is a real release. The noise came from the operating system of each"
@@ -65,14 +77,14 @@ def purpose(data: PageData) -> str:
     )
 
 
-def meaning_of_epsilon(data: PageData, level: float) -> str:
-    """Explain epsilon, ``level`` for one, to a reader who has never met it."""
-    told = [_local(data, level)] if local(data) else []
-    told += [_central(data, level)] if central(data) else []
-    return " ".join([*told, "Smaller is more private."])
+def explain_epsilon(data: PageData, level: float) -> str:
+    """Explain epsilon, at a level, to a reader who has never met it."""
+    sentences = [_explain_local(data, level)] if has_local_messages(data) else []
+    sentences += [_explain_central(data, level)] if has_central_releases(data) else []
+    return " ".join([*sentences, "Smaller is more private."])
 
 
-def _local(data: PageData, level: float) -> str:
+def _explain_local(data: PageData, level: float) -> str:
     return (
         "Epsilon limits what a release can give away: whatever the client's"
         f" {data.record} is, every possible message is at most e^epsilon times as"
@@ -81,8 +93,8 @@ def _local(data: PageData, level: float) -> str:
     )
 
 
-def _central(data: PageData, level: float) -> str:
-    holder = _holder(data)
+def _explain_central(data: PageData, level: float) -> str:
+    holder = _table_holder(data)
     return (
         f"The model is central privacy for each {holder}: a release is about all n"
         f" {data.record}s of its {holder}, and every one of them is hidden at (epsilon,"
@@ -94,38 +106,38 @@ def _central(data: PageData, level: float) -> str:
     )
 
 
-def losing(data: PageData) -> str:
-    """Say what the table of losses holds."""
-    if central(data) and not local(data):
+def losses_caption(data: PageData) -> str:
+    """Return the caption of the table of losses."""
+    if has_central_releases(data) and not has_local_messages(data):
         return f"Claimed and exact loss of one release, for each {data.record} in it."
     return "Claimed and exact loss of one message of one client."
 
 
-def charged(data: PageData) -> str:
-    """Say whose cap the ledger counts against."""
-    if central(data) and not local(data):
+def charged_cap(data: PageData) -> str:
+    """Return whose cap the ledger counts against, in words."""
+    if has_central_releases(data) and not has_local_messages(data):
         return f"the cap of every {data.record} that a release is about"
     return "every client's cap"
 
 
-def seen_from_outside(data: PageData) -> str:
-    """Say what an outsider learns at most who trusts the shuffler; else nothing."""
+def outsider_statement(data: PageData) -> str:
+    """Return a statement on what outsiders learn at most, "" if unknown."""
     if not data.outside:
         return ""
-    each = "; ".join(
-        f"{name}: epsilon {told.epsilon:.3g} at delta {told.delta:.1g}, among"
-        f" {told.crowd:,}"
-        for name, told in data.outside
+    listed = "; ".join(
+        f"{name}: epsilon {guarantee.epsilon:.3g} at delta {guarantee.delta:.1g}, among"
+        f" {guarantee.crowd:,}"
+        for name, guarantee in data.outside
     )
     return (
         "The server sees messages come in, and against it every client has the epsilon"
-        f" above. For {WHO}, one client's {data.record} is hidden better, as its"
-        f" message is one of many (Feldman, McMillan & Talwar 2021). {each}."
+        f" above. For {OUTSIDER}, one client's {data.record} is hidden better, as its"
+        f" message is one of many (Feldman, McMillan & Talwar 2021). {listed}."
     )
 
 
-def audited(data: PageData) -> str:
-    """Say what an audit of the messages found, or how to make one."""
+def audit_statement(data: PageData) -> str:
+    """Return a statement on the audit of messages, or how to make one."""
     command = f"curvote audit --pipeline {shlex.quote(data.pipeline)}"
     if not data.audited:
         return f"{command} also tries to break these claims from samples; not done yet."

@@ -1,4 +1,4 @@
-"""A part of a run's page that only some systems have.
+"""Sections of a run's page that only some systems have.
 
 Such a system names a module in its ``sections``. The module has a function
 ``gather(views, scores)``: from the run's cells of these systems and the scores of the
@@ -19,7 +19,7 @@ from curvote.errors import InternalError
 
 
 class Section:
-    """What such a part shows, and where.
+    """A section of the page: its name, place, figure and template.
 
     ``place`` is "numbers" (below the table of scores), "results" (after it), "data",
     "releases" (inside of what left clients) or "end". ``alt`` says what its figure
@@ -32,17 +32,17 @@ class Section:
 
     @property
     def alt(self) -> str:
-        """Return what the figure shows, for readers who cannot see it."""
+        """Return a description of the figure, for readers who cannot see it."""
         return ""
 
     @property
     def public(self) -> Sequence[str]:
-        """Return what is public before any noise, a line each."""
+        """Return the facts that are public before any noise, a line each."""
         return ()
 
     @property
     def estimates(self) -> str:
-        """Return what the section knows of errors that nobody knows, in words."""
+        """Return the name of an estimate of the unknown error, "" if none."""
         return ""
 
     def draw(self, narrow: bool) -> Figure:

@@ -1,4 +1,4 @@
-"""One look for every figure: fonts, inks and panels."""
+"""Style of all figures: fonts, colours, lines and panels."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def class_colours(n: int) -> list[str]:
     return [CLASS_COLOURS[k % len(CLASS_COLOURS)] for k in range(n)]
 
 
-def inks(look: Look) -> dict[str, Any]:
-    """Return a look as matplotlib's arguments."""
+def line_style(look: Look) -> dict[str, Any]:
+    """Return a look as matplotlib's line arguments."""
     return {
         "color": look.colour,
         "lw": look.width,
@@ -80,15 +80,15 @@ def inks(look: Look) -> dict[str, Any]:
     }
 
 
-def title(name: str) -> str:
-    """Return a panel's title; the name of a grid's setting goes on lines of its own."""
+def wrap_title(name: str) -> str:
+    """Return a panel's title, wrapped into several lines."""
     return "\n".join(textwrap.wrap(name, 34))
 
 
-def panels(
+def make_panels(
     n: int, *, narrow: bool, height: float, share_y: bool = True
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure of ``n`` panels: up to three abreast, or one column if narrow.
+    """Return a figure of ``n`` panels: up to three a row, or one column.
 
     ``height`` is one panel's, in inches. A narrow figure fits a telephone.
     """

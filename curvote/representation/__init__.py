@@ -1,4 +1,4 @@
-"""What both sides know: basis, projection, rescaling and encoding."""
+"""Public encodings of curves: bases, projections, rescaling and encoding."""
 
 from curvote.lazy import exports
 

@@ -1,4 +1,4 @@
-"""Two-dimensional cosines (DCT-II) for images: orthonormal, public, free of any data.
+"""Two-dimensional cosines (DCT-II) for images: public and orthonormal.
 
 Ahmed, Natarajan, Rao (1974), Discrete cosine transform; the order of frequencies (i, j)
 is that of their sum, along the diagonals of a zig-zag.
@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 COSINES = "cosines"
 
 
-def side_of(points: int) -> int:
-    """Return the height of an image of so many pixels; UserError: it is no square."""
+def image_side(points: int) -> int:
+    """Return the side of a square image of so many pixels."""
     side = isqrt(points)
     if side < 1 or side * side != points:
         raise UserError(
@@ -30,13 +30,13 @@ def side_of(points: int) -> int:
     return side
 
 
-def frequencies(points: int, size: int) -> NDArray[np.int64]:
-    """Return the lowest frequencies (down, across) of a square image, (size, 2).
+def lowest_frequencies(points: int, size: int) -> NDArray[np.int64]:
+    """Return the lowest frequencies (down, across), (size, 2).
 
     The first is (0, 0), the mean. Equal sums begin with the most alike. More than
     pixels, or pixels that make no square, are a UserError.
     """
-    side = side_of(points)
+    side = image_side(points)
     if size > points:
         message = f"size is {size}, but an image has only {points} pixels."
         raise UserError(message, where=("project", "size"))
@@ -45,20 +45,20 @@ def frequencies(points: int, size: int) -> NDArray[np.int64]:
     return np.column_stack([down[order], across[order]])
 
 
-def matrix(points: int, size: int) -> Array:
-    """Return the cosines on the pixels, row by row of an image, (size, points)."""
+def cosine_matrix(points: int, size: int) -> Array:
+    """Return the cosines on all pixels, (size, points)."""
     from scipy.fft import dct  # no client needs it
 
-    down, across = frequencies(points, size).T
-    waves = dct(np.eye(side_of(points)), norm="ortho", axis=0)
+    down, across = lowest_frequencies(points, size).T
+    waves = dct(np.eye(image_side(points)), norm="ortho", axis=0)
     return np.asarray((waves[down, :, None] * waves[across, None]).reshape(size, -1))
 
 
-def roughness(points: int, size: int) -> Array:
-    """Return the sums of products of Laplacians over all pixels, (size, size).
+def cosine_roughness(points: int, size: int) -> Array:
+    """Return the sums of products of Laplacians over all pixels.
 
     A cosine of frequency (i, j) is its own Laplacian but for - (pi/side)^2 (i^2 + j^2).
     """
-    steep = (np.pi / side_of(points)) ** 2
-    waves = (frequencies(points, size) ** 2).sum(axis=1)
+    steep = (np.pi / image_side(points)) ** 2
+    waves = (lowest_frequencies(points, size) ** 2).sum(axis=1)
     return np.diag((steep * waves) ** 2)

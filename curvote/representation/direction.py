@@ -1,4 +1,4 @@
-"""One vector that holds feature and label: what clients of protocol ``direct`` report.
+"""Direction reports: feature and label in one unit vector, and their moments.
 
 With u = (s, z)/|(s, z)|, p = d + 1, and l the code of its class
 (`curvote.representation.simplex`; of two classes l is their sign), a client's record
@@ -24,12 +24,18 @@ Array = NDArray[np.float64]
 
 # Of z where its constants fit: a standard normal number, its tanh, or a number whose
 # public bounds hold three standard deviations on either side.
-SQUARE = {"standard": 1.0, "none": 1.0, "tanh": 0.4, "max_abs": 0.4, "min_max": 1 / 9}
+MEAN_SQUARE = {
+    "standard": 1.0,
+    "none": 1.0,
+    "tanh": 0.4,
+    "max_abs": 0.4,
+    "min_max": 1 / 9,
+}
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Means over clients: of l u' (K - 1, p), and of u u' less I/p in two parts.
+class DirectionMoments:
+    """Mean moments of reports: the label's, and two parts of the second.
 
     ``diagonal`` (p - 1,) and ``off`` (p (p - 1)/2,) are coordinates that keep lengths.
     Without a second moment in the report both are empty.
@@ -42,7 +48,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Directions:
-    """How z (n, d) and codes of classes become unit vectors, and what their mean says.
+    """Unit vectors of records z (n, d) and class codes, and their moments.
 
     ``intercept`` is s, beside z; ``share`` is a, the part of the squared length that
     the label moment gets, 0 < a <= 1 (1: nothing else is reported). ``square`` is what
@@ -65,29 +71,29 @@ class Directions:
 
     @property
     def whitened(self) -> Directions:
-        """Return the same for z that was whitened: of mean square 1."""
+        """The same directions for whitened z, of mean square 1."""
         s = self.intercept / np.sqrt(self.square)
         return replace(self, intercept=s, square=1.0)
 
     @property
     def p(self) -> int:
-        """Length of u."""
+        """The length of u."""
         return self.d + 1
 
     @property
-    def of_label(self) -> int:
-        """How many numbers of a report are of the label moment."""
+    def label_size(self) -> int:
+        """The number of coordinates of the label moment."""
         return (self.n_classes - 1) * self.p
 
     @property
     def size(self) -> int:
-        """Length of a report."""
+        """The length of a report."""
         second = self.p * (self.p + 1) // 2 - 1
-        return self.of_label + second * (self.share < 1)
+        return self.label_size + second * (self.share < 1)
 
     @property
-    def stretch(self) -> float:
-        """By what a reported second moment is multiplied to be one of u."""
+    def second_scale(self) -> float:
+        """The factor from a reported second moment to one of u."""
         return float(np.sqrt((1 - 1 / self.p) / (1 - self.share)))
 
     def units(self, z: Array) -> Array:
@@ -97,27 +103,27 @@ class Directions:
         return np.asarray(u / np.linalg.norm(u, axis=1, keepdims=True))
 
     def vectors(self, z: Array, codes: Array) -> Array:
-        """Return what each client reports before noise, (n, size), of length 1.
+        """Return each client's report before noise, (n, size), of length 1.
 
         ``codes`` are (n, K - 1), or the signs (n,) of two classes.
         """
         u = self.units(z)
         scaled = np.sqrt(self.share) * codes.reshape(len(u), self.n_classes - 1)
-        first = (scaled[:, :, None] * u[:, None, :]).reshape(len(u), self.of_label)
+        first = (scaled[:, :, None] * u[:, None, :]).reshape(len(u), self.label_size)
         if self.share == 1:
             return np.asarray(first)
-        return np.hstack([first, _second(u) / self.stretch])
+        return np.hstack([first, _second_coordinates(u) / self.second_scale])
 
-    def moments(self, mean: Array) -> Moments:
+    def moments(self, mean: Array) -> DirectionMoments:
         """Return the moments that the mean of reports (size,) estimates."""
-        p, end = self.p, self.of_label
+        p, end = self.p, self.label_size
         label = mean[:end].reshape(-1, p) / np.sqrt(self.share)
-        second = mean[end:] * (0 if self.share == 1 else self.stretch)
-        return Moments(label, second[: p - 1], second[p - 1 :])
+        second = mean[end:] * (0 if self.share == 1 else self.second_scale)
+        return DirectionMoments(label, second[: p - 1], second[p - 1 :])
 
 
-def _second(u: Array) -> Array:
-    """Return u u' - I/p (trace 0) in coordinates that keep lengths, (n, p(p+1)/2 - 1).
+def _second_coordinates(u: Array) -> Array:
+    """Return u u' - I/p in coordinates that keep lengths.
 
     The diagonal in a basis of the vectors that sum to 0, then what stands above it
     times sqrt(2).
@@ -130,8 +136,8 @@ def _second(u: Array) -> Array:
     return np.hstack([diagonal, np.sqrt(2) * u[:, above[0]] * u[:, above[1]]])
 
 
-def second_moment(diagonal: Array, off: Array) -> Array:
-    """Return E[u u'] (p, p) from the two parts of `Moments`; its trace is 1."""
+def second_moment_matrix(diagonal: Array, off: Array) -> Array:
+    """Return E[u u'] (p, p) from the two parts of its coordinates."""
     from scipy.linalg import helmert
 
     p = len(diagonal) + 1
@@ -144,7 +150,7 @@ def second_moment(diagonal: Array, off: Array) -> Array:
 
 @dataclass(frozen=True)
 class Whitening:
-    """Public coordinates of a second round: ``matrix`` (d, d) times z - ``centre``."""
+    """Public coordinates of a second round: ``matrix`` times z - ``centre``."""
 
     matrix: Array
     centre: Array
@@ -161,7 +167,7 @@ class Whitening:
         object.__setattr__(self, "centre", centre)
 
     def apply(self, z: Array) -> Array:
-        """Return the new coordinates (n, d) of z (n, d); other values: UserError."""
+        """Return the whitened coordinates (n, d) of z (n, d)."""
         values = validate.finite(z=z)
         if values.ndim != 2 or values.shape[1] != len(self.centre):
             raise UserError(

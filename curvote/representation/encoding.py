@@ -1,4 +1,4 @@
-"""From a curve to the numbers a client may report: public, the same on both sides."""
+"""Encoding of curves: from a curve to the numbers that a client may report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Coefficients (n, d), z in [-1, 1]^d, and how many values each client clipped."""
+    """Encoded curves: coefficients (n, d), z in [-1, 1]^d, clipped values."""
 
     coefficients: Array
     z: Array
@@ -28,7 +28,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Encoding:
-    """A projection, a rescaling with its public constants, and the judged feature map.
+    """A projection, a rescaling with public constants, and a feature map.
 
     ``feature_map`` is ``"rescaled"`` (a classifier judges z, the numbers that were
     reported), ``"coefficients"`` (it judges the raw coefficients, as MRMA section 6) or
@@ -55,17 +55,19 @@ class Encoding:
         return Encoded(coefficients, *self.rescaled(coefficients))
 
     def rescaled(self, coefficients: Array) -> tuple[Array, NDArray[np.int64]]:
-        """Return z and, for each client, how many of its values were clipped."""
+        """Return z and the number of clipped values of each client."""
         return rescale(self.rescale, coefficients, self.constants)
 
     def features(self, curves: Array) -> Array:
-        """Return what a classifier judges for ``curves`` (n, T): an array (n, d)."""
+        """Return the features that a classifier sees of ``curves``, (n, d)."""
         return self.judged(self.encode(curves))
 
     def judged(self, encoded: Encoded) -> Array:
-        """Return the columns of ``encoded`` that a classifier is applied to."""
+        """Return the features of ``encoded`` that a classifier is applied to."""
         gram = self.projection.gram
-        return judged(self.feature_map, encoded.coefficients, encoded.z, gram)
+        return classifier_features(
+            self.feature_map, encoded.coefficients, encoded.z, gram
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values from which `from_json` builds an equal encoding."""
@@ -101,8 +103,10 @@ class Encoding:
         return cls(projection, facts["rescale"], constants, facts["judge"])
 
 
-def judged(feature_map: str, coefficients: Array, z: Array, gram: Array) -> Array:
-    """Return the columns that a classifier of this feature map is applied to."""
+def classifier_features(
+    feature_map: str, coefficients: Array, z: Array, gram: Array
+) -> Array:
+    """Return the features that a feature map takes from an encoding."""
     if feature_map == "inner_products":
         return coefficients @ gram
     return z if feature_map == "rescaled" else coefficients

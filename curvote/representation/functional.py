@@ -1,4 +1,4 @@
-"""Curves as scikit-fda hands them over, read as rows of values on one grid."""
+"""Columns of raw records: arrays, DataFrames and curves read by column name."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from curvote.representation.grid import STEP_TOLERANCE
 Array = NDArray[np.float64]
 
 # A grid point may be off by such a part of a step, and is still the same.
-_SAME = 1e-6
-_POINTS = 101
+_GRID_TOLERANCE = 1e-6
+_SUGGESTED_POINTS = 101
 
 
-def curves(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | None]:
-    """Return the values (n, T) of an FDataGrid and its grid (T,); else X as it is.
+def curve_values(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | None]:
+    """Return values (n, T) and grid (T,) of an FDataGrid; else X itself.
 
     ``grid`` is what is stated of the grid: that of arrays, and an FDataGrid on another
     one is a UserError, as are FDataBasis, FDataIrregular, surfaces and curves with
     several coordinates; the cure is named.
     """
-    stated = None if grid is None else validate.finite(grid=grid)
+    given_grid = None if grid is None else validate.finite(grid=grid)
     _refuse_without_grid(X)
     if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
-        return X, stated
-    _refuse_several(X)
+        return X, given_grid
+    _refuse_multivariate(X)
     values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
-    if stated is not None and not same(points, stated):
+    if given_grid is not None and not same_grid(points, given_grid):
         raise UserError(
-            f"X is on {_described(points)}; grid states {_described(stated)}. Leave"
+            f"X is on {_describe_grid(points)}; grid states"
+            f" {_describe_grid(given_grid)}. Leave"
             " grid out: an FDataGrid brings its own."
         )
     return values[..., 0], points.astype(np.float64)
@@ -44,16 +45,18 @@ def _refuse_without_grid(X: Any) -> None:
         raise UserError(
             "X is an FDataIrregular: each curve has grid points of its own. Give all"
             " curves on one equidistant grid, such as X.to_basis(BSplineBasis("
-            f"X.domain_range, n_basis=10)).to_grid({_linspace(X, _POINTS)})."
+            "X.domain_range,"
+            f" n_basis=10)).to_grid({_linspace_code(X, _SUGGESTED_POINTS)})."
         )
     if hasattr(X, "coefficients") and hasattr(X, "basis"):
         raise UserError(
             "X is an FDataBasis: coefficients of a basis of its own. Give the curves"
-            f" on an equidistant grid, X.to_grid({_linspace(X, _POINTS)})."
+            " on an equidistant grid,"
+            f" X.to_grid({_linspace_code(X, _SUGGESTED_POINTS)})."
         )
 
 
-def _refuse_several(X: Any) -> None:
+def _refuse_multivariate(X: Any) -> None:
     if X.dim_domain > 1:
         raise UserError(
             f"X holds surfaces, over {X.dim_domain} variables; give curves, over one."
@@ -65,8 +68,8 @@ def _refuse_several(X: Any) -> None:
         )
 
 
-def refuse_uneven(X: Any) -> None:
-    """Refuse an FDataGrid whose grid points are not equidistant; the cure is named."""
+def refuse_uneven_grid(X: Any) -> None:
+    """Refuse an FDataGrid whose grid points are not equidistant."""
     points = np.asarray(X.grid_points[0]) if hasattr(X, "grid_points") else np.zeros(0)
     if len(points) < 3:
         return
@@ -75,28 +78,28 @@ def refuse_uneven(X: Any) -> None:
         raise UserError(
             f"X is on {len(points)} grid points that are not equidistant: their steps"
             f" are {steps.min():g} to {steps.max():g}. Write"
-            f" X.to_grid({_linspace(X, len(points))})."
+            f" X.to_grid({_linspace_code(X, len(points))})."
         )
 
 
-def refuse_other(points: Array | None, learned: Array | None) -> None:
-    """Refuse curves on grid ``points`` that is not the one a model ``learned`` from.
+def refuse_other_grid(points: Array | None, learned: Array | None) -> None:
+    """Refuse curves on another grid than the model's.
 
     None on either side says that nothing is known of it: then widths must agree.
     """
-    if points is None or learned is None or same(points, learned):
+    if points is None or learned is None or same_grid(points, learned):
         return
     cure = "It judges no curve on another domain."
     if np.allclose(points[[0, -1]], learned[[0, -1]]):
         cure = "Write X.to_grid(model.grid_)."
     raise UserError(
-        f"X is on {_described(points)}; the model learned from curves on"
-        f" {_described(learned)}. {cure}"
+        f"X is on {_describe_grid(points)}; the model learned from curves on"
+        f" {_describe_grid(learned)}. {cure}"
     )
 
 
 def refuse_curves(X: Any) -> None:
-    """Refuse curves where columns of numbers are learned from; the cure is named."""
+    """Refuse functional data where columns of numbers are expected."""
     cure = ""
     if hasattr(X, "data_matrix"):
         cure = "X.data_matrix[..., 0]"
@@ -111,18 +114,18 @@ def refuse_curves(X: Any) -> None:
         )
 
 
-def same(one: Array, other: Array) -> bool:
-    """Say whether two grids are one, but for rounding."""
-    if len(one) != len(other):
+def same_grid(first: Array, second: Array) -> bool:
+    """Return whether two grids are equal up to rounding."""
+    if len(first) != len(second):
         return False
-    step = (one[-1] - one[0]) / max(1, len(one) - 1)
-    return bool(np.allclose(one, other, rtol=0, atol=_SAME * abs(step)))
+    step = (first[-1] - first[0]) / max(1, len(first) - 1)
+    return bool(np.allclose(first, second, rtol=0, atol=_GRID_TOLERANCE * abs(step)))
 
 
-def _described(points: Array) -> str:
+def _describe_grid(points: Array) -> str:
     return f"{len(points)} grid points from {points[0]:g} to {points[-1]:g}"
 
 
-def _linspace(X: Any, count: int) -> str:
+def _linspace_code(X: Any, count: int) -> str:
     low, high = X.domain_range[0]
     return f"np.linspace({low:g}, {high:g}, {count})"

@@ -1,4 +1,4 @@
-"""A client's gradient of the logistic loss as one unit vector, its length hidden too.
+"""Clipped gradients of the logistic loss as unit vectors of clients.
 
 With x = (s, z)/L, L^2 = s^2 + d E[z^2] what the public takes for the square of a
 record's length, class k of K has the score l_k'W x/2 at coefficients W, l_k its corner
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.representation.simplex import corners
+from curvote.representation.simplex import simplex_codes
 
 Array = NDArray[np.float64]
 Line = tuple[Array, Array]
@@ -34,7 +34,7 @@ Line = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """How z (n, d) and codes become unit vectors, at coefficients that are public.
+    """Unit vectors of clipped gradients at public coefficients.
 
     ``intercept`` is s, beside z; ``clip`` is C; ``square`` is what the public takes for
     the mean square of a z. ``coef`` (K - 1, p) is W, p = d + 1: it is about x, not z.
@@ -62,55 +62,61 @@ class Gradients:
 
     @property
     def p(self) -> int:
-        """Length of x."""
+        """The length of x."""
         return self.d + 1
 
     @property
     def n_classes(self) -> int:
-        """K, two at least."""
+        """The number of classes K, two at least."""
         return len(self.coef) + 1
 
     @property
     def size(self) -> int:
-        """Length of a report: a gradient, and what fills it up to length 1."""
+        """The length of a report."""
         return self.coef.size + 1
 
     @property
     def length(self) -> float:
-        """Return L."""
+        """The assumed length L of a record."""
         return float(np.sqrt(self.intercept**2 + self.d * self.square))
 
     def vectors(self, z: Array, codes: Array) -> Array:
-        """Return what each client reports before noise, (n, size), of length 1.
+        """Return each client's report before noise, (n, size), of length 1.
 
         ``codes`` are (n, K - 1), or the signs (n,) of two classes.
         """
         from scipy.special import softmax  # clients of other messages do without
 
         x = np.column_stack([np.full(len(z), self.intercept), z]) / self.length
-        known = corners(self.n_classes)
-        expected = softmax(x @ self.coef.T @ known.T / 2, axis=1) @ known
-        down = (codes.reshape(expected.shape) - expected) / (2 * self.clip)
-        clipped = _clipped((down[:, :, None] * x[:, None, :]).reshape(len(x), -1))
-        rest = np.maximum(1 - np.sum(clipped**2, axis=1), 0)
-        return np.column_stack([clipped, np.sqrt(rest)])
+        corner_vectors = simplex_codes(self.n_classes)
+        expected = (
+            softmax(x @ self.coef.T @ corner_vectors.T / 2, axis=1) @ corner_vectors
+        )
+        gradients = (codes.reshape(expected.shape) - expected) / (2 * self.clip)
+        clipped = _clip_rows(
+            (gradients[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+        )
+        remainder = np.maximum(1 - np.sum(clipped**2, axis=1), 0)
+        return np.column_stack([clipped, np.sqrt(remainder)])
 
     def gradient(self, mean: Array) -> Array:
-        """Return the mean clipped gradient (K - 1, p) that a mean report estimates."""
+        """Return the mean clipped gradient that a mean report estimates."""
         return np.asarray(self.clip * mean[:-1].reshape(self.coef.shape))
 
     def line(self) -> Line:
-        """Return (coef, intercept) of the same classifier, of z.
+        """Return (coef, intercept) of the same classifier as one of z.
 
         They are (1, d) and (1,) for two classes, (K, d) and (K,) for more.
         """
-        known = corners(self.n_classes) if self.n_classes > 2 else np.ones((1, 1))
-        w = known @ self.coef / self.length
+        corner_vectors = (
+            simplex_codes(self.n_classes) if self.n_classes > 2 else np.ones((1, 1))
+        )
+        w = corner_vectors @ self.coef / self.length
         return w[:, 1:], w[:, 0] * self.intercept
 
 
-def _clipped(rows: Array) -> Array:
-    """Return rows of length 1 at most; no square may overflow."""
+def _clip_rows(rows: Array) -> Array:
+    """Return rows clipped to length 1."""
     largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
     scaled = rows / largest
     length = np.linalg.norm(scaled, axis=1, keepdims=True)

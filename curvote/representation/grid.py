@@ -1,4 +1,4 @@
-"""The grid that curves are given on: increasing and equidistant."""
+"""Public bases of curves, and the matrices that project curves onto them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Array = NDArray[np.float64]
 STEP_TOLERANCE = 1e-3
 
 
-def checked_grid(grid: ArrayLike) -> Array:
-    """Return grid points (T,), T at least 2; not equidistant: UserError."""
+def check_grid(grid: ArrayLike) -> Array:
+    """Return grid points (T,); a grid that is not equidistant: UserError."""
     points = np.atleast_1d(validate.finite(grid=grid))
     if points.ndim != 1 or len(points) < 2:
         raise UserError(
@@ -23,7 +23,8 @@ def checked_grid(grid: ArrayLike) -> Array:
     steps = np.diff(points)
     if (steps <= 0).any():
         raise UserError(
-            "grid must be strictly increasing, but " + _place(points, steps <= 0)
+            "grid must be strictly increasing, but "
+            + _describe_place(points, steps <= 0)
         )
     usual = np.median(steps)
     rounding = 4 * np.spacing(np.abs(points).max())
@@ -31,11 +32,11 @@ def checked_grid(grid: ArrayLike) -> Array:
     if odd.any():
         raise UserError(
             f"grid must be equidistant (its usual step is {usual:.6g}), but "
-            + _place(points, odd)
+            + _describe_place(points, odd)
         )
     return points
 
 
-def _place(points: Array, wrong: NDArray[np.bool_]) -> str:
+def _describe_place(points: Array, wrong: NDArray[np.bool_]) -> str:
     i = int(np.flatnonzero(wrong)[0])
     return f"point {i} is {points[i]:.10g} and point {i + 1} is {points[i + 1]:.10g}."

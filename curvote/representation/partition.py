@@ -1,4 +1,4 @@
-"""Public partitions of z into cells: what a client is asked to name its place in.
+"""Public partitions of z into cells: bins, halves and recursive grids.
 
 A partition is made by cuts, one after the other: cut s parts the cell ``of[s]`` at a
 threshold of one number, and what lies beyond it is the new cell s + 1. Bins of one
@@ -19,11 +19,11 @@ from curvote import validate
 from curvote.errors import UserError
 
 Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+IndexArray = NDArray[np.int64]
 
 PARTS: Final = ("of", "feature", "threshold")
 # What becomes of a standard normal number, where the constants fit (see `SQUARE`).
-LAWS: Final[Mapping[str, Callable[[Array], Array]]] = {
+ASSUMED_LAWS: Final[Mapping[str, Callable[[Array], Array]]] = {
     "standard": np.asarray,
     "none": np.asarray,
     "tanh": np.tanh,
@@ -32,24 +32,24 @@ LAWS: Final[Mapping[str, Callable[[Array], Array]]] = {
 }
 
 
-def quantiles(rescale: str, shares: ArrayLike) -> Array:
-    """Return the quantiles of a z under its assumed law; ``shares`` lie in (0, 1)."""
+def assumed_quantiles(rescale: str, shares: ArrayLike) -> Array:
+    """Return the quantiles of a z under its assumed law."""
     from scipy.special import ndtri  # most clients do without
 
-    law = LAWS[validate.one_of(LAWS, rescale=rescale)]
+    law = ASSUMED_LAWS[validate.one_of(ASSUMED_LAWS, rescale=rescale)]
     return np.asarray(law(ndtri(np.asarray(shares, dtype=np.float64))))
 
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """Q partitions of R^d into C cells each: cell, number and threshold of each cut.
+    """Q partitions of R^d into C cells each, defined by cuts.
 
     All three are (Q, C - 1). A cut that parts a cell before it is there, a number
     that is none of the ``d`` or a threshold that is not finite is a UserError.
     """
 
-    of: Index
-    feature: Index
+    of: IndexArray
+    feature: IndexArray
     threshold: Array
     d: int
 
@@ -64,21 +64,21 @@ class Partitions:
                 " feature and threshold hold a row for each partition and a number for"
                 " each of its cuts."
             )
-        made = {
-            "of": _whole("of", of, np.arange(of.shape[1])),
-            "feature": _whole("feature", feature, self.d - 1),
+        parts = {
+            "of": _check_indices("of", of, np.arange(of.shape[1])),
+            "feature": _check_indices("feature", feature, self.d - 1),
             "threshold": threshold,
         }
-        for name, values in made.items():
+        for name, values in parts.items():
             object.__setattr__(self, name, values)
 
     @classmethod
-    def read(cls, given: Mapping[str, Any], d: int) -> Partitions:
-        """Build the partitions that ``given`` names; UserError: a part is missing."""
-        missing = [name for name in PARTS if name not in given]
+    def from_columns(cls, columns: Mapping[str, Any], d: int) -> Partitions:
+        """Build the partitions from columns; a missing one is a UserError."""
+        missing = [name for name in PARTS if name not in columns]
         if missing:
             raise UserError(f"nothing is stated of {', '.join(missing)} of the cells.")
-        return cls(given["of"], given["feature"], given["threshold"], d)
+        return cls(columns["of"], columns["feature"], columns["threshold"], d)
 
     @property
     def count(self) -> int:
@@ -87,54 +87,56 @@ class Partitions:
 
     @property
     def cells(self) -> int:
-        """The number of cells of each, C."""
+        """The number of cells of each partition, C."""
         return int(self.threshold.shape[1]) + 1
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The cuts as columns, from which `read` builds equal partitions."""
+        """The cuts as columns, from which `from_columns` builds equal partitions."""
         return {name: getattr(self, name) for name in PARTS}
 
-    def some(self, rows: Index) -> Partitions:
+    def select(self, rows: IndexArray) -> Partitions:
         """Return some of the partitions."""
-        of, feature, threshold = (own[rows] for own in self.columns.values())
+        of, feature, threshold = (column[rows] for column in self.columns.values())
         return Partitions(of, feature, threshold, self.d)
 
-    def place(self, z: Array, which: Index) -> Index:
-        """Return the cell (n,) of each z (n, d) in the partition ``which`` (n,)."""
-        found, rows = np.zeros(len(z), dtype=np.int64), np.arange(len(z))
+    def place(self, z: Array, which: IndexArray) -> IndexArray:
+        """Return the cell (n,) of each z (n, d) in one of the partitions."""
+        cells, rows = np.zeros(len(z), dtype=np.int64), np.arange(len(z))
         for s in range(self.cells - 1):
-            there = found == self.of[which, s]
+            inside = cells == self.of[which, s]
             beyond = z[rows, self.feature[which, s]] > self.threshold[which, s]
-            found[there & beyond] = s + 1
-        return found
+            cells[inside & beyond] = s + 1
+        return cells
 
 
-def _whole(name: str, values: Array, most: Any) -> Index:
-    """Refuse what is no whole number from 0 to ``most``, which may differ by column."""
+def _check_indices(name: str, values: Array, most: Any) -> IndexArray:
+    """Return whole numbers from 0 to ``most``; others are a UserError."""
     wrong = (values != np.floor(values)) | (values < 0) | (values > most)
     if wrong.any():
         raise UserError(f"{name} holds {values[wrong][0]:g}, which names none.")
     return values.astype(np.int64)
 
 
-def bins(d: int, rescale: str, count: int) -> Partitions:
-    """Return a question a number: its bin, one of ``count`` equally likely ones."""
-    cuts = quantiles(rescale, np.arange(1, count) / count)
+def bin_partitions(d: int, rescale: str, count: int) -> Partitions:
+    """Return a partition for each number: ``count`` equally likely bins."""
+    cuts = assumed_quantiles(rescale, np.arange(1, count) / count)
     of = np.tile(np.arange(count - 1), (d, 1))
     feature = np.tile(np.arange(d)[:, None], (1, count - 1))
     return Partitions(of, feature, np.tile(cuts, (d, 1)), d)
 
 
-def halves(d: int, rescale: str, thresholds: int) -> Partitions:
-    """Return a question a number and threshold: whether the number lies beyond it."""
-    cuts = quantiles(rescale, np.arange(1, thresholds + 1) / (thresholds + 1))
+def half_partitions(d: int, rescale: str, thresholds: int) -> Partitions:
+    """Return a partition in two for each number and threshold."""
+    cuts = assumed_quantiles(rescale, np.arange(1, thresholds + 1) / (thresholds + 1))
     feature = np.repeat(np.arange(d), thresholds)[:, None]
     return Partitions(np.zeros_like(feature), feature, np.tile(cuts, d)[:, None], d)
 
 
-def grid(d: int, rescale: str, cells: int, rng: np.random.Generator) -> Partitions:
-    """Return one question: the cell of a recursive partition, drawn by the public.
+def random_grid(
+    d: int, rescale: str, cells: int, rng: np.random.Generator
+) -> Partitions:
+    """Return one random recursive partition (max-edge rule).
 
     The max-edge rule of Ma & Yang (2024): a longest edge of a largest cell
     is halved, one of equally long ones at random. An edge is as long as its share of
@@ -151,6 +153,6 @@ def grid(d: int, rescale: str, cells: int, rng: np.random.Generator) -> Partitio
         middle = (low[cell, feature] + high[cell, feature]) / 2
         low, high = (np.vstack([side, side[cell]]) for side in (low, high))
         high[cell, feature] = low[new, feature] = middle
-        cuts.append((cell, feature, float(quantiles(rescale, middle))))
+        cuts.append((cell, feature, float(assumed_quantiles(rescale, middle))))
     of, feature_, threshold = (np.array([part]) for part in zip(*cuts, strict=True))
     return Partitions(of, feature_, threshold, d)

@@ -1,7 +1,7 @@
-"""From coefficients to z in [-1, 1]^d, by constants that are public.
+"""Encoding of curves into the numbers of a report, and linear classifiers of them.
 
-The formulas are MRMA section 5.1; `min_max` takes public bounds and clips, because
-bounds taken from the record itself leave [-1, 1] and are not private (item 13).
+The formulas are MRMA section 5.1; `scale_to_bounds` takes public bounds and clips,
+because bounds taken from the record itself leave [-1, 1] and are not private (item 13).
 """
 
 from __future__ import annotations
@@ -17,48 +17,53 @@ from curvote.errors import UserError
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-RESCALES = {"tanh": ("centre", "scale"), "max_abs": (), "min_max": ("lower", "upper")}
-RESCALES |= {"none": (), "standard": ("centre", "scale")}
+RESCALING_CONSTANTS = {
+    "tanh": ("centre", "scale"),
+    "max_abs": (),
+    "min_max": ("lower", "upper"),
+}
+RESCALING_CONSTANTS |= {"none": (), "standard": ("centre", "scale")}
 # Values of these have no bounds: only a mechanism that takes directions hides them.
-UNBOUNDED = ("none", "standard")
+UNBOUNDED_RESCALINGS = ("none", "standard")
 
 
 def rescale(
     name: str, c: ArrayLike, constants: Mapping[str, ArrayLike]
 ) -> tuple[Array, Counts]:
-    """Return ``(z, clipped)``: ``c`` (n, d) in [-1, 1], values clipped of each client.
+    """Return z (n, d) and the number of clipped values of each client.
 
     ``constants`` holds exactly what ``RESCALES[name]`` lists, each (d,) or a number.
-    ``none`` leaves the coefficients as they are and ``standard`` centres and scales
-    them; both stay unbounded, which only protocols that report directions can hide.
+    ``keep_coefficients`` leaves the coefficients as they are and ``standardise``
+    centres and scales them; both stay unbounded, which only protocols that report
+    directions can hide.
     """
-    validate.one_of(RESCALES, rescale=name)
-    if set(constants) != set(RESCALES[name]):
-        wanted = ", ".join(RESCALES[name]) or "no constants"
-        given = ", ".join(sorted(constants)) or "none"
-        raise UserError(f"rescale {name} takes {wanted}; given: {given}.")
+    validate.one_of(RESCALING_CONSTANTS, rescale=name)
+    if set(constants) != set(RESCALING_CONSTANTS[name]):
+        wanted = ", ".join(RESCALING_CONSTANTS[name]) or "no constants"
+        names = ", ".join(sorted(constants)) or "none"
+        raise UserError(f"rescale {name} takes {wanted}; given: {names}.")
     if name == "min_max":
-        return min_max(c, constants["lower"], constants["upper"])
+        return scale_to_bounds(c, constants["lower"], constants["upper"])
     z = _UNCLIPPED[name](c, **constants)
     return z, np.zeros(len(z), dtype=np.int64)
 
 
-def none(c: ArrayLike) -> Array:
-    """Return the coefficients (n, d) themselves."""
-    return _records(c)
+def keep_coefficients(c: ArrayLike) -> Array:
+    """Return the coefficients (n, d) unchanged."""
+    return _check_coefficients(c)
 
 
-def tanh(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
-    """Squash each coordinate of ``c`` (n, d) by tanh of (c - centre) / scale."""
+def squash(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
+    """Return tanh of (c - centre) / scale for each coordinate."""
     with np.errstate(over="ignore"):  # tanh of an overflow is the right +1 or -1
-        return np.asarray(np.tanh(standard(c, centre, scale)))
+        return np.asarray(np.tanh(standardise(c, centre, scale)))
 
 
-def standard(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
+def standardise(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
     """Return (c - centre) / scale for each coordinate of ``c`` (n, d)."""
-    values = _records(c)
-    middle = _constant(values.shape[1], centre=centre)
-    width = _constant(values.shape[1], scale=scale)
+    values = _check_coefficients(c)
+    middle = _broadcast_constant(values.shape[1], centre=centre)
+    width = _broadcast_constant(values.shape[1], scale=scale)
     if not (width > 0).all():
         i = int(np.flatnonzero(~(width > 0))[0])
         raise UserError(
@@ -67,18 +72,20 @@ def standard(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
     return np.asarray((values - middle) / width)
 
 
-def max_abs(c: ArrayLike) -> Array:
-    """Return each record of ``c`` (n, d) by its own largest magnitude; 0 stays 0."""
-    values = _records(c)
+def divide_by_max(c: ArrayLike) -> Array:
+    """Return each record of ``c`` (n, d) divided by its largest magnitude."""
+    values = _check_coefficients(c)
     largest = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
     return values / np.where(largest > 0, largest, 1.0)
 
 
-def min_max(c: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Counts]:
-    """Map [lower, upper] to [-1, 1] and clip; count each client's clipped values."""
-    values = _records(c)
-    low = _constant(values.shape[1], lower=lower)
-    high = _constant(values.shape[1], upper=upper)
+def scale_to_bounds(
+    c: ArrayLike, lower: ArrayLike, upper: ArrayLike
+) -> tuple[Array, Counts]:
+    """Return ``c`` mapped from [lower, upper] to [-1, 1], and clip counts."""
+    values = _check_coefficients(c)
+    low = _broadcast_constant(values.shape[1], lower=lower)
+    high = _broadcast_constant(values.shape[1], upper=upper)
     with np.errstate(over="ignore"):
         width = high - low
     wrong = ~((width > 0) & (width < np.inf))
@@ -93,23 +100,23 @@ def min_max(c: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Co
     return np.asarray(z), (clipped != values).sum(axis=1, dtype=np.int64)
 
 
-def from_data(c: ArrayLike) -> dict[str, Array]:
-    """Return everybody's least and largest value: what MRMA section 6.3 scales by.
+def data_bounds(c: ArrayLike) -> dict[str, Array]:
+    """Return the least and largest values of the data: not private.
 
     **Not private**, whatever noise follows: studies that repeat a paper only. A
     constant coordinate gets a width of 1.
     """
-    values = _records(c)
+    values = _check_coefficients(c)
     lower, upper = values.min(axis=0), values.max(axis=0)
     return {"lower": lower, "upper": np.where(upper > lower, upper, lower + 1)}
 
 
 def volunteer_constants(c: ArrayLike) -> tuple[Array, Array]:
-    """Return (centre, scale) of ``c`` (n, d): mean and standard deviation (n - 1).
+    """Return centre and scale of public records ``c`` (n, d).
 
     The records must be public: those of volunteers who take no part in anything else.
     """
-    values = _records(c)
+    values = _check_coefficients(c)
     if len(values) < 2:
         raise UserError(
             f"{len(values)} volunteers; a standard deviation takes at least 2."
@@ -125,7 +132,7 @@ def volunteer_constants(c: ArrayLike) -> tuple[Array, Array]:
     return centre, scale
 
 
-def _records(c: ArrayLike) -> Array:
+def _check_coefficients(c: ArrayLike) -> Array:
     values = validate.finite(coefficients=c)
     if values.ndim != 2:
         raise UserError(f"coefficients have shape {values.shape}; they must be (n, d).")
@@ -133,14 +140,14 @@ def _records(c: ArrayLike) -> Array:
 
 
 _UNCLIPPED: dict[str, Callable[..., Array]] = {
-    "none": none,
-    "standard": standard,
-    "tanh": tanh,
-    "max_abs": max_abs,
+    "none": keep_coefficients,
+    "standard": standardise,
+    "tanh": squash,
+    "max_abs": divide_by_max,
 }
 
 
-def _constant(d: int, /, **named: ArrayLike) -> Array:
+def _broadcast_constant(d: int, /, **named: ArrayLike) -> Array:
     ((name, value),) = named.items()
     array = validate.finite(**{name: value})
     if array.shape not in ((), (1,), (d,)):

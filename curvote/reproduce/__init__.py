@@ -1,1 +1,1 @@
-"""A wing for each paper: its pipelines, its printed numbers, its figures."""
+"""Reproductions of papers: their pipelines, printed numbers and figures."""

@@ -1,4 +1,4 @@
-"""What every wing says of one table or figure."""
+"""Reproductions of tables and figures: entries, papers, comparison and files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reproduction:
 
     @property
     def heading(self) -> str:
-        """Paper, title, what is shown."""
-        shown = self.measured or QUANTITIES[self.quantity]
+        """The paper, the title and the measure."""
+        measure = self.measured or QUANTITIES[self.quantity]
         error = ", ± one standard error" if self.pipelines else ""
-        return f"{self.paper}, {self.title}: {shown}{error}"
+        return f"{self.paper}, {self.title}: {measure}{error}"

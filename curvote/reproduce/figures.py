@@ -1,4 +1,4 @@
-"""The figure of a reproduction, as deterministic SVG and PNG."""
+"""Figure files of a reproduction, as deterministic SVG and PNG."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from curvote.reporting import style
-from curvote.reporting.figures import saved
+from curvote.reporting.figures import figure_bytes
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.rows import Row
 
 
-def draw(
+def draw_files(
     name: str,
     place: str,
     rows: Sequence[Row],
     *kinds: str,
-    found: Evidence | None = None,
+    evidence: Evidence | None = None,
 ) -> dict[str, bytes]:
     """Return a figure as ``svg``, ``png``: the same rows give the same bytes.
 
     ``place`` ("module:function", or a module whose function is called ``figure``) draws
-    ``rows``, and what they were ``found`` from.
+    ``rows``, and what they were ``evidence`` from.
     """
     module, _, function = place.partition(":")
-    own = getattr(import_module(module), function or "figure")
+    draw_figure = getattr(import_module(module), function or "figure")
     with mpl.rc_context({**style.RC, "svg.hashsalt": name}):
-        figure: Figure = own(rows, found)
-        return {kind: saved(figure, kind) for kind in kinds}
+        figure: Figure = draw_figure(rows, evidence)
+        return {kind: figure_bytes(figure, kind) for kind in kinds}

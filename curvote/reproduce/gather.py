@@ -1,4 +1,4 @@
-"""What the runs of a reproduction found: means, and the values of single replicates."""
+"""Evidence of a reproduction: scores of its runs, as means and by replicate."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from curvote.reproduce.rows import Row
-from curvote.run.config.settings import labels_of
+from curvote.run.config.settings import labels_by_setting
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.summary import plain, scores, summary
+from curvote.run.summary import mean_scores, missing_to_none, replicate_scores
 
 Labels = Mapping[str | None, Mapping[str, str]]
 Refine = Callable[[RunRecord, list[Row], pd.DataFrame], list[Row]]
@@ -20,11 +20,11 @@ Refine = Callable[[RunRecord, list[Row], pd.DataFrame], list[Row]]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The score rows of the runs, as a wing reads them, and the single scores.
+    """The score rows of a reproduction's runs, and scores by replicate.
 
-    ``replicates`` has the columns of `curvote.run.summary.scores` and one for each
-    axis of the pipelines' grids; ``configs`` are the runs' configurations, ``project``
-    is where raw files are found.
+    ``replicates`` has the columns of `curvote.run.summary.replicate_scores` and one for
+    each axis of the pipelines' grids; ``configs`` are the runs' configurations,
+    ``project`` is where raw files are found.
     """
 
     summaries: list[Row]
@@ -33,32 +33,34 @@ class Evidence:
     project: Project | None = None
 
 
-def evidence(
+def collect_evidence(
     project: Project,
     records: Iterable[RunRecord],
     refine: Refine = lambda _, rows, __: rows,
 ) -> Evidence:
-    """Return what the completed runs of a reproduction's pipelines found.
+    """Return the scores of the completed runs of a reproduction.
 
-    ``refine`` makes a wing's rows of a run's record, its rows of `summary` and its
+    ``refine`` makes a wing's rows of a run's record, its rows of `mean_scores` and its
     single scores. Without runs everything is empty.
     """
     runs = list(records)
     summaries: list[Row] = []
     parts = [pd.DataFrame()]
     for record in runs:
-        table = scores(project, record)
-        summaries += refine(record, summary(project, record), table)
-        parts.append(with_axes(table, labels_of(record.config)))
+        table = replicate_scores(project, record)
+        summaries += refine(record, mean_scores(project, record), table)
+        parts.append(add_axes(table, labels_by_setting(record.config)))
     together = pd.concat(parts[1:] or parts, ignore_index=True)
     return Evidence(summaries, together, [record.config for record in runs], project)
 
 
-def with_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+def add_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Add a column for each axis of a grid: the label of a row's setting."""
-    axes = sorted({axis for own in labels.values() for axis in own})
+    axes = sorted({axis for axis_labels in labels.values() for axis in axis_labels})
     named: dict[str, Any] = {
-        axis: [labels[plain(setting)].get(axis) for setting in table["setting"]]
+        axis: [
+            labels[missing_to_none(setting)].get(axis) for setting in table["setting"]
+        ]
         for axis in axes
     }
     return table.assign(**named)

@@ -1,6 +1,6 @@
-"""Names of the wings; adding one is one folder and one line here."""
+"""Registry of papers: their packages, the names of reproductions, pipeline files."""
 
-WINGS = (
+PAPERS = (
     "curvote.reproduce.mrma",
     "curvote.reproduce.dtk",
     "curvote.reproduce.vec",

@@ -1,4 +1,4 @@
-"""The rows of a reproduction, as text and as files."""
+"""Rows of a reproduction: selection, text for the terminal, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ COLUMNS = (
 )
 
 
-def finished(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with all ``COLUMNS``, in that order; what one lacks is None."""
+def complete_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with all ``COLUMNS`` in order, None where absent."""
     return [{name: row.get(name) for name in COLUMNS} for row in rows]
 
 
@@ -43,24 +43,24 @@ def percent(value: float | None) -> float | None:
     return None if value is None else 100 * value
 
 
-def having(rows: Iterable[Row], **values: Any) -> list[Row]:
+def select(rows: Iterable[Row], **values: Any) -> list[Row]:
     """Return the rows that hold these values, in their order."""
     return [row for row in rows if all(row[n] == v for n, v in values.items())]
 
 
-def levels(rows: Iterable[Row], column: str = "epsilon") -> list[float | None]:
-    """Return what stands in a column of numbers, rising; None is last."""
-    found = {row[column] for row in rows}
-    return [*sorted(found - {None}), *(found & {None})]
+def column_levels(rows: Iterable[Row], column: str = "epsilon") -> list[float | None]:
+    """Return the distinct values of a column of numbers, ascending, None last."""
+    values = {row[column] for row in rows}
+    return [*sorted(values - {None}), *(values & {None})]
 
 
 def with_error(row: Row) -> str:
     """Return "11.92 ± 0.10": the value and one standard error, where it is known."""
     error = "" if row["se"] is None else f" ± {row['se']:.2f}"
-    return number(row, "curvote") + error
+    return format_number(row, "curvote") + error
 
 
-def number(row: Row, column: str) -> str:
+def format_number(row: Row, column: str) -> str:
     """Return a column as text: two decimals, four digits of a value by formula.
 
     Such a value, which has no standard error, may be small. What is not known is empty.
@@ -71,18 +71,18 @@ def number(row: Row, column: str) -> str:
     return f"{row[column]:.4g}" if by_formula else f"{row[column]:.2f}"
 
 
-def scored(summary: Row, quantity: str = "misclassification") -> Row:
-    """Return the row of one quantity of a score row, which measures it in [0, 1].
+def score_row(summary: Row, quantity: str = "misclassification") -> Row:
+    """Return the row of one quantity of a summary of scores.
 
     ``summary`` as `curvote.run.results.summary` gives it. Where ``accuracy`` was not
     measured itself, it is what misclassification leaves. ``setting`` names the labels
     of a pipeline's grid.
     """
-    left = quantity == "accuracy" and quantity not in summary
-    name = "misclassification" if left else quantity
+    inverted = quantity == "accuracy" and quantity not in summary
+    name = "misclassification" if inverted else quantity
     error = "se" if name == summary["metric"] else f"{name}_se"
     value = percent(summary[name])
-    if left and value is not None:
+    if inverted and value is not None:
         value = 100 - value
     axes = summary.get("setting", {}).items()
     named = {name: summary.get(name) for name in COLUMNS}

@@ -1,4 +1,4 @@
-"""A wing whose tables and figures are a module each: rows, text, files."""
+"""Papers whose tables and figures are a module each: rows, text, files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from types import ModuleType
 
 from curvote.reproduce import words, write
 from curvote.reproduce.entry import Reproduction
-from curvote.reproduce.gather import evidence
+from curvote.reproduce.gather import collect_evidence
 from curvote.reproduce.rows import Row
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 
 
 @dataclass(frozen=True)
-class Shown(Reproduction):
-    """A table or figure that a module of its wing makes.
+class Entry(Reproduction):
+    """A table or figure that a module of its paper's package makes.
 
     ``module`` holds ``rows(name, found)``, which makes rows of the `Evidence` of its
     pipelines (empty where it has none: the rows are computed at once),
@@ -31,11 +31,11 @@ class Shown(Reproduction):
 
 
 @dataclass(frozen=True)
-class Wing:
-    """The tables and figures of a ``package``, by name."""
+class Paper:
+    """The tables and figures of a paper's ``package``, by name."""
 
     package: str
-    entries: Mapping[str, Shown]
+    entries: Mapping[str, Entry]
 
     def compare(
         self, project: Project, name: str, records: Iterable[RunRecord]
@@ -44,23 +44,27 @@ class Wing:
 
         They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
         """
-        found = evidence(project, records)
+        gathered = collect_evidence(project, records)
         module = self._module(name)
-        rows: list[Row] = module.rows(name, found)
-        from curvote.reproduce.figures import draw  # imports matplotlib
+        rows: list[Row] = module.rows(name, gathered)
+        from curvote.reproduce.figures import draw_files  # imports matplotlib
 
-        drawn = draw(name, module.__name__, rows, "svg", "png", found=found)
-        return rows, write.write(write.folder_of(project, name), name, rows, drawn)
+        figure_files = draw_files(
+            name, module.__name__, rows, "svg", "png", evidence=gathered
+        )
+        return rows, write.write_files(
+            write.output_folder(project, name), name, rows, figure_files
+        )
 
     def laid_out(self, name: str, rows: Sequence[Row]) -> words.Lines:
-        """Return a comparison as lines of text and the columns to show."""
+        """Return a comparison as lines of text, and the shown columns."""
         module = self._module(name)
-        return words.laid_out(module.brief(rows), module.across)
+        return words.laid_out(module.terminal_rows(rows), module.across)
 
     def agreement(self, name: str, rows: Sequence[Row]) -> Iterator[str]:
-        """Yield the last words: what the paper says, and whether it is so."""
+        """Yield the conclusions: the paper's statements and whether they hold."""
         yield ""
-        yield from self._module(name).said(rows)
+        yield from self._module(name).conclusions(rows)
 
     def _module(self, name: str) -> ModuleType:
         return import_module(f"{self.package}.{self.entries[name].module}")

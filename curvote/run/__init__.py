@@ -1,1 +1,1 @@
-"""The chain as data: configuration, keys, store, plan and execution."""
+"""Pipelines as data: configuration, plan, store, releases, execution and records."""

@@ -1,4 +1,4 @@
-"""A new project: pipelines.yaml and what lets an editor complete it."""
+"""New project: a first pipelines.yaml, and a schema for editors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from curvote.run.project import Project
 
 SCHEMA = "pipelines.schema.json"
 Form = Literal["table", "curves"]
-_HEAD = f"""\
+_HEADER = f"""\
 # yaml-language-server: $schema={SCHEMA}
 # The pipelines of this project. Copy one, rename it, change what you like.
 #
@@ -30,7 +30,9 @@ pipelines:
 """
 
 
-def begin(folder: Path, form: Form | None, file: Path | None) -> tuple[Path, str]:
+def begin_project(
+    folder: Path, form: Form | None, file: Path | None
+) -> tuple[Path, str]:
     """Write pipelines.yaml into ``folder``; return its path and the pipeline's name.
 
     ``file`` is the user's table or curves, ``form`` which of the two; without them the
@@ -50,7 +52,7 @@ def begin(folder: Path, form: Form | None, file: Path | None) -> tuple[Path, str
             f"{place} is there already, and init never overwrites. Name a new folder,"
             " as `curvote init FOLDER`, or add to the file by hand."
         )
-    name, text = _starter(folder, form, file)
+    name, text = _starter_text(folder, form, file)
     folder.mkdir(parents=True, exist_ok=True)
     schema = folder / SCHEMA
     if not schema.exists():
@@ -58,20 +60,22 @@ def begin(folder: Path, form: Form | None, file: Path | None) -> tuple[Path, str
             json.dumps(editor_schema(), indent=1) + "\n", encoding="utf-8"
         )
     with place.open("x", encoding="utf-8") as new:  # never over another
-        new.write(f"{_HEAD}{text}\n")
+        new.write(f"{_HEADER}{text}\n")
     return place, name
 
 
-def _starter(folder: Path, form: Form | None, file: Path | None) -> tuple[str, str]:
+def _starter_text(
+    folder: Path, form: Form | None, file: Path | None
+) -> tuple[str, str]:
     if form is None or file is None:
         return "demo", starter.SIMULATED
-    found = columns.layout(file)
-    made = starter.table if form == "table" else starter.curves
-    return made(found, _from(folder, file))
+    layout = columns.read_layout(file)
+    write = starter.table_pipeline if form == "table" else starter.curves_pipeline
+    return write(layout, _relative_path(folder, file))
 
 
-def _from(folder: Path, file: Path) -> str:
-    """Return the file's path as pipelines.yaml takes it: from its own folder."""
+def _relative_path(folder: Path, file: Path) -> str:
+    """Return the file's path relative to the folder of pipelines.yaml."""
     root, path = folder.resolve(), file.resolve()
     near = path.is_relative_to(root.parent)
     return os.path.relpath(path, root) if near else str(path)

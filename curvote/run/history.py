@@ -1,4 +1,4 @@
-"""What was planned and done: the record of each run, in the order they were begun."""
+"""Records of runs: plan, state and outcome, in the order in which they started."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from curvote.chain.axis import Cell
-from curvote.durable import owner_folder
+from curvote.durable import private_folder
 from curvote.errors import UserError
 from curvote.run import records
-from curvote.run.config.file import Configured
+from curvote.run.config.file import ConfiguredPipeline
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
-from curvote.run.record_index import forget
+from curvote.run.record_index import drop_index
 
 _LOCKS: dict[str, IO[bytes]] = {}  # of the runs of this process, by their ids
-_MOST_BACK = 10**9  # runs; no project has more, and no database counts further
+_MAX_RUNS_BACK = 10**9  # runs; no project has more, and no database counts further
 
 
 @dataclass(frozen=True)
@@ -47,86 +47,86 @@ class RunRecord:
     sequence: int = 0
     why: str = ""
 
-    def keys(self, stage: str) -> list[tuple[Cell, str]]:
+    def stage_keys(self, stage: str) -> list[tuple[Cell, str]]:
         """Return the (cell, key) pairs of one stage."""
-        mine = (step for step in self.steps if step["stage"] == stage)
-        return [(Cell.of(step["cell"]), step["key"]) for step in mine]
+        stage_steps = (step for step in self.steps if step["stage"] == stage)
+        return [(Cell.from_mapping(step["cell"]), step["key"]) for step in stage_steps]
 
 
-def begin(
-    project: Project, configured: Configured, steps: Iterable[Step], owner: str
+def record_start(
+    project: Project, configured: ConfiguredPipeline, steps: Iterable[Step], owner: str
 ) -> RunRecord:
-    """Write down a run that the process ``owner`` is about to start."""
-    made = replace(
-        _new(project, configured.name, owner),
+    """Write the record of a run that the process ``owner`` is about to start."""
+    record = replace(
+        _new_record(project, configured.name, owner),
         overrides=list(configured.overrides),
         config=configured.values(),
-        steps=[_planned(step) for step in steps],
+        steps=[_planned_step(step) for step in steps],
     )
-    return save(project, made)
+    return save_record(project, record)
 
 
-def refused(project: Project, pipeline: str, why: str, owner: str) -> RunRecord:
-    """Write down a run that could not be planned, and what was said of it."""
-    record = save(project, _new(project, pipeline, owner))
-    return finish(project, record, "failed", why)
+def record_refusal(project: Project, pipeline: str, why: str, owner: str) -> RunRecord:
+    """Write the record of a run that could not be planned, with the reason."""
+    record = save_record(project, _new_record(project, pipeline, owner))
+    return record_end(project, record, "failed", why)
 
 
-def _new(project: Project, pipeline: str, owner: str) -> RunRecord:
+def _new_record(project: Project, pipeline: str, owner: str) -> RunRecord:
     started = datetime.now(UTC)
-    while records.read(project, _name(started)):  # a clock may strike twice
+    while records.read_record(project, _run_id(started)):  # a clock may strike twice
         started += timedelta(microseconds=1)
     moment = started.isoformat(timespec="seconds")
-    return RunRecord(_name(started), pipeline, moment, [], {}, [], owner=owner)
+    return RunRecord(_run_id(started), pipeline, moment, [], {}, [], owner=owner)
 
 
-def _name(started: datetime) -> str:
+def _run_id(started: datetime) -> str:
     return f"{started:%Y%m%d-%H%M%S-%f}"
 
 
-def _planned(step: Step) -> dict[str, Any]:
-    told = {
+def _planned_step(step: Step) -> dict[str, Any]:
+    entry = {
         "stage": step.stage.name,
         "cell": step.cell.to_json(),
         "key": step.key,
-        "action": step.told,
+        "action": step.reported_action,
         "reason": step.reason,
     }
-    return told | ({"earlier": step.earlier.key} if step.earlier else {})
+    return entry | ({"earlier": step.earlier.key} if step.earlier else {})
 
 
-def finish(
+def record_end(
     project: Project, record: RunRecord, status: str, why: str = ""
 ) -> RunRecord:
     """Write down how a run ended, and why it failed or waits."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    done = save(project, replace(record, status=status, finished=now, why=why))
+    done = save_record(project, replace(record, status=status, finished=now, why=why))
     if lock := _LOCKS.pop(record.id, None):
         Path(lock.name).unlink(missing_ok=True)
         lock.close()
     return done
 
 
-def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
-    """Write down which runs ended without a word: their process is gone."""
-    for run, owner in records.running(project):
-        there = under_way(project, run, owner, is_alive)
-        record = None if there else load(project, run)
+def record_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
+    """Write down that runs were killed whose processes are gone."""
+    for run, owner in records.unfinished_runs(project):
+        there = is_running(project, run, owner, is_alive)
+        record = None if there else load_record(project, run)
         if record and record.status == "running":
-            finish(project, record, "killed", "its process was ended")
+            record_end(project, record, "killed", "its process was ended")
 
 
-def under_way(
+def is_running(
     project: Project, run: str, owner: str, is_alive: Callable[[str], bool]
 ) -> bool:
-    """Say whether the process of a run is there: by its name, or by the lock it holds.
+    """Return whether a run's process lives, by its name or by its lock.
 
     A process in another container has no name here, and its lock is the same.
     """
     if is_alive(owner):
         return True
     try:
-        with _lock(project, run).open("rb") as lock:
+        with _lock_path(project, run).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -135,91 +135,95 @@ def under_way(
     return False
 
 
-def hold(project: Project, run: str) -> None:
+def hold_run_lock(project: Project, run: str) -> None:
     """Hold the lock of a run until it has finished, or this process has ended."""
-    place = _lock(project, run)
-    owner_folder(place.parent)
+    place = _lock_path(project, run)
+    private_folder(place.parent)
     lock = _LOCKS[run] = place.open("wb")
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _lock(project: Project, run: str) -> Path:
+def _lock_path(project: Project, run: str) -> Path:
     return project.state / "running" / run
 
 
-def save(project: Project, record: RunRecord) -> RunRecord:
+def save_record(project: Project, record: RunRecord) -> RunRecord:
     """Store a record; it replaces an earlier state of the same run."""
-    return _record(records.write(project, asdict(record)))
+    return _from_content(records.write_record(project, asdict(record)))
 
 
-def load(project: Project, run: str) -> RunRecord | None:
-    """Return the record of a run; None where there is none that can be read."""
-    found = records.read(project, run)
-    return _record(found) if found else None
+def load_record(project: Project, run: str) -> RunRecord | None:
+    """Return the record of a run; None: there is no readable one."""
+    content = records.read_record(project, run)
+    return _from_content(content) if content else None
 
 
-def load_all(project: Project, pipeline: str | None = None) -> list[RunRecord]:
-    """Return the records, oldest first, after reading each: prefer the index."""
-    return loaded(project, lambda: records.ids(project, pipeline))
+def load_records(project: Project, pipeline: str | None = None) -> list[RunRecord]:
+    """Return all records, oldest first, after reading each file."""
+    return read_records(project, lambda: records.run_ids(project, pipeline))
 
 
-def loaded(project: Project, wanted: Callable[[], list[str]]) -> list[RunRecord]:
-    """Read the records that the index names; unreadable files are passed over."""
-    found = [load(project, run) for run in wanted()]
-    if None in found:  # damaged in its place since it was entered
-        forget(project)
-        found = [load(project, run) for run in wanted()]
-    return [record for record in found if record]
+def read_records(
+    project: Project, find_ids: Callable[[], list[str]]
+) -> list[RunRecord]:
+    """Return the records of ids that the index finds; unreadable ones are left out."""
+    loaded_records = [load_record(project, run) for run in find_ids()]
+    if None in loaded_records:  # damaged in its place since it was entered
+        drop_index(project)
+        loaded_records = [load_record(project, run) for run in find_ids()]
+    return [record for record in loaded_records if record]
 
 
-def latest(project: Project, pipeline: str) -> RunRecord | None:
+def latest_run(project: Project, pipeline: str) -> RunRecord | None:
     """Return the latest run of a pipeline, however it ended."""
-    found = loaded(project, lambda: records.newest(project, pipeline))
-    return found[-1] if found else None
+    runs = read_records(project, lambda: records.newest_ids(project, pipeline))
+    return runs[-1] if runs else None
 
 
-def completed(project: Project, pipeline: str, run: str | None = None) -> RunRecord:
-    """Return the latest completed run of a pipeline, or the one named ``run``.
+def completed_run(project: Project, pipeline: str, run: str | None = None) -> RunRecord:
+    """Return the latest completed run of a pipeline, or the named one.
 
     A name is a run's id, or NAME~N: the Nth before the latest of the pipeline.
     """
-    own, found, back = (run or "").partition("~")
-    if found and own == pipeline and back.isdecimal():
-        return before_latest(project, pipeline, int(back))
-    named = load(project, run) if run and run == Path(run).name else None
+    name, tilde, back = (run or "").partition("~")
+    if tilde and name == pipeline and back.isdecimal():
+        return earlier_run(project, pipeline, int(back))
+    named = load_record(project, run) if run and run == Path(run).name else None
     if named and (named.pipeline, named.status) == (pipeline, "completed"):
         return named
     count = 5 if run else 1
-    done = loaded(
-        project, lambda: records.newest(project, pipeline, "completed", count)
+    done = read_records(
+        project, lambda: records.newest_ids(project, pipeline, "completed", count)
     )
     if done and not run:
         return done[-1]
     if done:
-        known = ", ".join(r.id for r in done)
-        raise UserError(f"no completed run {run!r} of {pipeline}. The latest: {known}.")
+        latest_ids = ", ".join(r.id for r in done)
+        raise UserError(
+            f"no completed run {run!r} of {pipeline}. The latest: {latest_ids}."
+        )
     raise UserError(f"{pipeline} has no completed run; `curvote run {pipeline}` first.")
 
 
-def before_latest(project: Project, pipeline: str, count: int) -> RunRecord:
+def earlier_run(project: Project, pipeline: str, count: int) -> RunRecord:
     """Return the completed run ``count`` before the latest; UserError: none."""
-    asked = min(count, _MOST_BACK)
-    wanted = pipeline, "completed", asked + 1
-    done = loaded(project, lambda: records.newest(project, *wanted))
-    if len(done) > asked:
+    steps_back = min(count, _MAX_RUNS_BACK)
+    wanted = pipeline, "completed", steps_back + 1
+    done = read_records(project, lambda: records.newest_ids(project, *wanted))
+    if len(done) > steps_back:
         return done[0]
     if not done:
-        return completed(project, pipeline)  # says what there is not
+        return completed_run(project, pipeline)  # says what there is not
     raise UserError(
         f"{pipeline} has {len(done)} completed runs: {pipeline}~{len(done) - 1} is the"
         f" first; `curvote runs {pipeline}` lists them."
     )
 
 
-def unlogged(project: Project) -> list[RunRecord]:
+def unlogged_runs(project: Project) -> list[RunRecord]:
     """Return the completed runs that MLflow does not have, oldest first."""
-    return loaded(project, lambda: records.unlogged(project))
+    return read_records(project, lambda: records.unlogged_ids(project))
 
 
-def _record(content: dict[str, Any]) -> RunRecord:
+def _from_content(content: dict[str, Any]) -> RunRecord:
     return RunRecord(**{field.name: content[field.name] for field in fields(RunRecord)})

@@ -1,4 +1,4 @@
-"""A run as an object: what it found, its models, its tables, what it planned."""
+"""Run as an object: its scores, models, tables and plan."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pandas as pd
 from curvote.chain.axis import Cell
 from curvote.errors import UserError, did_you_mean
 from curvote.run import records, results, summary
-from curvote.run.history import RunRecord, before_latest, load
+from curvote.run.history import RunRecord, earlier_run, load_record
 from curvote.run.project import Project, find_project
-from curvote.run.store.artifacts import artifact, sound
-from curvote.validate import shown
+from curvote.run.store.artifacts import artifact, checked_artifact
+from curvote.validate import format_value
 
 _Cell = Cell | Mapping[str, Any] | None
-_LISTED = 6
+_MAX_LISTED = 6
 
 
 def load_run(name: str, project: str | Path | None = None) -> Run:
@@ -46,11 +46,12 @@ def load_run(name: str, project: str | Path | None = None) -> Run:
     """
     if not isinstance(name, str):
         raise UserError(
-            f"name is {shown(name)}; give a run's id, or the name of a pipeline, as"
+            f"name is {format_value(name)}; give a run's id, or the name of a"
+            " pipeline, as"
             " text."
         )
     place = find_project(None if project is None else Path(project))
-    return Run(place, find(place, name))
+    return Run(place, find_run(place, name))
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,9 +84,9 @@ class Run:
         return hash(self.id)
 
     def __repr__(self) -> str:
-        """Return id, pipeline and state, and what was overridden."""
+        """Return id, pipeline, overrides and state."""
         record = self.record
-        options = "".join(f" --set {each}" for each in record.overrides)
+        options = "".join(f" --set {override}" for override in record.overrides)
         return f"<run {record.id}: {record.pipeline}{options}, {record.status}>"
 
     @property
@@ -101,8 +102,10 @@ class Run:
     @property
     def cells(self) -> list[dict[str, Any]]:
         """The cells in which the run ends, each a mapping from axes to values."""
-        need_plan(self.record)
-        return [v.cell.to_json() for v in results.views(self.project, self.record)]
+        require_plan(self.record)
+        return [
+            v.cell.to_json() for v in results.final_views(self.project, self.record)
+        ]
 
     def scores(self, *, each: bool = False) -> pd.DataFrame:
         """Return a row for each cell, method and metric: mean, ``se``, replicates.
@@ -111,11 +114,13 @@ class Run:
         [0, 1]. A release has no rows: its truth is not known. UserError: the scores are
         gone.
         """
-        need_scores(self.project, self.record)
+        require_scores(self.project, self.record)
         if each:
-            found = summary.scores(self.project, self.record).reset_index(drop=True)
-            return found.dropna(axis="columns", how="all").infer_objects()
-        return pd.DataFrame(summary.summary(self.project, self.record))
+            scores = summary.replicate_scores(self.project, self.record).reset_index(
+                drop=True
+            )
+            return scores.dropna(axis="columns", how="all").infer_objects()
+        return pd.DataFrame(summary.mean_scores(self.project, self.record))
 
     def model(self, cell: _Cell = None) -> Any:
         """Return the model to keep of a cell's first replicate: it has ``predict``.
@@ -123,16 +128,18 @@ class Run:
         ``cell`` maps axes to values, as many as tell it from the others. UserError: it
         does not, no cell is so, the system keeps no model, or what it takes is gone.
         """
-        need_plan(self.record)
-        every = [view.cell for view in results.views(self.project, self.record)]
-        found = _one(every, cell)
+        require_plan(self.record)
+        every = [view.cell for view in results.final_views(self.project, self.record)]
+        chosen = _only_cell(every, cell)
         try:
-            model = results.final_model(self.project, self.record, found)
+            model = results.final_model(self.project, self.record, chosen)
         except UserError:
-            need(self.project, self.record, [s["stage"] for s in self.record.steps])
+            require_artifacts(
+                self.project, self.record, [s["stage"] for s in self.record.steps]
+            )
             raise
         if model is None:
-            raise UserError(f"{found.words}: nothing there keeps a model.")
+            raise UserError(f"{chosen.words}: nothing there keeps a model.")
         return model
 
     def table(
@@ -145,89 +152,102 @@ class Run:
         ``name`` is one of the tables, where the stage has more than one. UserError:
         there is no such stage, cell or table, or it is gone.
         """
-        need_plan(self.record)
-        keys = self.record.keys(stage)
+        require_plan(self.record)
+        keys = self.record.stage_keys(stage)
         if not keys:
             stages = list(dict.fromkeys(s["stage"] for s in self.record.steps))
-            there = f" It has {', '.join(stages)}."
+            listed = f" It has {', '.join(stages)}."
             hint = did_you_mean(stage, stages)
-            raise UserError(f"run {self.id} has no stage {stage!r}.{hint}{there}")
-        wanted = self._serving([own for own, _ in keys], cell)
-        need(self.project, self.record, [stage])
-        found = []
-        for own, key in keys:
-            if own in wanted:
-                table = _table(self.project, stage, key, name)
-                found.append(_placed(table, own) if len(keys) > 1 else table)
-        return pd.DataFrame(pd.concat(found, ignore_index=True))
+            raise UserError(f"run {self.id} has no stage {stage!r}.{hint}{listed}")
+        wanted = self._serving_cells([coordinates for coordinates, _ in keys], cell)
+        require_artifacts(self.project, self.record, [stage])
+        tables = []
+        for coordinates, key in keys:
+            if coordinates in wanted:
+                table = _read_table(self.project, stage, key, name)
+                tables.append(
+                    _with_coordinates(table, coordinates) if len(keys) > 1 else table
+                )
+        return pd.DataFrame(pd.concat(tables, ignore_index=True))
 
-    def _serving(self, every: Sequence[Cell], cell: _Cell) -> Sequence[Cell]:
-        """Return those that have these values, or serve a cell that has them."""
-        ends = [view.cell for view in results.views(self.project, self.record)]
-        asked = _some([*every, *ends], cell)
-        served = (own for own in every if any(own.serves(each) for each in asked))
+    def _serving_cells(self, every: Sequence[Cell], cell: _Cell) -> Sequence[Cell]:
+        """Return the cells that have these values, or serve a cell that has them."""
+        ends = [view.cell for view in results.final_views(self.project, self.record)]
+        wanted = _matching_cells([*every, *ends], cell)
+        served = (
+            candidate
+            for candidate in every
+            if any(candidate.serves(selected) for selected in wanted)
+        )
         return [*dict.fromkeys(served)]
 
     def plan(self) -> pd.DataFrame:
         """Return the steps of the run: stage, cell, key, what was done, and why."""
-        rows = [s | {"cell": str(Cell.of(s["cell"]))} for s in self.record.steps]
+        rows = [
+            s | {"cell": str(Cell.from_mapping(s["cell"]))} for s in self.record.steps
+        ]
         return pd.DataFrame(rows, columns=["stage", "cell", "key", "action", "reason"])
 
 
-def find(project: Project, name: str) -> RunRecord:
-    """Return the run of an id, or a pipeline's latest completed one (NAME~N: before).
+def find_run(project: Project, name: str) -> RunRecord:
+    """Return the run of an id, or a pipeline's latest completed one.
 
     UserError: there is no such run.
     """
-    record = load(project, name) if name == Path(name).name else None
+    record = load_record(project, name) if name == Path(name).name else None
     if record is not None:
         return record
     pipeline, _, back = name.partition("~")
-    known = records.pipelines(project)
-    if pipeline in known and (back.isdecimal() or "~" not in name):
-        return before_latest(project, pipeline, int(back or 0))
+    pipelines = records.pipeline_names(project)
+    if pipeline in pipelines and (back.isdecimal() or "~" not in name):
+        return earlier_run(project, pipeline, int(back or 0))
     raise UserError(
-        f"no run {name!r}.{did_you_mean(pipeline, known)} Give a run's id, or the name"
+        f"no run {name!r}.{did_you_mean(pipeline, pipelines)} Give a run's id, or the"
+        " name"
         " of a pipeline that ran (NAME~1: the run before its latest); `curvote runs`"
         " lists them."
     )
 
 
-def need(project: Project, record: RunRecord, stages: Sequence[str]) -> None:
-    """Refuse to go on where what some stages of a run stored is not there."""
-    need_plan(record)
-    gone = ", ".join(dict.fromkeys(lost(project, record, stages)))
-    if not gone:
+def require_artifacts(
+    project: Project, record: RunRecord, stages: Sequence[str]
+) -> None:
+    """Refuse to go on if artifacts of these stages of a run are missing."""
+    require_plan(record)
+    missing = ", ".join(dict.fromkeys(missing_stages(project, record, stages)))
+    if not missing:
         return
-    options = "".join(f" --set {each}" for each in record.overrides)
+    options = "".join(f" --set {override}" for override in record.overrides)
     again = f"`curvote run {record.pipeline}{options}` computes it"
     if record.status != "completed":
         why = f" ({record.why})" if record.why else ""
         raise UserError(
-            f"run {record.id} is {record.status}{why} and stored nothing in {gone};"
+            f"run {record.id} is {record.status}{why} and stored nothing in {missing};"
             f" {again}."
         )
     raise UserError(
-        f"run {record.id}: what it stored in {gone} is gone: `curvote gc` keeps what"
+        f"run {record.id}: what it stored in {missing} is gone: `curvote gc` keeps what"
         f" the latest run of a pipeline needs (--keep: of more). {again} anew."
     )
 
 
-def need_plan(record: RunRecord) -> None:
-    """Refuse a run that could not even be planned: nothing is known of it."""
+def require_plan(record: RunRecord) -> None:
+    """Refuse a run that could not even be planned (UserError)."""
     if not record.config:
-        said = record.why or "nobody wrote down why"
-        raise UserError(f"run {record.id} could not be planned: {said}")
+        reason = record.why or "nobody wrote down why"
+        raise UserError(f"run {record.id} could not be planned: {reason}")
 
 
-def need_scores(project: Project, record: RunRecord) -> None:
-    """The same for the stages that score."""
-    need_plan(record)
-    need(project, record, summary.scoring(record))
+def require_scores(project: Project, record: RunRecord) -> None:
+    """Refuse to go on if artifacts of the scoring stages are missing."""
+    require_plan(record)
+    require_artifacts(project, record, summary.scoring_stages(record))
 
 
-def lost(project: Project, record: RunRecord, stages: Sequence[str]) -> list[str]:
-    """Return the stages, among some, of which a run's artifact is not there."""
+def missing_stages(
+    project: Project, record: RunRecord, stages: Sequence[str]
+) -> list[str]:
+    """Return those of ``stages`` whose artifact is missing."""
     return [
         step["stage"]
         for step in record.steps
@@ -237,43 +257,54 @@ def lost(project: Project, record: RunRecord, stages: Sequence[str]) -> list[str
     ]
 
 
-def _one(every: Sequence[Cell], cell: _Cell) -> Cell:
-    found = _some(every, cell)
-    if len(found) == 1:
-        return found[0]
-    raise UserError(f"cell: {len(found)} are so; name one: {_listed(found)}.")
+def _only_cell(every: Sequence[Cell], cell: _Cell) -> Cell:
+    matches = _matching_cells(every, cell)
+    if len(matches) == 1:
+        return matches[0]
+    raise UserError(f"cell: {len(matches)} are so; name one: {_list_cells(matches)}.")
 
 
-def _some(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
+def _matching_cells(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
     """Return the cells that have all these values."""
     if not isinstance(cell, Cell | Mapping | None):
         raise UserError(
-            f"cell is {shown(cell)}; write {{axis: value}}, as the run's `cells` are."
+            f"cell is {format_value(cell)}; write {{axis: value}}, as the run's"
+            " `cells` are."
         )
-    asked = cell if isinstance(cell, Cell) else Cell.of(cell or {})
-    found = [own for own in every if asked.serves(own)]
-    if found:
-        return found
-    raise UserError(f"cell: none is of {asked.to_json()}. There are: {_listed(every)}.")
+    wanted = cell if isinstance(cell, Cell) else Cell.from_mapping(cell or {})
+    matches = [candidate for candidate in every if wanted.serves(candidate)]
+    if matches:
+        return matches
+    raise UserError(
+        f"cell: none is of {wanted.to_json()}. There are: {_list_cells(every)}."
+    )
 
 
-def _listed(cells: Sequence[Cell]) -> str:
-    more = f"; and {len(cells) - _LISTED} more" if len(cells) > _LISTED else ""
-    return "; ".join(own.words for own in cells[:_LISTED]) + more
+def _list_cells(cells: Sequence[Cell]) -> str:
+    more = f"; and {len(cells) - _MAX_LISTED} more" if len(cells) > _MAX_LISTED else ""
+    return "; ".join(cell.words for cell in cells[:_MAX_LISTED]) + more
 
 
-def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
-    """Add the coordinates of a cell; a column of the table's own stays."""
-    own = {f"cell_{n}" if n in table else n: v for n, v in cell.to_json().items()}
-    return table.assign(**own)
+def _with_coordinates(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    """Return a table with the coordinates of its cell as columns."""
+    coordinates = {
+        f"cell_{n}" if n in table else n: v for n, v in cell.to_json().items()
+    }
+    return table.assign(**coordinates)
 
 
-def _table(project: Project, stage: str, key: str, name: str | None) -> pd.DataFrame:
-    """Return a table of an artifact; UserError where its name does not tell which."""
-    found = sound(project, stage, key)
-    names = list(found.manifest["tables"])
-    wanted = names if name is None else [each for each in names if each == name]
+def _read_table(
+    project: Project, stage: str, key: str, name: str | None
+) -> pd.DataFrame:
+    """Return a table of an artifact; UserError: ``name`` does not tell which."""
+    stored = checked_artifact(project, stage, key)
+    names = list(stored.manifest["tables"])
+    wanted = (
+        names
+        if name is None
+        else [table_name for table_name in names if table_name == name]
+    )
     if len(wanted) != 1:
-        there = ", ".join(names)
-        raise UserError(f"stage {stage}: name one of its tables with name=: {there}.")
-    return pd.DataFrame(found.table(wanted[0]).to_pandas())
+        listed = ", ".join(names)
+        raise UserError(f"stage {stage}: name one of its tables with name=: {listed}.")
+    return pd.DataFrame(stored.table(wanted[0]).to_pandas())

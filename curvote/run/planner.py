@@ -1,4 +1,4 @@
-"""The plan before anything runs: an action for every step, and the reason in words."""
+"""Plan of a run: an action for every step, and its reason in words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from curvote.chain.measure import SCORES
 from curvote.errors import UserError, did_you_mean
-from curvote.run.config.file import Configured
-from curvote.run.config.source import Absent, Raw, raw_files
-from curvote.run.growing import take_over
+from curvote.run.config.file import ConfiguredPipeline
+from curvote.run.config.source import MissingFiles, RawInput, raw_files
+from curvote.run.growing import reuse_replicates
 from curvote.run.plan.definitions import NOTES
 from curvote.run.plan.expand import expand
 from curvote.run.plan.reasons import differences
@@ -18,36 +18,36 @@ from curvote.run.project import Project
 from curvote.run.records import latest_keys
 from curvote.run.release import own_files, production
 from curvote.run.store.artifacts import Artifact, artifact
-from curvote.run.store.moving import move_raw
+from curvote.run.store.moving import migrate_raw_artifacts
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a pipeline, inputs first; ``complete`` unless limited to a stage."""
+    """The steps of a pipeline, inputs first; incomplete if limited to a stage."""
 
-    configured: Configured
+    configured: ConfiguredPipeline
     steps: tuple[Step, ...]
     complete: bool = True
 
-    def to_run(self) -> list[Step]:
+    def steps_to_run(self) -> list[Step]:
         """Return the steps that have to be computed."""
         return [step for step in self.steps if step.action == "run"]
 
-    def blocked(self) -> list[Step]:
+    def blocked_steps(self) -> list[Step]:
         """Return the steps that wait for something outside this run."""
         return [step for step in self.steps if step.action == "blocked"]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Stages to recompute: just one, one and all that follow, or the named ones."""
+    """Selection of stages to recompute: one alone, one and later, or named ones."""
 
     only: str | None = None
     start: str | None = None
     force: tuple[str, ...] = ()
 
-    def forced(self, stages: Sequence[str]) -> dict[str, str]:
-        """Return ``{stage: reason}``; a stage that does not exist is a UserError."""
+    def forced_stages(self, stages: Sequence[str]) -> dict[str, str]:
+        """Return ``{stage: reason}`` of forced stages; unknown ones: UserError."""
         order = list(dict.fromkeys(stages))
         for name in filter(None, (self.only, self.start, *self.force)):
             if name not in order:
@@ -64,7 +64,7 @@ EVERYTHING = Selection()
 
 def make_plan(
     project: Project,
-    configured: Configured,
+    configured: ConfiguredPipeline,
     selection: Selection = EVERYTHING,
     *,
     fetch: bool = False,
@@ -77,56 +77,62 @@ def make_plan(
     the raw file. Without the raw file every step is blocked. Raises UserError for an
     unknown stage and for ``only`` with inputs that are not there.
     """
-    move_raw(project)
+    migrate_raw_artifacts(project)
     NOTES.open(project.state / "code.json")
     raw = raw_files(project, configured.pipeline, fetch=fetch)
-    if isinstance(raw, Absent):
-        placeholder = tuple(Raw(name, "absent", "", "", "absent") for name in raw.names)
+    if isinstance(raw, MissingFiles):
+        placeholder = tuple(
+            RawInput(name, "absent", "", "", "absent") for name in raw.names
+        )
         steps = list(expand(configured, placeholder))
-        return Plan(configured, tuple(_blocked(steps, raw)))
-    told = {"new_release": new_release, "new_people": new_people}
-    configured = own_files.settled(project, configured)
-    steps = _expanded(project, configured, raw, told, fetch)
-    forced = selection.forced([step.stage.name for step in steps])
+        return Plan(configured, tuple(_block_all(steps, raw)))
+    flags = {"new_release": new_release, "new_people": new_people}
+    configured = own_files.with_population(project, configured)
+    steps = _expand_steps(project, configured, raw, flags, fetch)
+    forced = selection.forced_stages([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
     latest = latest_keys(project, configured.name)
-    decided = [_decide(project, configured, step, forced, latest) for step in steps]
+    decided = [
+        _decide_action(project, configured, step, forced, latest) for step in steps
+    ]
     if configured.pipeline.intake:
-        decided = production.count_together(project, configured, decided)
-    decided = _distrust_what_is_read(project, production.block_what_waits(decided))
-    decided = take_over(project, configured, _once(decided))
+        decided = production.merge_round_counts(project, configured, decided)
+    decided = _recheck_inputs(project, production.block_dependents(decided))
+    decided = reuse_replicates(project, configured, _share_equal_steps(decided))
     if selection.only:
-        decided = _limited(configured.name, decided, selection.only)
+        decided = _limit_to_stage(configured.name, decided, selection.only)
     return Plan(configured, tuple(decided), complete=not selection.only)
 
 
-def _expanded(
+def _expand_steps(
     project: Project,
-    configured: Configured,
-    raw: tuple[Raw, ...],
-    told: Mapping[str, bool],
+    configured: ConfiguredPipeline,
+    raw: tuple[RawInput, ...],
+    flags: Mapping[str, bool],
     closing: bool,
 ) -> list[Step]:
     if not configured.pipeline.production:
-        if any(told.values()):
+        if any(flags.values()):
             raise UserError(
                 f"--new-release, --new-people: {configured.name} is a study; its noise"
                 " comes from the seed and is drawn anew with --seed."
             )
         return list(expand(configured, raw))
-    known = production.standing(project, configured, raw, **told, closing=closing)
-    return list(expand(configured, raw, known))
+    release_state = production.release_state(
+        project, configured, raw, **flags, closing=closing
+    )
+    return list(expand(configured, raw, release_state))
 
 
-def _blocked(steps: Sequence[Step], absent: Absent) -> list[Step]:
+def _block_all(steps: Sequence[Step], absent: MissingFiles) -> list[Step]:
     names = ", ".join(absent.names)
     reason = f"raw file absent: curvote data fetch {names}, or run fetches it"
     return [replace(step, action="blocked", reason=reason) for step in steps]
 
 
-def _decide(
+def _decide_action(
     project: Project,
-    configured: Configured,
+    configured: ConfiguredPipeline,
     step: Step,
     forced: Mapping[str, str],
     latest: Mapping[tuple[str, str], str],
@@ -135,18 +141,18 @@ def _decide(
         why = forced[step.stage.name]
         return replace(step, action="run", reason=why, forced=True)
     if step.release:
-        return production.decide(project, configured, step)
+        return production.decide_release(project, configured, step)
     there = artifact(project, step.stage.name, step.key)
     problem = there.problem(content=SCORES in step.stage.tables)
     if problem is None:
         return replace(step, action="reuse", reason="unchanged")
     if problem != "missing":
         return replace(step, action="run", reason=f"artifact {problem}")
-    reason, *also = _why(project, step, latest)
+    reason, *also = _missing_reasons(project, step, latest)
     return replace(step, action="run", reason=reason, also=tuple(also))
 
 
-def _why(
+def _missing_reasons(
     project: Project, step: Step, latest: Mapping[tuple[str, str], str]
 ) -> tuple[str, ...]:
     """Return all reasons why a step's artifact is missing, most telling first."""
@@ -158,12 +164,12 @@ def _why(
     old: Artifact = artifact(project, step.stage.name, before)
     if old.problem(content=False) == "missing":
         return ("never run",)
-    found = differences(old.manifest["components"], step.components)
-    return tuple(found) or ("the chain changed",)
+    reasons = differences(old.manifest["components"], step.components)
+    return tuple(reasons) or ("the chain changed",)
 
 
-def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step]:
-    """Check by content what running steps will read; recompute what was altered."""
+def _recheck_inputs(project: Project, steps: Sequence[Step]) -> list[Step]:
+    """Check contents of artifacts that steps will read; recompute altered ones."""
     running = {step.id for step in steps if step.action == "run"}
     altered: dict[tuple[str, str], str] = {}
     for step in reversed(steps):
@@ -182,8 +188,8 @@ def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step
     ]
 
 
-def _once(steps: Sequence[Step]) -> list[Step]:
-    """Run what several cells share for the first of them; the others reuse it."""
+def _share_equal_steps(steps: Sequence[Step]) -> list[Step]:
+    """Run a step shared by several cells once; the other cells reuse it."""
     first: dict[tuple[str, str], Step] = {}
     for step in steps:
         first.setdefault(step.id, step)
@@ -201,10 +207,10 @@ def _once(steps: Sequence[Step]) -> list[Step]:
     ]
 
 
-def _limited(name: str, steps: Sequence[Step], only: str) -> list[Step]:
-    """Keep one stage; refuse where what it reads is stale, and say the way out."""
-    kept = [step for step in steps if step.stage.name == only]
-    needed = {source for step in kept for source in step.sources.values()}
+def _limit_to_stage(name: str, steps: Sequence[Step], only: str) -> list[Step]:
+    """Return the steps of one stage; refuse stale inputs (UserError)."""
+    selected = [step for step in steps if step.stage.name == only]
+    needed = {source for step in selected for source in step.sources.values()}
     stale = [step for step in steps if step.id in needed and step.action != "reuse"]
     if stale:
         first = stale[0]
@@ -212,4 +218,4 @@ def _limited(name: str, steps: Sequence[Step], only: str) -> list[Step]:
             f"--only {only}: {first.name}, which it reads, is stale ({first.reason})."
             f" Run `curvote run {name} --from {first.stage.name}`, or without --only."
         )
-    return kept
+    return selected

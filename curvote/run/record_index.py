@@ -1,4 +1,4 @@
-"""The index of the records of runs: it can always be made anew from them.
+"""Records of runs on disk, and an index that can always be rebuilt from them.
 
 It answers what would else need every record. It is brought up to date whenever the
 folder changed without it, and made anew where it is lost, damaged or of another
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from curvote.chain.axis import Cell
-from curvote.durable import journals
+from curvote.durable import journal_paths
 from curvote.errors import UserError
 from curvote.run.project import Project
 
 FORMAT: Final = 2  # 1 had neither a format nor a sequence number
-_INDEX: Final = 2  # `user_version` below
+_INDEX_VERSION: Final = 2  # `user_version` below
 _SCHEMA: Final = """
 PRAGMA user_version = 2;
 CREATE TABLE state (stamp INTEGER, highest INTEGER NOT NULL);
@@ -48,68 +48,70 @@ CREATE TABLE releases (
     PRIMARY KEY (protocol, stage, key, reused, id)
 ) WITHOUT ROWID;
 """
-_PLANNED: Final = """
+_INSERT_PLANNED: Final = """
 INSERT INTO planned VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
 SET key = excluded.key, sequence = excluded.sequence, id = excluded.id
 WHERE (excluded.sequence, excluded.id) >= (sequence, id)
 """
-_USED: Final = """
+_INSERT_USED: Final = """
 INSERT INTO used VALUES (?, ?, ?) ON CONFLICT DO UPDATE
 SET started = max(started, excluded.started)
 """
-_ALWAYS: Final = frozenset({"id", "pipeline", "started", "config", "steps", "status"})
+_REQUIRED_KEYS: Final = frozenset(
+    {"id", "pipeline", "started", "config", "steps", "status"}
+)
 Content = dict[str, Any]
 Stamp = tuple[int, int]
 T = TypeVar("T")
 
 
-def folder_of(project: Project) -> Path:
-    """Return where the records are."""
+def records_folder(project: Project) -> Path:
+    """Return the folder of the records."""
     return project.state / "runs"
 
 
-def index_of(project: Project) -> Path:
-    """Return where their index is."""
+def index_path(project: Project) -> Path:
+    """Return the path of the index."""
     return project.state / "runs.sqlite"
 
 
-def ask(
+def query_index(
     project: Project,
     question: Callable[[sqlite3.Connection], T],
     written: tuple[int | None, Path] | None = None,
 ) -> T:
-    """Ask the index, brought up to date; one that fails is made anew.
+    """Return the answer of the updated index; a failing one is rebuilt.
 
     Where none can be written, the disk full or read-only, it is made in memory.
     ``written`` is the stamp before our own change, and the only file that changed.
     """
-    path = index_of(project)
+    path = index_path(project)
     for _ in range(2):
         try:
-            return _asked(path, folder_of(project), question, written)
+            return _query_updated(path, records_folder(project), question, written)
         except sqlite3.DatabaseError:
-            forget(project)
-    return _asked(":memory:", folder_of(project), question, None)
+            drop_index(project)
+    return _query_updated(":memory:", records_folder(project), question, None)
 
 
-def _asked(
+def _query_updated(
     path: Path | str,
     folder: Path,
     question: Callable[[sqlite3.Connection], T],
     written: tuple[int | None, Path] | None,
 ) -> T:
-    with closing(_opened(path)) as db, db:
-        _refresh(db, folder, written)
+    with closing(_open_index(path)) as db, db:
+        _update_index(db, folder, written)
         return question(db)
 
 
-def _opened(path: Path | str) -> sqlite3.Connection:
+def _open_index(path: Path | str) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=60.0)
     try:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version == 0:
             db.executescript(_SCHEMA)
-        elif version != _INDEX:
+        elif version != _INDEX_VERSION:
             raise sqlite3.DatabaseError("an index of another version")
     except BaseException:
         db.close()
@@ -117,57 +119,57 @@ def _opened(path: Path | str) -> sqlite3.Connection:
     return db
 
 
-def standing(db: sqlite3.Connection) -> tuple[int, int | None]:
-    """Return the highest number so far, and the folder's stamp that the index knows."""
+def index_state(db: sqlite3.Connection) -> tuple[int, int | None]:
+    """Return the highest sequence number, and the folder's stamp in the index."""
     stamp, highest = db.execute("SELECT stamp, highest FROM state").fetchone()
     return highest, stamp
 
 
-def _refresh(
+def _update_index(
     db: sqlite3.Connection, folder: Path, written: tuple[int | None, Path] | None
 ) -> None:
-    """Enter the records that changed since the index was last brought up to date."""
+    """Enter the records that changed since the index was last updated."""
     stamp = folder.stat().st_mtime_ns
-    _, known = standing(db)
-    if known == stamp and not written:
+    _, indexed_stamp = index_state(db)
+    if indexed_stamp == stamp and not written:
         return
-    if written and known == written[0] is not None:
+    if written and indexed_stamp == written[0] is not None:
         changed = [written[1]]
     else:
-        changed = _changed(db, folder)
+        changed = _changed_files(db, folder)
     for path in changed:
-        content = parsed(path)
+        content = parse_record(path)
         if content is not None:
-            _enter(db, content, _stamp(path))
+            _index_record(db, content, _file_stamp(path))
     db.execute("UPDATE state SET stamp = ?", (stamp,))
 
 
-def _changed(db: sqlite3.Connection, folder: Path) -> list[Path]:
-    """Return the files that the index does not know as they are; drop those gone."""
-    every = "SELECT id, changed, size FROM runs"
-    known = {name: (when, size) for name, when, size in db.execute(every)}
-    there = {path.stem: path for path in sorted(folder.glob("[!.]*.json"))}
-    gone = [(name,) for name in known.keys() - there.keys()]
-    db.executemany("DELETE FROM runs WHERE id = ?", gone)
-    db.executemany("DELETE FROM releases WHERE id = ?", gone)
-    return [p for name, p in there.items() if known.get(name) != _stamp(p)]
+def _changed_files(db: sqlite3.Connection, folder: Path) -> list[Path]:
+    """Return the files that differ from the index; drop removed ones."""
+    query = "SELECT id, changed, size FROM runs"
+    indexed = {name: (when, size) for name, when, size in db.execute(query)}
+    present = {path.stem: path for path in sorted(folder.glob("[!.]*.json"))}
+    removed = [(name,) for name in indexed.keys() - present.keys()]
+    db.executemany("DELETE FROM runs WHERE id = ?", removed)
+    db.executemany("DELETE FROM releases WHERE id = ?", removed)
+    return [p for name, p in present.items() if indexed.get(name) != _file_stamp(p)]
 
 
-def _stamp(path: Path) -> Stamp:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+def _file_stamp(path: Path) -> Stamp:
+    stat_result = path.stat()
+    return stat_result.st_mtime_ns, stat_result.st_size
 
 
-def _enter(db: sqlite3.Connection, content: Content, stamp: Stamp) -> None:
+def _index_record(db: sqlite3.Connection, content: Content, stamp: Stamp) -> None:
     run, order, pipeline = (content[n] for n in ("id", "sequence", "pipeline"))
-    kept = content["status"], content["owner"], content["mlflow_run"] is not None
-    row = (run, order, pipeline, *kept, content["started"], *stamp)
+    state = content["status"], content["owner"], content["mlflow_run"] is not None
+    row = (run, order, pipeline, *state, content["started"], *stamp)
     db.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     steps = content["steps"]
-    cells = ((s["stage"], str(Cell.of(s["cell"])), s["key"]) for s in steps)
-    db.executemany(_PLANNED, ((pipeline, *each, order, run) for each in cells))
+    cells = ((s["stage"], str(Cell.from_mapping(s["cell"])), s["key"]) for s in steps)
+    db.executemany(_INSERT_PLANNED, ((pipeline, *cell, order, run) for cell in cells))
     used = ((s["stage"], s["key"], content["started"]) for s in steps)
-    db.executemany(_USED, used)
+    db.executemany(_INSERT_USED, used)
     db.execute("UPDATE state SET highest = max(highest, ?)", (order,))
     db.execute("DELETE FROM releases WHERE id = ?", (run,))
     config = content["config"]
@@ -176,34 +178,37 @@ def _enter(db: sqlite3.Connection, content: Content, stamp: Stamp) -> None:
         db.execute("INSERT OR IGNORE INTO counts VALUES (?, ?)", counts)
     if config.get("mode") == "production" and not config.get("intake"):
         name = str(config.get("protocol"))
-        told = ((name, s["stage"], s["key"], _reused(s), run) for s in steps)
-        db.executemany("INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)", told)
+        releases = ((name, s["stage"], s["key"], _is_reused(s), run) for s in steps)
+        db.executemany(
+            "INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)", releases
+        )
 
 
-def _reused(step: Mapping[str, Any]) -> bool:
+def _is_reused(step: Mapping[str, Any]) -> bool:
     return bool(step["action"] == "reuse")
 
 
-def forget(project: Project) -> None:
-    """Drop the index: the next question makes it anew from the records."""
-    index = index_of(project)
+def drop_index(project: Project) -> None:
+    """Drop the index; the next query rebuilds it from the records."""
+    index = index_path(project)
     # A journal that is left would be played back into the new one.
-    for path in (index, *journals(index)):
+    for path in (index, *journal_paths(index)):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
-def parsed(path: Path) -> Content | None:
-    """Return the record in a file, in today's form; None where none can be read."""
+def parse_record(path: Path) -> Content | None:
+    """Return the record in a file, in today's form; None: it is unreadable."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(found, dict) or not found.keys() >= _ALWAYS:
+    if not isinstance(content, dict) or not content.keys() >= _REQUIRED_KEYS:
         return None
-    if found.get("format", 1) > FORMAT:
+    if content.get("format", 1) > FORMAT:
         raise UserError(
-            f"{path}: a newer curvote wrote this record (format {found['format']}, this"
+            f"{path}: a newer curvote wrote this record (format {content['format']},"
+            " this"
             f" one reads up to {FORMAT}); update curvote."
         )
-    return {"owner": "", "mlflow_run": None, "sequence": 0, "why": "", **found}
+    return {"owner": "", "mlflow_run": None, "sequence": 0, "why": "", **content}

@@ -1,4 +1,4 @@
-"""What a completed run says of its cells: their artifacts, outcomes and models."""
+"""Results of a completed run by cell: artifacts, outcomes, notes, models and alarms."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import pandas as pd
 
 from curvote.chain.axis import Cell, Value
-from curvote.chain.lookup import system
-from curvote.chain.stage import Columns, Facts, Place
+from curvote.chain.lookup import find_system
+from curvote.chain.stage import Columns, Metadata, Place
 from curvote.chain.system import Part, System
-from curvote.named_columns import OfRecords
-from curvote.run.config.parts import belonging, part_of, parts_of
-from curvote.run.config.settings import dotted
+from curvote.named_columns import RecordPredictor
+from curvote.run.config.parts import find_part, labelled_parts, part_of_cell
+from curvote.run.config.settings import dotted_value
 from curvote.run.history import RunRecord
-from curvote.run.plan.expand import values_of
-from curvote.run.plan.stages import ends_of
+from curvote.run.plan.expand import cell_values
+from curvote.run.plan.stages import final_stages
 from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, artifact, sound
+from curvote.run.store.artifacts import Artifact, artifact, checked_artifact
 
 
 @dataclass(frozen=True)
@@ -40,52 +40,54 @@ class RunView:
     @property
     def system(self) -> System:
         """The system that made the cell."""
-        return system(self.settings.protocol)
+        return find_system(self.settings.protocol)
 
     @cached_property
-    def _values(self) -> dict[str, Any]:
-        return values_of(self.settings, self.cell)
+    def _resolved(self) -> dict[str, Any]:
+        return cell_values(self.settings, self.cell)
 
     def without(self, *axes: str) -> RunView:
         """Return the view of the wider cell that has no value on some axes."""
-        return replace(self, cell=self.cell.with_(**dict.fromkeys(axes)))
+        return replace(self, cell=self.cell.with_values(**dict.fromkeys(axes)))
 
     def at(self, **values: Value) -> RunView:
         """Return the view of the narrower cell with these values on its axes."""
-        return replace(self, cell=self.cell.with_(**values))
+        return replace(self, cell=self.cell.with_values(**values))
 
     def place(self, replicate: int = 0) -> Place:
-        """Return where the tables of a replicate stand, the first of several."""
+        """Return the index of a replicate's tables; further indices are 0."""
         return replicate, *[0] * (len(self.system.index) - 1)
 
     def setting(self, path: str) -> Any:
         """Return the value of a dotted key as the stages of the cell read it."""
-        return dotted(self._values, path)
+        return dotted_value(self._resolved, path)
 
     def holds(self, stage: str, table: str = "") -> bool:
-        """Say whether the cell has the stage, and the stage that table."""
-        there = self.cell.narrowest(dict(self.record.keys(stage))) is not None
-        return there and (not table or self.artifact(stage).holds(table))
+        """Return whether the cell has a stage, and the stage a table."""
+        has_stage = (
+            self.cell.most_specific(dict(self.record.stage_keys(stage))) is not None
+        )
+        return has_stage and (not table or self.artifact(stage).has_table(table))
 
     def artifact(self, stage: str) -> Artifact:
         """Return the artifact of a stage that serves the cell."""
-        return find(self.project, self.record, stage, self.cell)
+        return find_artifact(self.project, self.record, stage, self.cell)
 
-    def facts(self, stage: str) -> Facts:
+    def metadata(self, stage: str) -> Metadata:
         """Return the facts that a stage recorded."""
-        return self.artifact(stage).facts
+        return self.artifact(stage).metadata
 
-    def every_facts(self) -> Iterator[Facts]:
-        """Yield the facts of each stage of the cell's system."""
-        for name in dict.fromkeys(s.name for s in self.system.every_stage):
+    def every_facts(self) -> Iterator[Metadata]:
+        """Yield the metadata of each stage of the cell's system."""
+        for name in dict.fromkeys(s.name for s in self.system.all_stages):
             if self.holds(name):
-                yield self.facts(name)
+                yield self.metadata(name)
 
-    def sent_facts(self) -> Iterator[Facts]:
-        """Yield the facts of each stage at which something left somebody."""
+    def sent_facts(self) -> Iterator[Metadata]:
+        """Yield the metadata of each stage at which a message was sent."""
         for stage in self.system.production:
             if stage.message and self.holds(stage.name):
-                yield self.facts(stage.name)
+                yield self.metadata(stage.name)
 
     def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
         """Return the columns of one repetition of a table."""
@@ -93,77 +95,92 @@ class RunView:
 
     def count(self, stage: str) -> int:
         """Return how many rows the tables of a stage have in all."""
-        return self.artifact(stage).rows
+        return self.artifact(stage).n_rows
 
     def read(self, stage: str, table: str) -> pd.DataFrame:
         """Return a whole table, with its index."""
         return pd.DataFrame(self.artifact(stage).table(table).to_pandas())
 
 
-def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifact:
+def find_artifact(
+    project: Project, record: RunRecord, stage: str, cell: Cell
+) -> Artifact:
     """Return the artifact of a stage that serves ``cell`` in a run."""
-    return sound(project, stage, _serving(record, stage, cell))
+    return checked_artifact(project, stage, _serving_key(record, stage, cell))
 
 
-def facts_of(project: Project, record: RunRecord, stage: str, cell: Cell) -> Facts:
-    """Return the facts of such an artifact; its tables are neither read nor checked."""
-    return artifact(project, stage, _serving(record, stage, cell)).facts
+def stage_metadata(
+    project: Project, record: RunRecord, stage: str, cell: Cell
+) -> Metadata:
+    """Return a stage's metadata without reading or checking its tables."""
+    return artifact(project, stage, _serving_key(record, stage, cell)).metadata
 
 
-def _serving(record: RunRecord, stage: str, cell: Cell) -> str:
-    keys = dict(record.keys(stage))
-    return keys[cell.narrowest(keys) or cell]
+def _serving_key(record: RunRecord, stage: str, cell: Cell) -> str:
+    keys = dict(record.stage_keys(stage))
+    return keys[cell.most_specific(keys) or cell]
 
 
-def views(project: Project, record: RunRecord) -> list[RunView]:
-    """Return the cells of a run that end in something: the narrowest ones.
+def final_views(project: Project, record: RunRecord) -> list[RunView]:
+    """Return views of the final cells of a run, the narrowest ones.
 
     What another stage reads is no end, and neither is a cell that only part of a
     system's axes tell apart, unless nothing is.
     """
-    parts = list(parts_of(record.config))
-    last = {name for _, part in parts for name in ends_of(part.settings)}
+    parts = list(labelled_parts(record.config))
+    last = {name for _, part in parts for name in final_stages(part.settings)}
     done = (step["cell"] for step in record.steps if step["stage"] in last)
-    every = dict.fromkeys(map(Cell.of, done))
-    ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
-    return [RunView(project, record, cell, belonging(parts, cell)) for cell in ends]
+    ended_cells = dict.fromkeys(map(Cell.from_mapping, done))
+    ends = [
+        c for c in ended_cells if not any(c != o and c.serves(o) for o in ended_cells)
+    ]
+    return [RunView(project, record, cell, find_part(parts, cell)) for cell in ends]
 
 
-def systems_of(record: RunRecord) -> list[System]:
+def run_systems(record: RunRecord) -> list[System]:
     """Return the systems of a run, each once."""
-    return each_once(part for _, part in parts_of(record.config))
+    return distinct_systems(part for _, part in labelled_parts(record.config))
 
 
-def each_once(parts: Iterable[Part]) -> list[System]:
-    """Return the systems of some parts, each once."""
-    every = (system(part.settings.protocol) for part in parts)
-    return list({one.name: one for one in every}.values())
+def distinct_systems(parts: Iterable[Part]) -> list[System]:
+    """Return the distinct systems of some parts."""
+    systems = (find_system(part.settings.protocol) for part in parts)
+    return list({member.name: member for member in systems}.values())
 
 
-def outcomes(project: Project, record: RunRecord) -> dict[Cell, dict[str, float]]:
-    """Return what production knows of each cell, as its system says."""
-    found = ((view.cell, view.system.outcome(view)) for view in views(project, record))
-    return {cell: dict(outcome) for cell, outcome in found if outcome}
+def production_outcomes(
+    project: Project, record: RunRecord
+) -> dict[Cell, dict[str, float]]:
+    """Return the production metrics of each cell."""
+    pairs = (
+        (view.cell, view.system.production_metrics(view))
+        for view in final_views(project, record)
+    )
+    return {cell: dict(outcome) for cell, outcome in pairs if outcome}
 
 
-def notes(project: Project, record: RunRecord) -> list[str]:
-    """Return what each system of a run tells its reader, a line each."""
-    every: dict[str, list[RunView]] = {}
-    for view in views(project, record):
-        every.setdefault(view.system.name, []).append(view)
-    told = (line for name, own in every.items() for line in system(name).notes(own))
-    return list(dict.fromkeys(told))
+def run_notes(project: Project, record: RunRecord) -> list[str]:
+    """Return the notes of each system of a run for its reader, a line each."""
+    views_by_system: dict[str, list[RunView]] = {}
+    for view in final_views(project, record):
+        views_by_system.setdefault(view.system.name, []).append(view)
+    lines = (
+        line
+        for name, system_views in views_by_system.items()
+        for line in find_system(name).notes(system_views)
+    )
+    return list(dict.fromkeys(lines))
 
 
 def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
-    """Return the model to keep of a cell's first replicate, None where there is none.
+    """Return the model to keep of a cell's first replicate; None: none.
 
     It is what the main method was scored with: any object with ``predict``. One of raw
     records takes a table as training did.
     """
-    view = RunView(project, record, cell, part_of(record.config, cell))
-    model = view.system.final(view) if view.system.final else None
-    if isinstance(model, OfRecords):
+    view = RunView(project, record, cell, part_of_cell(record.config, cell))
+    model = view.system.final_model(view) if view.system.final_model else None
+    if isinstance(model, RecordPredictor):
         from curvote.datasets.own.raw_records import RawRecords
 
         model.form = RawRecords.of(view)

@@ -1,4 +1,4 @@
-"""The state of a project: latest runs, and whether what they stored is sound."""
+"""Status of a project: latest runs, and whether their artifacts are sound."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from curvote.run import records
-from curvote.run.config.about import ELSEWHERE, SCHEDULED, About, pipelines
+from curvote.run.config.about import (
+    ELSEWHERE,
+    SCHEDULED,
+    PipelineOverview,
+    list_pipelines,
+)
 from curvote.run.config.file import PipelinesFile
-from curvote.run.history import RunRecord, latest, loaded, under_way
+from curvote.run.history import RunRecord, is_running, latest_run, read_records
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
 
@@ -16,44 +21,46 @@ from curvote.run.store.artifacts import artifact
 IsAlive = Callable[[str], bool]
 
 
-def overview(
+def project_status(
     project: Project, *, content: bool, is_alive: IsAlive = bool
 ) -> list[dict[str, Any]]:
-    """Return one row a pipeline: latest run, its artifacts, and those that changed.
+    """Return a row for each pipeline: latest run, artifacts, altered files.
 
     First come the pipelines of the project's file, group after group, then others that
     ran here. Files are checked by size and date, or with ``content`` by SHA-256.
     Those on a schedule have the start of their last success beside the last try.
     """
-    every = {about.name: about for about in pipelines(PipelinesFile(project))}
-    for name in records.pipelines(project):
-        every.setdefault(name, About(name, ELSEWHERE))
-    return [_row(project, about, content, is_alive) for about in every.values()]
+    overviews = {about.name: about for about in list_pipelines(PipelinesFile(project))}
+    for name in records.pipeline_names(project):
+        overviews.setdefault(name, PipelineOverview(name, ELSEWHERE))
+    return [
+        _status_row(project, about, content, is_alive) for about in overviews.values()
+    ]
 
 
-def state_of(project: Project, record: RunRecord, is_alive: IsAlive) -> str:
-    """Return how a run ended; one whose process is gone was killed, told or not."""
+def run_state(project: Project, record: RunRecord, is_alive: IsAlive) -> str:
+    """Return the state of a run; a running one without its process was killed."""
     if record.status != "running":
         return record.status
-    there = under_way(project, record.id, record.owner, is_alive)
+    there = is_running(project, record.id, record.owner, is_alive)
     return "running" if there else "killed"
 
 
-def _row(
-    project: Project, about: About, content: bool, is_alive: IsAlive
+def _status_row(
+    project: Project, about: PipelineOverview, content: bool, is_alive: IsAlive
 ) -> dict[str, Any]:
-    record = latest(project, about.name)
-    found = _problems(project, record, content) if record else []
-    altered = [f"{place}: {p}" for place, p in found if p and p != "missing"]
-    sound = sum(problem is None for _, problem in found)
-    counted = f"{sound} of {len(found)} sound" if found else ""
+    record = latest_run(project, about.name)
+    problems = _artifact_problems(project, record, content) if record else []
+    altered = [f"{place}: {p}" for place, p in problems if p and p != "missing"]
+    sound = sum(problem is None for _, problem in problems)
+    counted = f"{sound} of {len(problems)} sound" if problems else ""
     scheduled = about.group == SCHEDULED
     return {
         "pipeline": about.name,
         "group": about.group,
         "description": about.description,
         "run": record.id if record else "",
-        "status": state_of(project, record, is_alive) if record else "never run",
+        "status": run_state(project, record, is_alive) if record else "never run",
         "why": record.why if record else "",
         "started": record.started if record else "",
         "last_success": _last_success(project, about.name) if scheduled else "",
@@ -63,11 +70,11 @@ def _row(
 
 
 def _last_success(project: Project, name: str) -> str:
-    done = loaded(project, lambda: records.newest(project, name, "completed"))
+    done = read_records(project, lambda: records.newest_ids(project, name, "completed"))
     return (done[-1].finished or done[-1].started) if done else "none"
 
 
-def _problems(
+def _artifact_problems(
     project: Project, record: RunRecord, content: bool
 ) -> list[tuple[str, str | None]]:
     pairs = dict.fromkeys((step["stage"], step["key"]) for step in record.steps)

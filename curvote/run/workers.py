@@ -1,4 +1,4 @@
-"""What holds inside a worker, whichever engine it belongs to.
+"""Work inside a worker process: its end, its single thread, memory and versions.
 
 It ends with the run that started it, computes on one thread, and says in words that it
 has not enough memory.
@@ -23,20 +23,20 @@ from threadpoolctl import ThreadpoolController
 from curvote.errors import UserError
 
 Function = Callable[[Any], Any]
-GOES_ON: Final = "Finished blocks are kept: the same command goes on from there."
-LESS: Final = "Use fewer --workers or a smaller --block."
+RESUME_HINT: Final = "Finished blocks are kept: the same command goes on from there."
+MEMORY_HINT: Final = "Use fewer --workers or a smaller --block."
 # How long word of why a worker of dask ended may take after its end, in seconds.
-TOLD: Final = 3
+EVENT_SECONDS: Final = 3
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a worker does with one item: ``function``, beside its number.
+class WorkerCall:
+    """The call of ``function`` on one numbered item inside a worker.
 
     ``parent`` is the process that the worker ends with. It is given where the run
     itself starts the workers and nobody else watches them, as with loky: a worker of
-    dask has a supervisor of its own, perhaps on another machine. ``versions`` are those
-    that the worker must have.
+    dask has a supervisor of its own, perhaps on another machine.
+    ``make_version_reader`` are those that the worker must have.
     """
 
     function: Function
@@ -44,41 +44,44 @@ class Work:
     versions: tuple[tuple[str, str], ...] = ()
 
     def __call__(self, number: int, item: Any) -> tuple[int, Any]:
-        """Return the number and the result. UserError: memory, or other versions."""
+        """Return number and result; UserError: out of memory, other versions."""
         if self.parent is not None:
-            end_with(self.parent)
-        if self.versions and self.versions != own_versions():
+            exit_with_parent(self.parent)
+        if self.versions and self.versions != local_versions():
             raise UserError(
                 "a worker that joined the cluster has other versions, which could give"
-                f" other bytes; end it. {GOES_ON}"
+                f" other bytes; end it. {RESUME_HINT}"
             )
         return number, within_memory(self.function, item)
 
 
 def within_memory(function: Function, item: Any) -> Any:
-    """Return what ``function`` gives; without enough memory, a UserError."""
+    """Return the result of ``function``; out of memory: UserError."""
     try:
         return function(item)
     except MemoryError as error:
-        words = f"there is not enough memory for a block ({error}). {LESS} {GOES_ON}"
+        words = (
+            f"there is not enough memory for a block ({error}). {MEMORY_HINT}"
+            f" {RESUME_HINT}"
+        )
         raise UserError(words.replace(" ()", "")) from None
 
 
 _watched: set[int] = set()
 
 
-def end_with(parent: int) -> None:
-    """End this process when its parent is not ``parent`` any more, even by kill -9.
+def exit_with_parent(parent: int) -> None:
+    """End this process once its parent is not ``parent`` any more.
 
     A second call for the same parent does nothing.
     """
     if parent in _watched:
         return
     _watched.add(parent)
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
 
 
-def _watch(parent: int) -> None:
+def _watch_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
@@ -90,37 +93,37 @@ _inside: list[Any] = []
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let BLAS and OpenMP use one thread: reductions must not depend on their number.
+    """Limit BLAS and OpenMP to one thread, as reductions depend on it.
 
     Several threads of a process may be inside at once. BLAS has one limit for all of
     them, so that the last to leave restores it; OpenMP has one for each.
     """
     with _changing:
-        _inside.append(_libraries(len(sys.modules)).limit(limits=1))
+        _inside.append(_thread_pools(len(sys.modules)).limit(limits=1))
     try:
         yield
     finally:
         with _changing:
-            own = _inside.pop()  # the limits that were found last are restored first
-            own.restore_original_limits()
+            limits = _inside.pop()  # the limits that were found last are restored first
+            limits.restore_original_limits()
 
 
 @lru_cache(maxsize=1)
-def _libraries(_modules: int) -> ThreadpoolController:
-    """Return the libraries that have threads; only an import can bring another one.
+def _thread_pools(_modules: int) -> ThreadpoolController:
+    """Return the controller of the loaded libraries that have threads.
 
     To look for them takes longer than a small block.
     """
     return ThreadpoolController()
 
 
-def versions() -> Callable[[], dict[str, str]]:
-    """Return a function that tells the versions which numbers may depend on.
+def make_version_reader() -> Callable[[], dict[str, str]]:
+    """Return a function that reads the versions on which numbers may depend.
 
     It is pickled with its text: a worker without this module can be asked, too.
     """
 
-    def told() -> dict[str, str]:
+    def read_versions() -> dict[str, str]:
         import hashlib
         import sys
         from importlib.metadata import PackageNotFoundError, version
@@ -128,35 +131,43 @@ def versions() -> Callable[[], dict[str, str]]:
         from pathlib import Path  # this function is sent without its module
 
         names = ("numpy", "scipy", "scikit-learn", "scikit-fda", "pandas", "pyarrow")
-        found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+        found_versions = {
+            "python": f"{sys.version_info.major}.{sys.version_info.minor}"
+        }
         for name in names:
             try:
-                found[name] = version(name)
+                found_versions[name] = version(name)
             except PackageNotFoundError:
-                found[name] = "missing"
+                found_versions[name] = "missing"
         package = find_spec("curvote")
         code = hashlib.sha256()
         for folder in (package.submodule_search_locations or ()) if package else ():
             for file in sorted(Path(folder).rglob("*.py")):
                 code.update(file.relative_to(folder).as_posix().encode())
                 code.update(file.read_bytes())
-        found["curvote"] = f"of code {code.hexdigest()[:8]}" if package else "missing"
-        return found
+        found_versions["curvote"] = (
+            f"of code {code.hexdigest()[:8]}" if package else "missing"
+        )
+        return found_versions
 
-    return told
+    return read_versions
 
 
 @cache
-def own_versions() -> tuple[tuple[str, str], ...]:
-    """Return those of this process, which are read once."""
-    return tuple(versions()().items())
+def local_versions() -> tuple[tuple[str, str], ...]:
+    """Return the versions of this process, which are read once."""
+    return tuple(make_version_reader()().items())
 
 
-def refuse_others(client: Any, address: str, root: Path | None) -> None:
-    """Refuse workers that might give other bytes, or that do not see the project."""
-    here = own_versions()
-    every = sorted(client.run(versions()).items())
-    empty = [w for w, there in every if there.get("curvote") == "missing"]
+def check_workers(client: Any, address: str, root: Path | None) -> None:
+    """Refuse workers with other versions, or without the project's folder."""
+    expected = local_versions()
+    versions_by_worker = sorted(client.run(make_version_reader()).items())
+    empty = [
+        w
+        for w, worker_versions in versions_by_worker
+        if worker_versions.get("curvote") == "missing"
+    ]
     if empty:
         raise UserError(
             f"{', '.join(empty[:3])} of the cluster {address}: curvote is not installed"
@@ -164,10 +175,11 @@ def refuse_others(client: Any, address: str, root: Path | None) -> None:
             " versions as here there, then run again."
         )
     differ = [
-        f"{worker}: {name} {there.get(name, 'missing')} (here {own})"
-        for worker, there in every
-        for name, own in here
-        if there.get(name, "missing") != own
+        f"{worker}: {name} {worker_versions.get(name, 'missing')} (here"
+        f" {expected_version})"
+        for worker, worker_versions in versions_by_worker
+        for name, expected_version in expected
+        if worker_versions.get(name, "missing") != expected_version
     ]
     if differ:
         raise UserError(
@@ -176,9 +188,9 @@ def refuse_others(client: Any, address: str, root: Path | None) -> None:
             " again."
         )
     if root is not None:
-        with NamedTemporaryFile(dir=root, prefix=".curvote-") as seen:
-            found = client.run(os.path.isfile, seen.name)
-        blind = sorted(worker for worker, sees in found.items() if not sees)
+        with NamedTemporaryFile(dir=root, prefix=".curvote-") as probe:
+            visible = client.run(os.path.isfile, probe.name)
+        blind = sorted(worker for worker, sees in visible.items() if not sees)
         if blind:
             raise UserError(
                 f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
@@ -186,12 +198,12 @@ def refuse_others(client: Any, address: str, root: Path | None) -> None:
             )
 
 
-def took_too_much(client: Any, worker: str) -> bool:
-    """Say whether dask ended a worker for its memory: that is told beside its end."""
-    end = time.monotonic() + TOLD
+def exceeded_memory(client: Any, worker: str) -> bool:
+    """Return whether dask ended a worker for its memory."""
+    end = time.monotonic() + EVENT_SECONDS
     while time.monotonic() < end:
-        told = client.get_events("worker-restart-memory")
-        if any(event["worker"] == worker for _, event in told):
+        events = client.get_events("worker-restart-memory")
+        if any(event["worker"] == worker for _, event in events):
             return True
         time.sleep(0.1)
     return False

@@ -1,1 +1,1 @@
-"""What an untrusted server may run: it sees reports and vote counts, nothing else."""
+"""Server side learning: all that an untrusted server runs on reports and votes."""

@@ -1,4 +1,4 @@
-"""Model averaging: one classifier out of many, weighted by what each is worth."""
+"""Model averaging: one classifier from many, weighted by their utilities."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WHEN_NONE_PASS = ("soft", "best", "uniform")
 WEIGHTS = ("excess", "distance")
 
 
-def weights(
+def averaging_weights(
     utility: ArrayLike, cutoff: float, when_none_pass: str, form: str = "excess"
 ) -> tuple[FloatArray, bool]:
-    """Return weights [B] that sum to 1, and whether no classifier passed the cutoff.
+    """Return weights [B] that sum to 1, and whether none passed the cutoff.
 
     MRMA, equation (10), ``form`` "excess": weights in proportion to max(u - ``cutoff``,
     0), u the ``utility`` [B] after reversal, ``cutoff`` (r0) in [1/2, 1). The authors'
@@ -30,24 +30,26 @@ def weights(
     validate.one_of(WHEN_NONE_PASS, when_none_pass=when_none_pass)
     if value.ndim != 1 or not value.size:
         raise UserError(f"utility has shape {value.shape}; it must be [B], not empty.")
-    if not validate.holds(lambda: 0.5 <= cutoff < 1):
+    if not validate.rule_holds(lambda: 0.5 <= cutoff < 1):
         raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
     none_passed = not bool((value > cutoff).any())
     if none_passed:
-        raw = _instead(value, when_none_pass)
+        raw = _fallback_weights(value, when_none_pass)
     else:
-        raw = (_excess if form == "excess" else _distance)(value, cutoff)
-    return _normalised(raw), none_passed
+        raw = (_excess_weights if form == "excess" else _distance_weights)(
+            value, cutoff
+        )
+    return _normalise_weights(raw), none_passed
 
 
-def average(
+def average_classifiers(
     coef: ArrayLike, intercept: ArrayLike, weights: ArrayLike
 ) -> tuple[FloatArray, float]:
     """Return the weighted mean of ``coef`` [B, d] and ``intercept`` [B].
 
-    MRMA, equation (11): for linear classifiers the average of the decision functions
-    is the classifier of the averaged (unnormalised) coefficient vectors. ``weights``
-    is [B]; reverse the classifiers first.
+    MRMA, equation (11): for linear classifiers the average of the decision functions is
+    the classifier of the averaged (unnormalised) coefficient vectors.
+    ``averaging_weights`` is [B]; reverse the classifiers first.
     """
     slopes, constants = validate.finite(coef=coef), validate.finite(intercept=intercept)
     share = validate.finite(weights=weights)
@@ -59,18 +61,18 @@ def average(
     return share @ slopes, float(share @ constants)
 
 
-def _excess(utility: FloatArray, over: float) -> FloatArray:
+def _excess_weights(utility: FloatArray, over: float) -> FloatArray:
     return np.maximum(utility - over, 0)
 
 
-def _distance(utility: FloatArray, over: float) -> FloatArray:
+def _distance_weights(utility: FloatArray, over: float) -> FloatArray:
     # Who passes is above 1/2, so only the upper end of [0, 1] can clip.
     return np.where(utility > over, np.minimum(utility, 1) - 0.5, 0)
 
 
-def _instead(utility: FloatArray, how: str) -> FloatArray:
+def _fallback_weights(utility: FloatArray, how: str) -> FloatArray:
     if how == "soft":
-        return _excess(utility, 0.5)
+        return _excess_weights(utility, 0.5)
     if how == "best":
         best = np.zeros(utility.size)
         best[np.argmax(utility)] = 1
@@ -78,7 +80,7 @@ def _instead(utility: FloatArray, how: str) -> FloatArray:
     return np.ones(utility.size)
 
 
-def _normalised(raw: FloatArray) -> FloatArray:
+def _normalise_weights(raw: FloatArray) -> FloatArray:
     top = raw.max()
     if top == 0:
         return np.full(raw.size, 1 / raw.size)

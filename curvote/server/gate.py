@@ -1,4 +1,4 @@
-"""A gate for unequal classes: the rule that was decoded, or the majority.
+"""Majority fallback: a decoded rule, or the constant classifier if that errs less.
 
 Where classes are very unequal and little is known, a decoded rule errs more often than
 the constant classifier. Which of them errs less is a matter of what was released
@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
-from curvote.shrinkage import Known, solve
+from curvote.shrinkage import NoisyMoments, solve_weights
 
 Array = NDArray[np.float64]
 
 # The larger class must stand out by so many standard deviations of h_0: where slopes
 # stand out too, by SEEN of the deviations of noise's energy, a rule has much to lose.
-CLEAR, CLEAREST, SEEN = 2.0, 3.25, 2.0
+CLEAR_MAJORITY, CLEAREST_MAJORITY, VISIBLE_SLOPES = 2.0, 3.25, 2.0
 # Energy of slopes that noise would show in a lucky draw is not believed.
 DOUBT, LEAST = 1.0, 0.02
 # Neither class is rarer, and no label closer to its score, than the model can tell.
@@ -44,74 +44,80 @@ PAIRS = np.stack(np.meshgrid(_POINTS, _POINTS, indexing="ij")).reshape(2, -1)
 COUNTS = np.outer(_WEIGHTS, _WEIGHTS).ravel() / _WEIGHTS.sum() ** 2
 
 
-def gated(known: Known) -> Array:
-    """Return w (p,): the rule of `solve`, or the majority's if that does as well."""
-    return guarded(known, solve(known))
+def solve_with_fallback(moments: NoisyMoments) -> Array:
+    """Return w (p,) by `solve_weights`, or the majority's rule."""
+    return majority_fallback(moments, solve_weights(moments))
 
 
-def guarded(known: Known, w: Array) -> Array:
+def majority_fallback(moments: NoisyMoments, w: Array) -> Array:
     """Return ``w`` (p,), or the majority's rule if that does as well."""
-    clear = CLEAREST if Slopes.of(known).seen > SEEN else CLEAR
-    sure = abs(known.label[0, 0]) > clear * np.sqrt(known.noise)
-    if sure and expected_gain(known, w) <= 0:
-        return np.asarray(np.eye(1, len(w))[0] * np.sign(known.label[0, 0]))
+    clear = (
+        CLEAREST_MAJORITY
+        if SlopeMoment.from_moments(moments).energy_excess > VISIBLE_SLOPES
+        else CLEAR_MAJORITY
+    )
+    sure = abs(moments.label[0, 0]) > clear * np.sqrt(moments.noise)
+    if sure and expected_gain(moments, w) <= 0:
+        return np.asarray(np.eye(1, len(w))[0] * np.sign(moments.label[0, 0]))
     return w
 
 
-def expected_gain(known: Known, w: Array) -> float:
-    """Return how much less often w (p,) errs than the class that h_0 names.
+def expected_gain(moments: NoisyMoments, w: Array) -> float:
+    """Return the expected gain in accuracy of w (p,) over the majority.
 
     The mean over the posterior of (b, g), by a fixed quadrature.
     """
-    h_0, second, slopes = known.label[0, 0], known.second, w[1:]
+    h_0, second, slopes = moments.label[0, 0], moments.second, w[1:]
     length = float(np.sqrt(slopes @ second.around @ slopes / second.corner))
     if length == 0:
         return 0.0
     r = np.sqrt(second.corner)
-    share = (1 + (h_0 + np.sqrt(known.noise) * PAIRS[0]) / r) / 2
+    share = (1 + (h_0 + np.sqrt(moments.noise) * PAIRS[0]) / r) / 2
     k = ndtri(np.clip(share, RAREST, 1 - RAREST))
-    mean, spread = Slopes.of(known).along(slopes)
+    mean, spread = SlopeMoment.from_moments(moments).posterior_along(slopes)
     density = np.exp(-(k**2) / 2) / np.sqrt(2 * np.pi)
     correlation = (mean + spread * PAIRS[1]) / (2 * r * density * length)
     cut = (w[0] + float(second.centre @ slopes)) / length
-    right = agreement(np.clip(correlation, -CLOSEST, CLOSEST), cut, k)
-    return float(COUNTS @ (right - ndtr(np.sign(h_0) * k)))
+    agreement_rate = agreement_probability(
+        np.clip(correlation, -CLOSEST, CLOSEST), cut, k
+    )
+    return float(COUNTS @ (agreement_rate - ndtr(np.sign(h_0) * k)))
 
 
 @dataclass(frozen=True)
-class Slopes:
-    """m (d,) = h_1 - c h_0, the variance of its numbers, and C (d, d)."""
+class SlopeMoment:
+    """The slope moment m (d,) = h_1 - c h_0, its variance, and C (d, d)."""
 
     moment: Array
     noise: float
     around: Array
 
     @classmethod
-    def of(cls, known: Known) -> Slopes:
-        """Take two classes' m from what is known."""
-        label, centre = known.label[0], known.second.centre
-        noise = known.noise * (1 + float(centre @ centre) / len(centre))
-        return cls(label[1:] - centre * label[0], noise, known.second.around)
+    def from_moments(cls, moments: NoisyMoments) -> SlopeMoment:
+        """Return the slope moment of two classes."""
+        label, centre = moments.label[0], moments.second.centre
+        noise = moments.noise * (1 + float(centre @ centre) / len(centre))
+        return cls(label[1:] - centre * label[0], noise, moments.second.around)
 
     @property
-    def seen(self) -> float:
-        """By how many standard deviations the energy of m exceeds that of noise."""
+    def energy_excess(self) -> float:
+        """The excess of m's energy over the noise, in standard deviations."""
         d = len(self.moment)
         energy = float(self.moment @ self.moment) / self.noise
         return (energy - d) / float(np.sqrt(2 * d))
 
-    def along(self, w: Array) -> tuple[float, float]:
+    def posterior_along(self, w: Array) -> tuple[float, float]:
         """Return mean and standard deviation of w'r g, given m."""
         d = len(w)
-        believed = max((self.seen - DOUBT) * np.sqrt(2 * d), LEAST * d)
+        believed = max((self.energy_excess - DOUBT) * np.sqrt(2 * d), LEAST * d)
         ridge = float(np.trace(self.around)) / believed
-        kept = np.linalg.solve(self.around + ridge * np.eye(d), self.around)
-        variance = max(self.noise * float(w @ kept @ w), 0.0)
-        return float(w @ kept.T @ self.moment), float(np.sqrt(variance))
+        shrinkage = np.linalg.solve(self.around + ridge * np.eye(d), self.around)
+        variance = max(self.noise * float(w @ shrinkage @ w), 0.0)
+        return float(w @ shrinkage.T @ self.moment), float(np.sqrt(variance))
 
 
-def agreement(correlation: Array, h: float, k: Array) -> Array:
-    """Return P(u > -h, v > -k) + P(u < -h, v < -k) for standard normal u and v.
+def agreement_probability(correlation: Array, h: float, k: Array) -> Array:
+    """Return the probability that two cut normal numbers agree.
 
     By Owen's T: 1 - 2 T(h, a) - 2 T(k, b) - [h k < 0], a = (k/h - r)/sqrt(1 - r^2) and
     b = (h/k - r)/sqrt(1 - r^2), r the correlation.

@@ -1,4 +1,4 @@
-"""Reading a folder that others write into: no name, no file and no size is trusted."""
+"""Inbox: a folder of envelopes that are accepted, quarantined or left."""
 
 from __future__ import annotations
 
@@ -11,123 +11,123 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from curvote.envelope import LARGEST
+from curvote.envelope import LARGEST_FILE
 
 # A file that nobody has changed for so long (seconds) is not being written any more.
-QUIET: Final = 2.0
+QUIET_SECONDS: Final = 2.0
 # So many times the largest envelope is skipped where a line is longer.
-SKIPPED: Final = 64
+MAX_SKIPPED: Final = 64
 _OPENING: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Left(Exception):  # noqa: N818 - what happens to a file
-    """A file stays where it is; the words say why."""
+class FileLeft(Exception):  # noqa: N818 - what happens to a file
+    """Error for a file that stays in the inbox; its text is the reason."""
 
 
 @dataclass(frozen=True)
-class File:
-    """A file as it was when it was opened; ``folder`` is the handle of its folder."""
+class InboxFile:
+    """An opened file of the inbox, as it was when it was opened."""
 
     folder: int
     name: str
     opened: os.stat_result
 
     @property
-    def quiet(self) -> bool:
-        """Whether nobody was writing it lately; a clock may be wrong either way."""
-        return abs(time.time() - self.opened.st_mtime) >= QUIET
+    def is_quiet(self) -> bool:
+        """Whether the file was not written lately, by its time."""
+        return abs(time.time() - self.opened.st_mtime) >= QUIET_SECONDS
 
     def remove(self) -> None:
-        """Delete the file; `Left` where it is another one by now, or cannot be."""
-        with _words():
+        """Delete the file; `FileLeft` if it changed or cannot be deleted."""
+        with _translate_errors():
             now = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
-            if _identity(now) != _identity(self.opened):
-                raise Left("changed while it was read")
+            if _file_identity(now) != _file_identity(self.opened):
+                raise FileLeft("changed while it was read")
             os.unlink(self.name, dir_fd=self.folder)
 
 
-def names(folder: int) -> list[str]:
+def envelope_files(folder: int) -> list[str]:
     """Return the names of the envelope files in a folder, in random order.
 
     The order of acceptance then says nothing. A name that begins with a dot belongs to
     whoever is still writing, and will rename it.
     """
-    found = [
+    names = [
         name
         for name in os.listdir(folder)
         if name.endswith((".json", ".jsonl")) and not name.startswith(".")
     ]
-    secrets.SystemRandom().shuffle(found)
-    return found
+    secrets.SystemRandom().shuffle(names)
+    return names
 
 
 @contextmanager
-def opened(folder: int, name: str) -> Iterator[tuple[File, BinaryIO]]:
-    """Open a regular file with one name, following no link; else `Left`."""
-    with _words():
-        _refuse_odd(os.stat(name, dir_fd=folder, follow_symlinks=False))
+def open_file(folder: int, name: str) -> Iterator[tuple[InboxFile, BinaryIO]]:
+    """Open a regular file with one link; else `FileLeft`."""
+    with _translate_errors():
+        _refuse_irregular(os.stat(name, dir_fd=folder, follow_symlinks=False))
         handle = os.open(name, _OPENING, dir_fd=folder)
         with os.fdopen(handle, "rb") as stream:
-            found = os.fstat(handle)
-            _refuse_odd(found)  # it may have been replaced in between
-            yield File(folder, name, found), stream
+            status = os.fstat(handle)
+            _refuse_irregular(status)  # it may have been replaced in between
+            yield InboxFile(folder, name, status), stream
 
 
-def envelopes(file: File, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield what a file holds: one envelope, or in ``*.jsonl`` one a line.
+def read_envelopes(file: InboxFile, stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the envelopes in a file: one, or one for each line of ``*.jsonl``.
 
     An envelope ends with its only line feed: one without is still being written,
-    unless the file is quiet. More lines may follow until it is. `Left`: so, or an
+    unless the file is quiet. More lines may follow until it is. `FileLeft`: so, or an
     envelope that is larger than any; of that at most one byte too many is read.
     """
     if file.name.endswith(".jsonl"):
-        if not file.quiet:
-            raise Left("still being written")
-        yield from _lines(stream)
+        if not file.is_quiet:
+            raise FileLeft("still being written")
+        yield from _read_lines(stream)
         return
-    data = stream.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise Left("too large")
-    if not data.endswith(b"\n") and not file.quiet:
-        raise Left("still being written")
+    data = stream.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise FileLeft("too large")
+    if not data.endswith(b"\n") and not file.is_quiet:
+        raise FileLeft("still being written")
     yield data
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    long = False
-    while line := stream.readline(LARGEST + 1):
-        if len(line) > LARGEST:
-            long = True
-            _skip(stream)
+def _read_lines(stream: BinaryIO) -> Iterator[bytes]:
+    too_long = False
+    while line := stream.readline(LARGEST_FILE + 1):
+        if len(line) > LARGEST_FILE:
+            too_long = True
+            _skip_line(stream)
         elif line.strip():
             yield line
-    if long:
-        raise Left("too large")
+    if too_long:
+        raise FileLeft("too large")
 
 
-def _skip(stream: BinaryIO) -> None:
-    """Read on to the end of a line; one without an end would take for ever."""
-    for _ in range(SKIPPED):
-        if (stream.readline(LARGEST) or b"\n").endswith(b"\n"):
+def _skip_line(stream: BinaryIO) -> None:
+    """Read on to the end of a line that is too long."""
+    for _ in range(MAX_SKIPPED):
+        if (stream.readline(LARGEST_FILE) or b"\n").endswith(b"\n"):
             return
-    raise Left("too large")
+    raise FileLeft("too large")
 
 
-def _refuse_odd(found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise Left("no regular file of its own")
+def _refuse_irregular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        raise FileLeft("no regular file of its own")
 
 
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _file_identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager
-def _words() -> Iterator[None]:
-    """Say what the disk says, and never a name that was sent."""
+def _translate_errors() -> Iterator[None]:
+    """Translate errors of the disk into `FileLeft`, without names."""
     try:
         yield
     except FileNotFoundError:
-        raise Left("gone meanwhile") from None
+        raise FileLeft("gone meanwhile") from None
     except OSError as error:
-        raise Left(f"{error.strerror or 'unreadable'}".lower()) from None
+        raise FileLeft(f"{error.strerror or 'unreadable'}".lower()) from None

@@ -1,4 +1,4 @@
-"""What the server takes in: each invited client's message once, apart from who sent it.
+"""Intake of messages: each invited client's once, unlinked from its invitation.
 
 A database holds rounds, their invitations, and the accepted messages under random keys.
 No column, no order and no time links a message to the invitation it came with; one that
@@ -19,18 +19,24 @@ from curvote.envelope import Invitation
 from curvote.errors import InternalError, UserError, did_you_mean
 from curvote.server import intake_base
 from curvote.server.admission import (
-    Admitted,
-    Check,
-    Checks,
-    Refused,
-    Sent,
-    admitted,
-    invitations,
-    opened,
+    AcceptedMessage,
+    BatchCheck,
+    MessageCheck,
+    RefusedEnvelope,
+    SubjectPayload,
+    admit_envelopes,
+    named_invitations,
+    open_envelopes,
 )
-from curvote.server.rounds import ROUNDS, Payload, Round, digest, shuffled
-from curvote.strict_json import canonical
-from curvote.task import Asked
+from curvote.server.rounds import (
+    SELECT_ROUNDS,
+    Payload,
+    Round,
+    messages_digest,
+    shuffle_messages,
+)
+from curvote.strict_json import canonical_json
+from curvote.task import AnyTask
 
 
 class Intake:
@@ -43,12 +49,12 @@ class Intake:
     """
 
     def __init__(self, path: Path) -> None:
-        self._base = intake_base.connect(Path(path))
-        self._came = False
+        self._base = intake_base.connect_store(Path(path))
+        self._has_new = False
 
     @property
     def name(self) -> str:
-        """Where it is, for messages."""
+        """The intake's location, for messages."""
         return self._base.name
 
     def __enter__(self) -> Intake:
@@ -58,7 +64,7 @@ class Intake:
         # The last one to leave also removes the write-ahead log, whose order of pages
         # would tell which message came with which invitation.
         try:
-            if self._came:
+            if self._has_new:
                 self.tidy()
         finally:
             self._base.close()
@@ -68,12 +74,12 @@ class Intake:
         round_id: str,
         *,
         pipeline: str,
-        task: Asked,
+        task: AnyTask,
         needed: int,
         invitations: Sequence[Invitation],
         seal: str | None = None,
     ) -> None:
-        """Open a round with its invitations; again with the same: nothing happens.
+        """Open a round with its invitations; repeated calls change nothing.
 
         Envelopes are sealed to the public half of the private key ``seal``, if any.
         ``needed`` alone may change, until the round is closed. More needed than
@@ -89,42 +95,46 @@ class Intake:
         if any((i.task, i.asks) != (task_digest, task.asks) for i in invitations):
             raise InternalError(f"round {round_id}: an invitation is to another task")
         with self._base.writing():
-            known = self.round(round_id)
-            if known is None:
-                text = canonical(task.to_json()).decode()
+            existing = self.round(round_id)
+            if existing is None:
+                text = canonical_json(task.to_json()).decode()
                 row = round_id, pipeline, text, task_digest, needed, seal
-                self._insert(row, invitations)
+                self._insert_round(row, invitations)
                 return
-            if (known.pipeline, known.digest) != (pipeline, task_digest):
+            if (existing.pipeline, existing.digest) != (pipeline, task_digest):
                 raise InternalError(f"round {round_id} is there for another task")
-            self._same_invitations(round_id, invitations)
-            if not known.closed:
+            self._check_invitations(round_id, invitations)
+            if not existing.closed:
                 change = "UPDATE rounds SET needed = ? WHERE id = ?"
-                self._base.each(change, [(needed, round_id)])
+                self._base.change_many(change, [(needed, round_id)])
 
-    def _insert(self, row: tuple[Any, ...], invitations: Sequence[Invitation]) -> None:
+    def _insert_round(
+        self, row: tuple[Any, ...], invitations: Sequence[Invitation]
+    ) -> None:
         ((number,),) = self._rows(
             "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
             " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
             *row,
         )
-        self._base.each(
+        self._base.change_many(
             "INSERT INTO invitations (id, key, about, record, round)"
             " VALUES (?, ?, ?, ?, ?)",
             [(i.id, i.key, i.about, i.record, number) for i in invitations],
         )
 
-    def _same_invitations(self, round_id: str, given: Sequence[Invitation]) -> None:
+    def _check_invitations(
+        self, round_id: str, invitations: Sequence[Invitation]
+    ) -> None:
         query = """SELECT id, key FROM invitations
             WHERE round = (SELECT number FROM rounds WHERE id = ?)"""
-        if set(self._rows(query, round_id)) != {(i.id, i.key) for i in given}:
+        if set(self._rows(query, round_id)) != {(i.id, i.key) for i in invitations}:
             raise InternalError(f"round {round_id} was opened with other invitations")
 
     def round(self, round_id: str) -> Round | None:
         """Return one round, or None if it was never opened."""
         with self._base.errors():
             rows = self._rows(f"{self._rounds} WHERE r.id = ?", round_id)
-            return Round.of(rows[0]) if rows else None
+            return Round.from_row(rows[0]) if rows else None
 
     def seal(self, round_id: str) -> str | None:
         """Return the private key that a round's envelopes are sealed to, if any."""
@@ -138,51 +148,66 @@ class Intake:
         )
         with self._base.errors():
             rows = self._rows(f"{self._rounds} {where} ORDER BY r.number", *values)
-            return [Round.of(row) for row in rows]
+            return [Round.from_row(row) for row in rows]
 
     @property
     def _rounds(self) -> str:
-        return ROUNDS.format(sizes=self._base.sizes)
+        return SELECT_ROUNDS.format(sizes=self._base.sizes)
 
-    def take(self, data: bytes, check: Check) -> None:
-        """Accept one envelope, or raise `Refused` with the reason and change nothing.
+    def take(self, data: bytes, check: MessageCheck) -> None:
+        """Accept one envelope, or raise `RefusedEnvelope`.
 
         ``check(task, subject, payload)`` returns the message to keep, about what the
         invitation asks about; it raises a UserError for what no honest client can have
         sent. Invitation and message change in one transaction.
         """
-        (refused,) = self.take_batch([data], _each(check))
+        (refused,) = self.take_batch([data], _check_singly(check))
         if refused:
             raise refused
 
-    def take_batch(self, sent: Sequence[bytes], checks: Checks) -> list[Refused | None]:
-        """Accept envelopes as `take` does, all in one transaction.
+    def take_batch(
+        self, envelopes: Sequence[bytes], check: BatchCheck
+    ) -> list[RefusedEnvelope | None]:
+        """Accept envelopes in one transaction; return why others are refused.
 
-        ``checks`` is given the messages of one task together. Return for each envelope
+        ``check`` is given the messages of one task together. Return for each envelope
         why it was refused, None where it was accepted.
         """
-        self._came = True
-        given = opened(sent, self._seals())
+        self._has_new = True
+        opened_envelopes = open_envelopes(envelopes, self._private_keys())
         with self._base.writing():
-            self._base.lock(invitations(given))
-            told = admitted(given, checks, self._rows)
-            self._keep([each for each in told if isinstance(each, Admitted)])
-        return [each if isinstance(each, Refused) else None for each in told]
+            self._base.lock(named_invitations(opened_envelopes))
+            outcomes = admit_envelopes(opened_envelopes, check, self._rows)
+            self._store_messages(
+                [
+                    outcome
+                    for outcome in outcomes
+                    if isinstance(outcome, AcceptedMessage)
+                ]
+            )
+        return [
+            outcome if isinstance(outcome, RefusedEnvelope) else None
+            for outcome in outcomes
+        ]
 
-    def _seals(self) -> list[str]:
+    def _private_keys(self) -> list[str]:
         rows = self._rows("SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL")
         return [seal for (seal,) in rows]
 
-    def _keep(self, came: Sequence[Admitted]) -> None:
-        """Mark invitations and keep messages, neither in the order of the other."""
+    def _store_messages(self, messages: Sequence[AcceptedMessage]) -> None:
+        """Mark invitations as used and store messages, both sorted by key."""
         mark = "UPDATE invitations SET used = 1 WHERE id = ?"
-        self._base.each(mark, sorted((each.invitation,) for each in came))
+        self._base.change_many(
+            mark, sorted((message.invitation,) for message in messages)
+        )
         keep = """INSERT INTO messages ("row", round, payload) VALUES (?, ?, ?)"""
-        rows = [(secrets.randbits(63), each.round, each.text) for each in came]
-        self._base.each(keep, sorted(rows))
+        rows = [
+            (secrets.randbits(63), message.round, message.text) for message in messages
+        ]
+        self._base.change_many(keep, sorted(rows))
 
     def fold(self, round_id: str, least: int) -> str | None:
-        """Fold in the messages that wait, if there are ``least``; the round stays open.
+        """Fold in waiting messages if there are ``least``; return the digest.
 
         Return the digest that names all that was ever folded in: the SHA-256 of the
         sorted messages, None before the first batch. A closed round keeps its own.
@@ -190,65 +215,65 @@ class Intake:
         validate.at_least(1, least=least)
         with self._base.writing():
             self._base.lock_round(round_id)
-            known = self._known(round_id)
-            if known.waiting >= least:
-                self._next_batch(known)
-            name = digest(self._batches(round_id))
+            current = self._require_round(round_id)
+            if current.waiting >= least:
+                self._fold_waiting(current)
+            name = messages_digest(self._folded_batches(round_id))
         self.tidy()
         return name
 
     def close(self, round_id: str) -> str:
-        """Accept nothing more; fold in what waits and return the digest of all.
+        """Close a round for ever; return the digest of all its messages.
 
         The digest is that of `fold`. Again: the same digest. A round without any
         message is a UserError.
         """
         with self._base.writing():
             self._base.lock_round(round_id)
-            known = self._known(round_id)
-            name = known.accepted_digest or self._freeze(known)
+            current = self._require_round(round_id)
+            name = current.accepted_digest or self._close_open(current)
         self.tidy()
         return name
 
-    def _freeze(self, known: Round) -> str:
-        if known.waiting:
-            self._next_batch(known)
-        name = digest(self._batches(known.id))
+    def _close_open(self, current: Round) -> str:
+        if current.waiting:
+            self._fold_waiting(current)
+        name = messages_digest(self._folded_batches(current.id))
         if name is None:
-            raise UserError(f"round {known.id} has no message yet; it stays open.")
+            raise UserError(f"round {current.id} has no message yet; it stays open.")
         # What is sealed to this round from now on, nobody will ever read.
         change = "UPDATE rounds SET accepted_digest = ?, seal = NULL WHERE id = ?"
-        self._base.each(change, [(name, known.id)])
+        self._base.change_many(change, [(name, current.id)])
         return name
 
-    def _next_batch(self, known: Round) -> None:
+    def _fold_waiting(self, current: Round) -> None:
         change = """UPDATE messages SET batch = ? WHERE batch IS NULL
             AND round = (SELECT number FROM rounds WHERE id = ?)"""
-        self._base.each(change, [(len(known.batches) + 1, known.id)])
+        self._base.change_many(change, [(len(current.batches) + 1, current.id)])
 
     def tidy(self) -> None:
-        """Write all rows anew, so that none tells how or when it came.
+        """Rewrite all rows, so that none shows how or when it came.
 
         It happens whenever a round is folded or closed, and when whoever took messages
         in leaves; a service that stays calls it now and then.
         """
         self._base.tidy()
-        self._came = False
+        self._has_new = False
 
     def folded(self, round_id: str) -> str | None:
-        """Return the digest of what was folded in, as `fold` does, changing nothing."""
-        self._known(round_id)
-        return digest(self._batches(round_id))
+        """Return the digest of the messages that were folded in."""
+        self._require_round(round_id)
+        return messages_digest(self._folded_batches(round_id))
 
     def payloads(self, round_id: str, name: str) -> list[list[Payload]]:
-        """Return the batches of the set with digest ``name``, each in random order.
+        """Return the batches of the set with digest ``name``, shuffled.
 
         What came or was folded in later is left out. A set that the round never had is
         a UserError.
         """
-        self._known(round_id)
-        texts = self._batches(round_id)
-        while texts and digest(texts) != name:
+        self._require_round(round_id)
+        texts = self._folded_batches(round_id)
+        while texts and messages_digest(texts) != name:
             texts.pop()
         if not texts:
             raise UserError(
@@ -256,33 +281,33 @@ class Intake:
                 " which was accepted. Put the intake's latest backup in its place."
             )
         with self._base.errors():
-            return [shuffled(batch) for batch in texts]
+            return [shuffle_messages(batch) for batch in texts]
 
-    def _batches(self, round_id: str) -> list[list[str]]:
-        """Return the messages that were folded in, batch after batch."""
+    def _folded_batches(self, round_id: str) -> list[list[str]]:
+        """Return the folded messages, batch after batch."""
         query = """SELECT batch, payload FROM messages WHERE batch IS NOT NULL
             AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY batch"""
         rows = groupby(self._rows(query, round_id), itemgetter(0))
         return [[text for _, text in batch] for _, batch in rows]
 
-    def _known(self, round_id: str) -> Round:
-        found = self.round(round_id)
-        if found is None:
-            names = [each.id for each in self.rounds()]
+    def _require_round(self, round_id: str) -> Round:
+        result = self.round(round_id)
+        if result is None:
+            names = [item.id for item in self.rounds()]
             raise UserError(f"no round {round_id!r}.{did_you_mean(round_id, names)}")
-        return found
+        return result
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         return self._base.rows(query, *values)
 
 
-def _each(check: Check) -> Checks:
-    """Return what checks messages one by one."""
+def _check_singly(check: MessageCheck) -> BatchCheck:
+    """Return a batch check that checks messages one by one."""
 
-    def one(task: Asked, sent: Sent) -> Payload | UserError:
+    def check_one(task: AnyTask, message: SubjectPayload) -> Payload | UserError:
         try:
-            return check(task, *sent)
+            return check(task, *message)
         except UserError as error:
             return error
 
-    return lambda task, sent: [one(task, each) for each in sent]
+    return lambda task, sent: [check_one(task, message) for message in sent]

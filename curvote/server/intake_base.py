@@ -1,4 +1,4 @@
-"""Where the intake keeps its rows: one SQLite file, or a PostgreSQL database.
+"""Storage of an intake: one SQLite file, or a PostgreSQL database.
 
 Both hold the same three tables and answer the same SQL, with ``?`` for each value; what
 they do in their own way stands here and in `intake_postgres`.
@@ -15,11 +15,11 @@ from typing import Any, Final, Protocol
 from curvote.server.intake_file import INTAKE
 
 # Names a database that several services share; nothing else may hold its password.
-URL: Final = "CURVOTE_INTAKE_URL"
+URL_VARIABLE: Final = "CURVOTE_INTAKE_URL"
 
 
-class Base(Protocol):
-    """The rows of an intake, for one thread.
+class IntakeStore(Protocol):
+    """Protocol of an intake's rows, for one thread.
 
     ``name`` says where they are, without a secret. ``sizes`` joins the sizes of batches
     to one text. What the database says is a UserError: it cannot be reached, is no
@@ -30,32 +30,32 @@ class Base(Protocol):
     sizes: str
 
     def rows(self, query: str, *values: Any) -> list[Any]:
-        """Return what a query finds."""
+        """Return the rows of a query."""
 
-    def each(self, change: str, values: Iterable[Sequence[Any]]) -> None:
+    def change_many(self, change: str, values: Iterable[Sequence[Any]]) -> None:
         """Make a change for each set of values, in a transaction."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """One transaction: all of it, or nothing."""
+        """Return a context of one write transaction."""
 
     def errors(self) -> AbstractContextManager[None]:
-        """Put into words what is wrong with the rows that were read."""
+        """Return a context that translates errors of the database."""
 
     def lock(self, invitations: Sequence[str]) -> None:
-        """Keep others from these invitations, to the transaction's end."""
+        """Lock these invitations until the transaction's end."""
 
     def lock_round(self, round_id: str) -> None:
-        """Keep others from accepting into a round, to the transaction's end."""
+        """Lock a round against new messages until the transaction's end."""
 
     def tidy(self) -> None:
-        """Write all rows anew, by key: nothing is left of how they came."""
+        """Rewrite all rows by key, without traces of their arrival."""
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
 
 
-class SQLiteBase:
-    """The rows in one SQLite file, where one writer at a time is let in."""
+class SQLiteStore:
+    """The rows of an intake in one SQLite file with one writer at a time."""
 
     sizes = "group_concat(n)"
 
@@ -64,31 +64,31 @@ class SQLiteBase:
         self.db = INTAKE.connect(path)
 
     def rows(self, query: str, *values: Any) -> list[Any]:
-        """Return what a query finds."""
+        """Return the rows of a query."""
         with self.errors():
             return self.db.execute(query, values).fetchall()
 
-    def each(self, change: str, values: Iterable[Sequence[Any]]) -> None:
+    def change_many(self, change: str, values: Iterable[Sequence[Any]]) -> None:
         """Make a change for each set of values."""
         with self.errors():
             self.db.executemany(change, values)
 
     def writing(self) -> AbstractContextManager[None]:
-        """One transaction: all of it, or nothing."""
+        """Return a context of one write transaction."""
         return INTAKE.transaction(self.db, self.path, "IMMEDIATE")
 
     def errors(self) -> AbstractContextManager[None]:
-        """Put into words what is wrong with the rows that were read."""
+        """Return a context that translates errors of the database."""
         return INTAKE.errors(self.path)
 
     def lock(self, invitations: Sequence[str]) -> None:
-        """Do nothing: whoever writes is alone."""
+        """Do nothing, as there is one writer only."""
 
     def lock_round(self, round_id: str) -> None:
-        """Do nothing: whoever writes is alone."""
+        """Do nothing, as there is one writer only."""
 
     def tidy(self) -> None:
-        """Rewrite the file by key: no trace of arrival is left.
+        """Rewrite the file by key, without traces of arrival.
 
         SQLite puts a row where there is room on its page, so that places follow arrival
         until then. Whether or not anything changed: the last one may have been killed
@@ -99,25 +99,27 @@ class SQLiteBase:
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Leave; the last one also removes the write-ahead log."""
+        """Close the connection; the last one removes the write-ahead log."""
         self.db.close()
 
 
-def connect(path: Path) -> Base:
-    """Return the rows at the database that the environment names, else at ``path``."""
-    url = os.environ.get(URL)
+def connect_store(path: Path) -> IntakeStore:
+    """Return the store of the database in the environment, else at ``path``."""
+    url = os.environ.get(URL_VARIABLE)
     if not url:
-        return SQLiteBase(path)
-    from curvote.server.intake_postgres import PostgresBase
+        return SQLiteStore(path)
+    from curvote.server.intake_postgres import PostgresStore
 
-    return PostgresBase(url)
-
-
-def where(path: Path) -> str:
-    """Return where the intake is, for messages, without a secret."""
-    return f"the database of {URL}" if os.environ.get(URL) else str(path)
+    return PostgresStore(url)
 
 
-def there(path: Path) -> bool:
-    """Say whether there is an intake, or the place of one that others may fill."""
-    return bool(os.environ.get(URL)) or path.exists()
+def store_location(path: Path) -> str:
+    """Return the intake's location for messages, without a secret."""
+    return (
+        f"the database of {URL_VARIABLE}" if os.environ.get(URL_VARIABLE) else str(path)
+    )
+
+
+def store_exists(path: Path) -> bool:
+    """Return whether an intake exists, or a database for one is named."""
+    return bool(os.environ.get(URL_VARIABLE)) or path.exists()

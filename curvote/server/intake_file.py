@@ -1,4 +1,4 @@
-"""The file of an intake: its tables, and what makes it one."""
+"""Storage of an intake: its SQLite file, or the interface of a database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from curvote.errors import UserError
 
 # `messages` has no time and no invitation; its keys are random, so that neither their
 # order nor their distance says anything. `used` is a mark without a time.
-_FIRST: Final = """
+_SCHEMA_1: Final = """
 CREATE TABLE rounds (
   number INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE CHECK (id <> ''),
@@ -40,7 +40,7 @@ CREATE INDEX messages_of ON messages (round);
 """
 
 # Which messages were folded in together; a closed round has folded in all of them.
-_BATCHES: Final = (
+_ADD_BATCHES: Final = (
     "ALTER TABLE messages ADD COLUMN batch INTEGER CHECK (batch > 0)",
     """UPDATE messages SET batch = 1 WHERE round IN
     (SELECT number FROM rounds WHERE accepted_digest IS NOT NULL)""",
@@ -48,22 +48,22 @@ _BATCHES: Final = (
 
 
 # The private half of the key that a round's envelopes are sealed to, 64 hex digits.
-_SEALS: Final = ("ALTER TABLE rounds ADD COLUMN seal TEXT",)
+_ADD_SEALS: Final = ("ALTER TABLE rounds ADD COLUMN seal TEXT",)
 # The public record that an invitation is about, whose answers are found by its name.
-_RECORDS: Final = (
+_ADD_RECORDS: Final = (
     "ALTER TABLE invitations ADD COLUMN record TEXT",
     """CREATE INDEX invitations_about ON invitations (round, record)
     WHERE record IS NOT NULL""",
 )
 # What each format added to the one before it, the second first.
-_CHANGES: Final = (_BATCHES, _SEALS, _RECORDS)
+_CHANGES: Final = (_ADD_BATCHES, _ADD_SEALS, _ADD_RECORDS)
 
 
 class _IntakeFile(DurableFile):
-    """The file of an intake; one of an earlier format becomes one of today's."""
+    """The file of an intake, upgraded from earlier formats when opened."""
 
     def connect(self, path: Path) -> sqlite3.Connection:
-        """Open the file at ``path`` as any durable file, an earlier one upgraded."""
+        """Open the file at ``path``, upgraded if its format is earlier."""
         try:
             return super().connect(path)
         except UserError:
@@ -77,8 +77,8 @@ class _IntakeFile(DurableFile):
             closing(old.connect(path)) as db,
             self.transaction(db, path, "IMMEDIATE"),
         ):
-            (found,) = db.execute("PRAGMA user_version").fetchone()
-            if found != old.version:
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version != old.version:
                 return  # another process was first
             old.back_up(path)
             for statement in chain(*_CHANGES[old.version - 1 :]):
@@ -86,7 +86,7 @@ class _IntakeFile(DurableFile):
             db.execute(f"PRAGMA user_version = {self.version}")
 
 
-def _format(kind: type[DurableFile], version: int) -> DurableFile:
+def _intake_format(kind: type[DurableFile], version: int) -> DurableFile:
     # Altered like an old file: the text of both is the same.
     changes = chain(*_CHANGES[: version - 1])
     return kind(
@@ -94,9 +94,11 @@ def _format(kind: type[DurableFile], version: int) -> DurableFile:
         record="which invitations were used",
         application=0x43754969,  # "CuIi"
         version=version,
-        schema="".join((_FIRST, *(f"{change};" for change in changes))),
+        schema="".join((_SCHEMA_1, *(f"{change};" for change in changes))),
     )
 
 
-_EARLIER: Final = tuple(_format(DurableFile, k + 1) for k in range(len(_CHANGES)))
-INTAKE: Final = _format(_IntakeFile, len(_CHANGES) + 1)
+_EARLIER: Final = tuple(
+    _intake_format(DurableFile, k + 1) for k in range(len(_CHANGES))
+)
+INTAKE: Final = _intake_format(_IntakeFile, len(_CHANGES) + 1)

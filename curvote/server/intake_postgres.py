@@ -1,4 +1,4 @@
-"""The rows of an intake in PostgreSQL, where several services share them.
+"""PostgreSQL storage of an intake, shared by several services.
 
 Rows are locked in one order: rounds, then invitations by their ids. PostgreSQL marks
 each row with the transaction that wrote it, and keeps dead rows: until `tidy` has
@@ -17,7 +17,7 @@ from curvote.errors import InternalError, UserError
 if TYPE_CHECKING:
     import psycopg
 
-FORMAT: Final = 1
+POSTGRES_FORMAT: Final = 1
 # Others may keep rows for so long, as with a file (seconds); connecting takes less.
 BUSY_SECONDS: Final = 60
 CONNECT_SECONDS: Final = 10
@@ -55,7 +55,7 @@ CREATE INDEX invitations_about ON invitations (round, record) WHERE record IS NO
 """
 # Under any other setting the server itself would keep what the intake does not: its log
 # names the time of a statement and, unless told otherwise, the values in it.
-_SILENT: Final = {
+_SILENT_SETTINGS: Final = {
     "track_commit_timestamp": ("off",),
     "log_statement": ("none", "ddl"),
     "log_duration": ("off",),
@@ -70,7 +70,7 @@ _SETTINGS: Final = (
     r" -c default_transaction_isolation=read\ committed"
 )
 # What is wrong, by the beginnings of the server's codes; none: it did not answer.
-_WORDS: Final = {
+_ERROR_TEXTS: Final = {
     ("55P03", "40P01"): f"others have kept it for over {BUSY_SECONDS} s; run again",
     ("23505",): "another process has just written the same; run again",
     ("53",): "its server has no room (disk, memory, connections)",
@@ -100,14 +100,14 @@ _TIDY: Final = (
 )
 
 
-class PostgresBase:
-    """The rows in the database of ``url``, which is made an intake if it is empty."""
+class PostgresStore:
+    """The rows of an intake in a PostgreSQL database."""
 
     sizes = "string_agg(n::text, ',' ORDER BY batch)"
 
     def __init__(self, url: str) -> None:
-        self._psycopg = _library()
-        self.name = self._named(url)
+        self._psycopg = _load_psycopg()
+        self.name = self._public_name(url)
         with self.errors():
             self._db = self._psycopg.connect(
                 url,
@@ -117,117 +117,123 @@ class PostgresBase:
                 options=f"-c lock_timeout={BUSY_SECONDS}s {_SETTINGS}",
             )
         try:
-            self._refuse_telling()
-            self._recognise()
+            self._refuse_logging()
+            self._check_format()
         except BaseException:
             self.close()
             raise
 
     def rows(self, query: str, *values: Any) -> list[Any]:
-        """Return what a query finds."""
+        """Return the rows of a query."""
         with self.errors():
-            found: list[Any] = self._db.execute(_marked(query), values).fetchall()
-            return found
+            rows: list[Any] = self._db.execute(
+                _with_placeholders(query), values
+            ).fetchall()
+            return rows
 
-    def each(self, change: str, values: Iterable[Sequence[Any]]) -> None:
+    def change_many(self, change: str, values: Iterable[Sequence[Any]]) -> None:
         """Make a change for each set of values."""
         with self.errors(), self._db.cursor() as cursor:
-            cursor.executemany(_marked(change), list(values))
+            cursor.executemany(_with_placeholders(change), list(values))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction: all of it, or nothing."""
+        """Return a context of one write transaction."""
         with self.errors(), self._db.transaction():
             yield
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn what the database says into a UserError without a secret."""
+        """Translate errors of the database into a UserError without secrets."""
         try:
             yield
         except self._psycopg.Error as error:
-            raise self._in_words(error) from None
+            raise self._translate_error(error) from None
         except ValueError as error:
             if isinstance(error, UserError):
                 raise
-            raise self._refusal("it is damaged: put its latest backup back") from error
+            raise self._refusal_error(
+                "it is damaged: put its latest backup back"
+            ) from error
 
     def lock(self, invitations: Sequence[str]) -> None:
-        """Keep others from these invitations, and their rounds from being closed."""
+        """Lock these invitations, and their rounds against closing."""
         names = list(invitations)
         self.rows(_ROUNDS, names)
         self.rows(_INVITATIONS, names, names)
 
     def lock_round(self, round_id: str) -> None:
-        """Keep others from accepting into a round."""
+        """Lock a round against new messages."""
         query = "SELECT number FROM rounds WHERE id = ? FOR NO KEY UPDATE"
         self.rows(query, round_id)
 
     def tidy(self) -> None:
-        """Write all rows anew, by key, in one transaction of its own."""
+        """Rewrite all rows by key, in one transaction."""
         with self.writing():
             for statement in _TIDY:
                 self._db.execute(statement)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._db.close()
 
-    def _recognise(self) -> None:
-        """Refuse what is no intake of this format; an empty schema becomes one."""
+    def _check_format(self) -> None:
+        """Refuse another format; an empty schema becomes an intake."""
         query = "SELECT to_regclass('curvote_intake') IS NOT NULL"
         with self.writing():
             # Two services that start together: one makes the tables.
             self._db.execute("SELECT pg_advisory_xact_lock(4853117)")
-            ((there,),) = self.rows(query)
-            if not there:
+            ((exists,),) = self.rows(query)
+            if not exists:
                 self._db.execute(_SCHEMA)
-            ((found,),) = self.rows("SELECT max(format) FROM curvote_intake")
-        if found != FORMAT:
-            raise self._refusal(
-                f"another curvote wrote it (format {found}, this one reads {FORMAT});"
+            ((version,),) = self.rows("SELECT max(format) FROM curvote_intake")
+        if version != POSTGRES_FORMAT:
+            raise self._refusal_error(
+                f"another curvote wrote it (format {version}, this one reads"
+                f" {POSTGRES_FORMAT});"
                 " update curvote"
             )
 
-    def _refuse_telling(self) -> None:
-        for name, silent in _SILENT.items():
+    def _refuse_logging(self) -> None:
+        for name, silent in _SILENT_SETTINGS.items():
             # None: this version of the server has no such setting.
             ((value,),) = self.rows("SELECT current_setting(?, true)", name)
             if value not in (None, *silent):
-                raise self._refusal(
+                raise self._refusal_error(
                     f"its server has {name} = {value}, which would keep when or under"
                     " which invitation a message came; turn it off"
                 )
 
-    def _in_words(self, error: psycopg.Error) -> Exception:
+    def _translate_error(self, error: psycopg.Error) -> Exception:
         state = error.sqlstate or ""
         if state.startswith("28") or "authentication failed" in str(error):
-            return self._refusal(
+            return self._refusal_error(
                 "its server refuses the user or the password that CURVOTE_INTAKE_URL"
                 " names"
             )
-        for starts, words in _WORDS.items():
+        for starts, words in _ERROR_TEXTS.items():
             if state.startswith(starts) or (not state and "08" in starts):
-                return self._refusal(words)
+                return self._refusal_error(words)
         return InternalError(f"intake {self.name}: {type(error).__name__} {state}")
 
-    def _refusal(self, words: str) -> UserError:
+    def _refusal_error(self, words: str) -> UserError:
         return UserError(f"the intake {self.name}: {words}. Nothing was changed.")
 
-    def _named(self, url: str) -> str:
-        """Return where it is, without user and password."""
+    def _public_name(self, url: str) -> str:
+        """Return the database's address without user and password."""
         try:
-            known = self._psycopg.conninfo.conninfo_to_dict(url)
+            parameters = self._psycopg.conninfo.conninfo_to_dict(url)
         except self._psycopg.Error:
             raise UserError(
                 "CURVOTE_INTAKE_URL names no database; it is like"
                 " postgresql://user:password@host:5432/database."
             ) from None
-        place = known.get("host") or known.get("hostaddr") or "localhost"
-        return f"postgresql://{place}:{known.get('port', 5432)}/{known.get('dbname')}"
+        place = parameters.get("host") or parameters.get("hostaddr") or "localhost"
+        port, name = parameters.get("port", 5432), parameters.get("dbname")
+        return f"postgresql://{place}:{port}/{name}"
 
 
-def _library() -> Any:
+def _load_psycopg() -> Any:
     try:
         import psycopg
         import psycopg.conninfo
@@ -239,6 +245,6 @@ def _library() -> Any:
     return psycopg
 
 
-def _marked(query: str) -> str:
-    """Return a query with the library's own mark for each value."""
+def _with_placeholders(query: str) -> str:
+    """Return a query with psycopg's placeholders."""
     return query.replace("?", "%s")

@@ -1,4 +1,4 @@
-"""From directions that name a class to a linear classifier, knowing the noise.
+"""Linear classifiers from noised directions that name a class (1-of-K).
 
 A report of `curvote.mechanisms.one_of` is unbiased: the mean of those that name class
 k, 0 for the others, is E[y = k; w] of the record's vector w, whose first part is u and
@@ -16,58 +16,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.mechanisms.one_of import noise
+from curvote.mechanisms.one_of import one_of_variance
 from curvote.representation.direction import Directions
-from curvote.representation.simplex import corners
-from curvote.server.directions import Line, added, classified, second_of
-from curvote.shrinkage import Known, Rule, solve
+from curvote.representation.simplex import simplex_codes
+from curvote.server.directions import (
+    Line,
+    add_rows,
+    classifier_from_moments,
+    estimate_second_moment,
+)
+from curvote.shrinkage import MomentRule, NoisyMoments, solve_weights
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """The mean (K, size) of ``n`` reports, a row a class."""
+class BlockMeans:
+    """The mean (K, size) of ``n`` reports, one row for each class."""
 
     mean: Array
     n: int
 
     @classmethod
-    def of(cls, named: NDArray[np.int64], directions: Array, n_classes: int) -> Blocks:
-        """Return the mean of reports (n,), (n, size); none at all is a UserError."""
-        return cls.over([(named, directions)], n_classes)
+    def from_reports(
+        cls, classes: NDArray[np.int64], directions: Array, n_classes: int
+    ) -> BlockMeans:
+        """Return the means of reports (n,), (n, size); none is a UserError."""
+        return cls.from_shards([(classes, directions)], n_classes)
 
     @classmethod
-    def over(
+    def from_shards(
         cls, shards: Iterable[tuple[NDArray[np.int64], Array]], n_classes: int
-    ) -> Blocks:
-        """Return the mean of reports that come in parts; it does not depend on them."""
+    ) -> BlockMeans:
+        """Return the means of reports in parts; the parts change no bit."""
         sums: list[Array | None] = [None] * n_classes
         n = 0
-        for named, directions in shards:
-            each = [directions[named == k] for k in range(n_classes)]
-            sums = [added(*both) for both in zip(sums, each, strict=True)]
-            n += len(named)
+        for classes, directions in shards:
+            class_rows = [directions[classes == k] for k in range(n_classes)]
+            sums = [add_rows(*pair) for pair in zip(sums, class_rows, strict=True)]
+            n += len(classes)
         if not n:
             raise UserError("no report has come; nothing can be learnt.")
         return cls(np.array(sums) / n, n)
 
     def noise(self, epsilon: float) -> float:
-        """Return the variance that privacy adds to a coordinate, the mean over all."""
-        return noise(*self.mean.shape, epsilon) / self.n
+        """Return the mean variance that privacy adds to a coordinate."""
+        return one_of_variance(*self.mean.shape, epsilon) / self.n
 
 
-def one_of_round(
-    total: Blocks, given: Directions, epsilon: float, rule: Rule = solve
+def one_of_classifier(
+    means: BlockMeans,
+    directions: Directions,
+    epsilon: float,
+    rule: MomentRule = solve_weights,
 ) -> Line:
-    """Return coef and intercept of the classifier of z from the blocks' means."""
-    return classified(read(total, given, epsilon), given.intercept, rule)
+    """Return coef and intercept of the classifier from the blocks' means."""
+    return classifier_from_moments(
+        estimate_block_moments(means, directions, epsilon), directions.intercept, rule
+    )
 
 
-def read(total: Blocks, given: Directions, epsilon: float) -> Known:
-    """Return what the means say; M is the public one if it was not asked for."""
-    n_classes, v = len(total.mean), total.noise(epsilon)
-    label = corners(n_classes).T @ total.mean[:, : given.p] / np.sqrt(given.share)
-    moments = given.moments(total.mean.sum(axis=0))
-    own = v / given.share * n_classes / (n_classes - 1)
-    return Known(label, own, second_of(moments, n_classes * v, given))
+def estimate_block_moments(
+    means: BlockMeans, directions: Directions, epsilon: float
+) -> NoisyMoments:
+    """Return the noised moments that the blocks' means estimate."""
+    n_classes, v = len(means.mean), means.noise(epsilon)
+    label = (
+        simplex_codes(n_classes).T
+        @ means.mean[:, : directions.p]
+        / np.sqrt(directions.share)
+    )
+    moments = directions.moments(means.mean.sum(axis=0))
+    label_noise = v / directions.share * n_classes / (n_classes - 1)
+    return NoisyMoments(
+        label, label_noise, estimate_second_moment(moments, n_classes * v, directions)
+    )

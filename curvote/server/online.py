@@ -1,4 +1,4 @@
-"""Votes that keep coming: utilities, weights and candidates brought up to date.
+"""Online ensemble: utilities, weights and candidates updated with each arrival.
 
 MRMA section 3.5, "Online data": what is known of each weak classifier grows with every
 arrival of evaluation clients, and classifiers are added when the ensemble gets worse.
@@ -18,20 +18,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.server.averaging import WEIGHTS, WHEN_NONE_PASS, average, weights
+from curvote.server.averaging import (
+    WEIGHTS,
+    WHEN_NONE_PASS,
+    average_classifiers,
+    averaging_weights,
+)
 from curvote.server.reversal import reversed_utility
-from curvote.server.utility import estimate
+from curvote.server.utility import estimate_utility
 from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)
-class Rule:
-    """How votes become an ensemble, and when it is said to have become worse.
+class OnlineRule:
+    """Rules of an online ensemble: weights, fading and the drift alert.
 
     A vote was kept with probability ``keep`` in (1/2, 1]; ``cutoff``,
-    ``when_none_pass`` and ``weights`` (its form) are those of `averaging.weights`. A
-    vote that is k arrivals old counts ``memory``^k, in (0, 1]. ``drop`` standard
-    errors, above 0: see `dropped`.
+    ``when_none_pass`` and ``averaging_weights`` (its form) are those of
+    `averaging.averaging_weights`. A vote that is k arrivals old counts ``memory``^k, in
+    (0, 1]. ``drop`` standard errors, above 0: see `has_dropped`.
     """
 
     keep: float
@@ -71,8 +76,8 @@ class Ensemble:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Votes of one arrival on the incumbent, see `in_office`."""
+class IncumbentVotes:
+    """Votes of one arrival on the incumbent ensemble."""
 
     n: int = 0
     positive: int = 0
@@ -82,31 +87,31 @@ class Reading:
             raise UserError(f"{self.positive} of {self.n} votes are positive.")
 
     def accuracy(self, keep: float) -> tuple[float, float]:
-        """Return the incumbent's estimated accuracy on these clients, and its error.
+        """Return the incumbent's estimated accuracy and its standard error.
 
         Unbiased, because the voters had no part in it; 1/2 and the largest standard
-        error of one vote where there is none. ``keep`` as in `Rule`.
+        error of one vote where there is none. ``keep`` as in `OnlineRule`.
         """
         if not self.n:
             return 0.5, 0.5 / (2 * keep - 1)
-        found = estimate([self.positive], [self.n], keep)
-        return float(found.value[0]), float(found.standard_error[0])
+        estimated = estimate_utility([self.positive], [self.n], keep)
+        return float(estimated.value[0]), float(estimated.standard_error[0])
 
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """One row of the history: ``votes`` on candidates, ``added`` candidates, result."""
+    """One row of the history: votes, added candidates and the result."""
 
     votes: int
     added: int
-    incumbent: Reading
+    incumbent: IncumbentVotes
     ensemble: Ensemble
     dropped: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Roster:
-    """What is known of B candidates after the arrivals of ``history``.
+    """The B candidates with their votes after the arrivals of ``history``.
 
     ``coef`` is [B, d]; all else [B]: ``intercept``, ``birth`` (the arrival in which
     each was trained), and of the votes so far, each counted ``memory``^age: their
@@ -123,24 +128,24 @@ class Roster:
     history: tuple[Arrival, ...] = ()
 
 
-def started(coef: ArrayLike, intercept: ArrayLike) -> Roster:
-    """Return the roster of the first candidates, ``coef`` [B, d], before any vote."""
+def start_roster(coef: ArrayLike, intercept: ArrayLike) -> Roster:
+    """Return the roster of the first candidates, without votes."""
     slopes, constants = validate.finite(coef=coef), validate.finite(intercept=intercept)
     if slopes.ndim != 2 or not len(slopes) or constants.shape != slopes.shape[:1]:
         raise UserError(
             f"coef {slopes.shape} and intercept {constants.shape} must be [B, d] and"
             " [B], not empty."
         )
-    none, first = np.zeros(len(slopes)), np.zeros(len(slopes), dtype=np.int64)
-    return Roster(slopes, constants, first, none, none, none)
+    zeros, first = np.zeros(len(slopes)), np.zeros(len(slopes), dtype=np.int64)
+    return Roster(slopes, constants, first, zeros, zeros, zeros)
 
 
-def extended(roster: Roster, coef: ArrayLike, intercept: ArrayLike) -> Roster:
+def extend_roster(roster: Roster, coef: ArrayLike, intercept: ArrayLike) -> Roster:
     """Return the roster with more candidates, which have no votes yet.
 
     Another d is a UserError.
     """
-    new = started(coef, intercept)
+    new = start_roster(coef, intercept)
     if new.coef.shape[1] != roster.coef.shape[1]:
         raise UserError(
             f"coef has {new.coef.shape[1]} columns; those of the candidates that are"
@@ -148,17 +153,17 @@ def extended(roster: Roster, coef: ArrayLike, intercept: ArrayLike) -> Roster:
         )
     new = replace(new, birth=np.full(len(new.coef), len(roster.history)))
     names = (field.name for field in fields(Roster) if field.name != "history")
-    both: dict[str, Any] = {
+    joined: dict[str, Any] = {
         name: np.concatenate([getattr(roster, name), getattr(new, name)])
         for name in names
     }
-    return replace(roster, **both)
+    return replace(roster, **joined)
 
 
-def judged(
+def add_votes(
     roster: Roster, n: ArrayLike, positive: ArrayLike, memory: float = 1.0
 ) -> Roster:
-    """Return the roster with one more arrival's ``positive`` [B] of ``n`` [B] votes.
+    """Return the roster with the votes of one more arrival.
 
     What was there fades by ``memory``; a candidate may get no vote. Counts that are
     not whole, or outside 0..n, are a UserError.
@@ -169,9 +174,9 @@ def judged(
             f"positive {votes.shape} and n {total.shape} must be"
             f" {roster.n.shape}: one number for each candidate."
         )
-    right = (votes >= 0) & (votes <= total) & (votes % 1 == 0) & (total % 1 == 0)
-    if not right.all():
-        b = int(np.argmin(right))
+    valid = (votes >= 0) & (votes <= total) & (votes % 1 == 0) & (total % 1 == 0)
+    if not valid.all():
+        b = int(np.argmin(valid))
         raise UserError(
             f"candidate {b} has {votes[b]:g} positive of {total[b]:g} votes; counts"
             " must be whole and 0 <= positive <= n."
@@ -184,8 +189,8 @@ def judged(
     )
 
 
-def ensemble(roster: Roster, rule: Rule) -> Ensemble:
-    """Return utilities, reversal, weights and the average of the votes so far.
+def build_ensemble(roster: Roster, rule: OnlineRule) -> Ensemble:
+    """Return utilities, reversal, weights and the average of all votes.
 
     The utility is equation (8) of MRMA for the (faded) share of votes "right", which
     is unbiased for the accuracy averaged with the same fading. The standard error is
@@ -193,17 +198,17 @@ def ensemble(roster: Roster, rule: Rule) -> Ensemble:
     candidate without votes counts for nothing: utility 1/2, the largest standard error
     that one vote can have, weight 0. No vote at all is a UserError.
     """
-    known = roster.n > 0
-    if not known.any():
+    has_votes = roster.n > 0
+    if not has_votes.any():
         raise UserError("no candidate has a vote yet.")
     gain = 2 * rule.keep - 1
-    total = np.where(known, roster.n, 1.0)
-    rate = np.where(known, roster.positive / total, 0.5)
-    squares = np.where(known, roster.squares, 1.0)
-    utility = np.where(known, (rate + rule.keep - 1) / gain, 0.5)
-    flipped = known & (2 * roster.positive < roster.n)
-    weight, passed, none_passed = _weights(utility, flipped, known, rule)
-    turned = np.where(flipped, -1.0, 1.0) * weight
+    total = np.where(has_votes, roster.n, 1.0)
+    rate = np.where(has_votes, roster.positive / total, 0.5)
+    squares = np.where(has_votes, roster.squares, 1.0)
+    utility = np.where(has_votes, (rate + rule.keep - 1) / gain, 0.5)
+    flipped = has_votes & (2 * roster.positive < roster.n)
+    weight, passed, none_passed = _ensemble_weights(utility, flipped, has_votes, rule)
+    signed_weights = np.where(flipped, -1.0, 1.0) * weight
     return Ensemble(
         utility,
         np.sqrt(rate * (1 - rate) * squares) / (total * gain),
@@ -211,24 +216,24 @@ def ensemble(roster: Roster, rule: Rule) -> Ensemble:
         weight,
         passed,
         none_passed,
-        *average(roster.coef, roster.intercept, turned),
+        *average_classifiers(roster.coef, roster.intercept, signed_weights),
     )
 
 
-def _weights(
+def _ensemble_weights(
     utility: FloatArray,
     flipped: NDArray[np.bool_],
-    known: NDArray[np.bool_],
-    rule: Rule,
+    has_votes: NDArray[np.bool_],
+    rule: OnlineRule,
 ) -> tuple[FloatArray, int, bool]:
-    worth = reversed_utility(utility, flipped)[known]
+    worth = reversed_utility(utility, flipped)[has_votes]
     weight = np.zeros(len(utility))
     how = rule.cutoff, rule.when_none_pass, rule.weights
-    weight[known], none = weights(worth, *how)
-    return weight, int((worth > rule.cutoff).sum()), none
+    weight[has_votes], none_passed = averaging_weights(worth, *how)
+    return weight, int((worth > rule.cutoff).sum()), none_passed
 
 
-def in_office(history: Sequence[Arrival]) -> int:
+def incumbent_row(history: Sequence[Arrival]) -> int:
     """Return the row of the history whose ensemble is the incumbent.
 
     It is the last one in which candidates were added, the first at the latest: the
@@ -237,8 +242,8 @@ def in_office(history: Sequence[Arrival]) -> int:
     return max(t for t, row in enumerate(history) if row.added or t == 0)
 
 
-def dropped(history: Sequence[Arrival], drop: float = 3.0) -> bool:
-    """Say whether the newest clients find the incumbent worse than earlier ones did.
+def has_dropped(history: Sequence[Arrival], drop: float = 3.0) -> bool:
+    """Return whether the newest clients find the incumbent worse.
 
     Compared are the last row's reading and those before it since the incumbent is in
     office, pooled, by Fisher's exact test of equal shares, one-sided, at the level
@@ -251,37 +256,37 @@ def dropped(history: Sequence[Arrival], drop: float = 3.0) -> bool:
     first that can be compared.
     """
     *before, newest = history
-    earlier = [row.incumbent for row in before[in_office(history) + 1 :]]
+    earlier = [row.incumbent for row in before[incumbent_row(history) + 1 :]]
     n, positive = sum(r.n for r in earlier), sum(r.positive for r in earlier)
     watched = newest.incumbent
     if not (n and watched.n):
         return False
     from scipy.stats import hypergeom, norm  # a second; few systems look back
 
-    everybody = n + watched.n, positive + watched.positive
-    level = hypergeom.cdf(watched.positive, *everybody, watched.n)
+    totals = n + watched.n, positive + watched.positive
+    level = hypergeom.cdf(watched.positive, *totals, watched.n)
     return bool(level <= norm.sf(drop))
 
 
-def arrived(
+def add_arrival(
     roster: Roster,
     n: ArrayLike,
     positive: ArrayLike,
-    rule: Rule,
-    incumbent: Reading | None = None,
+    rule: OnlineRule,
+    incumbent: IncumbentVotes | None = None,
 ) -> Roster:
-    """Return the roster after one arrival, its row added to the history.
+    """Return the roster after one arrival, with its row in the history.
 
     ``n`` and ``positive`` [B] are its votes on the candidates (extend first, where
-    some were trained), ``incumbent`` those on the ensemble of row `in_office`.
+    some were trained), ``incumbent`` those on the ensemble of row `incumbent_row`.
     """
-    updated = judged(roster, n, positive, rule.memory)
+    updated = add_votes(roster, n, positive, rule.memory)
     row = Arrival(
         votes=int(np.sum(n)),
         added=int((roster.birth == len(roster.history)).sum()),
-        incumbent=incumbent or Reading(),
-        ensemble=ensemble(updated, rule),
+        incumbent=incumbent or IncumbentVotes(),
+        ensemble=build_ensemble(updated, rule),
     )
     history = (*roster.history, row)
-    row = replace(row, dropped=dropped(history, rule.drop))
+    row = replace(row, dropped=has_dropped(history, rule.drop))
     return replace(updated, history=(*roster.history, row))

@@ -1,4 +1,4 @@
-"""Model reversal: a classifier worse than chance is a good one with the wrong sign."""
+"""Model reversal: a classifier worse than chance with its sign changed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.server.utility import counts
+from curvote.server.utility import check_vote_counts
 
 
-def reverse(positive: ArrayLike, n: ArrayLike) -> NDArray[np.bool_]:
-    """Return which classifiers to negate, [B]: those with 2 * positive < n.
+def reversal_mask(positive: ArrayLike, n: ArrayLike) -> NDArray[np.bool_]:
+    """Return which classifiers to reverse, [B]: those with 2 * positive < n.
 
     This is MRMA, equation (9), "estimated accuracy < 1/2", asked of the integer counts
     ``positive`` [B] of ``n`` [B]: in floating point a tie falls to either side by
     rounding error. A tie keeps the classifier.
     """
-    votes, total = counts(positive, n)
+    votes, total = check_vote_counts(positive, n)
     return 2 * votes < total
 
 
 def reversed_utility(utility: ArrayLike, reversed_: ArrayLike) -> NDArray[np.float64]:
-    """Return the utilities [B] after reversal: 1 - u where ``reversed_`` [B] is true.
+    """Return the utilities [B] after reversal.
 
     The standard errors stay as they are.
     """

@@ -1,4 +1,4 @@
-"""A round of envelopes as the intake knows it."""
+"""Rounds of an intake, and the admission of envelopes to them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from curvote.chain import tasks
-from curvote.sealed import public
-from curvote.task import Asked
+from curvote.sealed import public_key
+from curvote.task import AnyTask
 
 Payload = dict[str, Any]
 
 # A round's columns, how many were invited and accepted, the sizes of its batches: as
 # one text, which each database joins in its own way.
-ROUNDS: Final = """SELECT id, pipeline, task, digest, needed, accepted_digest,
+SELECT_ROUNDS: Final = """SELECT id, pipeline, task, digest, needed, accepted_digest,
 (SELECT count(*) FROM invitations i WHERE i.round = r.number),
 (SELECT count(*) FROM messages m WHERE m.round = r.number),
 (SELECT {sizes} FROM (SELECT batch, count(*) AS n FROM messages m
@@ -29,16 +29,17 @@ FROM rounds r"""
 
 @dataclass(frozen=True)
 class Round:
-    """One question to invited clients, and how many have answered.
+    """One question to invited clients, and the number of answers.
 
-    ``digest`` is the task's. ``needed`` messages make it complete; ``accepted_digest``
-    names the accepted set once the round is closed. ``batches`` counts the messages
-    that were folded in, each time. Envelopes are sealed to ``seal_to``, None: to none.
+    ``messages_digest`` is the task's. ``needed`` messages make it complete;
+    ``accepted_digest`` names the accepted set once the round is closed. ``batches``
+    counts the messages that were folded in, each time. Envelopes are sealed to
+    ``seal_to``, None: to none.
     """
 
     id: str
     pipeline: str
-    task: Asked
+    task: AnyTask
     digest: str
     issued: int
     accepted: int
@@ -48,18 +49,29 @@ class Round:
     seal_to: str | None = None
 
     @classmethod
-    def of(cls, row: Any) -> Round:
-        """Return the round of one row of `ROUNDS`."""
-        name, pipeline, task, named, needed, final, issued, accepted, sizes, seal = row
+    def from_row(cls, row: Any) -> Round:
+        """Return the round of one row of `SELECT_ROUNDS`."""
+        (
+            name,
+            pipeline,
+            task,
+            task_digest,
+            needed,
+            final,
+            issued,
+            accepted,
+            sizes,
+            seal,
+        ) = row
         counts = issued, accepted, needed
         batches = tuple(int(size) for size in (sizes or "").split(",") if size)
-        seal_to = public(seal) if seal else None
-        known = name, pipeline, read_task(task), named
-        return cls(*known, *counts, final, batches, seal_to)
+        seal_to = public_key(seal) if seal else None
+        identity = name, pipeline, read_task(task), task_digest
+        return cls(*identity, *counts, final, batches, seal_to)
 
     @property
     def asks(self) -> str:
-        """The message that the round's task asks for."""
+        """The name of the message that the round's task asks for."""
         return self.task.asks
 
     @property
@@ -69,28 +81,28 @@ class Round:
 
     @property
     def complete(self) -> bool:
-        """Whether its messages may be used: enough of them, or closed."""
+        """Whether the round is closed or has enough messages."""
         return self.closed or self.accepted >= self.needed
 
     @property
     def folded(self) -> int:
-        """How many messages were folded in."""
+        """The number of messages that were folded in."""
         return sum(self.batches)
 
     @property
     def waiting(self) -> int:
-        """How many were accepted since."""
+        """The number of messages accepted since."""
         return self.accepted - self.folded
 
 
 @lru_cache(maxsize=8)
-def read_task(text: str) -> Asked:
-    """Return the task that the intake's file holds as JSON."""
-    return tasks.read(json.loads(text))
+def read_task(text: str) -> AnyTask:
+    """Return the task that an intake stores as JSON."""
+    return tasks.read_task(json.loads(text))
 
 
-def digest(batches: Sequence[Sequence[str]]) -> str | None:
-    """Return the SHA-256 that names a set of messages: of all of them, sorted.
+def messages_digest(batches: Sequence[Sequence[str]]) -> str | None:
+    """Return the SHA-256 of a set of messages, sorted; None of none.
 
     It does not depend on how they were split into batches. None names no message.
     """
@@ -98,8 +110,8 @@ def digest(batches: Sequence[Sequence[str]]) -> str | None:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else None
 
 
-def shuffled(texts: Sequence[str]) -> list[Payload]:
-    """Return the messages in random order; what is no JSON raises as `json` does."""
-    found: list[Payload] = [json.loads(text) for text in texts]
-    secrets.SystemRandom().shuffle(found)
-    return found
+def shuffle_messages(texts: Sequence[str]) -> list[Payload]:
+    """Return the parsed messages in random order."""
+    messages: list[Payload] = [json.loads(text) for text in texts]
+    secrets.SystemRandom().shuffle(messages)
+    return messages

@@ -1,20 +1,20 @@
-"""Whether the newest voters find the candidates worse than those before them did."""
+"""Drift alerts: tests whether the newest voters find the candidates worse."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote.server.utility import counts
+from curvote.server.utility import check_vote_counts
 
 # Probabilities below this cannot matter for any level that one would act on.
-_NOTHING = 1e-18
+_NEGLIGIBLE = 1e-18
 
 
-def fall(
+def drift_p_value(
     n: ArrayLike, positive: ArrayLike, new_n: ArrayLike, new_positive: ArrayLike
 ) -> float:
-    """Return how probable so few new votes "right" are if nothing became worse, [0, 1].
+    """Return the p-value of so few new votes "right" if nothing got worse.
 
     ``n`` and ``positive`` [B] count the votes so far and those "right" among them,
     ``new_n`` and ``new_positive`` the newest; a candidate without both says nothing.
@@ -25,37 +25,45 @@ def fall(
     by the totals, that choice cannot look like a fall. Counts that are not whole, or
     outside 0..n, are a UserError.
     """
-    both = (np.asarray(n) > 0) & (np.asarray(new_n) > 0)
-    if not both.any():
+    comparable = (np.asarray(n) > 0) & (np.asarray(new_n) > 0)
+    if not comparable.any():
         return 1.0
-    right, total = counts(np.asarray(positive)[both], np.asarray(n)[both])
-    good, newest = counts(np.asarray(new_positive)[both], np.asarray(new_n)[both])
-    everybody, known = total + newest, right + good
-    turned = 2 * known < everybody
-    known = np.where(turned, everybody - known, known)
-    observed = int(np.where(turned, newest - good, good).sum())
-    least, law = _sum_of(everybody, known, newest)
+    old_right, total = check_vote_counts(
+        np.asarray(positive)[comparable], np.asarray(n)[comparable]
+    )
+    new_right, newest = check_vote_counts(
+        np.asarray(new_positive)[comparable], np.asarray(new_n)[comparable]
+    )
+    all_votes, all_right = total + newest, old_right + new_right
+    is_reversed = 2 * all_right < all_votes
+    all_right = np.where(is_reversed, all_votes - all_right, all_right)
+    observed = int(np.where(is_reversed, newest - new_right, new_right).sum())
+    least, law = _hypergeometric_sum(all_votes, all_right, newest)
     return min(1.0, float(law[: max(0, observed - least + 1)].sum()))
 
 
-def fell(level: float, drop: float) -> bool:
-    """Say whether ``level`` lies below that of ``drop`` normal standard errors."""
+def is_drift(level: float, drop: float) -> bool:
+    """Return whether ``level`` lies below that of ``drop`` standard errors."""
     from scipy.special import ndtr
 
     return bool(level <= ndtr(-drop))
 
 
-def _sum_of(
-    everybody: NDArray[np.int64], known: NDArray[np.int64], newest: NDArray[np.int64]
+def _hypergeometric_sum(
+    all_votes: NDArray[np.int64],
+    all_right: NDArray[np.int64],
+    newest: NDArray[np.int64],
 ) -> tuple[int, NDArray[np.float64]]:
-    """Return the law of a sum of hypergeometric numbers, and its first value."""
+    """Return the law of a sum of hypergeometric numbers."""
     from scipy.stats import hypergeom  # a second; who reads results needs none
 
     least, law = 0, np.ones(1)
-    for total, right, drawn in zip(everybody, known, newest, strict=True):
-        values = np.arange(max(0, drawn + right - total), min(drawn, right) + 1)
-        each = hypergeom.pmf(values, total, right, drawn)
-        likely = np.flatnonzero(each > _NOTHING)
+    for total, right, sample_size in zip(all_votes, all_right, newest, strict=True):
+        values = np.arange(
+            max(0, sample_size + right - total), min(sample_size, right) + 1
+        )
+        probabilities = hypergeom.pmf(values, total, right, sample_size)
+        likely = np.flatnonzero(probabilities > _NEGLIGIBLE)
         least += int(values[likely[0]])
-        law = np.convolve(law, each[likely[0] : likely[-1] + 1])
+        law = np.convolve(law, probabilities[likely[0] : likely[-1] + 1])
     return least, law

@@ -1,4 +1,4 @@
-"""Which reports each weak classifier learns from, and how many are fitted at once."""
+"""Weak classifiers: samples of reports and fits of many problems at once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from curvote.validate import FloatArray
 IntArray = NDArray[np.int64]
 
 
-def draw(
+def draw_subsets(
     generator: np.random.Generator, n_reports: int, count: int, size: int
 ) -> IntArray:
-    """Return the reports of ``count`` learners, [count, size] indices below n_reports.
+    """Return the reports of ``count`` learners, [count, size] indices.
 
     Each learner gets ``size`` different reports, independently of the others (MRMA,
     algorithm 1). More than there are is a UserError.
@@ -34,12 +34,14 @@ def draw(
     # A shuffle, not the smallest of random keys: partitioning differs by processor.
     # One learner after the other, so that only one order is in memory.
     everyone = np.arange(n_reports)[None]
-    drawn = [generator.permuted(everyone, axis=1)[0, :size] for _ in range(count)]
-    return np.array(drawn)
+    subsets = [generator.permuted(everyone, axis=1)[0, :size] for _ in range(count)]
+    return np.array(subsets)
 
 
-def parts(generator: np.random.Generator, n_reports: int, count: int) -> list[IntArray]:
-    """Return ``count`` disjoint random parts of floor(n_reports/count) indices each.
+def disjoint_parts(
+    generator: np.random.Generator, n_reports: int, count: int
+) -> list[IntArray]:
+    """Return ``count`` disjoint random parts of the reports.
 
     The remainder is left out. More parts than reports are a UserError.
     """
@@ -73,17 +75,19 @@ def fit_problems(
         raise UserError(f"problems must share one d; found {sorted(widths)}.")
     public = {"gram": gram, "roughness": roughness}
     params |= {key: public[key] for key in public if key in parameters(name)}
-    found = [_batch(name, [problems[i] for i in g], params) for g in groups.values()]
+    results = [
+        _fit_batch(name, [problems[i] for i in g], params) for g in groups.values()
+    ]
     order = np.argsort(np.concatenate(list(groups.values())))
     return Fits(
-        np.concatenate([fits.coef for fits in found])[order],
-        np.concatenate([fits.intercept for fits in found])[order],
-        np.concatenate([fits.flagged for fits in found])[order],
-        found[0].ridge,
+        np.concatenate([fits.coef for fits in results])[order],
+        np.concatenate([fits.intercept for fits in results])[order],
+        np.concatenate([fits.flagged for fits in results])[order],
+        results[0].ridge,
     )
 
 
-def _batch(
+def _fit_batch(
     name: str, problems: list[tuple[FloatArray, FloatArray]], params: dict[str, Any]
 ) -> Fits:
     reports = np.stack([reports for reports, _ in problems])

@@ -1,4 +1,4 @@
-"""What theory says before anything is released: variances, drift, and a planner."""
+"""Theory's word before anything is released: variances, drift, and a planner."""
 
 from typing import TYPE_CHECKING
 

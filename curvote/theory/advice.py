@@ -1,4 +1,4 @@
-"""Which sizes and cutoff to choose: a search over what ``planner.predict`` expects."""
+"""Recommendation of sizes and a cutoff: a search over what the planner expects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from curvote import validate
 from curvote.theory.crowd import Case, Sizes
-from curvote.theory.planner import REPLICATES, Prediction, expect, finals, judge
+from curvote.theory.planner import (
+    REPLICATES,
+    Prediction,
+    expect_accuracy,
+    final_accuracies,
+    poll_crowd,
+)
 from curvote.theory.prior import UtilityPrior
 
 TRAIN_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
@@ -51,7 +57,7 @@ class Plan:
     prediction: Prediction
 
 
-class _Rated(NamedTuple):
+class _Candidate(NamedTuple):
     accuracy: float
     sizes: Sizes
     cutoff: float
@@ -99,9 +105,16 @@ def recommend(
     """
     validate.at_least(LEAST_CLIENTS, n=n)
     case = Case(d, epsilon, prior, mechanism)
-    every = _rate(case, product(_grid(n, d), [CUTOFFS]), when_none_pass, 1, ROUGH)
-    few = [(one.sizes, (one.cutoff,)) for one in _best(every, FINALISTS)]
-    (best,) = _best(_rate(case, few, when_none_pass, 2, REPLICATES), 1)
+    rough = _rate_sizes(
+        case, product(_size_grid(n, d), [CUTOFFS]), when_none_pass, 1, ROUGH
+    )
+    finalists = [
+        (candidate.sizes, (candidate.cutoff,))
+        for candidate in _best_candidates(rough, FINALISTS)
+    ]
+    (best,) = _best_candidates(
+        _rate_sizes(case, finalists, when_none_pass, 2, REPLICATES), 1
+    )
     sizes = best.sizes
     return Plan(
         sizes.n_train,
@@ -109,37 +122,37 @@ def recommend(
         sizes.n_per_learner,
         sizes.n_learners,
         best.cutoff,
-        expect(case, sizes, best.cutoff, when_none_pass, seed=3),
+        expect_accuracy(case, sizes, best.cutoff, when_none_pass, seed=3),
     )
 
 
-def _best(rated: Iterable[_Rated], count: int) -> list[_Rated]:
+def _best_candidates(rated: Iterable[_Candidate], count: int) -> list[_Candidate]:
     return nlargest(count, rated, key=lambda one: one.accuracy)
 
 
-def _rate(
+def _rate_sizes(
     case: Case,
-    asked: Iterable[tuple[Sizes, tuple[float, ...]]],
+    options: Iterable[tuple[Sizes, tuple[float, ...]]],
     when_none_pass: str,
     seed: int,
     replicates: int,
-) -> Iterator[_Rated]:
+) -> Iterator[_Candidate]:
     """Yield the expected accuracy of all sizes with their cutoffs."""
-    for sizes, cutoffs in asked:
-        judged = judge(case, sizes, seed, replicates)
+    for sizes, cutoffs in options:
+        polled = poll_crowd(case, sizes, seed, replicates)
         for cutoff in cutoffs:
-            final, _ = finals(judged, case.prior, cutoff, when_none_pass)
-            yield _Rated(float(final.mean()), sizes, cutoff)
+            final, _ = final_accuracies(polled, case.prior, cutoff, when_none_pass)
+            yield _Candidate(float(final.mean()), sizes, cutoff)
 
 
-def _grid(n: int, d: int) -> Iterator[Sizes]:
+def _size_grid(n: int, d: int) -> Iterator[Sizes]:
     """Yield all sizes to compare, each once; learners that are all one only once."""
-    seen = set()
+    visited = set()
     for share, part, count in product(TRAIN_SHARES, LEARNER_SHARES, COUNTS):
         n_train = round(n * share)
         least = FEWEST_REPORTS * (d + 1)
-        own = min(max(round(n_train * part), least), n_train)
-        sizes = n_train, n - n_train, own, 1 if own == n_train else count
-        if n_train >= 2 and count <= n - n_train and sizes not in seen:
-            seen.add(sizes)
+        size = min(max(round(n_train * part), least), n_train)
+        sizes = n_train, n - n_train, size, 1 if size == n_train else count
+        if n_train >= 2 and count <= n - n_train and sizes not in visited:
+            visited.add(sizes)
             yield Sizes(*sizes)

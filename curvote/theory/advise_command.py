@@ -1,4 +1,4 @@
-"""The command `curvote advise`: what to expect of a task, before anybody reports."""
+"""Command `curvote advise`: what to expect of a task, before anybody reports."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curvote.chain.columns import aligned
+from curvote.chain.columns import align_columns
 from curvote.errors import UserError
 from curvote.theory.advise_words import (
     HEAD,
-    ends,
-    liars,
-    outside,
-    percent,
-    volunteers,
+    format_interval,
+    format_percent,
+    liar_lines,
+    outsider_lines,
+    volunteer_lines,
 )
 
 if TYPE_CHECKING:
-    from curvote.protocols.outside import Outside
+    from curvote.protocols.outside import ShuffledGuarantee
     from curvote.theory import Outlook, Plan, UtilityPrior
-    from curvote.theory.outlook import Row
+    from curvote.theory.outlook import OutlookRow
 
 NO_GAIN = 0.01  # over the constant classifier: not worth a budget
 SPREAD, SHAPE, MECHANISM = 0.3, "classes", "laplace"
@@ -91,14 +91,14 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
 ) -> None:
     """Say what protocol auto takes and what error to expect; --best plans MRMA."""
     if best is None:
-        _only_with_best(spread, separation, weak, weak_size, shape, mechanism)
+        _refuse_planner_options(spread, separation, weak, weak_size, shape, mechanism)
         from curvote.theory import look_ahead
 
-        found = look_ahead(
+        outlook = look_ahead(
             clients, d, epsilon, positive, liars_, volunteers=volunteers_
         )
-        document = json.dumps(found.document(), indent=1) if as_json else None
-        typer.echo(document or _outlook(found))
+        document = json.dumps(outlook.document(), indent=1) if as_json else None
+        typer.echo(document or _outlook_text(outlook))
         return
     if liars_:
         raise UserError("--liars asks what auto takes; leave --best out.")
@@ -107,45 +107,52 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     from curvote.theory import UtilityPrior, prior_from_weak, recommend
 
     prior = UtilityPrior(best, spread, separation, positive, shape)
-    own = _one(epsilon)
+    budget = _single_epsilon(epsilon)
     if weak is not None or weak_size is not None:
-        mean, size = _pilot(weak, weak_size, separation)
-        prior = prior_from_weak(prior, mean, size, d, own, mechanism=mechanism)
-    plan = recommend(clients, d, own, prior, mechanism=mechanism)
-    shuffled = _shuffled(plan, own)
+        mean, size = _check_pilot(weak, weak_size, separation)
+        prior = prior_from_weak(prior, mean, size, d, budget, mechanism=mechanism)
+    plan = recommend(clients, d, budget, prior, mechanism=mechanism)
+    shuffled = _outside_views(plan, budget)
     if as_json:
-        seen = {name: asdict(told) for name, told in shuffled.items()}
-        typer.echo(json.dumps(_document(plan, prior) | {"outside": seen}, indent=1))
+        outside_views = {name: asdict(view) for name, view in shuffled.items()}
+        typer.echo(
+            json.dumps(
+                _plan_document(plan, prior) | {"outside": outside_views}, indent=1
+            )
+        )
     else:
-        typer.echo("\n".join([_words(plan, prior), *_seen(shuffled)]))
+        typer.echo("\n".join([_plan_text(plan, prior), *_outside_text(shuffled)]))
 
 
-def _shuffled(plan: Plan, epsilon: float) -> dict[str, Outside]:
-    """Return what an outsider sees of a report and of a vote of the plan."""
+def _outside_views(plan: Plan, epsilon: float) -> dict[str, ShuffledGuarantee]:
+    """Return an outsider's view of a report and of a vote of the plan."""
     from curvote.privacy import Budget
-    from curvote.protocols.message import messages
-    from curvote.protocols.outside import Outside, crowd
+    from curvote.protocols.message import messages_of
+    from curvote.protocols.outside import ShuffledGuarantee, crowd_size
 
-    known = messages("mrma")
+    kinds = messages_of("mrma")
     crowds = {
-        "report": crowd(known["report"], plan.n_train),
-        "vote": crowd(known["vote"], plan.n_vote, plan.n_learners),
+        "report": crowd_size(kinds["report"], plan.n_train),
+        "vote": crowd_size(kinds["vote"], plan.n_vote, plan.n_learners),
     }
-    told = {name: Outside.of(Budget(epsilon), n) for name, n in crowds.items()}
-    return {name: found for name, found in told.items() if found}
+    views = {
+        name: ShuffledGuarantee.from_local(Budget(epsilon), n)
+        for name, n in crowds.items()
+    }
+    return {name: view for name, view in views.items() if view}
 
 
-def _seen(shuffled: dict[str, Outside]) -> list[str]:
-    """Say it in words, a line a message."""
-    from curvote.protocols.outside import WHO
+def _outside_text(shuffled: dict[str, ShuffledGuarantee]) -> list[str]:
+    """Return the outsider's views as text, a line a message."""
+    from curvote.protocols.outside import OUTSIDER
 
-    lines = [f"{n}: {told}, one of {told.crowd:,}" for n, told in shuffled.items()]
-    return ["", f"For {WHO}, epsilon of a", *lines] if lines else []
+    lines = [f"{n}: {view}, one of {view.crowd:,}" for n, view in shuffled.items()]
+    return ["", f"For {OUTSIDER}, epsilon of a", *lines] if lines else []
 
 
-def _only_with_best(*given: float | str | None) -> None:
-    """Refuse what only the planner of MRMA asks for."""
-    pairs = zip(PLANNER.items(), given, strict=True)
+def _refuse_planner_options(*values: float | str | None) -> None:
+    """Refuse options that only the planner of MRMA takes."""
+    pairs = zip(PLANNER.items(), values, strict=True)
     names = [name for (name, default), value in pairs if value != default]
     if names:
         raise UserError(
@@ -154,7 +161,7 @@ def _only_with_best(*given: float | str | None) -> None:
         )
 
 
-def _one(epsilon: list[float]) -> float:
+def _single_epsilon(epsilon: list[float]) -> float:
     if len(epsilon) > 1:
         raise UserError(
             f"--epsilon is given {len(epsilon)} times; a plan (--best) is for one."
@@ -162,43 +169,53 @@ def _one(epsilon: list[float]) -> float:
     return epsilon[0]
 
 
-def _outlook(found: Outlook) -> str:
-    """Return a table and the reasons for what stands in it."""
-    best = [percent(signal.best) for signal in found.signals.values()]
+def _outlook_text(outlook: Outlook) -> str:
+    """Return the outlook as text: a table, and the reasons for it."""
+    best = [format_percent(signal.best) for signal in outlook.signals.values()]
     lines = [*HEAD, ""]
-    lines += aligned(
+    lines += align_columns(
         [
-            ["epsilon", "auto takes", "N epsilon^2", "noise", *found.signals],
-            *(_cells(row, found.clients) for row in found.rows),
-            ["", "majority", "", "", *[percent(found.majority)] * len(best)],
+            ["epsilon", "auto takes", "N epsilon^2", "noise", *outlook.signals],
+            *(_row_cells(row, outlook.clients) for row in outlook.rows),
+            ["", "majority", "", "", *[format_percent(outlook.majority)] * len(best)],
             ["", "no privacy, best rule", "", "", *best],
         ]
     )
-    if any(row.nothing(name) for row in found.rows for name in found.signals):
+    if any(row.gains_nothing(name) for row in outlook.rows for name in outlook.signals):
         lines += ["", "* expect nothing better than the majority"]
-    lines += ["", *map(_reason, found.rows)]
-    return "\n".join([*lines, *volunteers(found), *outside(found.rows), *liars(found)])
+    lines += ["", *map(_choice_reason, outlook.rows)]
+    return "\n".join(
+        [
+            *lines,
+            *volunteer_lines(outlook),
+            *outsider_lines(outlook.rows),
+            *liar_lines(outlook),
+        ]
+    )
 
 
-def _cells(row: Row, clients: int) -> list[str]:
+def _row_cells(row: OutlookRow, clients: int) -> list[str]:
     """Return a line of the table; a star marks what gains nothing."""
-    taken = " ".join(filter(None, (row.choice.protocol, row.choice.arm)))
+    method = " ".join(filter(None, (row.choice.protocol, row.choice.arm)))
     size = clients * row.epsilon**2
-    told = f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
-    cells = [f"{row.epsilon:g}", taken, told, f"{row.choice.noise:.2g}"]
-    for name, found in row.expected.items():
-        mark = "*" if row.nothing(name) else ""
-        told = f"{percent(found.error)} ± {percent(found.spread)}{mark}"
-        cells.append(f"{told} {ends(row.reach[name])}")
+    text = f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
+    cells = [f"{row.epsilon:g}", method, text, f"{row.choice.noise:.2g}"]
+    for name, expectation in row.expected.items():
+        mark = "*" if row.gains_nothing(name) else ""
+        text = (
+            f"{format_percent(expectation.error)} ±"
+            f" {format_percent(expectation.spread)}{mark}"
+        )
+        cells.append(f"{text} {format_interval(row.reach[name])}")
     return cells
 
 
-def _reason(row: Row) -> str:
+def _choice_reason(row: OutlookRow) -> str:
     _, _, why = row.choice.reason.rpartition(": ")
     return f"epsilon {row.epsilon:g}, {row.choice.method}: noise {why}"
 
 
-def _pilot(
+def _check_pilot(
     weak: float | None, size: int | None, separation: float | None
 ) -> tuple[float, int]:
     if weak is None or size is None:
@@ -208,7 +225,7 @@ def _pilot(
     return weak, size
 
 
-def _settings(plan: Plan) -> dict[str, dict[str, Any]]:
+def _plan_settings(plan: Plan) -> dict[str, dict[str, Any]]:
     """Return the plan in the words of pipelines.yaml."""
     return {
         "clients": {"train": plan.n_train, "vote": plan.n_vote},
@@ -217,37 +234,45 @@ def _settings(plan: Plan) -> dict[str, dict[str, Any]]:
     }
 
 
-def _document(plan: Plan, prior: UtilityPrior) -> dict[str, Any]:
+def _plan_document(plan: Plan, prior: UtilityPrior) -> dict[str, Any]:
     return {
-        "settings": _settings(plan),
+        "settings": _plan_settings(plan),
         "prediction": asdict(plan.prediction),
         "prior": asdict(prior),
         "majority": prior.constant,
     }
 
 
-def _words(plan: Plan, prior: UtilityPrior) -> str:
-    found = plan.prediction
-    low, high = found.interval
+def _plan_text(plan: Plan, prior: UtilityPrior) -> str:
+    prediction = plan.prediction
+    low, high = prediction.interval
     spread = (
-        f"{100 * found.spread:.1f} points; 95 % of the runs: {low:.1%} to {high:.1%}"
+        f"{100 * prediction.spread:.1f} points; 95 % of the runs: {low:.1%} to"
+        f" {high:.1%}"
     )
-    right = f"{found.weak:.1%}; reversal is right for {found.reversal_right:.0%}"
-    lines = [f"{part}: {_flow(given)}" for part, given in _settings(plan).items()]
+    right = (
+        f"{prediction.weak:.1%}; reversal is right for {prediction.reversal_right:.0%}"
+    )
+    lines = [
+        f"{part}: {_yaml_flow(values)}" for part, values in _plan_settings(plan).items()
+    ]
     lines += [
         "",
-        f"expected accuracy   {found.accuracy:.1%} (without privacy {prior.best:.1%})",
+        (
+            f"expected accuracy   {prediction.accuracy:.1%} (without privacy"
+            f" {prior.best:.1%})"
+        ),
         f"from run to run     {spread}",
         f"weak classifiers    {right}",
         f"constant classifier {prior.constant:.1%}",
     ]
-    if found.accuracy < prior.constant + NO_GAIN:
+    if prediction.accuracy < prior.constant + NO_GAIN:
         lines.append(
             "Nothing is learnt here: it takes more clients or a larger epsilon."
         )
     return "\n".join(lines)
 
 
-def _flow(given: dict[str, Any]) -> str:
+def _yaml_flow(mapping: dict[str, Any]) -> str:
     """Return a mapping as YAML writes it on one line."""
-    return "{" + ", ".join(f"{key}: {value}" for key, value in given.items()) + "}"
+    return "{" + ", ".join(f"{key}: {value}" for key, value in mapping.items()) + "}"

@@ -1,4 +1,4 @@
-"""Cheap draws of a whole crowd of weak classifiers, without drawing a single report.
+"""Planner of MRMA: how accurate it will be, from public quantities and a prior alone.
 
 A nearest-centroid rule needs the two class means of its reports only, and these are
 means of many independent noised values: normal, with variances that the mechanism
@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Case:
-    """What is given: ``d`` coordinates, ``epsilon`` a client, a prior, a mechanism."""
+    """The given quantities: ``d`` coordinates, ``epsilon``, a prior, a mechanism."""
 
     d: int
     epsilon: float
@@ -37,7 +37,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is chosen: clients who report and who vote, and the classifiers.
+    """The chosen quantities: clients who report and who vote, and classifiers.
 
     ``n_learners`` classifiers learn from ``n_per_learner`` of the ``n_train`` reports
     each and share ``n_vote`` votes as evenly as can be. Sizes that do not fit are
@@ -64,13 +64,13 @@ class Sizes:
     @property
     def votes(self) -> IntArray:
         """The votes on each classifier, [B]; they differ by 1 at most."""
-        each, more = divmod(self.n_vote, self.n_learners)
-        return each + (np.arange(self.n_learners) < more)
+        share, more = divmod(self.n_vote, self.n_learners)
+        return share + (np.arange(self.n_learners) < more)
 
 
 @dataclass(frozen=True)
 class Reports:
-    """The law of the reports: what a noised label says, how far a noised z scatters.
+    """The law of reports: the noised label's, and the scatter of a noised z.
 
     ``positive``: the probability of a noised label +1. ``mean`` and ``variance``
     [2, d]: of a noised z with the noised label +1 and -1, in the prior's coordinates,
@@ -82,7 +82,7 @@ class Reports:
     variance: FloatArray
 
     @classmethod
-    def of(cls, case: Case) -> Reports:
+    def from_case(cls, case: Case) -> Reports:
         """Return the law for clients who spend ``case.epsilon`` on a report.
 
         The label and each coordinate get equal parts (MRMA, section 5.1). A mechanism
@@ -97,8 +97,8 @@ class Reports:
         usual = np.full((1, case.d), prior.spread)
         noise = reporter.features.variance(usual).mean()
         positive = prior.positive * keep + (1 - prior.positive) * (1 - keep)
-        kept = np.array([keep / positive, (1 - keep) / (1 - positive)])
-        true = prior.positive * kept  # P(label +1 | noised label)
+        keep_shares = np.array([keep / positive, (1 - keep) / (1 - positive)])
+        true = prior.positive * keep_shares  # P(label +1 | noised label)
         mean = np.zeros((2, case.d))
         mean[:, 0] = (true - 0.5) * prior.distance
         variance = np.full((2, case.d), noise + prior.spread**2)
@@ -108,12 +108,12 @@ class Reports:
 
     @property
     def within(self) -> FloatArray:
-        """The pooled variance within the noised classes, [d]."""
+        """Return the pooled variance within the noised classes, [d]."""
         return np.array([self.positive, 1 - self.positive]) @ self.variance
 
 
 @dataclass(frozen=True)
-class Crowd:
+class WeakClassifiers:
     """Weak classifiers of R runs: ``coef`` [R, B, d] and ``intercept`` [R, B]."""
 
     coef: FloatArray
@@ -121,17 +121,17 @@ class Crowd:
 
 
 @dataclass(frozen=True)
-class Means:
+class MeanReports:
     """The mean reports of both noised labels, each [R, B, d]."""
 
     first: FloatArray
     second: FloatArray
 
-    def mirrored(self, law: Reports) -> Means:
+    def mirrored(self, law: Reports) -> MeanReports:
         """Return means whose errors have the other sign: as probable as these."""
-        return Means(2 * law.mean[0] - self.first, 2 * law.mean[1] - self.second)
+        return MeanReports(2 * law.mean[0] - self.first, 2 * law.mean[1] - self.second)
 
-    def centroid(self, law: Reports) -> Crowd:
+    def centroid(self, law: Reports) -> WeakClassifiers:
         """Return the classifiers that ``learners.centroid`` makes of them.
 
         As long as the mean difference over the variance along it; cut midway.
@@ -140,40 +140,44 @@ class Means:
         square = np.square(coef)
         coef *= (square.sum(axis=-1) / (square @ law.within))[..., None]
         total = self.first + self.second
-        return Crowd(coef, -np.einsum("rbd,rbd->rb", coef, total) / 2)
+        return WeakClassifiers(coef, -np.einsum("rbd,rbd->rb", coef, total) / 2)
 
 
-def draw(
+def draw_means(
     rng: np.random.Generator, law: Reports, sizes: Sizes, replicates: int
-) -> Means:
-    """Return what the learners of ``replicates`` runs see of their reports.
+) -> MeanReports:
+    """Return the mean reports that the learners of ``replicates`` runs see.
 
     Each learns from some of the same reports, drawn without replacement, so that its
     class mean differs from that of all reports by a variance of v (1/n - 1/N) (Cochran
     1977, theorem 2.2).
     """
     n, shape = sizes.n_per_learner, (replicates, sizes.n_learners)
-    everybody = rng.binomial(sizes.n_train, law.positive, size=(replicates, 1))
-    others = sizes.n_train - everybody
-    own = rng.hypergeometric(everybody, others, n, size=shape)
-    return Means(
-        _means(rng, law.mean[0], law.variance[0], everybody, own),
-        _means(rng, law.mean[1], law.variance[1], others, n - own),
+    positives = rng.binomial(sizes.n_train, law.positive, size=(replicates, 1))
+    negatives = sizes.n_train - positives
+    learner_positives = rng.hypergeometric(positives, negatives, n, size=shape)
+    return MeanReports(
+        _draw_class_means(
+            rng, law.mean[0], law.variance[0], positives, learner_positives
+        ),
+        _draw_class_means(
+            rng, law.mean[1], law.variance[1], negatives, n - learner_positives
+        ),
     )
 
 
-def _means(
+def _draw_class_means(
     rng: np.random.Generator,
     mean: FloatArray,
     variance: FloatArray,
-    everybody: IntArray,
-    own: IntArray,
+    totals: IntArray,
+    counts: IntArray,
 ) -> FloatArray:
     """Return the mean report of one noised label for each learner, [R, B, d]."""
-    few, many = 1 / np.maximum(own, 1), 1 / np.maximum(everybody, 1)
-    out = rng.standard_normal((*own.shape, len(mean)))
+    few, many = 1 / np.maximum(counts, 1), 1 / np.maximum(totals, 1)
+    out = rng.standard_normal((*counts.shape, len(mean)))
     out *= np.sqrt(np.maximum(few - many, 0))[..., None]
-    out += np.sqrt(many)[..., None] * rng.standard_normal((len(own), 1, len(mean)))
+    out += np.sqrt(many)[..., None] * rng.standard_normal((len(counts), 1, len(mean)))
     out *= np.sqrt(variance)
     out += mean
     return np.asarray(out)

@@ -1,4 +1,4 @@
-"""Records that are not normal, and what they do to `direct`: an interval that covers.
+"""Records that are not normal: an interval that covers the error of `direct` on them.
 
 `expect_direct` takes records that are standard normal, as they should be after the
 public centre and scale. Here the same signal (its best rule errs as often, the classes
@@ -19,103 +19,117 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from curvote.protocols.choice import choose
-from curvote.protocols.direct.arms import vectors
+from curvote.protocols.choice import choose_protocol
+from curvote.protocols.direct.arms import make_directions
 from curvote.representation.direction import Directions
 from curvote.server.directions import Line
-from curvote.theory.direct import Case, Expectation, World
+from curvote.theory.direct import DirectCase, Expectation, World
 from curvote.theory.signals import Signal
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
-SLANTS, RECORDS, RUNS = 6, 1000, 8
+HARD_SLANTS, HARD_RECORDS, HARD_RUNS = 6, 1000, 8
 # Of a law's runs, so many end below the interval and as many above it.
 TAIL, WIDE = 0.05, 1.645
 STEEPEST = 60.0  # a slope at which the label is all but certain
 
 
-def _normal(rng: Rng, d: int) -> Array:
-    return np.asarray(rng.standard_normal((RECORDS, d)))
+def _normal_records(rng: Rng, d: int) -> Array:
+    return np.asarray(rng.standard_normal((HARD_RECORDS, d)))
 
 
-def _shifted(rng: Rng, d: int) -> Array:
-    """The centre is off by one deviation in every number."""
-    return np.asarray(_normal(rng, d) + rng.choice([-1.0, 1.0], d))
+def _shifted_records(rng: Rng, d: int) -> Array:
+    """Return records whose centre is off by one deviation in every number."""
+    return np.asarray(_normal_records(rng, d) + rng.choice([-1.0, 1.0], d))
 
 
-def _skewed(rng: Rng, d: int) -> Array:
-    """Log-normal, 0.8 the deviation of the logarithm; mean 0, variance 1."""
+def _skewed_records(rng: Rng, d: int) -> Array:
+    """Return log-normal records of mean 0 and variance 1; 0.8 in the logarithm."""
     mean, grown = np.exp(0.32), np.exp(0.64)
-    z = rng.lognormal(0, 0.8, (RECORDS, d)) - mean
+    z = rng.lognormal(0, 0.8, (HARD_RECORDS, d)) - mean
     return np.asarray(z / (mean * np.sqrt(grown - 1)))
 
 
-def _heavy(rng: Rng, d: int) -> Array:
-    """Student's t of three degrees of freedom, variance 1."""
-    return np.asarray(rng.standard_t(3, (RECORDS, d)) / np.sqrt(3))
+def _heavy_tailed_records(rng: Rng, d: int) -> Array:
+    """Return records by Student's t of three degrees of freedom, variance 1."""
+    return np.asarray(rng.standard_t(3, (HARD_RECORDS, d)) / np.sqrt(3))
 
 
-def _correlated(rng: Rng, d: int) -> Array:
-    """Neighbours correlate by 0.7."""
+def _correlated_records(rng: Rng, d: int) -> Array:
+    """Return normal records whose neighbours correlate by 0.7."""
     apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
-    return np.asarray(_normal(rng, d) @ np.linalg.cholesky(0.7**apart).T)
+    return np.asarray(_normal_records(rng, d) @ np.linalg.cholesky(0.7**apart).T)
 
 
 LAWS: dict[str, Callable[[Rng, int], Array]] = {
-    "shifted": _shifted,
-    "skewed": _skewed,
-    "heavy-tailed": _heavy,
-    "correlated": _correlated,
+    "shifted": _shifted_records,
+    "skewed": _skewed_records,
+    "heavy-tailed": _heavy_tailed_records,
+    "correlated": _correlated_records,
 }
 
 
 @dataclass(frozen=True)
-class Drawn(World):
-    """A law that some records stand for: theirs is the mean, and the error."""
+class EmpiricalWorld(World):
+    """A law that some records stand for: the mean and the error are theirs."""
 
     def mean(self) -> Array:
         """Return the mean of the unit vectors of these records, (size,)."""
-        return np.asarray(self.given.vectors(self.z, self.lean).mean(axis=0))
+        return np.asarray(self.directions.vectors(self.z, self.label_mean).mean(axis=0))
 
     def errors(self, lines: list[Line]) -> Array:
         """Return the errors of (coef, intercept) on these records, (R,)."""
         coef = np.array([line[0] for line in lines])
         level = self.z @ coef.T + np.array([line[1] for line in lines])
-        wrong = (1 - np.sign(level) * self.lean[:, None]) / 2
+        wrong = (1 - np.sign(level) * self.label_mean[:, None]) / 2
         return np.asarray(wrong.mean(axis=0))
 
 
-def reach(
-    n: int, d: int, epsilon: float, signal: Signal, told: Expectation
+def error_range(
+    n: int, d: int, epsilon: float, signal: Signal, expectation: Expectation
 ) -> tuple[float, float]:
-    """Return what the error of a run of `direct` lies between, in [0, 1].
+    """Return the range of the error of a run of `direct`, in [0, 1].
 
-    Under each of `LAWS` nine runs of ten do, and of normal records, of which ``told``
-    is expected; the arm is that of the public rule.
+    Under each of `LAWS` nine runs of ten do, and of normal records, of which
+    ``expectation`` is expected; the arm is that of the public rule.
     """
-    arm = choose(n, d, epsilon).arm or "mean"
-    case = Case(n, epsilon, vectors(arm, d, "standard", "auto"), arm == "two")
+    arm = choose_protocol(n, d, epsilon).arm or "mean"
+    case = DirectCase(
+        n, epsilon, make_directions(arm, d, "standard", "auto"), arm == "two"
+    )
     with threadpool_limits(limits=1):
-        found = [_errors(case, signal, law) for law in LAWS]
-    ends = np.quantile(found, [TAIL, 1 - TAIL], axis=1)
-    own = told.error - WIDE * told.spread, told.error + WIDE * told.spread
-    low = max(min(own[0], ends[0].min()), signal.best)
-    return float(low), float(max(own[1], ends[1].max()))
+        errors = [_errors_under_law(case, signal, law) for law in LAWS]
+    ends = np.quantile(errors, [TAIL, 1 - TAIL], axis=1)
+    normal_range = (
+        expectation.error - WIDE * expectation.spread,
+        expectation.error + WIDE * expectation.spread,
+    )
+    low = max(min(normal_range[0], ends[0].min()), signal.best)
+    return float(low), float(max(normal_range[1], ends[1].max()))
 
 
-def _errors(case: Case, signal: Signal, law: str) -> Array:
+def _errors_under_law(case: DirectCase, signal: Signal, law: str) -> Array:
     rng = np.random.default_rng(0)
-    worlds = (_world(case.given, signal, law, seed) for seed in range(SLANTS))
-    return np.concatenate([case.errors(rng, world, RUNS) for world in worlds])
+    worlds = (
+        _world_of_law(case.directions, signal, law, seed) for seed in range(HARD_SLANTS)
+    )
+    return np.concatenate([case.errors(rng, world, HARD_RUNS) for world in worlds])
 
 
-def _world(given: Directions, signal: Signal, law: str, seed: int) -> Drawn:
-    return Drawn(signal, np.zeros(given.d), given, *_law(given.d, signal, law, seed))
+def _world_of_law(
+    directions: Directions, signal: Signal, law: str, seed: int
+) -> EmpiricalWorld:
+    return EmpiricalWorld(
+        signal,
+        np.zeros(directions.d),
+        directions,
+        *_draw_law(directions.d, signal, law, seed),
+    )
 
 
 @lru_cache(maxsize=512)
-def _law(d: int, signal: Signal, law: str, seed: int) -> tuple[Array, Array]:
+def _draw_law(d: int, signal: Signal, law: str, seed: int) -> tuple[Array, Array]:
     """Return records of a law (n, d), and E[y | z] (n,) along a random line."""
     rng = np.random.default_rng([seed, d])
     z = LAWS[law](rng, d)

@@ -1,4 +1,4 @@
-"""What some clients who lie can do, and what no protocol can do about it."""
+"""Clients who lie: what they can do, and what no protocol can do about it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Lies:
         validate.minority(liars=self.share)
 
     def pull(self, slant: Array) -> Array:
-        """Return the unit vector (d,) they pull to; ``slant`` (d,) is the signal's.
+        """Return the unit vector (d,) of the pull; ``slant`` (d,) is the signal's.
 
         Of one number only the sign can be turned.
         """
@@ -56,11 +56,11 @@ class Lies:
         return np.asarray(other / np.linalg.norm(other))
 
 
-NONE = Lies(0.0)
+NO_LIES = Lies(0.0)
 
 
-def hidden(epsilon: float, liars: float) -> float:
-    """Return from which error of the best rule on liars can hide every signal.
+def hidden_signal_error(epsilon: float, liars: float) -> float:
+    """Return the best rule's error from which on liars can hide every signal.
 
     Whatever the protocol, as long as each client sends one message by a mechanism that
     is private at ``epsilon``, and each is a liar with probability f = ``liars``, in
@@ -78,5 +78,5 @@ def hidden(epsilon: float, liars: float) -> float:
     theirs needs fewer liars than this bound says.
     """
     share = validate.minority(liars=liars)
-    told = math.tanh(validate.positive(epsilon=epsilon) / 2)
-    return max(0.0, (1 - share / ((1 - share) * told)) / 2)
+    distance = math.tanh(validate.positive(epsilon=epsilon) / 2)
+    return max(0.0, (1 - share / ((1 - share) * distance)) / 2)

@@ -1,4 +1,4 @@
-"""What protocol ``auto`` takes and what to expect, for signals nobody knows yet."""
+"""Outlook of protocol ``auto``: what it takes and what to expect of each signal."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from curvote import validate
 from curvote.privacy import Budget
-from curvote.protocols.choice import Choice, choose
-from curvote.protocols.direct.arms import PROTOCOLS
-from curvote.protocols.message import messages
-from curvote.protocols.outside import Outside, crowd
+from curvote.protocols.choice import Choice, choose_protocol
+from curvote.protocols.direct.arms import ARM_PROTOCOLS
+from curvote.protocols.message import messages_of
+from curvote.protocols.outside import ShuffledGuarantee, crowd_size
 from curvote.theory.direct import Expectation, expect_direct
-from curvote.theory.hard import reach
-from curvote.theory.lies import NONE, Lies, hidden
+from curvote.theory.hard import error_range
+from curvote.theory.lies import NO_LIES, Lies, hidden_signal_error
 from curvote.theory.signals import Signal, strengths
-from curvote.theory.volunteers import Offer, offer
+from curvote.theory.volunteers import Offer, make_offer
 from curvote.theory.voted import DIRECTIONS, expect_votes
 
 NO_GAIN = 0.01  # over the majority: not worth a budget
@@ -25,11 +25,11 @@ Reach = dict[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Lied:
-    """What `votes` and `direct` would do, honest and with liars at their worse.
+class LiarEffect:
+    """Expectations of `votes` and `direct`, honest and with liars at their worse.
 
-    ``direct`` has the arm that it would have without liars. ``hidden``: signals whose
-    best rule errs so often or more can be hidden from every protocol.
+    ``direct`` has the arm that it would have without liars. ``hidden_signal_error``:
+    signals whose best rule errs so often or more can be hidden from every protocol.
     """
 
     votes: Expected
@@ -41,20 +41,24 @@ class Lied:
     def document(self) -> dict[str, Any]:
         """Return plain values."""
         names = ("votes", "votes_lied", "direct", "direct_lied")
-        told = {
-            name: {key: asdict(found) for key, found in getattr(self, name).items()}
+        values = {
+            name: {
+                key: asdict(expectation)
+                for key, expectation in getattr(self, name).items()
+            }
             for name in names
         }
-        return told | {"hidden": self.hidden}
+        return values | {"hidden": self.hidden}
 
 
 @dataclass(frozen=True)
-class Row:
+class OutlookRow:
     """One epsilon: the rule's choice, and the error of `direct` for each signal.
 
-    ``reach`` is what the error of a run lies between, by the name of a signal, where
-    records are not normal (`curvote.theory.hard`). ``outside`` is what an outsider sees
-    of a client who trusts the shuffler, ``lied`` what liars do where some are expected.
+    ``error_range`` is what the error of a run lies between, by the name of a signal,
+    where records are not normal (`curvote.theory.hard`). ``outside`` is what an
+    outsider sees of a client who trusts the shuffler, ``lied`` what liars do where some
+    are expected.
     """
 
     epsilon: float
@@ -62,27 +66,27 @@ class Row:
     expected: Expected
     reach: Reach
     majority: float
-    outside: Outside | None
-    lied: Lied | None
+    outside: ShuffledGuarantee | None
+    lied: LiarEffect | None
 
-    def nothing(self, name: str) -> bool:
-        """Say whether the majority does as well with this signal, to a point."""
+    def gains_nothing(self, name: str) -> bool:
+        """Return whether the majority does as well with this signal, to a point."""
         return self.majority - self.expected[name].error < NO_GAIN
 
     def document(self) -> dict[str, Any]:
         """Return plain values."""
         direct = {
-            name: asdict(found)
+            name: asdict(expectation)
             | dict(zip(("low", "high"), self.reach[name], strict=True))
-            | {"nothing_gained": self.nothing(name)}
-            for name, found in self.expected.items()
+            | {"nothing_gained": self.gains_nothing(name)}
+            for name, expectation in self.expected.items()
         }
-        more = {
+        further = {
             "outside": asdict(self.outside) if self.outside else None,
             "lied": self.lied.document() if self.lied else None,
         }
-        own = {"epsilon": self.epsilon} | asdict(self.choice) | {"direct": direct}
-        return own | more
+        fields = {"epsilon": self.epsilon} | asdict(self.choice) | {"direct": direct}
+        return fields | further
 
 
 @dataclass(frozen=True)
@@ -116,13 +120,13 @@ class Outlook:
     features: int
     positive: float
     signals: dict[str, Signal]
-    rows: list[Row]
+    rows: list[OutlookRow]
     liars: float
     volunteers: Offer | None = None
 
     @property
     def majority(self) -> float:
-        """The error of always naming the larger class."""
+        """Return the error of always naming the larger class."""
         return min(self.positive, 1 - self.positive)
 
     def document(self) -> dict[str, Any]:
@@ -148,7 +152,7 @@ def look_ahead(
     *,
     volunteers: int = 0,
 ) -> Outlook:
-    """Return what to expect of clients who report once, at each epsilon in turn.
+    """Return the outlook for clients who report once, at each epsilon in turn.
 
     Parameters
     ----------
@@ -176,67 +180,73 @@ def look_ahead(
     >>> print({name: round(found.error, 1) for name, found in row.expected.items()})
     {'weak': 0.5, 'middle': 0.3, 'strong': 0.1}
     """
-    asked = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
+    budgets = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
     n = validate.at_least(2, clients=clients)
     d = validate.at_least(1, features=features)
-    known = strengths(positive)
+    signals = strengths(positive)
     share = validate.minority(liars=liars)
-    rows = [_row((n, d, epsilon), known, share) for epsilon in asked]
-    bought = offer(volunteers, n, d, asked, known) if volunteers else None
-    return Outlook(n, d, positive, known, rows, share, bought)
+    rows = [_outlook_row((n, d, epsilon), signals, share) for epsilon in budgets]
+    purchase = make_offer(volunteers, n, d, budgets, signals) if volunteers else None
+    return Outlook(n, d, positive, signals, rows, share, purchase)
 
 
-def _row(size: tuple[int, int, float], known: dict[str, Signal], liars: float) -> Row:
-    choice, epsilon = choose(*size, liars), size[-1]
-    expected = {name: _direct(*size, signal) for name, signal in known.items()}
-    ends = {name: reach(*size, s, expected[name]) for name, s in known.items()}
-    majority = next(iter(known.values())).majority
-    outside = Outside.of(Budget(epsilon), _crowd(choice, size[0]))
-    lied = _lied(size, known, expected, liars) if liars else None
-    return Row(epsilon, choice, expected, ends, majority, outside, lied)
+def _outlook_row(
+    size: tuple[int, int, float], signals: dict[str, Signal], liars: float
+) -> OutlookRow:
+    choice, epsilon = choose_protocol(*size, liars), size[-1]
+    expected = {
+        name: _expect_auto_arm(*size, signal) for name, signal in signals.items()
+    }
+    ends = {name: error_range(*size, s, expected[name]) for name, s in signals.items()}
+    majority = next(iter(signals.values())).majority
+    outside = ShuffledGuarantee.from_local(
+        Budget(epsilon), _smallest_crowd(choice, size[0])
+    )
+    lied = _liar_effect(size, signals, expected, liars) if liars else None
+    return OutlookRow(epsilon, choice, expected, ends, majority, outside, lied)
 
 
-def _crowd(choice: Choice, n: int) -> int:
-    """Return among how many messages the least hidden client's is."""
-    protocol = PROTOCOLS.get(choice.arm or "", choice.protocol)
+def _smallest_crowd(choice: Choice, n: int) -> int:
+    """Return the number of messages among which the least hidden client's is."""
+    protocol = ARM_PROTOCOLS.get(choice.arm or "", choice.protocol)
     sizes = {"train": n, "vote": 0}
     candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
     return min(
-        crowd(message, message.senders.count(sizes), candidates)
-        for message in messages(protocol).values()
+        crowd_size(message, message.senders.count(sizes), candidates)
+        for message in messages_of(protocol).values()
     )
 
 
-def _lied(
+def _liar_effect(
     size: tuple[int, int, float],
-    known: dict[str, Signal],
+    signals: dict[str, Signal],
     direct: Expected,
     liars: float,
-) -> Lied:
+) -> LiarEffect:
     ways = [Lies(liars, across) for across in (False, True)]
 
-    def worse(expect: Callable[..., Expectation]) -> Expected:
+    def worst(expect: Callable[..., Expectation]) -> Expected:
         return {
-            name: max((expect(*size, s, lies=way) for way in ways), key=_error)
-            for name, s in known.items()
+            name: max((expect(*size, s, lies=way) for way in ways), key=_error_of)
+            for name, s in signals.items()
         }
 
-    return Lied(
-        {name: expect_votes(*size, signal) for name, signal in known.items()},
-        worse(expect_votes),
+    return LiarEffect(
+        {name: expect_votes(*size, signal) for name, signal in signals.items()},
+        worst(expect_votes),
         direct,
-        worse(_direct),
-        hidden(size[-1], liars),
+        worst(_expect_auto_arm),
+        hidden_signal_error(size[-1], liars),
     )
 
 
-def _direct(
-    n: int, d: int, epsilon: float, signal: Signal, lies: Lies = NONE
+def _expect_auto_arm(
+    n: int, d: int, epsilon: float, signal: Signal, lies: Lies = NO_LIES
 ) -> Expectation:
-    """Return what to expect of `direct` with the arm that `auto` takes of it."""
-    arm = choose(n, d, epsilon).arm or "mean"
+    """Return the expectation of `direct` with the arm that `auto` takes of it."""
+    arm = choose_protocol(n, d, epsilon).arm or "mean"
     return expect_direct(n, d, epsilon, signal, arm=arm, lies=lies)
 
 
-def _error(found: Expectation) -> float:
-    return found.error
+def _error_of(expectation: Expectation) -> float:
+    return expectation.error

@@ -1,4 +1,4 @@
-"""A prior from what weak classifiers achieve: in a pilot, or as one believes."""
+"""Prior from the accuracy of weak classifiers: in a pilot, or as one believes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from curvote.errors import UserError
-from curvote.theory.crowd import Case, Reports, Sizes, draw
+from curvote.theory.crowd import Case, Reports, Sizes, draw_means
 from curvote.theory.prior import UtilityPrior
 
 RUNS, LEARNERS = 200, 100
@@ -60,19 +60,19 @@ def prior_from_weak(
     case = Case(d, epsilon, prior, mechanism)
     sizes = Sizes(MANY, LEARNERS, n_per_learner, LEARNERS)
 
-    def achieved(log_separation: float) -> float:
-        told = replace(prior, separation=math.exp(log_separation))
-        return _mean_utility(replace(case, prior=told), sizes)
+    def weak_accuracy(log_separation: float) -> float:
+        candidate = replace(prior, separation=math.exp(log_separation))
+        return _mean_utility(replace(case, prior=candidate), sizes)
 
     ends = math.log(NEAREST), math.log(2 * math.sqrt(d))  # the cube's diagonal
-    low, high = map(achieved, ends)
+    low, high = map(weak_accuracy, ends)
     if not low < weak < high:
         raise UserError(
             f"weak is {weak!r}; with these reports weak classifiers have mean"
             f" accuracies between {low:.4f} and {high:.4f}."
         )
-    found = brentq(lambda x: achieved(x) - weak, *ends, xtol=1e-6)
-    return replace(prior, separation=math.exp(found))
+    solution = brentq(lambda x: weak_accuracy(x) - weak, *ends, xtol=1e-6)
+    return replace(prior, separation=math.exp(solution))
 
 
 def _mean_utility(case: Case, sizes: Sizes) -> float:
@@ -81,8 +81,8 @@ def _mean_utility(case: Case, sizes: Sizes) -> float:
     Over mirrored pairs: what noise alone makes of one it takes from the other, and
     the little that is left is the signal.
     """
-    law = Reports.of(case)
-    means = draw(np.random.default_rng(0), law, sizes, RUNS)
-    crowds = (each.centroid(law) for each in (means, means.mirrored(law)))
+    law = Reports.from_case(case)
+    means = draw_means(np.random.default_rng(0), law, sizes, RUNS)
+    crowds = (half.centroid(law) for half in (means, means.mirrored(law)))
     pair = [case.prior.utility(crowd.coef, crowd.intercept) for crowd in crowds]
     return float(np.mean(pair))

@@ -1,4 +1,4 @@
-"""How accurate MRMA will be, from public quantities and a prior on utilities alone."""
+"""Planner of MRMA: how accurate it will be, from public quantities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from curvote import validate
 from curvote.errors import UserError
 from curvote.server.averaging import WHEN_NONE_PASS
-from curvote.theory.crowd import Case, Crowd, Reports, Sizes, draw
+from curvote.theory.crowd import Case, Reports, Sizes, WeakClassifiers, draw_means
 from curvote.theory.prior import UtilityPrior
 from curvote.theory.votes import keep_probability
 from curvote.validate import FloatArray
@@ -65,13 +65,13 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Crowds, their true accuracies, and by the votes: reversed, utility; all [R, B].
+class PolledCrowd:
+    """Classifiers, their true accuracies, and the votes' reversal and utility [R, B].
 
     ``utility`` is the estimate after reversal.
     """
 
-    crowd: Crowd
+    crowd: WeakClassifiers
     true: FloatArray
     reversed: BoolArray
     utility: FloatArray
@@ -91,7 +91,7 @@ def predict(
     mechanism: str = "laplace",
     seed: int = 0,
 ) -> Prediction:
-    """Return what MRMA with nearest-centroid learners will reach.
+    """Return the accuracy that MRMA with nearest-centroid learners will reach.
 
     Nothing but these numbers, the noise that an unbiased ``mechanism`` states and
     ``prior`` enters: thousands of draws of class means and vote counts. No other
@@ -133,58 +133,63 @@ def predict(
     """
     case = Case(d, epsilon, prior, mechanism)
     sizes = Sizes(n_train, n_vote, n_per_learner, n_learners)
-    return expect(case, sizes, cutoff, when_none_pass, seed)
+    return expect_accuracy(case, sizes, cutoff, when_none_pass, seed)
 
 
-def expect(
+def expect_accuracy(
     case: Case, sizes: Sizes, cutoff: float, when_none_pass: str, seed: int
 ) -> Prediction:
     """Return what MRMA will reach in this case with these sizes; see ``predict``."""
-    judged = judge(case, sizes, seed)
-    final, none_passed = finals(judged, case.prior, cutoff, when_none_pass)
+    polled = poll_crowd(case, sizes, seed)
+    final, none_passed = final_accuracies(polled, case.prior, cutoff, when_none_pass)
     low, high = np.quantile(final, INTERVAL)
     return Prediction(
         accuracy=float(final.mean()),
         spread=float(final.std()),
         interval=(float(low), float(high)),
-        weak=float(judged.true.mean()),
-        weak_spread=float(judged.true.std()),
-        reversal_right=float(((judged.true >= 0.5) != judged.reversed).mean()),
+        weak=float(polled.true.mean()),
+        weak_spread=float(polled.true.std()),
+        reversal_right=float(((polled.true >= 0.5) != polled.reversed).mean()),
         none_passed=float(none_passed.mean()),
         standard_error=float(final.std() / np.sqrt(len(final))),
     )
 
 
-def judge(case: Case, sizes: Sizes, seed: int, replicates: int = REPLICATES) -> Judged:
-    """Return crowds of classifiers, what they are worth and what the votes say.
+def poll_crowd(
+    case: Case, sizes: Sizes, seed: int, replicates: int = REPLICATES
+) -> PolledCrowd:
+    """Return weak classifiers with their true accuracies, and what the votes say.
 
     ``replicates`` are fewer, and at least FEWEST, where the crowds are large.
     """
     rng = np.random.default_rng(seed)
     most = VALUES // (sizes.n_learners * case.d)
-    law = Reports.of(case)
-    means = draw(rng, law, sizes, max(FEWEST, min(replicates, most)))
+    law = Reports.from_case(case)
+    means = draw_means(rng, law, sizes, max(FEWEST, min(replicates, most)))
     crowd = means.centroid(law)
     true = case.prior.utility(crowd.coef, crowd.intercept)
     votes, keep = sizes.votes, keep_probability(case.epsilon)
     positive = rng.binomial(votes, (2 * keep - 1) * true + 1 - keep)
     # The better side's estimate, (max(positive, n - positive)/n + q - 1)/(2q - 1)
     utility = 0.5 + np.abs(positive / votes - 0.5) / (2 * keep - 1)
-    return Judged(crowd, true, 2 * positive < votes, utility)
+    return PolledCrowd(crowd, true, 2 * positive < votes, utility)
 
 
-def finals(
-    judged: Judged, prior: UtilityPrior, cutoff: float, when_none_pass: str = "soft"
+def final_accuracies(
+    polled: PolledCrowd,
+    prior: UtilityPrior,
+    cutoff: float,
+    when_none_pass: str = "soft",
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the accuracies [R] of the averaged classifiers, and where none passed."""
-    weight, none_passed = _weights(judged.utility, cutoff, when_none_pass)
-    signed = np.where(judged.reversed, -weight, weight)[:, None, :]
-    coef = (signed @ judged.crowd.coef)[:, 0]
-    intercept = (signed @ judged.crowd.intercept[..., None])[:, 0, 0]
+    """Return the accuracies [R] of averaged classifiers, and where none passed."""
+    weight, none_passed = _averaging_weights(polled.utility, cutoff, when_none_pass)
+    signed = np.where(polled.reversed, -weight, weight)[:, None, :]
+    coef = (signed @ polled.crowd.coef)[:, 0]
+    intercept = (signed @ polled.crowd.intercept[..., None])[:, 0, 0]
     return prior.utility(coef, intercept), none_passed
 
 
-def _weights(
+def _averaging_weights(
     utility: FloatArray, cutoff: float, when_none_pass: str
 ) -> tuple[FloatArray, BoolArray]:
     """Return ``server.averaging.weights`` of many runs [R, B], up to their scale."""
@@ -193,11 +198,11 @@ def _weights(
         raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
     weight = np.maximum(utility - cutoff, 0)
     none_passed = weight.max(axis=1) == 0
-    weight[none_passed] = _instead(utility[none_passed], when_none_pass)
+    weight[none_passed] = _fallback_weights(utility[none_passed], when_none_pass)
     return weight, none_passed
 
 
-def _instead(utility: FloatArray, how: str) -> FloatArray:
+def _fallback_weights(utility: FloatArray, how: str) -> FloatArray:
     if how == "best":
         best = utility.argmax(axis=1)[:, None]
         return np.where(np.arange(utility.shape[1]) == best, 1.0, 0.0)

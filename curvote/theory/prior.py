@@ -1,4 +1,4 @@
-"""What is believed about a task before anybody reports: the planner's only knowledge.
+"""Belief about a task before anybody reports: the planner's only knowledge.
 
 Rescaled records z in [-1, 1]^d differ by class along one line, the one through the two
 class means. Across it they scatter alike in every direction and tell nothing: a rule at
@@ -70,17 +70,17 @@ class UtilityPrior:
 
     @property
     def constant(self) -> float:
-        """The accuracy of the classifier that always names the larger class."""
+        """Return the accuracy of the classifier that names the larger class."""
         return max(self.positive, 1 - self.positive)
 
     @property
     def distance(self) -> float:
-        """The distance between the class means, given or following from the rest."""
+        """Return the distance between the class means, stated or following."""
         return self.separation or self.spread * self._law.distance
 
     @property
     def along(self) -> float:
-        """The standard deviation within a class along the line through the means."""
+        """Return the standard deviation in a class along the line of means."""
         return self._unit * self._law.within
 
     def utility(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
@@ -98,5 +98,5 @@ class UtilityPrior:
 
     @property
     def _unit(self) -> float:
-        """The length of the shape's unit, in those of z."""
+        """Return the length of the shape's unit, in those of z."""
         return self.distance / self._law.distance

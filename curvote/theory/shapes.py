@@ -1,4 +1,4 @@
-"""Two ways in which a label can depend on one direction of z, each with one number.
+"""Prior belief of the planner: two shapes of a label's law, and how useful rules are.
 
 Both are in units of a standard deviation along the line through the class means, with
 the origin midway between these. A rule is given by its slope along the line, the root
@@ -33,26 +33,26 @@ class Shape(ABC):
     @property
     @abstractmethod
     def distance(self) -> float:
-        """The distance between the class means."""
+        """Return the distance between the class means."""
 
     @property
     @abstractmethod
     def within(self) -> float:
-        """The standard deviation along the line within a class."""
+        """Return the standard deviation along the line within a class."""
 
     @abstractmethod
     def accuracy(
         self, along: FloatArray, across: FloatArray, intercept: FloatArray
     ) -> FloatArray:
-        """Return how often rules are right; the arrays share a shape."""
+        """Return the accuracies of rules; the arrays share a shape."""
 
 
-class Classes(Shape):
+class TwoClasses(Shape):
     """Two normal classes that scatter alike around their means."""
 
     @cached_property
     def depth(self) -> float:
-        """How far each mean is from the middle.
+        """Return the distance of each mean from the middle.
 
         At the best threshold p Phi(depth + c) + (1 - p) Phi(depth - c) = ``best``, with
         c = ln(p/(1 - p)) / (2 depth).
@@ -60,18 +60,18 @@ class Classes(Shape):
         log_odds = math.log(self.positive / (1 - self.positive))
 
         def excess(depth: float) -> float:
-            return float(self._right(depth, log_odds / (2 * depth))) - self.best
+            return float(self._share_right(depth, log_odds / (2 * depth))) - self.best
 
         return float(brentq(excess, TINY, FARTHEST))
 
     @property
     def distance(self) -> float:
-        """Twice the depth."""
+        """Return twice the depth."""
         return 2 * self.depth
 
     @property
     def within(self) -> float:
-        """The unit itself."""
+        """Return the unit itself."""
         return 1.0
 
     def accuracy(
@@ -79,15 +79,15 @@ class Classes(Shape):
     ) -> FloatArray:
         """Return p Phi(m + o) + (1 - p) Phi(m - o), m and o in deviations of f(z)."""
         scale = np.hypot(along, across)
-        return self._right(along / scale * self.depth, intercept / scale)
+        return self._share_right(along / scale * self.depth, intercept / scale)
 
-    def _right(self, reach: ArrayLike, offset: ArrayLike) -> FloatArray:
+    def _share_right(self, reach: ArrayLike, offset: ArrayLike) -> FloatArray:
         ahead, behind = np.add(reach, offset), np.subtract(reach, offset)
         share = self.positive
         return np.asarray(share * ndtr(ahead) + (1 - share) * ndtr(behind))
 
 
-class Cloud(Shape):
+class OneCloud(Shape):
     """One normal cloud; the label is +1 where a noisy score along the line is high.
 
     A probit regression, nearly a logistic one: the score v and z along the line are
@@ -96,42 +96,45 @@ class Cloud(Shape):
 
     @property
     def threshold(self) -> float:
-        """The score that a share ``positive`` exceeds."""
+        """Return the score that a share ``positive`` exceeds."""
         return float(-ndtri(self.positive))
 
     @cached_property
     def correlation(self) -> float:
-        """That of z along the line and the score, from the best rule's accuracy."""
+        """Return the correlation of z along the line with the score."""
 
         def excess(correlation: float) -> float:
             cut = self.threshold / correlation
-            return float(agreement(correlation, cut, self.threshold)) - self.best
+            return (
+                float(same_side_probability(correlation, cut, self.threshold))
+                - self.best
+            )
 
         return float(brentq(excess, TINY, 1 - TINY))
 
     @property
     def distance(self) -> float:
-        """E(z | +1) - E(z | -1) = correlation phi(threshold) / (p (1 - p))."""
+        """Return E(z | +1) - E(z | -1)."""
         density = math.exp(-(self.threshold**2) / 2) / math.sqrt(2 * math.pi)
         return self.correlation * density / (self.positive * (1 - self.positive))
 
     @property
     def within(self) -> float:
-        """What the classes' distance leaves of the cloud's variance 1."""
+        """Return the deviation in a class that the distance leaves of variance 1."""
         share = self.positive
         return math.sqrt(1 - share * (1 - share) * self.distance**2)
 
     def accuracy(
         self, along: FloatArray, across: FloatArray, intercept: FloatArray
     ) -> FloatArray:
-        """Return how often f(z) and the score are on the same side of their cuts."""
+        """Return the share of f(z) and the score on the same side of their cuts."""
         scale = np.hypot(along, across)
         centre = along * (self.positive - 0.5) * self.distance + intercept
         correlation = self.correlation * along / scale
-        return agreement(correlation, -centre / scale, self.threshold)
+        return same_side_probability(correlation, -centre / scale, self.threshold)
 
 
-def agreement(
+def same_side_probability(
     correlation: float | FloatArray, h: float | FloatArray, k: float
 ) -> FloatArray:
     """Return P(u > h, v > k) + P(u < h, v < k) for standard normal u and v.
@@ -147,4 +150,4 @@ def agreement(
     return np.asarray(1 - 2 * parts - (u * v < 0))
 
 
-SHAPES: dict[str, type[Shape]] = {"classes": Classes, "cloud": Cloud}
+SHAPES: dict[str, type[Shape]] = {"classes": TwoClasses, "cloud": OneCloud}

@@ -1,4 +1,4 @@
-"""How strongly labels may depend on records: a logistic model with one number."""
+"""Scenario of an expectation: a signal of known strength, and clients who lie."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Signal:
 
     @cached_property
     def slope(self) -> float:
-        """The slope: ``E[1/(1 + exp(slope |x|))] = balanced``."""
+        """Return the slope: ``E[1/(1 + exp(slope |x|))] = balanced``."""
 
         def excess(slope: float) -> float:
             return float(WEIGHTS @ expit(-slope * np.abs(X))) - self.balanced
@@ -65,7 +65,7 @@ class Signal:
 
     @cached_property
     def intercept(self) -> float:
-        """The intercept: E[P(y = +1)] = ``positive``."""
+        """Return the intercept: E[P(y = +1)] = ``positive``."""
 
         def excess(intercept: float) -> float:
             return float(WEIGHTS @ expit(self.slope * X + intercept)) - self.positive
@@ -78,13 +78,13 @@ class Signal:
 
     @property
     def best(self) -> float:
-        """The error of the best rule."""
+        """Return the error of the best rule."""
         chance = self.chance(X)
         return float(WEIGHTS @ np.minimum(chance, 1 - chance))
 
     @property
     def majority(self) -> float:
-        """The error of the rule that always names the larger class."""
+        """Return the error of the rule that always names the larger class."""
         return min(self.positive, 1 - self.positive)
 
     def error(self, along: Array, across: Array, intercept: Array) -> Array:
@@ -121,5 +121,5 @@ def strengths(positive: float = 0.5) -> dict[str, Signal]:
     >>> {name: signal.balanced for name, signal in strengths().items()}
     {'weak': 0.4, 'middle': 0.25, 'strong': 0.1}
     """
-    known = {"weak": WEAK, "middle": MIDDLE, "strong": STRONG}
-    return {name: Signal(error, positive) for name, error in known.items()}
+    errors = {"weak": WEAK, "middle": MIDDLE, "strong": STRONG}
+    return {name: Signal(error, positive) for name, error in errors.items()}

@@ -1,4 +1,4 @@
-"""How far Laplace noise carries the uniform law on a cube, in total variation.
+"""Total variation between the uniform law on a cube and that after Laplace noise.
 
 Z is uniform on [-1, 1]^d and gets Laplace noise of scale 2d/epsilon_z on each
 coordinate (MRMA, appendix A.4). The noised density is an average of the uniform one

@@ -1,10 +1,10 @@
-"""What labelled volunteers buy, before anybody is asked for anything.
+"""Worth of labelled volunteers, before anybody is asked for anything.
 
 By the formula: n_v records of d numbers with their labels are worth as much as reports
 of N epsilon^2 = 6 (d + 1) n_v (`curvote.protocols.volunteers.worth`), and joined with
 reports they add up. For a signal of known strength: volunteers are drawn, with means
 of reports beside them (`curvote.theory.direct`), and read by the decoders that
-protocols `volunteers` and `joined` have.
+protocols `volunteers` and `joint_classifier` have.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from curvote import validate
-from curvote.protocols.choice import arm_of
-from curvote.protocols.direct.arms import vectors
-from curvote.protocols.volunteers.asked import arm_for
-from curvote.protocols.volunteers.worth import worth
+from curvote.protocols.choice import choose_arm
+from curvote.protocols.direct.arms import make_directions
+from curvote.protocols.volunteers.asked import joined_arm
+from curvote.protocols.volunteers.worth import volunteer_worth
 from curvote.representation.direction import Directions
-from curvote.server.directions import Line, Sum
-from curvote.server.joining import Public, joined
-from curvote.server.volunteered import logistic
-from curvote.theory.direct import SLANTS, Expectation, World, means
+from curvote.server.directions import Line, ReportMean
+from curvote.server.joining import VolunteerRecords, joint_classifier
+from curvote.server.volunteered import ridge_logistic
+from curvote.theory.direct import SLANTS, Expectation, World, honest_means
 from curvote.theory.signals import Signal
 
 Array = NDArray[np.float64]
 Signals = Mapping[str, Signal]
 
-RUNS = 8  # for each of the random directions of a signal
+VOLUNTEER_RUNS = 8  # for each of the random directions of a signal
 
 
 @dataclass(frozen=True)
-class Beside:
+class JoinedRow:
     """One epsilon: N epsilon^2 of the reports, and what to expect of the join."""
 
     epsilon: float
@@ -55,10 +55,10 @@ class Offer:
     count: int
     worth: float
     alone: dict[str, Expectation]
-    rows: list[Beside]
+    rows: list[JoinedRow]
 
-    def better(self, row: Beside) -> str:
-        """Say which part by itself tells more: the formula's answer."""
+    def better(self, row: JoinedRow) -> str:
+        """Return which part by itself tells more: the formula's answer."""
         return "volunteers" if self.worth > row.reports else "reports"
 
     def document(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Offer:
             | {"better": self.better(row), "together": self.worth + row.reports}
             for row in self.rows
         ]
-        alone = {name: asdict(found) for name, found in self.alone.items()}
+        alone = {name: asdict(expectation) for name, expectation in self.alone.items()}
         return {
             "volunteers": self.count,
             "worth": self.worth,
@@ -77,17 +77,17 @@ class Offer:
         }
 
 
-def offer(
+def make_offer(
     count: int, clients: int, d: int, epsilons: Iterable[float], signals: Signals
 ) -> Offer:
-    """Return what ``count`` >= 1 labelled volunteers buy beside ``clients`` reports.
+    """Return the offer of ``count`` >= 1 volunteers beside ``clients`` reports.
 
     Records have ``d`` numbers; values out of range are a UserError.
     """
     n_v = validate.at_least(1, volunteers=count)
     alone = {name: expect_alone(n_v, d, signal) for name, signal in signals.items()}
     rows = [
-        Beside(
+        JoinedRow(
             epsilon,
             clients * epsilon**2,
             {
@@ -97,50 +97,58 @@ def offer(
         )
         for epsilon in epsilons
     ]
-    return Offer(n_v, worth(n_v, d), alone, rows)
+    return Offer(n_v, volunteer_worth(n_v, d), alone, rows)
 
 
 def expect_alone(count: int, d: int, signal: Signal, *, seed: int = 0) -> Expectation:
-    """Return what to expect of ``count`` volunteers' records of ``d`` numbers."""
-    rng, given = np.random.default_rng(seed), vectors("mean", d, "standard", "auto")
+    """Return the expectation of ``count`` volunteers' records of ``d`` numbers."""
+    rng, directions = (
+        np.random.default_rng(seed),
+        make_directions("mean", d, "standard", "auto"),
+    )
 
-    def lines(world: World) -> Iterator[Line]:
-        for _ in range(RUNS):
-            yield logistic(*_volunteers(rng, world, count))
+    def draw_lines(world: World) -> Iterator[Line]:
+        for _ in range(VOLUNTEER_RUNS):
+            yield ridge_logistic(*_draw_volunteers(rng, world, count))
 
-    return _expected(rng, signal, given, lines, "volunteers")
+    return _expect_lines(rng, signal, directions, draw_lines, "volunteers")
 
 
 def expect_joined(
     count: int, n: int, d: int, epsilon: float, signal: Signal, *, seed: int = 0
 ) -> Expectation:
-    """Return what to expect of them and of ``n`` reports at ``epsilon``, joined."""
-    arm = arm_for(arm_of(n, d, epsilon).arm) or "mean"
-    rng, given = np.random.default_rng(seed), vectors(arm, d, "standard", "auto")
+    """Return the expectation of them joined with ``n`` reports at ``epsilon``."""
+    arm = joined_arm(choose_arm(n, d, epsilon).arm) or "mean"
+    rng, directions = (
+        np.random.default_rng(seed),
+        make_directions(arm, d, "standard", "auto"),
+    )
 
-    def lines(world: World) -> Iterator[Line]:
-        for mean in means(rng, world, epsilon, n, RUNS):
-            public = Public.of(given, *_volunteers(rng, world, count))
-            yield joined(Sum(mean, n), given, epsilon, public)
+    def draw_lines(world: World) -> Iterator[Line]:
+        for mean in honest_means(rng, world, epsilon, n, VOLUNTEER_RUNS):
+            public = VolunteerRecords.from_records(
+                directions, *_draw_volunteers(rng, world, count)
+            )
+            yield joint_classifier(ReportMean(mean, n), directions, epsilon, public)
 
-    return _expected(rng, signal, given, lines, "joined")
+    return _expect_lines(rng, signal, directions, draw_lines, "joined")
 
 
-def _expected(
+def _expect_lines(
     rng: np.random.Generator,
     signal: Signal,
-    given: Directions,
-    lines: Any,
-    called: str,
+    directions: Directions,
+    draw_lines: Any,
+    arm: str,
 ) -> Expectation:
-    draw = partial(World.draw, rng, signal, given)
+    draw = partial(World.draw, rng, signal, directions)
     with threadpool_limits(limits=1):  # matrices are too small to share
         worlds = (draw() for _ in range(SLANTS))
-        found = [world.errors(list(lines(world))) for world in worlds]
-    return Expectation(float(np.mean(found)), float(np.std(found)), called)
+        errors = [world.errors(list(draw_lines(world))) for world in worlds]
+    return Expectation(float(np.mean(errors)), float(np.std(errors)), arm)
 
 
-def _volunteers(
+def _draw_volunteers(
     rng: np.random.Generator, world: World, count: int
 ) -> tuple[Array, NDArray[np.int64]]:
     """Draw records (n, d) and places of their classes (n,)."""

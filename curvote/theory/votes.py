@@ -1,4 +1,4 @@
-"""What noised votes can tell: a utility's variance, whether reversal is right."""
+"""Formulas of MRMA: noised votes, total variation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bounded_variance(n: ArrayLike, epsilon: float) -> FloatArray:
     ``exact_variance`` at its largest, where the true accuracy is 1/2 (MRMA, theorem 3).
     """
     gain = math.tanh(validate.positive(epsilon=epsilon) / 2)
-    return np.asarray(1 / (4 * _votes(n) * gain**2))
+    return np.asarray(1 / (4 * _check_votes(n) * gain**2))
 
 
 def reversal_right_exact(r: ArrayLike, n: ArrayLike, epsilon: float) -> FloatArray:
@@ -37,9 +37,11 @@ def reversal_right_exact(r: ArrayLike, n: ArrayLike, epsilon: float) -> FloatArr
     ``curvote.server.reversal`` (2 X < n reverses, a tie keeps) it is P(2 X >= n) for
     r > 1/2 and P(2 X < n) for r < 1/2. At r = 1/2 both are as good: 1.
     """
-    accuracy, votes = _accuracy(r), _votes(n)
-    kept = binom.sf(np.ceil(votes / 2) - 1, votes, _chance(accuracy, epsilon))
-    right = np.where(accuracy > 0.5, kept, 1 - kept)
+    accuracy, votes = _check_accuracy(r), _check_votes(n)
+    keep_chance = binom.sf(
+        np.ceil(votes / 2) - 1, votes, _right_vote_chance(accuracy, epsilon)
+    )
+    right = np.where(accuracy > 0.5, keep_chance, 1 - keep_chance)
     return np.where(accuracy == 0.5, 1.0, right)
 
 
@@ -50,9 +52,9 @@ def reversal_right_normal(r: ArrayLike, n: ArrayLike, epsilon: float) -> FloatAr
     that knows no ties. It puts right the probability of MRMA, theorem 5, in which the
     noise of the votes is missing.
     """
-    accuracy, votes = _accuracy(r), _votes(n)
-    p = _chance(accuracy, epsilon)
-    return _normal(votes, np.abs(p - 0.5), p)
+    accuracy, votes = _check_accuracy(r), _check_votes(n)
+    p = _right_vote_chance(accuracy, epsilon)
+    return _normal_probability(votes, np.abs(p - 0.5), p)
 
 
 def reversal_right_printed(r: ArrayLike, n: ArrayLike) -> FloatArray:
@@ -60,30 +62,32 @@ def reversal_right_printed(r: ArrayLike, n: ArrayLike) -> FloatArray:
 
     Too large for every finite epsilon: it is that of votes without noise.
     """
-    accuracy = _accuracy(r)
-    return _normal(_votes(n), np.abs(accuracy - 0.5), accuracy)
+    accuracy = _check_accuracy(r)
+    return _normal_probability(_check_votes(n), np.abs(accuracy - 0.5), accuracy)
 
 
-def _normal(votes: FloatArray, distance: FloatArray, p: FloatArray) -> FloatArray:
+def _normal_probability(
+    votes: FloatArray, distance: FloatArray, p: FloatArray
+) -> FloatArray:
     spread = np.sqrt(p * (1 - p))
     with np.errstate(divide="ignore"):  # a vote that is always the same: certainty
         return np.asarray(ndtr(np.sqrt(votes) * distance / spread))
 
 
-def _chance(accuracy: FloatArray, epsilon: float) -> FloatArray:
+def _right_vote_chance(accuracy: FloatArray, epsilon: float) -> FloatArray:
     """Return p, the probability of a vote "right" after randomization."""
     q = keep_probability(epsilon)
     return np.asarray(q * accuracy + (1 - q) * (1 - accuracy))
 
 
-def _accuracy(r: ArrayLike) -> FloatArray:
+def _check_accuracy(r: ArrayLike) -> FloatArray:
     accuracy = validate.finite(r=r)
     if not ((accuracy >= 0) & (accuracy <= 1)).all():
         raise UserError(f"r is {r!r}; an accuracy must lie in [0, 1].")
     return accuracy
 
 
-def _votes(n: ArrayLike) -> FloatArray:
+def _check_votes(n: ArrayLike) -> FloatArray:
     votes = validate.finite(n=n)
     if not ((votes >= 1) & (votes % 1 == 0)).all():
         raise UserError(f"n is {n!r}; a number of votes is whole and at least 1.")

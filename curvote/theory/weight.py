@@ -1,4 +1,4 @@
-"""How noise on z and y bends the label's law: omega, eta and g of proposition 2.
+"""Weights of a noised label's law: omega, eta and g of MRMA's proposition 2.
 
 One coordinate z in [low, high] with a known density gets Laplace noise of scale
 (high - low)/epsilon_z, its label randomized response that keeps it with probability q.
@@ -51,7 +51,7 @@ class Density:
         return (self.high - self.low) / validate.positive(epsilon_z=epsilon_z)
 
 
-def uniform(*kinks: float) -> Density:
+def uniform_density(*kinks: float) -> Density:
     """Return the uniform law on [-1, 1] of MRMA's figure 1."""
     return Density(np.ones_like, kinks=kinks)
 
@@ -59,20 +59,22 @@ def uniform(*kinks: float) -> Density:
 def omega(
     z: ArrayLike, z0: ArrayLike, epsilon_z: float, density: Density | None = None
 ) -> FloatArray:
-    """Return how much a client at z counts in the law of the label at a noised z0.
+    """Return the weight of a client at z in the law of the label at a noised z0.
 
     MRMA, equation (5): omega(z | z0) = D(z0 - z) / E D(z0 - Z), D the noise's density;
     ``z`` and ``z0`` broadcast, 0 < epsilon_z < inf. ``density`` is the law of Z, by
     quadrature; None is uniform on [-1, 1], in closed form. E omega(Z | z0) = 1.
     """
-    law = density or uniform()
-    scale, at = law.scale(epsilon_z), _clipped(law, z0)
+    law = density or uniform_density()
+    scale, at = law.scale(epsilon_z), _clip_to_interval(law, z0)
     kernel = np.exp(-np.abs(validate.finite(z=z) - at) / scale)
     if density is None:
         # E exp(-|z0 - Z|/scale) for Z ~ U(-1, 1)
         ends = np.expm1(-(1 + at) / scale) + np.expm1(-(1 - at) / scale)
         return np.asarray(kernel / (-scale * ends / 2))
-    return np.asarray(kernel * _mass(law) / _average(np.ones_like, at, scale, law))
+    return np.asarray(
+        kernel * _density_integral(law) / _kernel_average(np.ones_like, at, scale, law)
+    )
 
 
 def noised_eta(
@@ -91,12 +93,14 @@ def noised_eta(
     """
     if not 0.5 <= keep <= 1:
         raise UserError(f"keep is {keep!r}; it must lie in [1/2, 1].")
-    law = density or uniform()
-    at = _clipped(law, z0)
+    law = density or uniform_density()
+    at = _clip_to_interval(law, z0)
     if epsilon_z == math.inf:
         return 0.5 + (2 * keep - 1) * (np.asarray(eta(at)) - 0.5)
     scale = law.scale(epsilon_z)
-    bent = _average(eta, at, scale, law) / _average(np.ones_like, at, scale, law)
+    bent = _kernel_average(eta, at, scale, law) / _kernel_average(
+        np.ones_like, at, scale, law
+    )
     return np.asarray(0.5 + (2 * keep - 1) * (bent - 0.5))
 
 
@@ -107,7 +111,7 @@ def pointwise_utility(
     keep: float = 1.0,
     density: Density | None = None,
 ) -> FloatArray:
-    """Return g^(epsilon)(z0): how likely a clean and a noised label at z0 agree.
+    """Return g^(epsilon)(z0): how likely clean and noised labels agree.
 
     MRMA, equation (3): 1/2 + 2 (eta(z0) - 1/2)(eta^(epsilon)(z0) - 1/2). Below 1/2 the
     noised data mislead at z0. Arguments as in ``noised_eta``; ``eta`` is asked at z0
@@ -117,17 +121,19 @@ def pointwise_utility(
     return 0.5 + 2 * clean * (noised_eta(eta, z0, epsilon_z, keep, density) - 0.5)
 
 
-def _clipped(law: Density, z0: ArrayLike) -> FloatArray:
+def _clip_to_interval(law: Density, z0: ArrayLike) -> FloatArray:
     return np.clip(validate.finite(z0=z0), law.low, law.high)
 
 
-def _mass(law: Density) -> float:
+def _density_integral(law: Density) -> float:
     """Return the integral of the density, by panels between its kinks."""
     edges = np.sort(np.clip([law.low, *law.kinks, law.high], law.low, law.high))
-    return float(_integral(law.function, edges))
+    return float(_panel_integral(law.function, edges))
 
 
-def _average(eta: Function, z0: FloatArray, scale: float, law: Density) -> FloatArray:
+def _kernel_average(
+    eta: Function, z0: FloatArray, scale: float, law: Density
+) -> FloatArray:
     """Return the integral of eta(z) density(z) exp(-|z - z0|/scale) for each z0."""
     around = z0[..., None] + scale * np.concatenate([-STEPS[:0:-1], STEPS])
     fixed = np.broadcast_to(
@@ -136,14 +142,14 @@ def _average(eta: Function, z0: FloatArray, scale: float, law: Density) -> Float
     edges = np.sort(np.clip(np.concatenate([around, fixed], -1), law.low, law.high))
     centre = z0[..., None, None]
 
-    def weighed(z: FloatArray) -> FloatArray:
+    def weighted(z: FloatArray) -> FloatArray:
         kernel = np.exp(-np.abs(z - centre) / scale)
         return np.asarray(kernel * np.asarray(law.function(z)) * np.asarray(eta(z)))
 
-    return _integral(weighed, edges)
+    return _panel_integral(weighted, edges)
 
 
-def _integral(function: Function, edges: FloatArray) -> FloatArray:
+def _panel_integral(function: Function, edges: FloatArray) -> FloatArray:
     """Return the integral over [first, last] edge, a Gauss-Legendre rule a panel."""
     half = np.diff(edges)[..., None] / 2
     z = edges[..., :-1, None] + half * (1 + _NODES)

@@ -1,4 +1,4 @@
-"""The paper's adaptive rules: bandwidth and weights for each query, from noised values.
+"""The paper's adaptive rules: bandwidth and weights per query, from noised values.
 
 Paper 002, section 5. T_j(x) here is h^d times the paper's, so that a kernel is 1 at 0;
 every ratio is the same. Its variance has the printed sampling part, c_K g_max h^d /
@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.transfer import weighing
-from curvote.transfer.bandwidths import effective
+from curvote.transfer.bandwidths import effective_size
 from curvote.transfer.rules import STEADY
-from curvote.transfer.sides import Side
-from curvote.transfer.weighing import normalised
-from curvote.transfer.weights import best
+from curvote.transfer.sides import Contrasts
+from curvote.transfer.weighing import normalize
+from curvote.transfer.weights import best_weights
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KernelSide(Side):
-    """One server's centred sums at each bandwidth.
+class KernelSide(Contrasts):
+    """Centred sums of one server at each bandwidth.
 
     ``alone`` is the epsilon that one of the bandwidths would have cost at that noise.
     """
@@ -42,7 +42,7 @@ class KernelSide(Side):
 
 @dataclass(frozen=True)
 class Adaptive:
-    """A rule of section 5 for J servers, all of it public; here that of remark 5.1.
+    """Lepski's rule for J servers with fixed weights (section 5, remark 5.1).
 
     ``n`` records each, ``noise`` the variance of T_j, ``epsilon`` and ``alone`` as in
     `KernelSide`, ``widths`` falling, ``target`` the target's place; ``shares`` are
@@ -64,7 +64,7 @@ class Adaptive:
     def of(
         cls, sides: Sequence[KernelSide], target: int, shares: Array | None = None
     ) -> Adaptive:
-        """Return the reading of these servers; ``shares`` (J,) hold for all queries."""
+        """Return the rule for these servers; ``shares`` (J,) hold for all queries."""
         return cls(
             n=tuple(side.n for side in sides),
             noise=tuple(side.noise for side in sides),
@@ -78,30 +78,30 @@ class Adaptive:
 
     @property
     def volume(self) -> Array:
-        """h^d at each bandwidth, (B, 1)."""
+        """Volume h^d of a window at each bandwidth, (B, 1)."""
         return np.asarray(np.array(self.widths)[:, np.newaxis] ** self.d)
 
     @property
     def variance(self) -> Array:
-        """The variance of T_j at each bandwidth, (B, J): (18), (21)."""
+        """Variance of T_j at each bandwidth, (B, J): (18), (21)."""
         sampled = self.volume / (3 * np.array(self.n))
         return np.asarray(sampled + np.array(self.noise))
 
     @property
-    def among(self) -> Array:
-        """u_j(h) of (17), (B, J)."""
+    def source_weights(self) -> Array:
+        """Unnormalised weights u_j(h) of the servers in (17), (B, J)."""
         n, alone = np.array(self.n), np.array(self.alone)
         return np.asarray(np.minimum(n, (n * alone) ** 2 * self.volume))
 
     @property
     def threshold(self) -> float:
-        """What a squared ratio must exceed: C ln(2 n* |H|)."""
+        """Threshold that a squared ratio must exceed: C ln(2 n* |H|)."""
         constant = 2.25 * (2 if self.pooled else len(self.n))
-        star = effective(np.array(self.n), np.array(self.epsilon))
+        star = effective_size(np.array(self.n), np.array(self.epsilon))
         return constant * math.log(2 * star * len(self.widths))
 
     def weights(self, values: Array) -> Array:
-        """Return weights from values (B, q, R, J), at each bandwidth: the stated."""
+        """Return the stated weights, broadcast to values (B, q, R, J)."""
         shares = np.zeros(len(self.n)) if self.shares is None else np.array(self.shares)
         return np.broadcast_to(shares, values.shape)
 
@@ -112,63 +112,67 @@ class Adaptive:
         least whose ratio is clear, else that of the largest ratio (Lepski's method).
         """
         weights = self.weights(values)
-        told = (weights * values).sum(axis=-1)
+        noised_sums = (weights * values).sum(axis=-1)
         spread = (weights**2 * self.variance[:, np.newaxis, np.newaxis]).sum(axis=-1)
-        at = lepski(told**2 / spread, self.threshold)[np.newaxis]
-        contrasts = np.take_along_axis(told / self.volume[:, :, np.newaxis], at, axis=0)
+        at = choose_bandwidth(noised_sums**2 / spread, self.threshold)[np.newaxis]
+        contrasts = np.take_along_axis(
+            noised_sums / self.volume[:, :, np.newaxis], at, axis=0
+        )
         chosen = np.take_along_axis(weights, at[..., np.newaxis], axis=0)
         return contrasts[0], chosen[0]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the arguments that build it again."""
+        """Return the constructor's arguments as plain JSON values."""
         return asdict(self)
 
 
-def lepski(ratios: Array, threshold: float) -> NDArray[np.int64]:
-    """Return the place of the chosen bandwidth, ratios (B, ...) -> (...); they fall."""
+def choose_bandwidth(ratios: Array, threshold: float) -> NDArray[np.int64]:
+    """Return the index of the bandwidth chosen by Lepski's rule, (B, ...) -> (...)."""
     clear = ratios > threshold
     least = len(ratios) - 1 - clear[::-1].argmax(axis=0)
     return np.asarray(np.where(clear.any(axis=0), least, ratios.argmax(axis=0)))
 
 
 class AdaptAll(Adaptive):
-    """Algorithm 2: weights over the whole simplex."""
+    """Adaptive rule with weights over the whole simplex (algorithm 2)."""
 
     def weights(self, values: Array) -> Array:
         """Return the weights of the largest ratio at each bandwidth and query."""
-        return best(values, self.variance[:, np.newaxis, np.newaxis])[1]
+        return best_weights(values, self.variance[:, np.newaxis, np.newaxis])[1]
 
 
 class AdaptHomog(Adaptive):
-    """Algorithm 1: the sources weigh by precision among themselves, (17)."""
+    """Adaptive rule with sources weighted by precision (algorithm 1, (17))."""
 
     pooled = True
 
     def weights(self, values: Array) -> Array:
         """Return the weights of the largest ratio between target and pooled sources."""
-        among = self.among
-        among[:, self.target] = 0
+        among_sources = self.source_weights
+        among_sources[:, self.target] = 0
         # A target without sources is all there is.
-        among = normalised(among) if len(self.n) > 1 else among
-        own = np.broadcast_to(np.eye(1, len(self.n), self.target), among.shape)
-        two = np.stack([own, among], axis=1)
-        told = np.einsum("bqrj,bpj->bqrp", values, two)
-        spread = np.einsum("bpj,bj->bp", two**2, self.variance)
+        among_sources = normalize(among_sources) if len(self.n) > 1 else among_sources
+        target_only = np.broadcast_to(
+            np.eye(1, len(self.n), self.target), among_sources.shape
+        )
+        pair = np.stack([target_only, among_sources], axis=1)
+        pair_values = np.einsum("bqrj,bpj->bqrp", values, pair)
+        spread = np.einsum("bpj,bj->bp", pair**2, self.variance)
         spread = np.maximum(spread, np.finfo(float).tiny)
-        _, part = best(told, spread[:, np.newaxis, np.newaxis])
-        return np.asarray(np.einsum("bqrp,bpj->bqrj", part, two))
+        _, part = best_weights(pair_values, spread[:, np.newaxis, np.newaxis])
+        return np.asarray(np.einsum("bqrp,bpj->bqrj", part, pair))
 
 
-def oracle(
+def oracle_weights(
     sides: Sequence[KernelSide], target: int, gamma: ArrayLike, beta: float
 ) -> Array:
-    """Return the weights of (12), (B, J), for known exponents; the target's is 1.
+    """Return the oracle weights of (12), (B, J), for known exponents.
 
     The bandwidth that goes with them solves (11): `rates.radius` with delta.
     """
-    known = Adaptive.of(sides, target)
-    widths = np.array(known.widths)[:, np.newaxis]
-    return normalised(known.among * widths ** (beta * np.asarray(gamma)))
+    rule = Adaptive.of(sides, target)
+    widths = np.array(rule.widths)[:, np.newaxis]
+    return normalize(rule.source_weights * widths ** (beta * np.asarray(gamma)))
 
 
 FIXED = weighing.FIXED

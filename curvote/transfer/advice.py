@@ -1,4 +1,4 @@
-"""Is it worth asking this hospital? What each source adds to a target, by r of (11)."""
+"""Advice before a release: what each source adds to a target, by r of (11)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.transfer.servers import Servers, level
+from curvote.transfer.servers import Servers, target_level
 
 # r falls by so much: about as much as (1 - share)^-(2 beta + d) times as many records.
-NOTICED = 0.01
+NOTICEABLE_FALL = 0.01
 
 
 @dataclass(frozen=True)
 class Server:
-    """Who might send: public size n, epsilon (infinity: public), gamma, delta.
+    """One possible sender: public size n, epsilon (inf: public), gamma, delta.
 
     ``delta`` defaults to n^-2. UserError for n below 2 and whatever is not above 0.
     """
@@ -40,13 +40,13 @@ class Server:
 
     @property
     def spent(self) -> float:
-        """The delta of its release."""
+        """Delta of the server's release."""
         return self.n**-2.0 if self.delta is None else self.delta
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What the target has with some sources: r, and what that is worth.
+    """Radius r that the target reaches with some sources, and its value.
 
     ``risk`` is the rate of excess risk, relative to the target's alone; ``records`` how
     many records of its own, at its own epsilon, would give the same r.
@@ -59,10 +59,10 @@ class Gain:
 
 @dataclass(frozen=True)
 class Offer:
-    """One source: the gain at its epsilon and as a public server, and where it begins.
+    """Gain from one source at its own epsilon and without noise.
 
-    ``least_epsilon`` is the least at which it lowers r by ``NOTICED``; None where it
-    does not even as a public server.
+    ``least_epsilon`` is the least at which it lowers r by ``NOTICEABLE_FALL``; None
+    where it does not even as a public server.
     """
 
     server: Server
@@ -80,7 +80,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Advice:
-    """A target alone, with each source added, and with all of them."""
+    """Gains of a target alone, with each source, and with all of them."""
 
     target: Server
     beta: float
@@ -93,14 +93,14 @@ class Advice:
     def document(self) -> dict[str, Any]:
         """Return everything as plain JSON values; a public epsilon is null."""
         return {
-            "target": _plain(self.target),
+            "target": _server_json(self.target),
             "beta": self.beta,
             "features": self.d,
             "alpha": self.alpha,
-            "noticed": NOTICED,
+            "noticed": NOTICEABLE_FALL,
             "alone": asdict(self.alone),
             "sources": [
-                _plain(offer.server)
+                _server_json(offer.server)
                 | asdict(offer.gain)
                 | {
                     "if_public": asdict(offer.if_public),
@@ -116,27 +116,28 @@ class Advice:
 def advise(
     servers: Sequence[Server], d: int, beta: float = 1.0, alpha: float = 1.0
 ) -> Advice:
-    """Return what each source adds to the first of the servers, the target.
+    """Return the gains from each source for the first server, the target.
 
     r solves (11); its right-hand side has the least delta of all servers, with or
     without a source, so that a larger source does not cost by its smaller delta.
     ``d`` features, smoothness ``beta`` in (0, 1], margin ``alpha``. UserError for
     fewer than two servers, or a name that stands twice.
     """
-    target, *sources = _checked(servers)
-    setting = _Setting(target, [*servers], d, beta, alpha)
+    target, *sources = _check_servers(servers)
+    evaluator = _Evaluator(target, [*servers], d, beta, alpha)
     return Advice(
         target,
         beta,
         d,
         alpha,
-        alone=setting.gain(),
-        offers=tuple(setting.offer(source) for source in sources),
-        together=setting.gain(*sources),
+        alone=evaluator.gain(),
+        offers=tuple(evaluator.offer(source) for source in sources),
+        together=evaluator.gain(*sources),
     )
 
 
-def _checked(servers: Sequence[Server]) -> Sequence[Server]:
+def _check_servers(servers: Sequence[Server]) -> Sequence[Server]:
+    """Return the servers; a repeated name or no source is a UserError."""
     names = [server.name for server in servers]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
@@ -146,8 +147,8 @@ def _checked(servers: Sequence[Server]) -> Sequence[Server]:
     return servers
 
 
-class _Setting:
-    """A target, and the equation's right-hand side for all that may be asked."""
+class _Evaluator:
+    """Evaluator of r for a target and any of its sources."""
 
     def __init__(
         self, target: Server, servers: list[Server], d: int, beta: float, alpha: float
@@ -155,49 +156,57 @@ class _Setting:
         budgets = [server.epsilon for server in servers]
         deltas = [server.spent for server in servers]
         self.target, self.d, self.beta = target, d, beta
-        self.level = level(budgets, deltas, len(servers))
+        self.level = target_level(budgets, deltas, len(servers))
         self.power = beta * (1 + alpha)
-        self.alone = self._servers().radius(self.level)
+        self.alone = self._make_servers().radius(self.level)
 
-    def _servers(self, *sources: Server) -> Servers:
+    def _make_servers(self, *sources: Server) -> Servers:
+        """Return the target and some sources as the `Servers` of (11)."""
         every = (self.target, *sources)
         return Servers.of(
-            [one.n for one in every],
-            [one.epsilon for one in every],
-            [one.gamma for one in every],
+            [server.n for server in every],
+            [server.epsilon for server in every],
+            [server.gamma for server in every],
             self.beta,
             self.d,
         )
 
     def gain(self, *sources: Server) -> Gain:
-        """Return r with these sources."""
-        r = self._servers(*sources).radius(self.level)
-        return Gain(r, float((r / self.alone) ** self.power), self._records(r))
+        """Return the gain of the target with these sources."""
+        r = self._make_servers(*sources).radius(self.level)
+        return Gain(
+            r, float((r / self.alone) ** self.power), self._equivalent_records(r)
+        )
 
     def offer(self, source: Server) -> Offer:
-        """Return what one source adds."""
+        """Return the gain that one source adds, and its least epsilon."""
         public = Server(source.name, source.n, math.inf, source.gamma, source.delta)
-        return Offer(source, self.gain(source), self.gain(public), self._least(source))
+        return Offer(
+            source, self.gain(source), self.gain(public), self._least_epsilon(source)
+        )
 
-    def _records(self, r: float) -> float:
-        """Return n_0 at which the target's own term in (11) is all of it."""
-        own = 2 * self.beta + self.d
-        free = self.level * r**-own
-        private = math.sqrt(self.level * r ** -(own + self.d)) / self.target.epsilon
+    def _equivalent_records(self, r: float) -> float:
+        """Return the number of own records at which the target alone reaches r."""
+        power = 2 * self.beta + self.d
+        free = self.level * r**-power
+        private = math.sqrt(self.level * r ** -(power + self.d)) / self.target.epsilon
         return float(max(free, private))
 
-    def _least(self, source: Server) -> float | None:
-        """Return the epsilon at which the source's own term fills what is missing."""
-        log_r = math.log((1 - NOTICED) * self.alone)
-        both = self._servers(source)
-        own = both.log_precision(log_r)[0] + both.power[0] * log_r
-        missing = math.log(self.level - float(np.exp(own))) - both.power[1] * log_r
+    def _least_epsilon(self, source: Server) -> float | None:
+        """Return the least epsilon at which a source lowers r noticeably, if any."""
+        log_r = math.log((1 - NOTICEABLE_FALL) * self.alone)
+        pair = self._make_servers(source)
+        target_term = pair.log_precision(log_r)[0] + pair.power[0] * log_r
+        missing = (
+            math.log(self.level - float(np.exp(target_term))) - pair.power[1] * log_r
+        )
         if missing > math.log(source.n):
             return None
         return float(math.exp((missing - self.d * log_r) / 2) / source.n)
 
 
-def _plain(server: Server) -> dict[str, Any]:
+def _server_json(server: Server) -> dict[str, Any]:
+    """Return a server as plain JSON values."""
     public = math.isinf(server.epsilon)
     return {
         "name": server.name,

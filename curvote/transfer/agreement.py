@@ -1,4 +1,4 @@
-"""How well a source agrees with the target: the slope of its contrast on the target's.
+"""Agreement of a source with the target: the slope of its contrast on the target's.
 
 The agreement <h_j, h_0> / |h_0|^2 of noised contrasts is 1 where both servers tell the
 classes apart alike, 0 where one tells nothing of the other, and below where labels are
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curvote.transfer.forms.base import Array
-from curvote.transfer.sides import Side
+from curvote.transfer.sides import Contrasts
 
 # How far honest servers are from 1: the standard deviation of what is expected.
 PRIOR = 0.5
@@ -21,14 +21,14 @@ PRIOR = 0.5
 
 @dataclass(frozen=True)
 class Agreement:
-    """``slope`` with its standard error ``se``; ``counts`` in [0, 1] is what of it."""
+    """Slope of a source's contrast on the target's, with standard error ``se``."""
 
     slope: float
     se: float
 
     @property
     def counts(self) -> float:
-        """The posterior mean under N(1, `PRIOR`^2), cut to [0, 1], if labels stand.
+        """Posterior mean slope under N(1, `PRIOR`^2), cut to [0, 1], as a factor.
 
         Times the odds that they do, 1 at most: that the slope came from N(1, v), not
         from labels turned round, N(-1, v), either as likely before.
@@ -41,36 +41,44 @@ class Agreement:
         return min(1.0, max(0.0, mean)) * min(1.0, stand)
 
 
-def agreements(sides: Sequence[Side], target: int) -> list[Agreement]:
-    """Return the agreement of each server with the target, whose own is 1."""
-    own = sides[target]
+def agreements(sides: Sequence[Contrasts], target: int) -> list[Agreement]:
+    """Return the agreement of each server with the target; the target's is 1."""
+    target_side = sides[target]
     return [
-        Agreement(1.0, 0.0) if side is own else _agreement(side, own) for side in sides
+        Agreement(1.0, 0.0)
+        if side is target_side
+        else _slope_agreement(side, target_side)
+        for side in sides
     ]
 
 
-def _agreement(side: Side, own: Side) -> Agreement:
-    """Return the slope; without a sign of the target's contrast, one that is unknown.
+def _slope_agreement(side: Contrasts, target: Contrasts) -> Agreement:
+    """Return a source's slope; infinite se if the target's contrast is noise.
 
     The variance of <h_j, h_0> is that of independent errors of both; that of |h_0|^2
     counts as far as there is any without a difference.
     """
-    theirs, ours = _Difference.of(side), _Difference.of(own)
-    if ours.energy <= ours.doubt:
+    source_difference, target_difference = _Difference.of(side), _Difference.of(target)
+    if target_difference.energy <= target_difference.energy_se:
         return Agreement(1.0, math.inf)
-    product = float((theirs.rows * ours.rows).sum())
+    product = float((source_difference.rows * target_difference.rows).sum())
     variance = (
-        theirs.along * ours.energy
-        + ours.along * max(theirs.energy, 0)
-        + ours.rows.size * ours.noise * theirs.noise
-        + ours.doubt**2
+        source_difference.along * target_difference.energy
+        + target_difference.along * max(source_difference.energy, 0)
+        + target_difference.rows.size
+        * target_difference.noise
+        * source_difference.noise
+        + target_difference.energy_se**2
     )
-    return Agreement(product / ours.energy, math.sqrt(variance) / ours.energy)
+    return Agreement(
+        product / target_difference.energy,
+        math.sqrt(variance) / target_difference.energy,
+    )
 
 
 @dataclass(frozen=True)
 class _Difference:
-    """A server's `differences` (R, m), with the variances of what is wrong with them.
+    """Difference vectors (R, m) of one server, with their error variances.
 
     ``noise`` is that of a coordinate due to privacy, ``sampling`` that of a query due
     to the number of records, which is also their sum over the coordinates of a row.
@@ -81,22 +89,23 @@ class _Difference:
     sampling: float
 
     @classmethod
-    def of(cls, side: Side) -> _Difference:
+    def of(cls, side: Contrasts) -> _Difference:
+        """Return the difference vectors of one server's contrasts."""
         scale = side.clear**2
         return cls(side.differences, side.noise / scale, side.sampling / scale)
 
     @property
     def energy(self) -> float:
-        """The square of the differences' norm, without that of their errors."""
-        wrong = self.rows.size * self.noise + len(self.rows) * self.sampling
-        return float((self.rows**2).sum()) - wrong
+        """Squared norm of the differences, corrected for their errors."""
+        error_energy = self.rows.size * self.noise + len(self.rows) * self.sampling
+        return float((self.rows**2).sum()) - error_energy
 
     @property
-    def doubt(self) -> float:
-        """The standard deviation of `energy` where there is no difference."""
+    def energy_se(self) -> float:
+        """Standard deviation of `energy` where there is no difference."""
         return math.sqrt(2 * self.rows.size) * self.noise + self.sampling
 
     @property
     def along(self) -> float:
-        """The variance along one direction."""
+        """Error variance along one direction."""
         return self.noise + self.sampling

@@ -1,4 +1,4 @@
-"""The grid of bandwidths that the paper's rules choose from: public, like all in it."""
+"""Grid of bandwidths that the paper's rules choose from, from public sizes alone."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Array = NDArray[np.float64]
 UNLIMITED = 1e9
 
 
-def spending(epsilon: float | str) -> float:
-    """Return the epsilon of a level as a number; the words for no noise have none."""
+def epsilon_value(epsilon: float | str) -> float:
+    """Return a level's epsilon as a number, `UNLIMITED` without noise."""
     return UNLIMITED if isinstance(epsilon, str) else epsilon
 
 
-def effective(n: Array, epsilon: Array) -> float:
-    """Return n* of section 5: the sum of min(n_j, n_j^2 epsilon_j^2)."""
+def effective_size(n: Array, epsilon: Array) -> float:
+    """Return the effective sample size n* of section 5."""
     return float(np.minimum(n, (n * epsilon) ** 2).sum())
 
 
-def bandwidths(
+def bandwidth_grid(
     n: ArrayLike, epsilon: ArrayLike, d: int, first: float = 1.0
 ) -> list[float]:
-    """Return the grid 2^-j, j = 0..floor(ln(n*) / d), times ``first``.
+    """Return the bandwidths 2^-j, j = 0..floor(ln(n*) / d), times ``first``.
 
     ``n`` and ``epsilon`` (m + 1,) are public; the logarithm is the natural one. The
     adaptive rules begin at 1, the paper's tuned classifier at 1/2.
     """
     validate.at_least(1, d=d)
-    star = effective(np.asarray(n, dtype=float), np.asarray(epsilon, dtype=float))
+    star = effective_size(np.asarray(n, dtype=float), np.asarray(epsilon, dtype=float))
     most = max(0, math.floor(math.log(max(star, 1)) / d))
     return [first * 2.0**-j for j in range(most + 1)]

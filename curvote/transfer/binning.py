@@ -1,4 +1,4 @@
-"""Random grids: public features whose inner products are a triangular product kernel.
+"""Public features of kernel releases: random grids, a histogram grid, random waves.
 
 A grid of pitch h has a random shift; two points share its cell with the probability
 prod (1 - |x_i - y_i| / h)+ over the coordinates that it is about (Rahimi & Recht 2007,
@@ -25,12 +25,12 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 # How many points tell the principal directions, and how many of these are kept.
 _SPREAD = 256
 _MAIN = 16
-_BLOCK = 1 << 17
+_GRID_BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
 class Grids:
-    """``count`` grids of ``pitch`` on [0, 1]^d, each on ``order`` random coordinates.
+    """Random grids: ``count`` of them, of ``pitch``, each on ``order`` coordinates.
 
     A grid has at most ``buckets`` cells that are told apart: more are put into them by
     a public hash, each point still into one, so that norm and sign stay.
@@ -44,50 +44,50 @@ class Grids:
     seed: int
 
     @cached_property
-    def _drawn(self) -> tuple[Steps, Array]:
-        """The coordinates (P, order) and shifts, in pitches, of each grid."""
+    def _axes_and_shifts(self) -> tuple[Steps, Array]:
+        """Coordinates (P, order) and shifts, in pitches, of each grid."""
         rng = np.random.default_rng([self.seed, self.d, self.order])
         on = rng.random((self.count, self.d)).argsort(axis=1)[:, : self.order]
         return np.sort(on, axis=1), rng.random(on.shape)
 
     @property
     def side(self) -> int:
-        """How many cells of a grid there are along one coordinate."""
+        """Number of cells of a grid along one coordinate."""
         return math.ceil(1 / self.pitch) + 1
 
     @property
     def cells(self) -> int:
-        """How many cells of one grid are told apart."""
+        """Number of distinct cells of one grid."""
         return int(min(self.side**self.order, self.buckets))
 
     @property
     def length(self) -> int:
-        """How many cells there are in all."""
+        """Number of cells of all grids."""
         return self.count * self.cells
 
     def places(self, cube: Array) -> Steps:
         """Return the cell of each point (n, d) in each grid, (n, P), 0..length-1."""
-        return np.concatenate([part.T for part in self._parts(cube)])
+        return np.concatenate([part.T for part in self._cell_blocks(cube)])
 
     def counts(self, cube: Array) -> Steps:
-        """Return how many of the points stand in each cell, (length,)."""
+        """Return the number of points in each cell, (length,)."""
         total = np.zeros(self.length, dtype=np.int64)
-        for part in self._parts(cube):
+        for part in self._cell_blocks(cube):
             total += np.bincount(part.ravel(), minlength=self.length)
         return total
 
     def product(self, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w for points (q, d) and rows (r, length): (q, r)."""
-        found = [
+        products = [
             np.stack([row.take(part).sum(axis=0) for row in weights], axis=1)
-            for part in self._parts(cube)
+            for part in self._cell_blocks(cube)
         ]
-        return np.asarray(np.concatenate(found) / math.sqrt(self.count))
+        return np.asarray(np.concatenate(products) / math.sqrt(self.count))
 
-    def _parts(self, cube: Array) -> Iterator[Steps]:
-        """Yield the cells (P, some) of some points after the other, in order."""
-        on, shift = self._drawn
-        step = max(1, _BLOCK // self.count)
+    def _cell_blocks(self, cube: Array) -> Iterator[Steps]:
+        """Yield the cells (P, block) of the points, block by block, in order."""
+        on, shift = self._axes_and_shifts
+        step = max(1, _GRID_BLOCK // self.count)
         first = np.arange(self.count)[:, np.newaxis] * self.cells
         for start in range(0, max(1, len(cube)), step):
             axes = np.ascontiguousarray(cube[start : start + step].T) / self.pitch
@@ -97,10 +97,10 @@ class Grids:
                 along += shift[:, axis, np.newaxis]
                 code *= self.side
                 code += np.minimum(along.astype(np.int64), self.side - 1)
-            yield self._told_apart(code) + first
+            yield self._hash_cells(code) + first
 
-    def _told_apart(self, code: Steps) -> Steps:
-        """Return cells 0..cells-1: hashed where a grid has more than that."""
+    def _hash_cells(self, code: Steps) -> Steps:
+        """Return cells 0..cells-1, hashed where a grid has more than that."""
         if self.side**self.order <= self.buckets:
             return code
         grid = np.arange(1, self.count + 1, dtype=np.uint64)[:, np.newaxis]
@@ -112,8 +112,8 @@ class Grids:
 
 
 @lru_cache(maxsize=64)
-def principal(grids: Grids) -> tuple[Array, Array]:
-    """Return principal directions (length, k) of phi on [0, 1]^d, and variances."""
+def principal_directions(grids: Grids) -> tuple[Array, Array]:
+    """Return the principal directions (length, k) of phi, and their variances."""
     points = np.random.default_rng(grids.seed).random((_SPREAD, grids.d))
     phi = np.zeros((_SPREAD, grids.length))
     np.put_along_axis(phi, grids.places(points), 1.0, axis=1)

@@ -1,4 +1,4 @@
-"""A model for the target from what the servers released: post-processing only."""
+"""Combination of the servers' releases into a model for the target."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.transfer import rules
 from curvote.transfer.agreement import agreements
-from curvote.transfer.decision import DECIDE, Decision
+from curvote.transfer.decision import DECISIONS, Decision
 from curvote.transfer.forms import form
 from curvote.transfer.forms.base import Array, Form
-from curvote.transfer.model import Model, Standing
+from curvote.transfer.model import Model, ServerSummary
 from curvote.transfer.releasing import Release
-from curvote.transfer.sides import Side
+from curvote.transfer.sides import Contrasts
 from curvote.transfer.task import Task
-from curvote.transfer.weighing import Reading, normalised, precision
+from curvote.transfer.weighing import QueryReading, normalize, precision_weights
 
 # Where differences drown in noise, rates alone decide.
 LEAST_ODDS = 1e-9
@@ -68,53 +68,63 @@ def combine(
     >>> print(*combine(task, sent, target="a").predict([[32], [71]]))
     no yes
     """
-    kind = form(task.release)
+    form_of_release = form(task.release)
     validate.one_of(task.servers, target=target)
-    prior = (kind.decides or validate.one_of(DECIDE, decide=decide)) == "prior"
-    told = _checked(task, releases, target)
-    sides = [kind.side(task, each) for each in told]
+    prior = (
+        form_of_release.decides or validate.one_of(DECISIONS, decide=decide)
+    ) == "prior"
+    ordered_releases = _check_releases(task, releases, target)
+    sides = [form_of_release.side(task, item) for item in ordered_releases]
     place = [side.server for side in sides].index(target)
-    fixed = _fixed(kind, sides, place, weights)
-    shares = precision(sides, place) if fixed is None else fixed
-    rows = kind.refined(task, sides, shares)(np.concatenate([s.rows for s in sides]))
-    decision = Decision(tuple(tuple(each.rates.tolist()) for each in sides))
+    fixed = _fixed_weights(form_of_release, sides, place, weights)
+    shares = precision_weights(sides, place) if fixed is None else fixed
+    rows = form_of_release.refined(task, sides, shares)(
+        np.concatenate([s.rows for s in sides])
+    )
+    decision = Decision(tuple(tuple(item.rates.tolist()) for item in sides))
     if prior:
-        rows = np.concatenate([rows, kind.constant(task)[np.newaxis]])
-        decision = replace(decision, offsets=_offsets(kind, task, sides, shares, place))
-    named = weights if isinstance(weights, str) else "stated"
-    read = _reading(kind, task, sides, place, named if fixed is None else fixed)
+        rows = np.concatenate([rows, form_of_release.constant(task)[np.newaxis]])
+        decision = replace(
+            decision, offsets=_rate_offsets(form_of_release, task, sides, shares, place)
+        )
+    rule_name = weights if isinstance(weights, str) else "stated"
+    read = _query_reading(
+        form_of_release, task, sides, place, rule_name if fixed is None else fixed
+    )
     return Model(
         task=task,
         target=target,
-        weights=named,
+        weights=rule_name,
         decision=decision,
-        servers=_standings(told, sides, place, fixed),
+        servers=_summarize_servers(ordered_releases, sides, place, fixed),
         rows=decision.row(rows, fixed) if read is None and fixed is not None else rows,
         reading=read,
-        inside=any(each.kept for each in told),
+        inside=any(item.kept for item in ordered_releases),
     )
 
 
-def _reading(
-    kind: Form, task: Task, sides: Sequence[Side], place: int, weights: str | Array
-) -> Reading | None:
-    """Return what reads every query by itself, if weights or bandwidths are chosen so.
+def _query_reading(
+    kind: Form, task: Task, sides: Sequence[Contrasts], place: int, weights: str | Array
+) -> QueryReading | None:
+    """Return the per-query reading, None if one row serves all queries.
 
     ``weights`` are a rule's name or hold for all queries, (J,).
     """
     if isinstance(weights, str):
-        read: Reading = rules.reading(kind, weights).of(sides, place)
+        read: QueryReading = rules.query_rule(kind, weights).of(sides, place)
         return read
-    if not kind.several(task):
+    if not kind.has_several_bandwidths(task):
         return None
-    steady: Reading = rules.reading(kind, rules.STEADY).of(sides, place, weights)
+    steady: QueryReading = rules.query_rule(kind, rules.STEADY).of(
+        sides, place, weights
+    )
     return steady
 
 
-def _offsets(
-    kind: Form, task: Task, sides: Sequence[Side], shares: Array, place: int
+def _rate_offsets(
+    kind: Form, task: Task, sides: Sequence[Contrasts], shares: Array, place: int
 ) -> tuple[float, ...]:
-    """Return the logarithms of the target's rates in units of the scores."""
+    """Return the logarithms of the target's class rates in units of the scores."""
     clear = float(shares @ [side.clear for side in sides])
     main = np.tensordot(shares, [side.main for side in sides], 1) / clear
     noise = float(shares**2 @ [side.noise for side in sides]) / clear**2
@@ -122,63 +132,71 @@ def _offsets(
     return tuple((np.log(sides[place].rates) / odds).tolist())
 
 
-def _checked(task: Task, releases: Iterable[Release], target: str) -> list[Release]:
+def _check_releases(
+    task: Task, releases: Iterable[Release], target: str
+) -> list[Release]:
     """Return the releases in the task's order; one that does not fit: UserError."""
-    found: dict[str, Release] = {}
-    for each in releases:
-        asked = task.only(each.server)
-        if each.task != asked.digest():
+    by_server: dict[str, Release] = {}
+    for release in releases:
+        server_task = task.for_server(release.server)
+        if release.task != server_task.digest():
             raise UserError(
-                f"the release of {each.server} is for task {each.task[:12]}; it is"
-                f" asked {asked.digest()[:12]}."
+                f"the release of {release.server} is for task {release.task[:12]}; it"
+                " is"
+                f" asked {server_task.digest()[:12]}."
             )
-        if each.server in found:
-            raise UserError(f"there are two releases of {each.server}.")
-        found[each.server] = each
-    if target not in found:
+        if release.server in by_server:
+            raise UserError(f"there are two releases of {release.server}.")
+        by_server[release.server] = release
+    if target not in by_server:
         raise UserError(f"the release of the target, {target}, is missing.")
-    return [found[server] for server in task.servers if server in found]
+    return [by_server[server] for server in task.servers if server in by_server]
 
 
-def _fixed(
-    kind: Form, sides: Sequence[Side], place: int, weights: str | Mapping[str, float]
+def _fixed_weights(
+    kind: Form,
+    sides: Sequence[Contrasts],
+    place: int,
+    weights: str | Mapping[str, float],
 ) -> Array | None:
-    """Return weights (J,) that sum to 1, None where they are found by query."""
+    """Return weights (J,) that hold for all queries, None if found by query."""
     if isinstance(weights, str):
-        rule = rules.fixed(kind, weights)
+        rule = rules.fixed_rule(kind, weights)
         return None if rule is None else rule(sides, place)
-    return stated_weights(weights, [side.server for side in sides])
+    return normalize_weights(weights, [side.server for side in sides])
 
 
-def stated_weights(weights: Mapping[str, float], servers: Sequence[str]) -> Array:
-    """Return stated weights of ``servers`` (J,), which sum to 1; else UserError."""
-    named = validate.finite(weights=[weights.get(name, 0.0) for name in servers])
-    if (named < 0).any() or not named.any():
+def normalize_weights(weights: Mapping[str, float], servers: Sequence[str]) -> Array:
+    """Return user-given weights of ``servers`` (J,), scaled to sum 1."""
+    values = validate.finite(weights=[weights.get(name, 0.0) for name in servers])
+    if (values < 0).any() or not values.any():
         raise UserError(
-            f"weights are {validate.shown(dict(weights))}; they must be at least 0, and"
+            f"weights are {validate.format_value(dict(weights))}; they must be at"
+            " least 0, and"
             f" above for one of {', '.join(servers)}."
         )
-    return normalised(named)
+    return normalize(values)
 
 
-def _standings(
-    told: Sequence[Release],
-    sides: Sequence[Side],
+def _summarize_servers(
+    releases: Sequence[Release],
+    sides: Sequence[Contrasts],
     place: int,
     fixed: Array | None,
-) -> tuple[Standing, ...]:
-    known = zip(told, sides, agreements(sides, place), strict=True)
+) -> tuple[ServerSummary, ...]:
+    """Return the summary of each server for the model."""
+    triples = zip(releases, sides, agreements(sides, place), strict=True)
     return tuple(
-        Standing(
+        ServerSummary(
             server=side.server,
             n=side.n,
-            epsilon=each.budget.epsilon if each.budget else None,
-            sigma=each.sigma,
+            epsilon=release.budget.epsilon if release.budget else None,
+            sigma=release.sigma,
             weight=None if fixed is None else float(fixed[j]),
             agreement=agreement.slope,
             agreement_se=agreement.se if math.isfinite(agreement.se) else None,
             rate=float(side.rates[-1]),
             noise=side.noise,
         )
-        for j, (each, side, agreement) in enumerate(known)
+        for j, (release, side, agreement) in enumerate(triples)
     )

@@ -1,4 +1,4 @@
-"""From contrasts to scores: as if classes were equally frequent, or as they are.
+"""Decisions from contrasts: scores for classes of equal frequency, or as they are.
 
 A contrast is p_c (mu_c - mu), mu_c the mean of class c and mu that of all records,
 averaged over servers. `balanced` compares mu_c - mu. `prior` adds the logarithms of the
@@ -14,14 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from curvote.transfer.forms.base import Array
-from curvote.transfer.weighing import Reading
+from curvote.transfer.weighing import QueryReading
 
-DECIDE: Final = ("balanced", "prior")
+DECISIONS: Final = ("balanced", "prior")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """How scores are made: ``rates`` (J, K) are each server's own.
+    """Map from contrasts to scores: ``rates`` (J, K) are the servers' class rates.
 
     ``offsets`` (K,) times the public constant are added to scores: None if balanced.
     """
@@ -35,22 +35,22 @@ class Decision:
         ``rows`` are all servers' contrasts, and the constant's row if there are
         ``offsets``; ``shares`` (J,) the servers' weights.
         """
-        contrasts, constant = self._taken(rows.T)
+        contrasts, constant = self._split_contrasts(rows.T)
         pooled = contrasts @ shares
         return self._scores(pooled, shares @ np.array(self.rates), constant).T
 
-    def by_query(self, values: Array, reading: Reading) -> Array:
-        """Return scores (q, C) from the same rows' products (B, q, r) by a reading."""
-        taken = [self._taken(each) for each in values]
-        contrasts, weights = reading.read(np.stack([each for each, _ in taken]))
-        own = np.array(self.rates)
+    def query_scores(self, values: Array, reading: QueryReading) -> Array:
+        """Return scores (q, C) from the rows' products (B, q, r) by a reading."""
+        parts = [self._split_contrasts(part) for part in values]
+        contrasts, weights = reading.read(np.stack([part for part, _ in parts]))
+        server_rates = np.array(self.rates)
         if weights.shape[1] == 1:
-            rates = weights[:, 0] @ own
+            rates = weights[:, 0] @ server_rates
         else:
-            rates = np.einsum("qkj,jk->qk", weights, own)
-        return self._scores(contrasts, rates, taken[0][1])
+            rates = np.einsum("qkj,jk->qk", weights, server_rates)
+        return self._scores(contrasts, rates, parts[0][1])
 
-    def _taken(self, values: Array) -> tuple[Array, Array | None]:
+    def _split_contrasts(self, values: Array) -> tuple[Array, Array | None]:
         """Return contrasts (n, R, J) and the constant (n,) from columns (n, r)."""
         constant = None
         if self.offsets is not None:
@@ -70,12 +70,12 @@ class Decision:
         return np.asarray(scores)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the arguments that build it again."""
+        """Return the constructor's arguments as plain JSON values."""
         offsets = None if self.offsets is None else list(self.offsets)
-        return {"rates": [list(each) for each in self.rates], "offsets": offsets}
+        return {"rates": [list(row) for row in self.rates], "offsets": offsets}
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Decision:
+    def from_json(cls, document: dict[str, Any]) -> Decision:
         """Build the decision that `to_json` wrote."""
-        offsets = None if told["offsets"] is None else tuple(told["offsets"])
-        return cls(tuple(tuple(each) for each in told["rates"]), offsets)
+        offsets = None if document["offsets"] is None else tuple(document["offsets"])
+        return cls(tuple(tuple(row) for row in document["rates"]), offsets)

@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 from curvote.entropy import Entropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise
-from curvote.transfer.forms.kernel import HALVES
+from curvote.transfer.forms.kernel import ROUNDING_FACTOR
 from curvote.transfer.task import Task
 
 Array = NDArray[np.float64]
@@ -29,36 +29,36 @@ CLIP = 1e-9
 KERNELS = ("triangular", "gaussian")
 
 
-def gram(kernel: str, one: Array, other: Array, width: float) -> Array:
-    """Return the kernel between points (a, d) and (b, d), (a, b), 1 at distance 0."""
+def kernel_matrix(kernel: str, first: Array, second: Array, width: float) -> Array:
+    """Return the kernel matrix (a, b) of points (a, d) and (b, d); 1 at distance 0."""
     if kernel == "gaussian":
-        return np.asarray(np.exp(cdist(one, other, "sqeuclidean") / (-2 * width**2)))
-    near = np.ones((len(one), len(other)))
-    for left, right in zip(one.T, other.T, strict=True):
-        near *= np.maximum(1 - np.abs(left[:, np.newaxis] - right) / width, 0)
+        return np.asarray(np.exp(cdist(first, second, "sqeuclidean") / (-2 * width**2)))
+    near = np.ones((len(first), len(second)))
+    for a, b in zip(first.T, second.T, strict=True):
+        near *= np.maximum(1 - np.abs(a[:, np.newaxis] - b) / width, 0)
     return near
 
 
-class Batch:
-    """Public points (q, d) in [0, 1]^d, and what a kernel of ``width`` makes of them.
+class QueryBatch:
+    """Public query points (q, d) in [0, 1]^d with coordinates of their kernel.
 
     ``basis`` (q, k) takes coordinates to the points.
     """
 
     def __init__(self, kernel: str, points: Array, width: float) -> None:
         self.kernel, self.points, self.width = kernel, points, width
-        values, vectors = np.linalg.eigh(gram(kernel, points, points, width))
-        kept = values > CLIP * values[-1]
-        self._root, self._vectors = np.sqrt(values[kept]), vectors[:, kept]
+        values, vectors = np.linalg.eigh(kernel_matrix(kernel, points, points, width))
+        usable = values > CLIP * values[-1]
+        self._root, self._vectors = np.sqrt(values[usable]), vectors[:, usable]
         self.basis = self._vectors * self._root
 
     def coordinates(self, cube: Array, signed: Array) -> Array:
         """Return the sum of ``signed`` (n,) times the features of ``cube``, (k,)."""
-        told = gram(self.kernel, self.points, cube, self.width) @ signed
-        return np.asarray((self._vectors.T @ told) / self._root)
+        at_points = kernel_matrix(self.kernel, self.points, cube, self.width) @ signed
+        return np.asarray((self._vectors.T @ at_points) / self._root)
 
 
-def process(
+def release_process(
     task: Task,
     table: tuple[ArrayLike, ArrayLike],
     points: ArrayLike,
@@ -74,27 +74,37 @@ def process(
     p = task.params
     if task.release != "kernel" or p["kernel"] not in KERNELS:
         raise UserError("an exact process takes release kernel, triangular or gaussian")
-    cube, at = task.cube(table[0]), task.cube(points)
-    signed = _signed(task, task.codes(table[1]))
-    batches = [Batch(p["kernel"], at, width / p["span"]) for width in p["bandwidths"]]
-    told = [batch.coordinates(cube, signed) for batch in batches]
-    noise = _noise(task, len(cube), sum(map(len, told)))
-    steps = np.rint(np.concatenate(told) * ONE).astype(np.int64)
-    drawn = noise.add(steps, entropy or SystemEntropy()) / (ONE * len(cube))
-    parts = np.split(drawn, np.cumsum([len(found) for found in told])[:-1])
-    values = [it.basis @ part for it, part in zip(batches, parts, strict=True)]
+    cube, query_cube = task.cube(table[0]), task.cube(points)
+    signed = _centred_labels(task, task.codes(table[1]))
+    batches = [
+        QueryBatch(p["kernel"], query_cube, width / p["span"])
+        for width in p["bandwidths"]
+    ]
+    coordinates = [batch.coordinates(cube, signed) for batch in batches]
+    noise = _coordinate_noise(task, len(cube), sum(map(len, coordinates)))
+    steps = np.rint(np.concatenate(coordinates) * ONE).astype(np.int64)
+    noised = noise.add(steps, entropy or SystemEntropy()) / (ONE * len(cube))
+    parts = np.split(
+        noised,
+        np.cumsum([len(coordinate_part) for coordinate_part in coordinates])[:-1],
+    )
+    values = [
+        query_batch.basis @ part
+        for query_batch, part in zip(batches, parts, strict=True)
+    ]
     return np.stack(values), (noise.sigma / (ONE * len(cube))) ** 2
 
 
-def _signed(task: Task, codes: NDArray[np.int64]) -> Array:
+def _centred_labels(task: Task, codes: NDArray[np.int64]) -> Array:
+    """Return the labels minus their centre, (n,)."""
     ill = codes == 1
     return np.asarray(ill - (ill.mean() if task.params["centre"] == "own" else 0.5))
 
 
-def _noise(task: Task, n: int, length: int) -> GaussianNoise:
-    """Return the noise for ``length`` coordinates: no inner product is negative."""
+def _coordinate_noise(task: Task, n: int, length: int) -> GaussianNoise:
+    """Return the Gaussian noise for ``length`` coordinates."""
     apart = math.sqrt(2) if task.params["centre"] == "own" else 1.0
     moved = ONE * apart * math.sqrt(len(task.params["bandwidths"]))
-    budget = task.spends(n)
-    rounded = HALVES * math.sqrt(length)
+    budget = task.cost(n)
+    rounded = ROUNDING_FACTOR * math.sqrt(length)
     return GaussianNoise(moved + rounded, budget.epsilon, budget.delta)

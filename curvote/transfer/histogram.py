@@ -19,5 +19,5 @@ class Histogram(Grids):
     """A grid without a shift, on all coordinates; ``count`` is 1."""
 
     @cached_property
-    def _drawn(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _axes_and_shifts(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         return np.arange(self.d)[np.newaxis], np.zeros((1, self.d))

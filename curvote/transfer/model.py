@@ -1,4 +1,4 @@
-"""What the target gets: a classifier of raw records, all of whose parts are told."""
+"""Classifier of raw records that the target gets, combined from all releases."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
-from curvote.named_columns import chosen
-from curvote.strict_json import canonical, parse
+from curvote.named_columns import select_columns
+from curvote.strict_json import canonical_json, parse_json
 from curvote.transfer.decision import Decision
 from curvote.transfer.forms import form
 from curvote.transfer.forms.base import Array
-from curvote.transfer.rules import reading
+from curvote.transfer.rules import query_rule
 from curvote.transfer.task import Task
-from curvote.transfer.weighing import Reading
+from curvote.transfer.weighing import QueryReading
 
 LARGEST = 1 << 30
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What the model says of one server, all of it public or from noised values.
+class ServerSummary:
+    """Summary of one server in a model, public or from noised values.
 
     ``weight`` is None where weights are found at each query anew, ``epsilon`` None
     where there is no noise; ``agreement`` with the target has the standard error
@@ -43,6 +43,9 @@ class Standing:
     noise: float
 
 
+Standing = ServerSummary  # saved models name it so
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A classifier for the target, combined from the releases of several servers.
@@ -59,11 +62,11 @@ class Model:
         The rule of the weights.
     decision : Decision
         From scores to classes.
-    servers : tuple of Standing
+    servers : tuple of ServerSummary
         What is said of each server.
     rows : array
         Multiplied with the features of a query: the scores themselves, or, where there
-        is a ``reading``, every server's contrasts.
+        is a ``query_rule``, every server's contrasts.
     reading : Reading or None, default=None
         Weighs the contrasts at each query.
     inside : bool, default=False
@@ -87,9 +90,9 @@ class Model:
     target: str
     weights: str
     decision: Decision
-    servers: tuple[Standing, ...]
+    servers: tuple[ServerSummary, ...]
     rows: Array
-    reading: Reading | None = None
+    reading: QueryReading | None = None
     inside: bool = False
 
     @property
@@ -103,20 +106,22 @@ class Model:
         X is (n, d) in the task's order, or a DataFrame with its columns in any; a
         column missing, another width, NaN and infinity are a UserError.
         """
-        cube = self.task.cube(_matrix(X, [each.name for each in self.task.features]))
-        kind = form(self.task.release)
+        cube = self.task.cube(
+            _to_matrix(X, [feature.name for feature in self.task.features])
+        )
+        form_of_release = form(self.task.release)
         if self.reading is None:
-            scores = kind.product(self.task, cube, self.rows)
+            scores = form_of_release.product(self.task, cube, self.rows)
         else:
-            values = kind.products(self.task, cube, self.rows)
-            scores = self.decision.by_query(values, self.reading)
+            values = form_of_release.multiply_all(self.task, cube, self.rows)
+            scores = self.decision.query_scores(values, self.reading)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def codes(self, X: Any) -> NDArray[np.int64]:
-        """Return the place of each record's class; a score of 0 is the first one."""
+        """Return the class index of each record; a score of 0 is the first one."""
         scores = self.decision_function(X)
-        one = scores.ndim == 1
-        places = scores > 0 if one else scores.argmax(axis=1)
+        binary = scores.ndim == 1
+        places = scores > 0 if binary else scores.argmax(axis=1)
         return np.asarray(places, dtype=np.int64)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -130,7 +135,7 @@ class Model:
             "target": self.target,
             "weights": self.weights,
             "decision": self.decision.to_json(),
-            "servers": [asdict(each) for each in self.servers],
+            "servers": [asdict(summary) for summary in self.servers],
             "rows": self.rows.tolist(),
             "reading": None if self.reading is None else self.reading.to_json(),
             "inside": self.inside,
@@ -138,33 +143,34 @@ class Model:
 
     def to_bytes(self) -> bytes:
         """Return the model as a file."""
-        return canonical(self.to_json())
+        return canonical_json(self.to_json())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """Return the model that `to_bytes` wrote."""
-        return cls.from_json(parse(data, LARGEST))
+        return cls.from_json(parse_json(data, LARGEST))
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Model:
+    def from_json(cls, document: Mapping[str, Any]) -> Model:
         """Return the model that `to_json` wrote."""
-        task = Task.from_json(told["task"])
-        known = told["reading"]
+        task = Task.from_json(document["task"])
+        reading_args = document["reading"]
         return cls(
             task=task,
-            target=told["target"],
-            weights=told["weights"],
-            decision=Decision.from_json(told["decision"]),
-            servers=tuple(Standing(**each) for each in told["servers"]),
-            rows=np.array(told["rows"], dtype=np.float64),
-            reading=known and reading(form(task.release), told["weights"])(**known),
-            inside=told["inside"],
+            target=document["target"],
+            weights=document["weights"],
+            decision=Decision.from_json(document["decision"]),
+            servers=tuple(ServerSummary(**summary) for summary in document["servers"]),
+            rows=np.array(document["rows"], dtype=np.float64),
+            reading=reading_args
+            and query_rule(form(task.release), document["weights"])(**reading_args),
+            inside=document["inside"],
         )
 
 
-def _matrix(X: Any, columns: list[str]) -> ArrayLike:
+def _to_matrix(X: Any, columns: list[str]) -> ArrayLike:
     """Return records as numbers; DataFrame columns are matched by name, not place."""
-    given: ArrayLike = X
+    values: ArrayLike = X
     if hasattr(X, "columns"):
-        given = chosen(X, columns).to_numpy()
-    return validate.finite(X=given)
+        values = select_columns(X, columns).to_numpy()
+    return validate.finite(X=values)

@@ -1,4 +1,4 @@
-"""The radius r of DTK and what follows from it: weights, what a server adds, regimes.
+"""Radius r of DTK and what follows from it: weights, gains by server, regimes.
 
 Arrays go by server, the target first. (5) is solved for r:
 
@@ -20,58 +20,58 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.transfer.phases import (
     Regimes,
-    brute,
     dominant,
+    dominant_by_comparison,
     log_risk,
     regimes,
     switches,
 )
 from curvote.transfer.risks import (
     adaptation_cost,
-    adaptive,
-    adaptive_equal_sources,
-    equal_servers,
-    equal_sources,
-    minimax,
-    no_privacy,
-    risk,
+    adaptive_equal_sources_rate,
+    adaptive_rate,
+    equal_servers_rate,
+    equal_sources_rate,
+    excess_risk,
+    minimax_rate,
+    no_privacy_rate,
 )
-from curvote.transfer.servers import FloatArray, Mask, Servers, level
+from curvote.transfer.servers import FloatArray, Mask, Servers, target_level
 
 __all__ = [
-    "Added",
-    "Public",
+    "AddedServer",
+    "PublicSource",
     "Regimes",
     "adaptation_cost",
-    "adaptive",
-    "adaptive_equal_sources",
-    "added",
-    "brute",
-    "costly",
+    "adaptive_equal_sources_rate",
+    "adaptive_rate",
+    "added_server",
     "dominant",
-    "equal_servers",
-    "equal_sources",
+    "dominant_by_comparison",
+    "equal_servers_rate",
+    "equal_sources_rate",
+    "excess_risk",
     "log_risk",
-    "minimax",
-    "no_privacy",
+    "minimax_rate",
+    "no_privacy_rate",
+    "oracle_weights",
+    "privacy_limited",
     "public_source",
     "radius",
     "regimes",
-    "risk",
     "switches",
     "total_variation",
-    "weights",
 ]
 
 
-class Added(NamedTuple):
-    """What one server adds to the others: r without it, and with it."""
+class AddedServer(NamedTuple):
+    """Radius r without one server, and with it."""
 
     without: float
     together: float
 
 
-class Public(NamedTuple):
+class PublicSource(NamedTuple):
     """Corollary 3.3: its case (a, b or c), r by (5), and the ends of case (b).
 
     From the first end on the private source decides, from the second on its privacy
@@ -100,10 +100,10 @@ def radius(  # noqa: PLR0917 - in the order of (5)
     below 1, for values that are not above 0, and for delta outside (0, 1).
     """
     servers = Servers.of(n, epsilon, gamma, beta, d)
-    return servers.radius(level(servers.epsilon, delta, servers.n.size))
+    return servers.radius(target_level(servers.epsilon, delta, servers.n.size))
 
 
-def weights(
+def oracle_weights(
     n: ArrayLike,
     epsilon: ArrayLike,
     gamma: ArrayLike,
@@ -112,7 +112,7 @@ def weights(
     *,
     h: float,
 ) -> FloatArray:
-    """Return u of (12) at bandwidth ``h``, (m + 1,), of sum 1; else as ``radius``."""
+    """Return the weights u of (12) at bandwidth ``h``, (m + 1,), of sum 1."""
     servers = Servers.of(n, epsilon, gamma, beta, d)
     log_h = math.log(validate.positive(h=h))
     logs = servers.log_precision(log_h) + servers.gamma * servers.beta * log_h
@@ -120,7 +120,7 @@ def weights(
     return np.asarray(shares / shares.sum())
 
 
-def added(
+def added_server(
     n: ArrayLike,
     epsilon: ArrayLike,
     gamma: ArrayLike,
@@ -129,21 +129,21 @@ def added(
     *,
     server: int,
     delta: ArrayLike | None = None,
-) -> Added:
-    """Return r without and with one of the sources, counted from 1; as ``radius``.
+) -> AddedServer:
+    """Return r without and with one of the sources, counted from 1.
 
     Both at the same right-hand side: a server's delta would else cost the others.
     """
     servers = Servers.of(n, epsilon, gamma, beta, d)
     if not 1 <= server < servers.n.size:
         raise UserError(f"server is {server}; sources are 1 to {servers.n.size - 1}.")
-    at = level(servers.epsilon, delta, servers.n.size)
-    others = np.arange(servers.n.size) != server
-    return Added(servers.only(others).radius(at), servers.radius(at))
+    at = target_level(servers.epsilon, delta, servers.n.size)
+    remaining = np.arange(servers.n.size) != server
+    return AddedServer(servers.only(remaining).radius(at), servers.radius(at))
 
 
-def costly(n: ArrayLike, epsilon: ArrayLike, d: int, r: float) -> Mask:
-    """Say for which servers privacy is what costs: S of section 4.2, (m + 1,).
+def privacy_limited(n: ArrayLike, epsilon: ArrayLike, d: int, r: float) -> Mask:
+    """Return the mask of servers limited by privacy: S of section 4.2, (m + 1,).
 
     These are epsilon_j <= (r^d n_j)^(-1/2), whose noise outweighs their sampling.
     """
@@ -161,28 +161,28 @@ def total_variation(
     divergence: ArrayLike,
     private: ArrayLike,
 ) -> float:
-    """Return lemma 1's bound (15) on how far two worlds' transcripts are apart.
+    """Return the bound (15) of lemma 1 on the distance of two transcripts.
 
     For each server ``rho`` is the total variation and ``divergence`` the
     Kullback-Leibler divergence of one record's two laws; ``private`` marks S, whose
     servers are bounded by their privacy, the others by their divergence. At most 1.
     """
-    given = np.broadcast_arrays(n, epsilon, delta, rho, divergence)
-    told = np.broadcast_to(np.asarray(private, dtype=bool), given[0].shape)
-    size, budget, leak, apart, _ = (part[told].astype(float) for part in given)
-    spent = 6 * size * budget * apart
+    arrays = np.broadcast_arrays(n, epsilon, delta, rho, divergence)
+    marked = np.broadcast_to(np.asarray(private, dtype=bool), arrays[0].shape)
+    size, budget, leak, distance, _ = (part[marked].astype(float) for part in arrays)
+    spent = 6 * size * budget * distance
     if (spent > 1).any():  # that alone bounds by sqrt(2 (e - 1))
         return 1.0
-    by_law = np.sum(given[0][~told] * given[-1][~told])
+    by_law = np.sum(arrays[0][~marked] * arrays[-1][~marked])
     squared = np.sum(spent * np.expm1(spent)) + by_law
-    slack = np.sum(np.exp(spent) * size * leak * apart)
+    slack = np.sum(np.exp(spent) * size * leak * distance)
     return float(min(1.0, math.sqrt(2 * squared) + 4 * slack))
 
 
 def public_source(
     *, n0: int, n1: int, n2: int, epsilon: float, gamma: float, beta: float, d: int
-) -> Public:
-    """Return corollary 3.3: a public source of n1 records beside a private one of n2.
+) -> PublicSource:
+    """Return corollary 3.3: a public source of n1 records, a private of n2.
 
     r is that of (5) with an infinite epsilon_1 in all three cases: the first line of
     case (c) is misprinted. The second end of case (b) is, in both of its lines,
@@ -190,17 +190,17 @@ def public_source(
     speak: n2 <= n0^((2 beta gamma + d) / (2 beta + d)).
     """
     servers = Servers.of([n0, n1, n2], [epsilon, np.inf, epsilon], gamma, beta, d)
-    own, power = servers.power[:2]
-    like_target = float(servers.n[0] ** (power / own))
+    target_power, power = servers.power[:2]
+    like_target = float(servers.n[0] ** (power / target_power))
     if n2 <= like_target:
         raise UserError(
             f"n2 is {n2}; corollary 3.3 is for a private source of more than"
             f" {like_target:.4g} records."
         )
     if n1 > n2:
-        return Public("a", servers.radius(), ())
+        return PublicSource("a", servers.radius(), ())
     if n1 < like_target:
-        return Public("c", servers.radius(), ())
+        return PublicSource("c", servers.radius(), ())
     source = beta * gamma
     ends = float(n1 ** ((source + d) / power) / n2), float(n2 ** (-source / power))
-    return Public("b", servers.radius(), ends)
+    return PublicSource("b", servers.radius(), ends)

@@ -1,4 +1,4 @@
-"""What one server releases: noised sums over its records, once, for all queries."""
+"""Release of one server: noised sums over its records, once, for all queries."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from curvote.entropy import Entropy, SeededEntropy, StudyStreams, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.privacy import Budget
-from curvote.strict_json import canonical, parse
+from curvote.strict_json import canonical_json, parse_json
 from curvote.transfer.forms import form
 from curvote.transfer.task import OWN, Task
 
 Steps = NDArray[np.int64]
 LARGEST = 1 << 26
 # An honest number lies beyond what the noise reaches less often than that.
-RARE = 1e-30
+RARE_PROBABILITY = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """The noised numbers of one server, (epsilon, delta)-private for each record.
+    """Noised numbers of one server, (epsilon, delta)-private for each record.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Release:
     server : str
         Whose it is.
     task : str
-        The digest of what the server was asked (`Task.only`).
+        The digest of what the server was asked (`Task.for_server`).
     kept : bool, default=False
         Whether they are a server's own, which never leave it.
 
@@ -64,7 +64,7 @@ class Release:
     kept: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the release as plain JSON values; one that is kept: UserError."""
+        """Return the release as plain JSON; a target's own is a UserError."""
         if self.kept:
             raise UserError(
                 f"server {self.server} keeps its own records (epsilon: own): these sums"
@@ -78,8 +78,8 @@ class Release:
         }
 
     def write(self, path: Path) -> None:
-        """Write the release to a file; one that is there is not overwritten."""
-        text = canonical(self.to_json())
+        """Write the release to a file; an existing file is not overwritten."""
+        text = canonical_json(self.to_json())
         with Path(path).open("xb") as stream:
             stream.write(text + b"\n")
 
@@ -95,33 +95,36 @@ class Release:
         except OSError as error:
             raise UserError(f"{path}: {error.strerror or error}.") from None
         try:
-            return cls.of(parse(data, LARGEST), task)
+            return cls.of(parse_json(data, LARGEST), task)
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
 
     @classmethod
-    def of(cls, told: Any, task: Task) -> Release:
+    def of(cls, document: Any, task: Task) -> Release:
         """Build the release that `to_json` wrote, for ``task``."""
         keys = {"server", "n", "values", "task"}
-        if not isinstance(told, dict) or set(told) != keys:
+        if not isinstance(document, dict) or set(document) != keys:
             raise UserError(f"not a release: it must hold {', '.join(sorted(keys))}.")
-        asked = task.only(str(told["server"]))
-        if told["task"] != asked.digest():
+        server_task = task.for_server(str(document["server"]))
+        if document["task"] != server_task.digest():
             raise UserError(
-                f"a release for task {str(told['task'])[:12]}; server"
-                f" {asked.server} is asked {asked.digest()[:12]}: other bounds,"
+                f"a release for task {str(document['task'])[:12]}; server"
+                f" {server_task.server} is asked {server_task.digest()[:12]}: other"
+                " bounds,"
                 " classes, form or budget, or an older task."
             )
-        if asked.epsilon == OWN:
-            raise UserError(f"server {asked.server} keeps its own: no file holds it.")
-        return received(asked, told["n"], told["values"])
+        if server_task.epsilon == OWN:
+            raise UserError(
+                f"server {server_task.server} keeps its own: no file holds it."
+            )
+        return check_release(server_task, document["n"], document["values"])
 
 
-def noise_of(asked: Task, n: int) -> GaussianNoise | None:
-    """Return the noise of a release about ``n`` records of the one server, if any."""
-    if not asked.servers[asked.server].noised:
+def release_noise(server_task: Task, n: int) -> GaussianNoise | None:
+    """Return the noise of a release about ``n`` records, None without noise."""
+    if not server_task.servers[server_task.server].noised:
         return None
-    return form(asked.release).noise(asked, asked.spends(n))
+    return form(server_task.release).noise(server_task, server_task.cost(n))
 
 
 def release(
@@ -162,55 +165,68 @@ def release(
     >>> sent.to_json()["n"]  # all that leaves the server: noised sums, and n
     3
     """
-    asked = task.only(server)
+    server_task = task.for_server(server)
     cube, codes = task.cube(X), task.codes(y)
     if not len(cube) or codes.shape != (len(cube),):
         raise UserError(f"{len(codes)} labels for {len(cube)} records.")
-    noise = noise_of(asked, len(cube))
-    sums = form(task.release).sums(asked, cube, codes)
+    noise = release_noise(server_task, len(cube))
+    sums = form(task.release).sums(server_task, cube, codes)
     if noise:
-        sums = noise.add(sums, own_stream(entropy or SystemEntropy(), asked))
-    return _made(asked, len(cube), sums, noise)
+        sums = noise.add(sums, server_stream(entropy or SystemEntropy(), server_task))
+    return _build_release(server_task, len(cube), sums, noise)
 
 
-def received(asked: Task, n: Any, values: Any) -> Release:
-    """Return what one server sent, checked; ``asked`` is its own task.
+def check_release(server_task: Task, n: Any, values: Any) -> Release:
+    """Return a received release, checked against the server's own task.
 
     UserError: a count of records that does not fit delta, another number of values, or
     values that no honest server can send.
     """
-    n, given = validate.at_least(1, n=n), np.asarray(values)
-    noise, kind = _fitting(asked, n), form(asked.release)
-    length = kind.length(asked)
-    if given.dtype.kind != "i" or given.shape != (length,):
+    n, numbers = validate.at_least(1, n=n), np.asarray(values)
+    noise, form_of_release = (
+        _noise_for_size(server_task, n),
+        form(server_task.release),
+    )
+    length = form_of_release.length(server_task)
+    if numbers.dtype.kind != "i" or numbers.shape != (length,):
         raise UserError(
             f"no server can have sent these values: {length} whole numbers are asked"
-            f" for, and {given.size} values came."
+            f" for, and {numbers.size} values came."
         )
-    reach = noise.reach(RARE) if noise else 0
-    most = math.ceil(n * kind.sensitivity(asked)) + reach
-    if not (np.abs(given) <= most).all():
+    reach = noise.reach(RARE_PROBABILITY) if noise else 0
+    largest = math.ceil(n * form_of_release.sensitivity(server_task)) + reach
+    if not (np.abs(numbers) <= largest).all():
         raise UserError(
             f"no server can have sent these values: with {n} records and this noise"
-            f" none is above {most} in size."
+            f" none is above {largest} in size."
         )
-    return _made(asked, n, given.astype(np.int64), noise)
+    return _build_release(server_task, n, numbers.astype(np.int64), noise)
 
 
-def _made(asked: Task, n: int, steps: Steps, noise: GaussianNoise | None) -> Release:
-    budget = asked.spends(n) if noise else None
-    known = n, budget, asked.server, asked.digest(), asked.epsilon == OWN
-    return Release(steps, noise.sigma if noise else 0.0, *known)
+def _build_release(
+    server_task: Task, n: int, steps: Steps, noise: GaussianNoise | None
+) -> Release:
+    """Return a release with its budget and origin."""
+    budget = server_task.cost(n) if noise else None
+    origin = (
+        n,
+        budget,
+        server_task.server,
+        server_task.digest(),
+        server_task.epsilon == OWN,
+    )
+    return Release(steps, noise.sigma if noise else 0.0, *origin)
 
 
-def _fitting(asked: Task, n: int) -> GaussianNoise | None:
+def _noise_for_size(server_task: Task, n: int) -> GaussianNoise | None:
+    """Return the noise for ``n`` records; an n that does not fit: UserError."""
     try:
-        return noise_of(asked, n)
+        return release_noise(server_task, n)
     except UserError as error:
         raise UserError(f"n is {n}, which does not fit delta: {error}") from None
 
 
-def own_stream(entropy: Entropy, asked: Task) -> Entropy:
+def server_stream(entropy: Entropy, server_task: Task) -> Entropy:
     """Return the server's own stream of a seeded source: others share no noise.
 
     Any other source is taken word for word: what protects somebody is not turned into
@@ -218,5 +234,7 @@ def own_stream(entropy: Entropy, asked: Task) -> Entropy:
     """
     if not isinstance(entropy, SeededEntropy | StudyStreams):
         return entropy
-    named = [int(word) for word in entropy.words(4)] + [int(asked.digest(), 16)]
-    return SeededEntropy(np.random.SeedSequence(named))
+    seed_words = [int(word) for word in entropy.words(4)] + [
+        int(server_task.digest(), 16)
+    ]
+    return SeededEntropy(np.random.SeedSequence(seed_words))

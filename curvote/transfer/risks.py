@@ -15,19 +15,24 @@ from numpy.typing import ArrayLike
 from curvote import validate
 from curvote.errors import UserError
 from curvote.transfer import phases
-from curvote.transfer.bandwidths import bandwidths, effective
+from curvote.transfer.bandwidths import bandwidth_grid, effective_size
 from curvote.transfer.phases import Sizes
-from curvote.transfer.servers import Servers, least, level, smoothness
+from curvote.transfer.servers import (
+    Servers,
+    check_smoothness,
+    least_delta,
+    target_level,
+)
 
 Delta = ArrayLike | None
 
 
-def risk(r: float, beta: float, alpha: float = 1.0) -> float:
-    """Return (6), the rate of excess risk at radius r: r^(beta (1 + alpha))."""
-    return _capped(validate.positive(r=r) ** _power(beta, alpha))
+def excess_risk(r: float, beta: float, alpha: float = 1.0) -> float:
+    """Return the rate of excess risk (6) at radius r: r^(beta (1 + alpha))."""
+    return _cap_at_one(validate.positive(r=r) ** _risk_power(beta, alpha))
 
 
-def minimax(
+def minimax_rate(
     n: ArrayLike,
     epsilon: ArrayLike,
     gamma: ArrayLike,
@@ -37,18 +42,18 @@ def minimax(
     delta: Delta = None,
     alpha: float = 1.0,
 ) -> float:
-    """Return theorem 3.4's rate, of the target alone remark 3.1's.
+    """Return the rate of theorem 3.4, of the target alone remark 3.1's.
 
     Arguments as in `rates.radius`. Without delta it is theorem 4.3's lower rate,
     r^(beta (1 + alpha)) with r of (5); with it theorem 4.2's upper rate, larger by a
     power of log(1/delta_min).
     """
     servers = Servers.of(n, epsilon, gamma, beta, d)
-    logs = _logarithms(servers, delta, _power(beta, alpha))
-    return _capped(servers.radius() ** _power(beta, alpha) * logs)
+    logs = _log_factor(servers, delta, _risk_power(beta, alpha))
+    return _cap_at_one(servers.radius() ** _risk_power(beta, alpha) * logs)
 
 
-def equal_sources(
+def equal_sources_rate(
     *,
     epsilon_0: float,
     epsilon: float,
@@ -56,43 +61,47 @@ def equal_sources(
     delta: Delta = None,
     **sizes: Unpack[Sizes],
 ) -> float:
-    """Return theorem 3.1's rate: one target, m equal sources (m = 0: remark 3.1).
+    """Return the rate of theorem 3.1: one target, m equal sources.
 
     It is (5) in closed form, up to a constant. Infinite budgets are allowed.
     """
-    servers = _equal(epsilon_0, epsilon, sizes)
-    power = _power(servers.beta, alpha)
-    return _capped(_summed(servers) ** -power * _logarithms(servers, delta, power))
+    servers = _pool_sources(epsilon_0, epsilon, sizes)
+    power = _risk_power(servers.beta, alpha)
+    return _cap_at_one(
+        _inverse_radius(servers) ** -power * _log_factor(servers, delta, power)
+    )
 
 
-def equal_servers(
+def equal_servers_rate(
     *,
     epsilon: float,
     alpha: float = 1.0,
     delta: Delta = None,
     **sizes: Unpack[Sizes],
 ) -> float:
-    """Return (3), which is (4): one epsilon for all, the better of two worse rates."""
-    power = _power(sizes["beta"], alpha)
+    """Return rate (3), which is (4): one epsilon for all servers."""
+    power = _risk_power(sizes["beta"], alpha)
     plain = float(np.exp(phases.log_risk(epsilon, alpha=alpha, **sizes)))
-    return _capped(plain * _logarithms(_equal(epsilon, epsilon, sizes), delta, power))
+    return _cap_at_one(
+        plain * _log_factor(_pool_sources(epsilon, epsilon, sizes), delta, power)
+    )
 
 
-def no_privacy(
+def no_privacy_rate(
     n: ArrayLike, gamma: ArrayLike, beta: float, d: int, *, alpha: float = 1.0
 ) -> float:
-    """Return remark 3.3's rate for servers of sizes n, the target first.
+    """Return the rate of remark 3.3 for servers of sizes n, the target first.
 
     Remark 3.2's is that of two servers, n0 and m n: without privacy it does not matter
     how the records of equal sources are spread.
     """
     servers = Servers.of(n, np.inf, gamma, beta, d)
-    own = 2 * servers.beta + servers.d
-    total = np.sum(servers.n ** (own / servers.power))
-    return _capped(float(total) ** (-_power(beta, alpha) / own))
+    target_power = 2 * servers.beta + servers.d
+    total = np.sum(servers.n ** (target_power / servers.power))
+    return _cap_at_one(float(total) ** (-_risk_power(beta, alpha) / target_power))
 
 
-def adaptive(
+def adaptive_rate(
     n: ArrayLike,
     epsilon: ArrayLike,
     gamma: ArrayLike,
@@ -102,13 +111,13 @@ def adaptive(
     delta: ArrayLike,
     alpha: float = 1.0,
 ) -> float:
-    """Return theorem 5.3's rate, which is 5.1's where all gamma are equal."""
+    """Return the rate of theorem 5.3, which is 5.1's for equal gamma."""
     servers = Servers.of(n, epsilon, gamma, beta, d)
     cost = adaptation_cost(n, epsilon, gamma, beta, d, delta=delta, alpha=alpha)
-    return _capped(servers.radius() ** _power(beta, alpha) * cost)
+    return _cap_at_one(servers.radius() ** _risk_power(beta, alpha) * cost)
 
 
-def adaptive_equal_sources(
+def adaptive_equal_sources_rate(
     *,
     epsilon_0: float,
     epsilon: float,
@@ -116,10 +125,12 @@ def adaptive_equal_sources(
     alpha: float = 1.0,
     **sizes: Unpack[Sizes],
 ) -> float:
-    """Return corollary 5.2's rate: that of theorem 3.1 times the cost of adaptation."""
-    servers = _equal(epsilon_0, epsilon, sizes)
-    power = _power(servers.beta, alpha)
-    return _capped(_summed(servers) ** -power * _adaptation(servers, delta, power))
+    """Return the rate of corollary 5.2: 3.1 times the adaptation cost."""
+    servers = _pool_sources(epsilon_0, epsilon, sizes)
+    power = _risk_power(servers.beta, alpha)
+    return _cap_at_one(
+        _inverse_radius(servers) ** -power * _adaptation_factor(servers, delta, power)
+    )
 
 
 def adaptation_cost(
@@ -132,7 +143,7 @@ def adaptation_cost(
     delta: ArrayLike,
     alpha: float = 1.0,
 ) -> float:
-    """Return by what factor not knowing beta and gamma raises the rate (theorem 5.3).
+    """Return the factor that not knowing beta and gamma costs (theorem 5.3).
 
     (log(n* H) log(2 H / delta_min))^(beta (1 + alpha) / (2 beta gamma_min + d)), or
     H^(2 beta (1 + alpha) / d) where that is more: H bandwidths share the budget. The
@@ -140,29 +151,32 @@ def adaptation_cost(
     gamma and 1 as well.
     """
     servers = Servers.of(n, epsilon, gamma, beta, d)
-    return _adaptation(servers, delta, _power(beta, alpha))
+    return _adaptation_factor(servers, delta, _risk_power(beta, alpha))
 
 
-def _adaptation(servers: Servers, delta: ArrayLike, power: float) -> float:
-    together = effective(servers.n, servers.epsilon)
-    count = len(bandwidths(servers.n, servers.epsilon, servers.d))
-    delta_min = validate.fraction(delta=least(np.asarray(delta, dtype=np.float64)))
-    logs = max(0.0, math.log(together * count))
+def _adaptation_factor(servers: Servers, delta: ArrayLike, power: float) -> float:
+    """Return the adaptation cost of checked servers."""
+    total_size = effective_size(servers.n, servers.epsilon)
+    count = len(bandwidth_grid(servers.n, servers.epsilon, servers.d))
+    delta_min = validate.fraction(
+        delta=least_delta(np.asarray(delta, dtype=np.float64))
+    )
+    logs = max(0.0, math.log(total_size * count))
     logs *= math.log(2 * count / delta_min)
     grown = logs ** (power / float(servers.power.min()))
     return float(max(grown, count ** (2 * power / servers.d)))
 
 
-def _logarithms(servers: Servers, delta: Delta, power: float) -> float:
-    """Return L_N at its order: log(1/delta_min)^(power / (2 beta gamma_min + d))."""
-    found = level(servers.epsilon, delta, servers.n.size)
-    if delta is None or found == 1.0:
+def _log_factor(servers: Servers, delta: Delta, power: float) -> float:
+    """Return the factor L_N: log(1/delta_min)^(power / (2 beta gamma_min + d))."""
+    level_value = target_level(servers.epsilon, delta, servers.n.size)
+    if delta is None or level_value == 1.0:
         return 1.0
-    return float((found - math.log(2)) ** (power / servers.power.min()))
+    return float((level_value - math.log(2)) ** (power / servers.power.min()))
 
 
-def _equal(epsilon_0: float, epsilon: float, sizes: Sizes) -> Servers:
-    """Return the target and all its sources as one server, to which (5) is the same.
+def _pool_sources(epsilon_0: float, epsilon: float, sizes: Sizes) -> Servers:
+    """Return the target, and all its equal sources as one server.
 
     m servers of n records and epsilon are one of m n and epsilon / sqrt(m).
     """
@@ -177,17 +191,18 @@ def _equal(epsilon_0: float, epsilon: float, sizes: Sizes) -> Servers:
     )
 
 
-def _summed(servers: Servers) -> float:
+def _inverse_radius(servers: Servers) -> float:
     """Return the sum in theorem 3.1: 1/r of each side alone."""
     return float(np.exp(-servers.alone(0.0)).sum())
 
 
-def _capped(rate: float) -> float:
-    """Return a rate of excess risk, which is a probability."""
+def _cap_at_one(rate: float) -> float:
+    """Return a rate of excess risk, at most 1."""
     return min(1.0, float(rate))
 
 
-def _power(beta: float, alpha: float) -> float:
+def _risk_power(beta: float, alpha: float) -> float:
+    """Return the exponent beta (1 + alpha); a wrong alpha is a UserError."""
     if not 0 <= alpha < math.inf:
         raise UserError(f"alpha is {alpha!r}; a margin's exponent is at least 0.")
-    return smoothness(beta) * (1 + alpha)
+    return check_smoothness(beta) * (1 + alpha)

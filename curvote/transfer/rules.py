@@ -1,4 +1,4 @@
-"""Rules for the weights of servers, by name: a form brings the module that has them."""
+"""Lookup of a form's weight rules by name."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Any, Final
 
 from curvote import validate
 from curvote.transfer.forms.base import Form
-from curvote.transfer.weighing import Fixed
+from curvote.transfer.weighing import FixedRule
 
 # What a form with several bandwidths calls weights that hold for all queries.
 STEADY: Final = ""
 
 
-def fixed(form: Form, name: str) -> Fixed | None:
-    """Return the rule of this name, None if it weighs by query; unknown: UserError."""
+def fixed_rule(form: Form, name: str) -> FixedRule | None:
+    """Return the fixed rule of this name, None if it weighs by query."""
     rules = import_module(form.rules)
-    known = [*rules.FIXED, *rules.BY_QUERY]
-    validate.one_of([each for each in known if each != STEADY], weights=name)
-    found: Fixed | None = rules.FIXED.get(name)
-    return found
+    names = [*rules.FIXED, *rules.BY_QUERY]
+    validate.one_of(
+        [name_of_rule for name_of_rule in names if name_of_rule != STEADY], weights=name
+    )
+    rule: FixedRule | None = rules.FIXED.get(name)
+    return rule
 
 
-def reading(form: Form, name: str) -> Any:
-    """Return the class that reads queries by this rule, one by one.
+def query_rule(form: Form, name: str) -> Any:
+    """Return the class that weighs each query by this rule.
 
     A rule whose weights hold for all of them leaves it to `STEADY` to choose the
     bandwidth.

@@ -29,26 +29,26 @@ class Servers:
     def of(
         cls, n: ArrayLike, epsilon: ArrayLike, gamma: ArrayLike, beta: float, d: int
     ) -> Servers:
-        """Check; see `rates.radius`."""
+        """Return checked servers; see `rates.radius`."""
         sizes = np.atleast_1d(validate.finite(n=n))
         if sizes.ndim > 1 or (sizes < 1).any():
             raise UserError("n holds one size of at least 1 for each server.")
         return cls(
             n=sizes,
-            epsilon=_each("epsilon", epsilon, sizes),
-            gamma=_exponents(gamma, sizes),
-            beta=smoothness(beta),
+            epsilon=_per_server("epsilon", epsilon, sizes),
+            gamma=_signal_exponents(gamma, sizes),
+            beta=check_smoothness(beta),
             d=validate.at_least(1, d=d),
         )
 
     @property
     def power(self) -> FloatArray:
-        """2 beta gamma_j + d, where gamma_0 is 1."""
+        """Exponents 2 beta gamma_j + d, where gamma_0 is 1."""
         return 2 * self.beta * self.gamma + self.d
 
-    def only(self, those: Mask) -> Servers:
+    def only(self, mask: Mask) -> Servers:
         """Return some of the servers, the target among them."""
-        parts = self.n[those], self.epsilon[those], self.gamma[those]
+        parts = self.n[mask], self.epsilon[mask], self.gamma[mask]
         return Servers(*parts, self.beta, self.d)
 
     def log_precision(self, log_r: float) -> FloatArray:
@@ -57,17 +57,20 @@ class Servers:
         return np.asarray(np.minimum(np.log(self.n), private))
 
     def radius(self, level: float = 1.0) -> float:
-        """Return where the left-hand side of (5) is ``level``.
+        """Return the radius at which the left-hand side of (5) is ``level``.
 
         Each server alone needs at least as large a radius; one of them gives 1/(m + 1)
         of the level at least. Between these ends the root is found in log r.
         """
-        alone = self.alone(np.log(level)).min()
-        shared = self.alone(np.log(level / self.n.size)).min()
-        ends = shared - 1e-9, alone + 1e-9  # rounding
-        return float(np.exp(brentq(self._excess, *ends, (np.log(level),), xtol=1e-14)))
+        alone_end = self.alone(np.log(level)).min()
+        shared_end = self.alone(np.log(level / self.n.size)).min()
+        ends = shared_end - 1e-9, alone_end + 1e-9  # rounding
+        return float(
+            np.exp(brentq(self._log_excess, *ends, (np.log(level),), xtol=1e-14))
+        )
 
-    def _excess(self, log_r: float, log_level: float) -> float:
+    def _log_excess(self, log_r: float, log_level: float) -> float:
+        """Return the left-hand side of (5) minus the level, in logarithms."""
         terms = self.log_precision(log_r) + self.power * log_r
         return float(np.logaddexp.reduce(terms) - log_level)
 
@@ -78,35 +81,35 @@ class Servers:
         return np.asarray(np.maximum(free, noised / (self.power + self.d)))
 
 
-def smoothness(beta: float) -> float:
+def check_smoothness(beta: float) -> float:
     """Return beta in (0, 1] (definition 2.4); anything else is a UserError."""
     if not 0 < beta <= 1:
         raise UserError(f"beta is {beta!r}; smoothness lies above 0 and up to 1.")
     return float(beta)
 
 
-def level(epsilon: ArrayLike, delta: ArrayLike | None, count: int) -> float:
-    """Return the right-hand side: 1 of (5) without delta, log(2/delta_min) of (11).
+def target_level(epsilon: ArrayLike, delta: ArrayLike | None, count: int) -> float:
+    """Return the right-hand side: 1 of (5), log(2/delta_min) of (11).
 
     A public server (infinite epsilon) adds no noise; its delta does not count.
     """
     if delta is None:
         return 1.0
-    each = np.broadcast_to(np.asarray(delta, dtype=np.float64), (count,))
-    noised = each[np.isfinite(np.broadcast_to(epsilon, (count,)))]
+    deltas = np.broadcast_to(np.asarray(delta, dtype=np.float64), (count,))
+    noised = deltas[np.isfinite(np.broadcast_to(epsilon, (count,)))]
     if noised.size == 0:
         return 1.0
-    return float(np.log(2 / validate.fraction(delta=least(noised))))
+    return float(np.log(2 / validate.fraction(delta=least_delta(noised))))
 
 
-def least(delta: FloatArray) -> float:
+def least_delta(delta: FloatArray) -> float:
     """Return the least delta; NaN is a UserError."""
     return float(validate.finite(delta=delta).min())
 
 
-def _each(name: str, given: ArrayLike, sizes: FloatArray) -> FloatArray:
+def _per_server(name: str, numbers: ArrayLike, sizes: FloatArray) -> FloatArray:
     """Return one number above 0 for each server; infinity may be among them."""
-    values = np.asarray(given, dtype=np.float64)
+    values = np.asarray(numbers, dtype=np.float64)
     if values.shape not in {(), sizes.shape}:
         raise UserError(
             f"{name} has shape {values.shape}; give one number, or one for each of the"
@@ -117,11 +120,11 @@ def _each(name: str, given: ArrayLike, sizes: FloatArray) -> FloatArray:
     return np.array(np.broadcast_to(values, sizes.shape))
 
 
-def _exponents(gamma: ArrayLike, sizes: FloatArray) -> FloatArray:
-    """Return gamma_j with gamma_0 = 1, whatever stands in the target's place."""
-    given = np.array(gamma, dtype=np.float64)
-    if given.ndim:
-        given[:1] = 1.0
-    found = validate.finite(gamma=_each("gamma", given, sizes))
-    found[0] = 1.0
-    return found
+def _signal_exponents(gamma: ArrayLike, sizes: FloatArray) -> FloatArray:
+    """Return the signal exponents gamma_j with gamma_0 = 1."""
+    exponents = np.array(gamma, dtype=np.float64)
+    if exponents.ndim:
+        exponents[:1] = 1.0
+    checked = validate.finite(gamma=_per_server("gamma", exponents, sizes))
+    checked[0] = 1.0
+    return checked

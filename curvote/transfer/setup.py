@@ -1,4 +1,4 @@
-"""What is public of several servers before anything is released."""
+"""Public facts of several servers before anything is released."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from curvote.transfer.task import Level
 
 
 @dataclass(frozen=True)
-class Setup:
-    """How many features and classes there are, and what each server holds and spends.
+class PublicSetup:
+    """Numbers of features and classes, and each server's size and level.
 
     ``sizes`` are numbers of records, None where only the server itself will say it.
     """
@@ -22,12 +22,12 @@ class Setup:
     levels: Mapping[str, Level]
     target: str
 
-    def known_sizes(self) -> dict[str, int]:
-        """Return all sizes; one that is not known yet is a UserError."""
-        absent = [name for name, n in self.sizes.items() if n is None]
-        if absent:
+    def require_sizes(self) -> dict[str, int]:
+        """Return all sizes; an unknown one is a UserError."""
+        unknown = [name for name, n in self.sizes.items() if n is None]
+        if unknown:
             raise UserError(
-                f"how many records {absent[0]} holds is not known yet, and the rule"
+                f"how many records {unknown[0]} holds is not known yet, and the rule"
                 " asks for it; name the release and its params."
             )
         return {name: n for name, n in self.sizes.items() if n is not None}

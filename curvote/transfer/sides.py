@@ -1,4 +1,4 @@
-"""What one server's release says of the classes: contrasts, and how sure they are.
+"""Contrasts of the classes in one server's release, with their error variances.
 
 With S_c the released sum of phi over the records of class c, m the public reference
 mean of phi and p_c = <S_c, m> / sum_k <S_k, m> the server's own rate of class c, the
@@ -28,8 +28,8 @@ SPREAD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """One server's contrasts.
+class Contrasts:
+    """Contrasts of one server.
 
     ``rows`` (R, m) are weights on phi, of the second class where there are two, else
     one for each class, ``main`` (R, k) their part along the public directions in which
@@ -49,44 +49,44 @@ class Side:
 
     @property
     def sampling(self) -> float:
-        """The variance of a contrast at a query that is due to the n records."""
+        """Variance of a contrast at a query that is due to the n records."""
         return SPREAD * self.clear / self.n
 
     @property
     def variance(self) -> float:
-        """That of a contrast at a query: sampling and noise."""
+        """Variance of a contrast at a query: sampling and noise."""
         return self.sampling + self.noise
 
     @property
     def clear(self) -> float:
-        """How much rates shrink a contrast: p (1 - p), of K classes their mean."""
+        """Factor p (1 - p) by which rates shrink a contrast."""
         return float(np.mean(self.rates * (1 - self.rates)))
 
     @property
     def differences(self) -> Array:
-        """``main`` as if classes were equally frequent: of mu_c - mu, (R, k)."""
+        """Class differences mu_c - mu, (R, k), as for equally frequent classes."""
         shares = self.rates * (1 - self.rates) if len(self.rows) == 1 else self.rates
         return np.asarray(self.main / shares[-len(self.rows) :, np.newaxis])
 
 
-def of_class_sums(form: ClassSums, task: Task, told: Release) -> Side:
+def class_sum_contrasts(form: ClassSums, task: Task, release: Release) -> Contrasts:
     """Return the contrasts of a release of class sums."""
-    values = told.values.astype(np.float64) / told.n
+    values = release.values.astype(np.float64) / release.n
     sums = form.weights(task, values)
-    rates = _rates(form.reference(task, sums))
+    rates = _class_rates(form.reference(task, sums))
     mean = sums.sum(axis=0)
-    used = slice(1, 2) if len(sums) == 2 else slice(None)
-    rows = (sums - np.outer(rates, mean))[used]
+    used_rows = slice(1, 2) if len(sums) == 2 else slice(None)
+    rows = (sums - np.outer(rates, mean))[used_rows]
     rows = rows - np.outer(form.reference(task, rows), form.constant(task))
-    own = (1 - rates[used]) ** 2 + (len(rates) - 1) * rates[used] ** 2
-    unit = (told.sigma / form.unit(task) / told.n) ** 2
+    row_scale = (1 - rates[used_rows]) ** 2 + (len(rates) - 1) * rates[used_rows] ** 2
+    unit = (release.sigma / form.unit(task) / release.n) ** 2
     main = rows @ form.main(task)
-    noise = unit * float(own.mean())
-    return Side(told.server, told.n, rates, rows, main, noise)
+    noise = unit * float(row_scale.mean())
+    return Contrasts(release.server, release.n, rates, rows, main, noise)
 
 
-def _rates(reference: Array) -> Array:
-    """Return shares (K,) that sum to 1, none below `RAREST` (of two classes)."""
+def _class_rates(reference: Array) -> Array:
+    """Return class shares (K,) that sum to 1, none below `RAREST`."""
     total = float(reference.sum())
     if total <= 0:
         return np.full(len(reference), 1 / len(reference))

@@ -1,7 +1,7 @@
-"""What several servers are asked: one noised object each, about a table of records.
+"""Tasks for tables: one noised release of each server, and the forms it can have.
 
-Every field is public. A server reads `Task.only` of itself, which names what it is
-asked and nothing of the others: another budget for one server leaves the releases of
+Every field is public. A server reads `Task.for_server` of itself, which names what it
+is asked and nothing of the others: another budget for one server leaves the releases of
 all others valid.
 """
 
@@ -20,7 +20,7 @@ from curvote import validate
 from curvote.classes import Classes
 from curvote.errors import UserError
 from curvote.privacy import Budget, refuse_delta
-from curvote.strict_json import canonical
+from curvote.strict_json import canonical_json
 
 FORMAT: Final = 2
 PROTOCOL: Final = "transfer"
@@ -34,7 +34,7 @@ Codes = NDArray[np.int64]
 
 
 class Feature(NamedTuple):
-    """A number of a record, by name, and the public bounds that it is clipped to."""
+    """Name of a number of a record, and the public bounds that it is clipped to."""
 
     name: str
     lower: float
@@ -42,7 +42,7 @@ class Feature(NamedTuple):
 
 
 class Level(NamedTuple):
-    """What a server spends on its release.
+    """Privacy level of one server's release.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Task:
     Examples
     --------
     >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 1, "b": 2})
-    >>> print(task.release, task.only("b").servers["b"].budget(100))
+    >>> print(task.release, task.for_server("b").servers["b"].budget(100))
     cells epsilon 2, delta 0.0001
     """
 
@@ -129,63 +129,69 @@ class Task:
         from curvote.transfer.forms import form
 
         put = object.__setattr__
-        put(self, "features", tuple(_feature(each) for each in self.features))
+        put(
+            self,
+            "features",
+            tuple(_check_feature(feature) for feature in self.features),
+        )
         put(self, "classes", Classes(str(name) for name in self.classes))
-        servers = {str(name): _level(name, it) for name, it in self.servers.items()}
+        servers = {
+            str(name): _check_level(name, level) for name, level in self.servers.items()
+        }
         put(self, "servers", servers)
-        _refuse_repeated([each.name for each in self.features])
+        _refuse_repeated([feature.name for feature in self.features])
         if not self.features or not servers:
             raise UserError(
                 "a task needs a feature and a server, one of each at least."
             )
         validate.at_least(0, seed=self.seed)
         validate.at_least(1, number=self.number)
-        put(self, "params", form(self.release).filled(self))
+        put(self, "params", form(self.release).fill_params(self))
 
     @property
     def d(self) -> int:
-        """How many features a record has."""
+        """Number of features of a record."""
         return len(self.features)
 
     @property
     def protocol(self) -> str:
-        """The system that the task belongs to."""
+        """Name of the system that the task belongs to."""
         return PROTOCOL
 
     @property
     def asks(self) -> str:
-        """The message that it asks for."""
+        """Name of the message that the task asks for."""
         return ASKS
 
     @property
     def mechanism(self) -> str:
-        """What noises a release."""
+        """Name of the noise of a release."""
         return "gaussian"
 
     @property
     def candidates(self) -> None:
-        """Nothing is up for a vote."""
+        """None: no candidates are evaluated."""
         return
 
     @property
     def server(self) -> str:
-        """The one server that is asked; a task for several is a UserError."""
+        """Name of the one server of the task; several are a UserError."""
         if len(self.servers) > 1:
             raise UserError("the task asks several servers; take `only` one.")
         return next(iter(self.servers))
 
     @property
     def epsilon(self) -> float | str:
-        """What the one server that is asked spends, or why it spends nothing."""
+        """Epsilon of the task's one server, or why it has no budget."""
         return self.servers[self.server].epsilon
 
-    def only(self, server: str) -> Task:
-        """Return what one server is asked; another name is a UserError."""
+    def for_server(self, server: str) -> Task:
+        """Return the task of one server; another name is a UserError."""
         validate.one_of(self.servers, server=server)
         return replace(self, servers={server: self.servers[server]})
 
-    def spends(self, n: int = 1) -> Budget:
-        """Return what the one server that is asked spends on ``n`` records."""
+    def cost(self, n: int = 1) -> Budget:
+        """Return the budget of the task's one server for ``n`` records."""
         return self.servers[self.server].budget(n)
 
     def cube(self, X: ArrayLike) -> Array:
@@ -199,20 +205,20 @@ class Task:
                 f"X has shape {values.shape}; the task's records have {self.d}"
                 f" features: (n, {self.d})."
             )
-        lower, upper = np.array([each[1:] for each in self.features]).T
+        lower, upper = np.array([feature[1:] for feature in self.features]).T
         return np.asarray((np.clip(values, lower, upper) - lower) / (upper - lower))
 
     def codes(self, y: ArrayLike) -> Codes:
-        """Return labels (n,) as places among the classes; another one: UserError."""
+        """Return labels (n,) as class indices; an unknown label is a UserError."""
         places = {name: place for place, name in enumerate(self.classes)}
-        given = [str(label) for label in np.asarray(y).ravel().tolist()]
-        strange = sorted({label for label in given if label not in places})
-        if strange:
+        labels = [str(label) for label in np.asarray(y).ravel().tolist()]
+        unknown = sorted({label for label in labels if label not in places})
+        if unknown:
             raise UserError(
-                f"y holds {validate.shown(strange[0])}; the task's classes are"
+                f"y holds {validate.format_value(unknown[0])}; the task's classes are"
                 f" {', '.join(self.classes)}."
             )
-        return np.array([places[label] for label in given], dtype=np.int64)
+        return np.array([places[label] for label in labels], dtype=np.int64)
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as plain JSON values."""
@@ -222,8 +228,8 @@ class Task:
             "asks": self.asks,
             "number": self.number,
             "classes": list(self.classes),
-            "features": [list(each) for each in self.features],
-            "servers": {name: list(it) for name, it in self.servers.items()},
+            "features": [list(feature) for feature in self.features],
+            "servers": {name: list(level) for name, level in self.servers.items()},
             "release": self.release,
             "params": dict(self.params),
             "seed": self.seed,
@@ -232,17 +238,18 @@ class Task:
     @classmethod
     def from_json(cls, text: Mapping[str, Any]) -> Task:
         """Build the task that `to_json` wrote; anything else is a UserError."""
-        from curvote.transfer.task_form import written
+        from curvote.transfer.task_form import parse_task
 
-        return cls(**written(text))
+        return cls(**parse_task(text))
 
     def digest(self) -> str:
         """Return the SHA-256 that names this task."""
-        return hashlib.sha256(canonical(self.to_json())).hexdigest()
+        return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
 
 
-def _feature(given: Iterable[Any]) -> Feature:
-    name, lower, upper = given
+def _check_feature(values: Iterable[Any]) -> Feature:
+    """Return a feature with finite, increasing bounds, else a UserError."""
+    name, lower, upper = values
     if not (-math.inf < lower < upper < math.inf):
         raise UserError(
             f"feature {name}: the bounds are {lower} and {upper}; they must be finite"
@@ -251,33 +258,37 @@ def _feature(given: Iterable[Any]) -> Feature:
     return Feature(str(name), float(lower), float(upper))
 
 
-def _level(name: str, given: Any) -> Level:
-    if isinstance(given, int | float | str):
-        given = Level(given)
-    elif isinstance(given, Budget):
-        given = Level(given.epsilon, given.delta)
-    level = Level(*given)
+def _check_level(name: str, value: Any) -> Level:
+    """Return a server's checked level; a wrong epsilon or delta is a UserError."""
+    if isinstance(value, int | float | str):
+        value = Level(value)
+    elif isinstance(value, Budget):
+        value = Level(value.epsilon, value.delta)
+    level = Level(*value)
     if level in (Level(PUBLIC), Level(OWN)):
         return level
     try:
-        epsilon = validate.positive(epsilon=_number(level.epsilon))
+        epsilon = validate.positive(epsilon=_require_number(level.epsilon))
         delta = None if level.delta is None else validate.fraction(delta=level.delta)
     except UserError as error:
         raise UserError(f"server {name}: {error}") from None
     return Level(epsilon, delta)
 
 
-def _number(epsilon: float | str) -> float:
+def _require_number(epsilon: float | str) -> float:
+    """Return a numeric epsilon; any word is a UserError."""
     if isinstance(epsilon, str):
         words = " or ".join(WITHOUT_NOISE)
         raise UserError(
-            f"epsilon is {validate.shown(epsilon)}; give a number, or {words} without"
+            f"epsilon is {validate.format_value(epsilon)}; give a number, or {words}"
+            " without"
             " a delta."
         )
     return epsilon
 
 
 def _refuse_repeated(names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(f"feature {twice[0]} stands twice.")
+    """Refuse a feature name that stands twice."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise UserError(f"feature {repeated[0]} stands twice.")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.strict_json import said
+from curvote.strict_json import describe_errors
 from curvote.task_form import Epsilon, Number, Parameter, Word
 from curvote.transfer.task import ASKS, FORMAT, PROTOCOL, Level
 
@@ -20,7 +20,7 @@ MOST_PARAMETERS = 16
 Delta = Annotated[float, Field(gt=0, lt=1)]
 
 
-class _Written(BaseModel):
+class _TaskDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
     format: Literal[2]
@@ -41,44 +41,49 @@ class _Written(BaseModel):
     seed: Annotated[int, Field(ge=0, le=2**53)]
 
     @model_validator(mode="after")
-    def _fits(self) -> _Written:
-        for given in self.features:
-            _Feature.model_validate(
-                dict(zip(("name", "lower", "upper"), given, strict=True))
+    def _check_nested(self) -> _TaskDocument:
+        for fields in self.features:
+            _FeatureDocument.model_validate(
+                dict(zip(("name", "lower", "upper"), fields, strict=True))
             )
-        for given in self.servers.values():
-            _Level.model_validate(dict(zip(("epsilon", "delta"), given, strict=True)))
+        for fields in self.servers.values():
+            _LevelDocument.model_validate(
+                dict(zip(("epsilon", "delta"), fields, strict=True))
+            )
         return self
 
 
-class _Strict(BaseModel):
+class _StrictDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
-class _Feature(_Strict):
+class _FeatureDocument(_StrictDocument):
     name: Word
     lower: Number
     upper: Number
 
 
-class _Level(_Strict):
+class _LevelDocument(_StrictDocument):
     epsilon: Epsilon | Literal["public", "own"]
     delta: Delta | None
 
 
-def written(text: Any) -> dict[str, Any]:
-    """Return the fields of a `Task`, in their form; UserError: what is wrong, where."""
-    given = text.get("format") if isinstance(text, dict) else None
-    if (type(given), given) != (int, FORMAT):
+def parse_task(text: Any) -> dict[str, Any]:
+    """Return the fields of a `Task` from JSON; a wrong document is a UserError."""
+    format_value = text.get("format") if isinstance(text, dict) else None
+    if (type(format_value), format_value) != (int, FORMAT):
         raise UserError(
-            f"task format is {validate.shown(given)}; a release is asked in {FORMAT}."
+            f"task format is {validate.format_value(format_value)}; a release is asked"
+            f" in {FORMAT}."
         )
     try:
-        told = _Written.model_validate(text).model_dump()
+        values = _TaskDocument.model_validate(text).model_dump()
     except ValidationError as error:
-        raise UserError(f"not a task: {said(error)}.") from None
-    told["servers"] = {name: Level(*it) for name, it in told["servers"].items()}
-    return {key: value for key, value in told.items() if key not in _FIXED}
+        raise UserError(f"not a task: {describe_errors(error)}.") from None
+    values["servers"] = {
+        name: Level(*level) for name, level in values["servers"].items()
+    }
+    return {key: value for key, value in values.items() if key not in _CONSTANTS}
 
 
-_FIXED = {"format": FORMAT, "protocol": PROTOCOL, "asks": ASKS}
+_CONSTANTS = {"format": FORMAT, "protocol": PROTOCOL, "asks": ASKS}

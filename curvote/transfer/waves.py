@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-_BLOCK = 1 << 22  # numbers that are held at once
+_WAVE_BLOCK = 1 << 22  # numbers that are held at once
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,13 @@ class Waves:
 
     @cached_property
     def _frequencies(self) -> Array:
+        """Random frequencies of the kernel, (d, count)."""
         rng = np.random.default_rng([self.seed, self.d, self.count])
         return rng.standard_normal((self.d, self.count)) / self.width
 
     @property
     def length(self) -> int:
-        """How many features there are: two of each frequency."""
+        """Number of features: two of each frequency."""
         return 2 * self.count
 
     def _features(self, cube: Array) -> Array:
@@ -42,16 +43,17 @@ class Waves:
         angle = cube @ self._frequencies
         return np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
 
-    def _parts(self, cube: Array) -> list[Array]:
-        parts = max(1, math.ceil(len(cube) * self.length / _BLOCK))
+    def _blocks(self, cube: Array) -> list[Array]:
+        """Return the points in blocks of bounded size."""
+        parts = max(1, math.ceil(len(cube) * self.length / _WAVE_BLOCK))
         return list(np.array_split(cube, parts))
 
     def counts(self, cube: Array) -> Array:
-        """Return the sum of the features, norm sqrt(count) each, (length,)."""
-        sums = [self._features(part).sum(axis=0) for part in self._parts(cube)]
+        """Return the sum of the points' features, (length,)."""
+        sums = [self._features(part).sum(axis=0) for part in self._blocks(cube)]
         return np.asarray(np.sum(sums, axis=0))
 
     def product(self, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w, |phi| = 1, for points (q, d) and rows (r, length)."""
-        found = [self._features(part) @ weights.T for part in self._parts(cube)]
-        return np.asarray(np.concatenate(found) / math.sqrt(self.count))
+        products = [self._features(part) @ weights.T for part in self._blocks(cube)]
+        return np.asarray(np.concatenate(products) / math.sqrt(self.count))

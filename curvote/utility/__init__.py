@@ -1,4 +1,4 @@
-"""How often a classifier's answer survives noise, and what to send instead.
+"""Agreement of a classifier's answers with and without noise, and what to send.
 
 found = quantify(model, X, sensitive=[0, 5], bounds=[(0, 100), (12, 60)],
                  mechanism="pm_01", epsilon=2.0)

@@ -1,4 +1,4 @@
-"""What stands between a record and a model: noise, in the model's own units."""
+"""Channel between a record and a model: noise, in the model's own units."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.base import LabelMechanism, Mechanism, VectorMechanism
-from curvote.mechanisms.law import MOST_TERMS, Law, Mixture, atoms
-from curvote.mechanisms.making import kind, make
+from curvote.mechanisms.law import MAX_TERMS, Law, Mixture, atomic_law
+from curvote.mechanisms.making import make, mechanism_class
 from curvote.validate import FloatArray
 
 # The levels of a numeric feature that a mechanism for labels is given.
@@ -24,7 +24,7 @@ LEVELS = 101
 
 @dataclass(frozen=True)
 class Part:
-    """A mechanism and the sensitive features that it noises, by their places 0..s-1."""
+    """Mechanism and the sensitive features that it noises, by index 0..s-1."""
 
     mechanism: Mechanism
     places: tuple[int, ...]
@@ -32,109 +32,121 @@ class Part:
 
 @dataclass(frozen=True)
 class Channel:
-    """Parts in parallel; features in no part are withheld, a constant in their place.
+    """Mechanisms in parallel; features of none are replaced by a constant.
 
     ``bounds`` (s, 2) are public and map onto a mechanism's domain and back; a value
-    beyond them is moved to the edge. ``instead`` (s,) stands in the place of what is
+    beyond them is moved to the edge. ``fill_value`` (s,) stands in the place of what is
     withheld. With ``clip`` an output beyond the bounds is moved to the edge, too.
     """
 
     parts: Sequence[Part]
     bounds: FloatArray
-    instead: FloatArray
+    fill_value: FloatArray
     clip: bool = True
 
     def law(self, values: FloatArray) -> Mixture | None:
-        """Return the law of what the model sees for ``values`` (n, s), in its units.
+        """Return the law of the model's inputs for ``values`` (n, s), in its units.
 
         None where a mechanism has none that is a mixture of products, or the parts
-        together have more than ``law.MOST_TERMS``.
+        together have more than ``law.MAX_TERMS``.
         """
-        found = [part.mechanism.law(self._into(part, values)) for part in self.parts]
-        laws = [law for law in found if law is not None]
-        if len(laws) < len(found) or _terms(laws) > MOST_TERMS:
+        part_laws = [
+            part.mechanism.law(self._to_domain(part, values)) for part in self.parts
+        ]
+        laws = [law for law in part_laws if law is not None]
+        if len(laws) < len(part_laws) or _count_terms(laws) > MAX_TERMS:
             return None
         pairs = zip(self.parts, laws, strict=True)
-        return self._joined([self._back(*pair) for pair in pairs], len(values))
+        return self._join_laws([self._map_law(*pair) for pair in pairs], len(values))
 
     def draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        """Return one draw of what the model sees for each row of ``values`` (n, s)."""
-        seen = np.tile(self.instead, (len(values), 1))
+        """Return one draw of the model's inputs for each row of ``values`` (n, s)."""
+        noised = np.tile(self.fill_value, (len(values), 1))
         for part in self.parts:
-            drawn = part.mechanism.simulate(self._into(part, values), entropy)
-            seen[:, list(part.places)] = self._out(part, drawn)
-        return seen
+            outputs = part.mechanism.simulate(self._to_domain(part, values), entropy)
+            noised[:, list(part.places)] = self._from_outputs(part, outputs)
+        return noised
 
-    def _ends(self, part: Part) -> FloatArray:
+    def _part_bounds(self, part: Part) -> FloatArray:
+        """Return the bounds of a part's features, (2, k)."""
         return self.bounds[list(part.places)].T
 
-    def _into(self, part: Part, values: FloatArray) -> NDArray[Any]:
+    def _to_domain(self, part: Part, values: FloatArray) -> NDArray[Any]:
         """Return the part's features on the mechanism's domain, clipped to it."""
-        low, high = self._ends(part)
+        low, high = self._part_bounds(part)
         share = np.clip((values[:, list(part.places)] - low) / (high - low), 0, 1)
         start, stop = part.mechanism.domain
-        return part.mechanism.shaped(start + (stop - start) * share)
+        return part.mechanism.to_inputs(start + (stop - start) * share)
 
-    def _line(self, part: Part) -> tuple[FloatArray, FloatArray]:
+    def _output_line(self, part: Part) -> tuple[FloatArray, FloatArray]:
         """Return the scale and the shift from outputs to the model's units."""
-        low, high = self._ends(part)
+        low, high = self._part_bounds(part)
         start, stop = part.mechanism.scale_of_outputs
         scale = (high - low) / (stop - start)
         return scale, low - scale * start
 
-    def _out(self, part: Part, outputs: NDArray[Any]) -> FloatArray:
-        """Return outputs as the model sees them, computed as ``Law.mapped`` does."""
-        drawn = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
-        scale, shift = self._line(part)
-        seen = shift + scale * drawn
-        return np.asarray(np.clip(seen, *self._ends(part)) if self.clip else seen)
+    def _from_outputs(self, part: Part, outputs: NDArray[Any]) -> FloatArray:
+        """Return outputs in the model's units, as ``Law.mapped`` computes them."""
+        numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
+        scale, shift = self._output_line(part)
+        values = shift + scale * numbers
+        return np.asarray(
+            np.clip(values, *self._part_bounds(part)) if self.clip else values
+        )
 
-    def _back(self, part: Part, law: Mixture) -> Mixture:
-        """Return the law of ``_out``; a law that terms share is mapped once."""
-        known: dict[tuple[int, int], Law] = {}
+    def _map_law(self, part: Part, law: Mixture) -> Mixture:
+        """Return the law of `_from_outputs`; a law that terms share is mapped once."""
+        mapped: dict[tuple[int, int], Law] = {}
         for term in law.terms:
-            for i, each in enumerate(term):
-                if (i, id(each)) not in known:
-                    known[i, id(each)] = self._seen(part, i, each)
-        terms = [tuple(known[i, id(law)] for i, law in enumerate(t)) for t in law.terms]
+            for i, law_of_feature in enumerate(term):
+                if (i, id(law_of_feature)) not in mapped:
+                    mapped[i, id(law_of_feature)] = self._mapped_law(
+                        part, i, law_of_feature
+                    )
+        terms = [
+            tuple(mapped[i, id(law)] for i, law in enumerate(t)) for t in law.terms
+        ]
         return Mixture(law.weights, terms)
 
-    def _seen(self, part: Part, i: int, law: Law) -> Law:
-        scale, shift = (float(each[i]) for each in self._line(part))
-        seen = law.mapped(scale, shift)
+    def _mapped_law(self, part: Part, i: int, law: Law) -> Law:
+        """Return the law of one feature in the model's units."""
+        scale, shift = (float(numbers[i]) for numbers in self._output_line(part))
+        mapped = law.scaled(scale, shift)
         low, high = self.bounds[part.places[i]]
-        return seen.clipped(float(low), float(high)) if self.clip else seen
+        return mapped.clipped(float(low), float(high)) if self.clip else mapped
 
-    def _joined(self, laws: list[Mixture], n: int) -> Mixture:
-        """Return the law of all features: every choice of one term from each part."""
+    def _join_laws(self, laws: list[Mixture], n: int) -> Mixture:
+        """Return the joint law of all features, a term for each choice."""
         chosen = list(every(*(range(len(law.terms)) for law in laws)))
         weights = np.ones((n, len(chosen)))
         for law, picked in zip(laws, zip(*chosen, strict=True), strict=True):
             weights *= law.weights[:, list(picked)]
-        constants = [atoms([value], np.ones((n, 1))) for value in self.instead]
-        terms = [self._term(laws, choice, constants) for choice in chosen]
+        constants = [atomic_law([value], np.ones((n, 1))) for value in self.fill_value]
+        terms = [self._joined_term(laws, choice, constants) for choice in chosen]
         return Mixture(weights, terms)
 
-    def _term(
+    def _joined_term(
         self, laws: list[Mixture], choice: tuple[int, ...], constants: list[Law]
     ) -> tuple[Law, ...]:
+        """Return the laws of all features in one joint term."""
         row = list(constants)
         for part, law, which in zip(self.parts, laws, choice, strict=True):
-            for place, each in zip(part.places, law.terms[which], strict=True):
-                row[place] = each
+            for place, feature_law in zip(part.places, law.terms[which], strict=True):
+                row[place] = feature_law
         return tuple(row)
 
 
-def _terms(laws: list[Mixture]) -> int:
+def _count_terms(laws: list[Mixture]) -> int:
+    """Return the number of terms of a joint law."""
     return int(np.prod([float(len(law.terms)) for law in laws]))
 
 
-def channel_of(
+def make_channel(
     mechanism: str,
     *,
     epsilon: float,
     bounds: ArrayLike,
-    instead: ArrayLike,
+    fill_value: ArrayLike,
     split: ArrayLike | None = None,
     clip: bool = True,
     **params: Any,
@@ -147,27 +159,29 @@ def channel_of(
     if not given. ``params`` are the mechanism's own. Shares that are negative or do
     not add up to 1, and bounds the wrong way round, are UserErrors.
     """
-    edges = checked_bounds(bounds)
-    shares = _shares(split, len(edges))
-    constants = validate.finite(instead=instead)
-    whole = issubclass(kind(mechanism), VectorMechanism)
-    make_parts = _whole if whole else _each
+    edges = check_bounds(bounds)
+    shares = _check_shares(split, len(edges))
+    constants = validate.finite(instead=fill_value)
+    vector = issubclass(mechanism_class(mechanism), VectorMechanism)
+    make_parts = _vector_parts if vector else _scalar_parts
     parts = make_parts(mechanism, epsilon, shares, params)
     return Channel(parts, edges, constants, clip)
 
 
-def _whole(
+def _vector_parts(
     mechanism: str, epsilon: float, shares: FloatArray, params: dict[str, Any]
 ) -> list[Part]:
+    """Return the one part of a mechanism for vectors."""
     places = tuple(np.flatnonzero(shares).tolist())
-    made = make(mechanism, epsilon=epsilon, d=len(places), **params)
-    return [Part(made, places)]
+    mechanism_object = make(mechanism, epsilon=epsilon, d=len(places), **params)
+    return [Part(mechanism_object, places)]
 
 
-def _each(
+def _scalar_parts(
     mechanism: str, epsilon: float, shares: FloatArray, params: dict[str, Any]
 ) -> list[Part]:
-    if issubclass(kind(mechanism), LabelMechanism):
+    """Return a part for each feature with a share of epsilon."""
+    if issubclass(mechanism_class(mechanism), LabelMechanism):
         params = {"n_classes": LEVELS} | params
     return [
         Part(make(mechanism, epsilon=epsilon * float(share), **params), (place,))
@@ -176,30 +190,32 @@ def _each(
     ]
 
 
-def withheld(bounds: ArrayLike, instead: ArrayLike) -> Channel:
+def withheld_channel(bounds: ArrayLike, fill_value: ArrayLike) -> Channel:
     """Return the channel that sends nothing: epsilon 0."""
-    return Channel([], checked_bounds(bounds), validate.finite(instead=instead))
+    return Channel([], check_bounds(bounds), validate.finite(instead=fill_value))
 
 
-def checked_bounds(bounds: ArrayLike) -> FloatArray:
+def check_bounds(bounds: ArrayLike) -> FloatArray:
     """Return the bounds, (s, 2); anything but (low, high) pairs is a UserError."""
-    given = validate.finite(bounds=bounds)
-    if given.ndim != 2 or given.shape[1] != 2 or (given[:, 0] >= given[:, 1]).any():
+    values = validate.finite(bounds=bounds)
+    if values.ndim != 2 or values.shape[1] != 2 or (values[:, 0] >= values[:, 1]).any():
         raise UserError(
             "bounds must be a pair (low, high) with low < high for each sensitive"
-            f" feature; given: {validate.shown(given.tolist())}."
+            f" feature; given: {validate.format_value(values.tolist())}."
         )
-    return given
+    return values
 
 
-def _shares(split: ArrayLike | None, s: int) -> FloatArray:
+def _check_shares(split: ArrayLike | None, s: int) -> FloatArray:
+    """Return the features' shares of epsilon; wrong ones are a UserError."""
     if split is None:
         return np.full(s, 1 / s)
-    given = validate.finite(split=split)
-    if given.shape != (s,) or (given < 0).any() or abs(given.sum() - 1) > 1e-9:
+    values = validate.finite(split=split)
+    if values.shape != (s,) or (values < 0).any() or abs(values.sum() - 1) > 1e-9:
         raise UserError(
-            f"split is {validate.shown(given.tolist())}; it must hold a share of"
+            f"split is {validate.format_value(values.tolist())}; it must hold a share"
+            " of"
             f" epsilon for each of the {s} sensitive features, 0 for one that is"
             " withheld, and add up to 1."
         )
-    return given
+    return values

@@ -6,57 +6,60 @@ import math
 
 import numpy as np
 
-from curvote.entropy import SeededEntropy, permutation
+from curvote.entropy import SeededEntropy, random_permutation
 from curvote.utility.evidence import binomial, bounded
-from curvote.utility.measured import Measured
+from curvote.utility.measured import Measurement
 
 CONFIDENCE = 0.95
 
 
-def over_records(measured: Measured, *, sample: bool) -> tuple[float, float]:
-    """Return an interval of the mean agreement.
+def mean_agreement_interval(
+    measured: Measurement, *, sample: bool
+) -> tuple[float, float]:
+    """Return an interval of the mean agreement of records or population.
 
     Of these very records: exact evidence has none (both ends are the mean), brackets
-    are averaged, and draws are counted together (`binomial.average`). With ``sample``,
-    of the population that the records are drawn from (`bounded.mean`), at the
-    evidence's confidence or .95.
+    are averaged, and draws are counted together (`binomial.mean_share_interval`). With
+    ``sample``, of the population that the records are drawn from
+    (`bounded.population_mean_interval`), at the evidence's confidence or .95.
     """
     if sample:
-        return _sampled(measured)
+        return _population_interval(measured)
     if measured.evidence == "draws":
-        return _drawn(measured)
+        return _drawn_interval(measured)
     return float(measured.lower.mean()), float(measured.upper.mean())
 
 
-def _sampled(measured: Measured) -> tuple[float, float]:
-    """Return that of the population; a drawn share is an unbiased value of a record.
+def _population_interval(measured: Measurement) -> tuple[float, float]:
+    """Return the interval for the population that the records are sampled of.
 
     Files are sorted by this or that, and stakes must not know the order: it is dealt
     anew.
     """
-    drawn = measured.evidence == "draws"
-    values = (measured.agreement,) * 2 if drawn else (measured.lower, measured.upper)
-    order = permutation(len(measured.agreement), SeededEntropy(0))
-    low, high = (np.clip(each[order], 0.0, 1.0) for each in values)
+    by_draws = measured.evidence == "draws"
+    values = (measured.agreement,) * 2 if by_draws else (measured.lower, measured.upper)
+    order = random_permutation(len(measured.agreement), SeededEntropy(0))
+    low, high = (np.clip(ends[order], 0.0, 1.0) for ends in values)
     confidence = CONFIDENCE if measured.confidence is None else measured.confidence
-    down, up = bounded.mean(low, high, confidence)
+    down, up = bounded.population_mean_interval(low, high, confidence)
     mean = float(measured.agreement.mean())
     return min(down, mean), max(up, mean)
 
 
-def _drawn(measured: Measured) -> tuple[float, float]:
-    """Return that of drawn shares; of others than plain counts by their intervals.
+def _drawn_interval(measured: Measurement) -> tuple[float, float]:
+    """Return the interval of drawn shares of these very records.
 
     Those are combined as independent ones (Zou & Donner 2008).
     """
-    if not measured.drawn:
-        return _combined(measured)
-    counts = np.rint(measured.agreement * measured.drawn)
+    if not measured.draw_count:
+        return _combined_interval(measured)
+    counts = np.rint(measured.agreement * measured.draw_count)
     confidence = CONFIDENCE if measured.confidence is None else measured.confidence
-    return binomial.average(counts, measured.drawn, confidence)
+    return binomial.mean_share_interval(counts, measured.draw_count, confidence)
 
 
-def _combined(measured: Measured) -> tuple[float, float]:
+def _combined_interval(measured: Measurement) -> tuple[float, float]:
+    """Return the interval of independent shares (Zou & Donner 2008)."""
     middle, n = measured.agreement.mean(), len(measured.agreement)
     down = math.sqrt(np.sum((measured.agreement - measured.lower) ** 2)) / n
     up = math.sqrt(np.sum((measured.upper - measured.agreement) ** 2)) / n

@@ -1,4 +1,4 @@
-"""What a deployment does to each record: how often its answer survives."""
+"""Measurements of deployments: per record, as intervals, and as rows of a table."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Agreement of each record, (n,), between ``lower`` and ``upper``.
 
-    ``right`` (n,) is the probability that the answer is the label, None without
-    labels; ``bound`` and ``claimed`` (n,) are the box bound and the figure of the
-    published procedure, None where there is none. ``queries`` (n,) counts answers of
-    the model. ``confidence`` is that of each interval, where evidence is drawn;
-    ``drawn`` is how many plain draws stand behind each record's share, 0 if none do.
+    ``right`` (n,) is the probability that the answer is the label, None without labels;
+    ``bound`` and ``claimed`` (n,) are the box bound and the figure of the published
+    procedure, None where there is none. ``queries`` (n,) counts answers of the model.
+    ``confidence`` is that of each interval, where evidence is drawn; ``draw_count`` is
+    how many plain draws stand behind each record's share, 0 if none do.
     """
 
     agreement: FloatArray
@@ -32,11 +32,11 @@ class Measured:
     bound: FloatArray | None = None
     claimed: FloatArray | None = None
     confidence: float | None = None
-    drawn: int = 0
+    draw_count: int = 0
 
-    def of(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Measured:
+    def of(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Measurement:
         """Return some of the records."""
-        return Measured(
+        return Measurement(
             self.agreement[which],
             self.lower[which],
             self.upper[which],
@@ -46,16 +46,16 @@ class Measured:
             None if self.bound is None else self.bound[which],
             None if self.claimed is None else self.claimed[which],
             self.confidence,
-            self.drawn,
+            self.draw_count,
         )
 
 
-def measured_from(
+def measure_agreement(
     answers: Answers, clean: Places, labels: Places | None, confidence: float
-) -> Measured:
+) -> Measurement:
     """Return agreement with ``clean`` and accuracy from the shares of all classes."""
     rows = np.arange(len(clean))
-    return Measured(
+    return Measurement(
         answers.share[rows, clean],
         answers.lower[rows, clean],
         answers.upper[rows, clean],
@@ -63,16 +63,16 @@ def measured_from(
         answers.evidence,
         answers.queries,
         confidence=confidence if answers.evidence == "draws" else None,
-        drawn=answers.drawn,
+        draw_count=answers.draw_count,
     )
 
 
-def certain(shares: FloatArray, queries: int) -> Answers:
+def exact_answers(shares: FloatArray, queries: int) -> Answers:
     """Return exact shares (n, K) as answers, at so many queries a record."""
-    counted = np.full(len(shares), queries, dtype=np.int64)
-    return Answers(shares, shares, shares, "exact", counted)
+    query_counts = np.full(len(shares), queries, dtype=np.int64)
+    return Answers(shares, shares, shares, "exact", query_counts)
 
 
-def always(places: Places, n_classes: int) -> Answers:
+def fixed_answers(places: Places, n_classes: int) -> Answers:
     """Return the answers of records that are answered without chance."""
-    return certain(np.eye(n_classes)[places], 1)
+    return exact_answers(np.eye(n_classes)[places], 1)

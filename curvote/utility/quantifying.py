@@ -14,16 +14,16 @@ from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.utility.deployments.deployment import (
     Deployment,
-    Read,
-    channel,
-    checked,
-    equal,
+    ReadMode,
+    check_deployment,
+    deployment_channel,
+    equal_split,
 )
-from curvote.utility.deployments.scan import measured
+from curvote.utility.deployments.scan import measure
 from curvote.utility.engines.base import Draws, Evidence
-from curvote.utility.engines.black_box import BlackBox, Drawn
-from curvote.utility.known import Known, Wanted, known
-from curvote.utility.setting import Setting, setting
+from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.utility.known import EvidenceWanted, Profile, build_profile
+from curvote.utility.setting import Setting, make_setting
 from curvote.utility.surrogates import Surrogate
 from curvote.validate import FloatArray
 
@@ -65,10 +65,10 @@ class Agreement:
 
     def __repr__(self) -> str:
         """Return the mean, the worst record, how many there are, and the evidence."""
-        each = self.agreement
+        values = self.agreement
         return (
-            f"Agreement(mean={each.mean():.3f}, worst={each.min():.3f},"
-            f" records={len(each)}, evidence={self.evidence!r})"
+            f"Agreement(mean={values.mean():.3f}, worst={values.min():.3f},"
+            f" records={len(values)}, evidence={self.evidence!r})"
         )
 
 
@@ -81,8 +81,8 @@ def quantify(
     mechanism: str,
     epsilon: float,
     split: Sequence[float] | None = None,
-    read: Read = "raw",
-    evidence: Wanted = "auto",
+    read: ReadMode = "raw",
+    evidence: EvidenceWanted = "auto",
     draws: int = 2000,
     confidence: float = 0.95,
     surrogate: Surrogate | None = None,
@@ -91,7 +91,7 @@ def quantify(
     train: tuple[ArrayLike, ArrayLike] | None = None,
     **params: Any,
 ) -> Agreement:
-    """Return how often each record's answer survives the noise.
+    """Return the agreement of each record's noised answer with its clean one.
 
     Noise and agreement of clean records are a study's: where clients' own records
     stand, their figures must not decide what they send. UserError for whatever does not
@@ -149,40 +149,61 @@ def quantify(
     >>> print(found.agreement.round(2))
     [0.82 0.62]
     """
-    asked = setting(
+    setting_checked = make_setting(
         model, records, sensitive=sensitive, bounds=bounds, public=public, train=train
     )
-    given = {key: value for key, value in params.items() if key != "delta"}
+    mechanism_params = {key: value for key, value in params.items() if key != "delta"}
     deployment = Deployment(
         mechanism,
         epsilon,
-        equal(mechanism, len(asked.sensitive)) if split is None else tuple(split),
+        equal_split(mechanism, len(setting_checked.sensitive))
+        if split is None
+        else tuple(split),
         read,
         float(params.get("delta", 0.0)),
-        given,
+        mechanism_params,
     )
     # Before anything is asked of the model.
-    channel(asked, checked(deployment, asked))
-    how = Draws(
+    deployment_channel(setting_checked, check_deployment(deployment, setting_checked))
+    drawing = Draws(
         validate.at_least(1, draws=draws),
         validate.fraction(confidence=confidence),
         entropy,
     )
-    found = measured(asked, _known(asked, evidence, surrogate), deployment, how)
-    if evidence in {"exact", "bracket"} and found.evidence == "draws":
+    measurement = measure(
+        setting_checked,
+        _profile_with_surrogate(setting_checked, evidence, surrogate),
+        deployment,
+        drawing,
+    )
+    if evidence in {"exact", "bracket"} and measurement.evidence == "draws":
         raise UserError(
-            f"{mechanism} read {read} on {len(asked.sensitive)} features can only be"
+            f"{mechanism} read {read} on {len(setting_checked.sensitive)} features can"
+            " only be"
             f" drawn: ask for evidence 'draws' or 'auto' instead of {evidence!r}."
         )
-    bound = np.full(asked.n, np.nan) if found.bound is None else found.bound
+    bound = (
+        np.full(setting_checked.n, np.nan)
+        if measurement.bound is None
+        else measurement.bound
+    )
     return Agreement(
-        found.agreement, found.lower, found.upper, bound, found.evidence, found.queries
+        measurement.agreement,
+        measurement.lower,
+        measurement.upper,
+        bound,
+        measurement.evidence,
+        measurement.queries,
     )
 
 
-def _known(asked: Setting, evidence: Wanted, surrogate: Surrogate | None) -> Known:
-    """Return what is known; with a surrogate its trees stand beside the black box."""
+def _profile_with_surrogate(
+    setting: Setting, evidence: EvidenceWanted, surrogate: Surrogate | None
+) -> Profile:
+    """Return the profile; with a surrogate its trees stand beside the black box."""
     if surrogate is None:
-        return known(asked, evidence=evidence)
-    found = known(asked, engine=BlackBox())
-    return replace(found, surface=surrogate.beside(cast(Drawn, found.surface)))
+        return build_profile(setting, evidence=evidence)
+    profile = build_profile(setting, engine=BlackBox())
+    return replace(
+        profile, surface=surrogate.beside(cast(BlackBoxSurface, profile.surface))
+    )

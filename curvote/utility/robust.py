@@ -1,4 +1,4 @@
-"""The box around one record in which its answer stays: the library's one call."""
+"""Robustness of a record: boxes in which its answer stays, and bounds from them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 
 from curvote.entropy import Entropy, SystemEntropy
 from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import engine_for
-from curvote.utility.robustness.box import Box, box
+from curvote.utility.engines.choosing import choose_engine
+from curvote.utility.robustness.box import Box, certify_box
 from curvote.utility.robustness.trials import box_by_trials
-from curvote.utility.setting import setting
+from curvote.utility.setting import make_setting
 from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)
 class RobustBox:
-    """The closed box ``low`` (s,) to ``high`` (s,) around a record, in model units.
+    """Closed box ``low`` (s,) to ``high`` (s,) around a record, in model units.
 
     ``radius`` is a share of the bounds' widths, the same in every direction.
     ``certified``: the answer certainly stays everywhere inside. Where it is not, at
@@ -42,7 +42,7 @@ def robust_box(
     bounds: ArrayLike,
     entropy: Entropy | None = None,
 ) -> RobustBox:
-    """Return how far the ``sensitive`` features of a record can move.
+    """Return the box in which the ``sensitive`` features of a record can move.
 
     Parameters
     ----------
@@ -73,23 +73,26 @@ def robust_box(
     >>> print(box.high.round(2), box.certified)
     [0.5] True
     """
-    asked = setting(
+    question = make_setting(
         model, np.atleast_2d(record), sensitive=sensitive, bounds=bounds
     ).question
-    found = _known(asked) or box_by_trials(asked, entropy or SystemEntropy())
+    result = _certified_box(question) or box_by_trials(
+        question, entropy or SystemEntropy()
+    )
     return RobustBox(
-        float(found.radius[0]),
-        found.low[0],
-        found.high[0],
-        bool(found.certified[0]),
-        int(found.queries[0]),
+        float(result.radius[0]),
+        result.low[0],
+        result.high[0],
+        bool(result.certified[0]),
+        int(result.queries[0]),
     )
 
 
-def _known(question: Question) -> Box | None:
-    engine, _ = engine_for(question)
+def _certified_box(question: Question) -> Box | None:
+    """Return the certified box, None where the engine cannot tell."""
+    engine, _ = choose_engine(question)
     surface = engine.surface(question)
     try:
-        return box(surface, question.values, bounds=question.bounds)
+        return certify_box(surface, question.values, bounds=question.bounds)
     except NotImplementedError:
         return None

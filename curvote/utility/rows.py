@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.intervals import over_records
-from curvote.utility.measured import Measured
+from curvote.utility.intervals import mean_agreement_interval
+from curvote.utility.measured import Measurement
 from curvote.utility.setting import Setting
 from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; shares are in [0, 1], epsilon is the record's total.
+    """One row of figures; shares are in [0, 1], epsilon is the record's total.
 
     ``worst`` is the least agreement of a record that cannot be ruled out,
     ``under_target`` the share of records whose agreement is below the target.
@@ -46,10 +46,10 @@ class Row:
         return asdict(self)
 
 
-def row(
+def make_row(
     setting: Setting,
     deployment: Deployment,
-    measured: Measured,
+    measured: Measurement,
     *,
     which: NDArray[np.bool_] | None = None,
     group: str | None = None,
@@ -59,12 +59,12 @@ def row(
     """Return the figures over all records, those of ``which`` (n,), or a ``group``.
 
     With ``sample`` the records are a sample of a larger population and the interval
-    says so (`intervals.over_records`).
+    says so (`intervals.mean_agreement_interval`).
     """
-    chosen = _chosen(setting, which, group)
+    chosen = _select_records(setting, which, group)
     part = measured.of(chosen)
     labels = None if setting.labels is None else setting.labels[chosen]
-    lower, upper = over_records(part, sample=sample)
+    lower, upper = mean_agreement_interval(part, sample=sample)
     split = deployment.split
     return Row(
         mechanism=deployment.mechanism,
@@ -76,47 +76,53 @@ def row(
         lower=lower,
         upper=upper,
         worst=float(part.lower.min()),
-        under_target=_under(part.agreement, target),
-        bound=_mean(part.bound),
-        claimed=_mean(part.claimed),
-        accuracy=_mean(part.right),
-        balanced_accuracy=balanced(part.right, labels),
+        under_target=_share_below(part.agreement, target),
+        bound=_mean_or_none(part.bound),
+        claimed=_mean_or_none(part.claimed),
+        accuracy=_mean_or_none(part.right),
+        balanced_accuracy=balanced_accuracy(part.right, labels),
         group=group,
         evidence=part.evidence,
         queries=int(part.queries.sum()),
     )
 
 
-def rows_of(
-    setting: Setting, deployment: Deployment, measured: Measured, **asked: Any
+def make_rows(
+    setting: Setting, deployment: Deployment, measured: Measurement, **options: Any
 ) -> list[Row]:
     """Return the row of all records and one for each group."""
     names = [] if setting.groups is None else sorted(set(setting.groups.tolist()))
-    every = [row(setting, deployment, measured, **asked)]
-    return every + [
-        row(setting, deployment, measured, group=name, **asked) for name in names
+    rows = [make_row(setting, deployment, measured, **options)]
+    return rows + [
+        make_row(setting, deployment, measured, group=name, **options) for name in names
     ]
 
 
-def _chosen(
+def _select_records(
     setting: Setting, which: NDArray[np.bool_] | None, group: str | None
 ) -> NDArray[np.bool_]:
+    """Return the mask of the selected records."""
     chosen = np.ones(setting.n, dtype=bool) if which is None else which
     if group is None or setting.groups is None:
         return chosen
     return np.asarray(chosen & (setting.groups == group))
 
 
-def balanced(right: FloatArray | None, labels: NDArray[Any] | None) -> float | None:
-    """Return the mean over the labels' classes of how often a class is answered."""
+def balanced_accuracy(
+    right: FloatArray | None, labels: NDArray[Any] | None
+) -> float | None:
+    """Return the mean over the classes of the share answered right."""
     if right is None or labels is None:
         return None
-    return float(np.mean([right[labels == each].mean() for each in np.unique(labels)]))
+    return float(
+        np.mean([right[labels == label].mean() for label in np.unique(labels)])
+    )
 
 
-def _mean(values: FloatArray | None) -> float | None:
+def _mean_or_none(values: FloatArray | None) -> float | None:
     return None if values is None else float(values.mean())
 
 
-def _under(agreement: FloatArray, target: float | None) -> float | None:
+def _share_below(agreement: FloatArray, target: float | None) -> float | None:
+    """Return the share of records below the target, None without one."""
     return None if target is None else float(np.mean(agreement < target))

@@ -1,4 +1,4 @@
-"""Who is asked about what: a model, records, and what is public about them."""
+"""Setting: a model, the records it answers, and what is public about them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.utility.engines.asking import classes_of, placed, told
+from curvote.utility.engines.asking import class_indices, classes_of, predict_batched
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
 Places = NDArray[np.int64]
 # Rows that a model is asked for at once: 100 columns of them are 200 MB.
-_AT_ONCE = 1 << 18
+_BLOCK_ROWS = 1 << 18
 NO_PRIOR = (
     "Decoding needs public records as its prior: give public=... (volunteers or a"
     " public file, --public FILE.csv), or read the output raw."
@@ -28,7 +28,7 @@ NO_TRAIN = "Retraining needs training data: give train=(X, y), as fit takes them
 
 @dataclass(frozen=True)
 class Setting:
-    """A fitted classifier, the records it will answer, and what is public.
+    """Fitted classifier, the records it will answer, and public data on them.
 
     ``records`` (n, D) are in the model's units; ``sensitive`` are the places of the s
     columns that are noised, ``bounds`` (s, 2) their public bounds, ``features`` the D
@@ -58,34 +58,34 @@ class Setting:
 
     @property
     def n(self) -> int:
-        """The number of records."""
+        """Number of records."""
         return len(self.records)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the sensitive features."""
+        """Names of the sensitive features."""
         return tuple(self.features[place] for place in self.sensitive)
 
     @property
     def question(self) -> Question:
-        """What an engine is asked."""
+        """Question for an engine."""
         return Question(self.model, self.records, self.sensitive, self.bounds)
 
     @property
     def values(self) -> FloatArray:
-        """The sensitive values, (n, s), within the bounds: nothing else is noised."""
+        """Sensitive values, (n, s), clipped to the bounds."""
         return np.clip(self.records[:, list(self.sensitive)], *self.bounds.T)
 
     @property
     def prior(self) -> FloatArray:
-        """The sensitive values of the public records, (m, s), within the bounds."""
+        """Sensitive values of the public records, (m, s), clipped to the bounds."""
         if self.public is None:
             raise UserError(NO_PRIOR)
         return np.clip(self.public[:, list(self.sensitive)], *self.bounds.T)
 
     @property
-    def instead(self) -> FloatArray:
-        """What stands for a withheld feature, (s,).
+    def fill_value(self) -> FloatArray:
+        """Fill value of a withheld feature, (s,).
 
         The public median; without public records the middle of the bounds.
         """
@@ -95,13 +95,13 @@ class Setting:
 
     @cached_property
     def classes(self) -> NDArray[Any]:
-        """The model's classes, in the order of the places."""
-        return classes_of(self.model, told(self.model, self.records))
+        """Classes of the model, by index."""
+        return classes_of(self.model, predict_batched(self.model, self.records))
 
     def answers(self, records: FloatArray, model: Any = None) -> Places:
-        """Return answers as places in ``classes``; of another ``model`` if given."""
-        found = told(self.model if model is None else model, records)
-        return placed(self.classes, found)
+        """Return answers as class indices, of another ``model`` if given."""
+        predictions = predict_batched(self.model if model is None else model, records)
+        return class_indices(self.classes, predictions)
 
     def put(self, records: FloatArray) -> NDArray[np.uint16]:
         """Return the answers with each public record's sensitive values in place.
@@ -109,51 +109,56 @@ class Setting:
         (n, m) places, for ``records`` (n, D); asked for in blocks.
         """
         prior, columns = self.prior, list(self.sensitive)
-        size = max(1, _AT_ONCE // len(prior))
+        size = max(1, _BLOCK_ROWS // len(prior))
         blocks = [
-            self.answers(_rows_at(prior, records[start : start + size], columns))
+            self.answers(
+                _with_public_values(prior, records[start : start + size], columns)
+            )
             for start in range(0, len(records), size)
         ]
-        found = np.concatenate(blocks).reshape(len(records), len(prior))
-        return found.astype(np.uint16)
+        answers = np.concatenate(blocks).reshape(len(records), len(prior))
+        return answers.astype(np.uint16)
 
 
-def _rows_at(prior: FloatArray, records: FloatArray, columns: list[int]) -> FloatArray:
+def _with_public_values(
+    prior: FloatArray, records: FloatArray, columns: list[int]
+) -> FloatArray:
+    """Return records with each public record's sensitive values in place."""
     rows = np.repeat(records, len(prior), axis=0)
     rows[:, columns] = np.tile(prior, (len(records), 1))
     return rows
 
 
-def setting(
+def make_setting(
     model: Any,
     records: ArrayLike,
     *,
     sensitive: Sequence[int | str],
     bounds: ArrayLike,
     features: Sequence[str] | None = None,
-    **others: Any,
+    **fields: Any,
 ) -> Setting:
-    """Return a checked `Setting`; ``others`` are its other fields.
+    """Return a checked `Setting`; ``fields`` are its other fields.
 
     ``records`` (n, D) hold finite numbers; each of ``sensitive`` is a column 0..D-1, or
     its name, once; ``bounds`` (s, 2) have low < high. A model that is no fitted
     classifier of two classes or more, or anything else that is wrong, is a UserError.
     """
-    rows = _table(model, records)
-    names = _names(model, features, rows.shape[1])
-    columns = _columns(sensitive, names)
-    if others.get("public") is not None:
-        others["public"] = _alike("public", others["public"], rows.shape[1])
-    for name in {"labels", "groups", "reference"} & others.keys():
-        if others[name] is not None:
-            others[name] = _beside(name, others[name], len(rows))
-    ends = _bounds(bounds, len(columns))
-    return Setting(model, rows, names, columns, ends, **others)
+    rows = _check_records(model, records)
+    names = _check_names(model, features, rows.shape[1])
+    columns = _check_columns(sensitive, names)
+    if fields.get("public") is not None:
+        fields["public"] = _check_public("public", fields["public"], rows.shape[1])
+    for name in {"labels", "groups", "reference"} & fields.keys():
+        if fields[name] is not None:
+            fields[name] = _check_per_record(name, fields[name], len(rows))
+    ends = _check_bounds(bounds, len(columns))
+    return Setting(model, rows, names, columns, ends, **fields)
 
 
-def _table(model: Any, records: ArrayLike) -> FloatArray:
+def _check_records(model: Any, records: ArrayLike) -> FloatArray:
     """Return the records (n, D), once the model is known to classify such rows."""
-    if not hasattr(model, "predict") or _regresses(model):
+    if not hasattr(model, "predict") or _is_regressor(model):
         raise UserError(
             f"{type(model).__name__} is no classifier: agreement is about classes, so"
             " give a fitted model whose predict returns one."
@@ -163,12 +168,15 @@ def _table(model: Any, records: ArrayLike) -> FloatArray:
     rows = validate.finite(records=records)
     width = getattr(model, "n_features_in_", None)
     if rows.ndim != 2 or not len(rows) or width not in {None, rows.shape[1]}:
-        asked = "D" if width is None else width
-        raise UserError(f"records has shape {rows.shape}; give (n, {asked}), n >= 1.")
+        width_text = "D" if width is None else width
+        raise UserError(
+            f"records has shape {rows.shape}; give (n, {width_text}), n >= 1."
+        )
     return rows
 
 
-def _regresses(model: Any) -> bool:
+def _is_regressor(model: Any) -> bool:
+    """Return whether the model is a regressor of scikit-learn."""
     from sklearn.base import is_regressor
 
     try:
@@ -177,52 +185,66 @@ def _regresses(model: Any) -> bool:
         return False
 
 
-def _columns(sensitive: Sequence[int | str], names: tuple[str, ...]) -> tuple[int, ...]:
-    columns = tuple(_column(each, names) for each in sensitive)
+def _check_columns(
+    sensitive: Sequence[int | str], names: tuple[str, ...]
+) -> tuple[int, ...]:
+    """Return the sensitive columns, checked to be different and to exist."""
+    columns = tuple(_check_column(column, names) for column in sensitive)
     if not columns or len(set(columns)) < len(columns) or max(columns) >= len(names):
         raise UserError(
-            f"sensitive is {validate.shown(list(sensitive))}; give one or more"
+            f"sensitive is {validate.format_value(list(sensitive))}; give one or more"
             f" different columns, 0 to {len(names) - 1}."
         )
     return columns
 
 
-def _column(given: int | str, names: tuple[str, ...]) -> int:
-    if isinstance(given, str):
-        return names.index(validate.one_of(names, sensitive=given))
-    return validate.at_least(0, sensitive=given)
+def _check_column(column: int | str, names: tuple[str, ...]) -> int:
+    """Return a column by number or name."""
+    if isinstance(column, str):
+        return names.index(validate.one_of(names, sensitive=column))
+    return validate.at_least(0, sensitive=column)
 
 
-def _names(model: Any, features: Sequence[str] | None, width: int) -> tuple[str, ...]:
-    known = getattr(model, "feature_names_in_", None) if features is None else features
-    names = [f"x{place}" for place in range(width)] if known is None else known
+def _check_names(
+    model: Any, features: Sequence[str] | None, width: int
+) -> tuple[str, ...]:
+    """Return the names of the columns, checked."""
+    given_names = (
+        getattr(model, "feature_names_in_", None) if features is None else features
+    )
+    names = (
+        [f"x{place}" for place in range(width)] if given_names is None else given_names
+    )
     if len(names) != width or len(set(names)) < width:
         raise UserError(f"features holds {len(names)} names; give {width} different.")
     return tuple(str(name) for name in names)
 
 
-def _bounds(bounds: ArrayLike, s: int) -> FloatArray:
-    found = validate.finite(bounds=bounds)
-    if found.shape != (s, 2):
+def _check_bounds(bounds: ArrayLike, s: int) -> FloatArray:
+    """Return the bounds (s, 2), checked to increase."""
+    values = validate.finite(bounds=bounds)
+    if values.shape != (s, 2):
         raise UserError(
-            f"bounds has shape {found.shape}; give one (low, high) for each of the"
+            f"bounds has shape {values.shape}; give one (low, high) for each of the"
             f" {s} sensitive features."
         )
-    if (wrong := found[:, 0] >= found[:, 1]).any():
-        low, high = found[wrong][0]
+    if (wrong := values[:, 0] >= values[:, 1]).any():
+        low, high = values[wrong][0]
         raise UserError(f"bounds {low:g} to {high:g}: the first must be below.")
-    return found
+    return values
 
 
-def _alike(name: str, records: ArrayLike, width: int) -> FloatArray:
+def _check_public(name: str, records: ArrayLike, width: int) -> FloatArray:
+    """Return public records, checked to have the records' width."""
     rows = validate.finite(**{name: records})
     if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
         raise UserError(f"{name} has shape {rows.shape}; give (m, {width}), m >= 1.")
     return rows
 
 
-def _beside(name: str, given: ArrayLike, n: int) -> NDArray[Any]:
-    values = np.asarray(given)
+def _check_per_record(name: str, value: ArrayLike, n: int) -> NDArray[Any]:
+    """Return one value a record, checked."""
+    values = np.asarray(value)
     if values.shape != (n,):
         raise UserError(f"{name} has shape {values.shape}; give one a record: ({n},).")
     return values

@@ -14,23 +14,23 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.errors import UserError
 from curvote.utility.channel import Channel
-from curvote.utility.engines.asking import placed, told
+from curvote.utility.engines.asking import class_indices, predict_batched
 from curvote.utility.engines.base import Answers, Draws, Question, Surface
-from curvote.utility.engines.black_box import Drawn
-from curvote.utility.engines.choosing import engine_for
+from curvote.utility.engines.black_box import BlackBoxSurface
+from curvote.utility.engines.choosing import choose_engine
 from curvote.utility.evidence import paired
 from curvote.validate import FloatArray
 
 TREES = 20
 # The queries are asked in so many parts, each but the first where the trees of those
 # before are divided most, chosen among so many times as many points.
-ROUNDS, AMONG = 4, 10
+ROUNDS, CANDIDATES_FACTOR = 4, 10
 # A coordinate lies on an edge this often: noise that is clipped does.
 EDGE = 0.1
 # Where the trees' shares are no sum of cells, so many draws for one of the model's.
-FREE = 20
+FREE_DRAWS = 20
 # What may be missed is left to those draws to this part.
-KNOWN = 0.2
+FREE_PART = 0.2
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,20 @@ class Surrogate:
     trees: Any
     queries: int
 
-    def beside(self, drawn: Drawn) -> Beside:
+    def beside(self, black_box: BlackBoxSurface) -> SurrogateSurface:
         """Return the black box's surface with the trees beside it."""
-        of = drawn.question
-        question = Question(self.trees, of.records, of.sensitive, of.bounds)
-        engine, _ = engine_for(question)
-        known = engine.surface(question)
-        return Beside(drawn.clean, drawn.n_classes, drawn, known, self.trees)
+        model_question = black_box.question
+        question = Question(
+            self.trees,
+            model_question.records,
+            model_question.sensitive,
+            model_question.bounds,
+        )
+        engine, _ = choose_engine(question)
+        tree_surface = engine.surface(question)
+        return SurrogateSurface(
+            black_box.clean, black_box.n_classes, black_box, tree_surface, self.trees
+        )
 
 
 def surrogate(
@@ -118,40 +125,50 @@ def surrogate(
     """
     from sklearn.ensemble import RandomForestClassifier
 
-    among = _Points(_records(public), sensitive, np.asarray(bounds, dtype=np.float64))
+    candidates = _QueryPoints(
+        _check_public(public), sensitive, np.asarray(bounds, dtype=np.float64)
+    )
     rng = np.random.default_rng(seed)
     # An answer is no noisy label: each tree is given all of them.
     forest = RandomForestClassifier(TREES, bootstrap=False, random_state=seed)
-    points = among.drawn(_parts(queries)[0], rng)
-    answers = told(model, points)
-    for part in _parts(queries)[1:]:
+    points = candidates.sample(_round_sizes(queries)[0], rng)
+    answers = predict_batched(model, points)
+    for part in _round_sizes(queries)[1:]:
         forest.fit(points, answers)
-        more = _divided(forest, among.drawn(AMONG * part, rng))[:part]
+        more = _most_divided(forest, candidates.sample(CANDIDATES_FACTOR * part, rng))[
+            :part
+        ]
         points = np.vstack([points, more])
-        answers = np.concatenate([answers, told(model, more)])
+        answers = np.concatenate([answers, predict_batched(model, more)])
     return Surrogate(forest.fit(points, answers), queries)
 
 
-def _parts(queries: int) -> list[int]:
-    """Return how many queries each round has."""
-    each = validate.at_least(ROUNDS, queries=queries) // ROUNDS
-    return [queries - (ROUNDS - 1) * each] + (ROUNDS - 1) * [each]
+def _round_sizes(queries: int) -> list[int]:
+    """Return the number of queries of each round."""
+    size = validate.at_least(ROUNDS, queries=queries) // ROUNDS
+    return [queries - (ROUNDS - 1) * size] + (ROUNDS - 1) * [size]
 
 
-def _records(public: ArrayLike) -> FloatArray:
-    given = validate.finite(public=public)
-    if given.ndim != 2 or not len(given):
-        raise UserError(f"public has shape {given.shape}; it must be records, (m, D).")
-    return given
+def _check_public(public: ArrayLike) -> FloatArray:
+    """Return public records, checked."""
+    records = validate.finite(public=public)
+    if records.ndim != 2 or not len(records):
+        raise UserError(
+            f"public has shape {records.shape}; it must be records, (m, D)."
+        )
+    return records
 
 
 @dataclass(frozen=True)
-class _Points:
+class _QueryPoints:
+    """Points for queries: public records with sensitive values drawn anew."""
+
     public: FloatArray
     sensitive: tuple[int, ...]
     bounds: FloatArray
 
-    def drawn(self, n: int, rng: np.random.Generator) -> FloatArray:
+    def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return ``n`` random points, (n, D)."""
         rows = self.public[rng.integers(len(self.public), size=n)]
         share = rng.random((n, len(self.sensitive)))
         share = np.where(rng.random(share.shape) < EDGE, np.rint(share), share)
@@ -160,35 +177,36 @@ class _Points:
         return rows
 
 
-def _divided(forest: Any, points: FloatArray) -> FloatArray:
-    """Return the points, first those where the leading class leads by least."""
+def _most_divided(forest: Any, points: FloatArray) -> FloatArray:
+    """Return the points, those of the smallest lead first."""
     votes = np.sort(forest.predict_proba(points), axis=1)
     lead = votes[:, -1] - votes[:, -2] if votes.shape[1] > 1 else votes[:, 0]
     return points[np.argsort(lead, kind="stable")]
 
 
 @dataclass(frozen=True)
-class Beside(Surface):
-    """A black box, and what is known of trees that answer much as it does."""
+class SurrogateSurface(Surface):
+    """Surface of a black box with trees as a control variate."""
 
-    drawn: Drawn
-    known: Surface
+    black_box: BlackBoxSurface
+    tree_surface: Surface
     trees: Any
 
     def answers(self, channel: Channel, draws: Draws) -> Answers:
-        """Return the trees' shares and, drawn, by how much the model's differ.
+        """Return the trees' shares, corrected by drawn differences.
 
-        Each interval by itself covers with the confidence, as those of `Drawn` do.
-        ``queries`` are the draws; those the trees were fitted to served all records.
-        Noise with few outputs needs no trees: see `Drawn.answers`.
+        Each interval by itself covers with the confidence, as those of
+        `BlackBoxSurface` do. ``queries`` are the draws; those the trees were fitted to
+        served all records. Noise with few outputs needs no trees: see
+        `BlackBoxSurface.answers`.
         """
         validate.at_least(1, draws=draws.number)
-        exact = self.drawn.exactly(channel, draws.number)
+        exact = self.black_box.exact_answers(channel, draws.number)
         if exact is not None:
             return exact
-        trees, confidence = self._trees(channel, draws)
+        trees, confidence = self._tree_shares(channel, draws)
         more, less = self.differences(channel, draws)
-        low, high = paired.interval(more, less, draws.number, confidence)
+        low, high = paired.paired_interval(more, less, draws.number, confidence)
         return Answers(
             np.clip(trees.share + (more - less) / draws.number, 0, 1),
             np.clip(trees.lower + low, 0, 1),
@@ -197,39 +215,43 @@ class Beside(Surface):
             np.full(len(self.clean), draws.number, dtype=np.int64),
         )
 
-    def _trees(self, channel: Channel, draws: Draws) -> tuple[Answers, float]:
-        """Return the trees' shares by class of the model, and what is left to draws."""
+    def _tree_shares(self, channel: Channel, draws: Draws) -> tuple[Answers, float]:
+        """Return the trees' shares by class, and the remaining confidence."""
         missed = 1 - draws.confidence
-        free = Draws(FREE * draws.number, 1 - KNOWN * missed, draws.entropy)
-        told_of = self.known.answers(channel, free)
-        at = placed(self.drawn.classes, self.trees.classes_)
+        free = Draws(FREE_DRAWS * draws.number, 1 - FREE_PART * missed, draws.entropy)
+        tree_answers = self.tree_surface.answers(channel, free)
+        at = class_indices(self.black_box.classes, self.trees.classes_)
         shares = np.zeros((3, len(self.clean), self.n_classes))
-        shares[:, :, at] = told_of.share, told_of.lower, told_of.upper
-        by_class = replace(told_of, share=shares[0], lower=shares[1], upper=shares[2])
-        left = 1 - KNOWN if told_of.evidence == "draws" else 1.0
-        return by_class, 1 - left * missed
+        shares[:, :, at] = tree_answers.share, tree_answers.lower, tree_answers.upper
+        by_class = replace(
+            tree_answers, share=shares[0], lower=shares[1], upper=shares[2]
+        )
+        remaining = 1 - FREE_PART if tree_answers.evidence == "draws" else 1.0
+        return by_class, 1 - remaining * missed
 
     def differences(
         self, channel: Channel, draws: Draws
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how many draws the model alone, and the trees alone, gave each class.
+        """Return draws of each class by the model alone and the trees alone.
 
         Both are (n, K), of ``draws.number`` draws a record.
         """
         n, k = len(self.clean), self.n_classes
         counts = np.zeros((2, n * k), dtype=np.int64)
-        for piece in self.drawn.repeated(channel, draws.number, draws.entropy):
-            other = placed(self.drawn.classes, told(self.trees, piece.rows))
+        for piece in self.black_box.repeated(channel, draws.number, draws.entropy):
+            other = class_indices(
+                self.black_box.classes, predict_batched(self.trees, piece.rows)
+            )
             for side, answer in enumerate((piece.answer, other)):
-                alone = (piece.answer != other) & (answer >= 0)
-                at = (piece.record * k + answer)[alone]
+                differs = (piece.answer != other) & (answer >= 0)
+                at = (piece.record * k + answer)[differs]
                 counts[side] += np.bincount(at, minlength=n * k)
         return counts[0].reshape(n, k), counts[1].reshape(n, k)
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Raise NotImplementedError, as a black box does."""
-        return self.drawn.holds(low, high)
+        return self.black_box.holds(low, high)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what the black box keeps; the trees are fitted anew."""
-        return self.drawn.arrays()
+        """Return the arrays of the black box; the trees are fitted anew."""
+        return self.black_box.arrays()

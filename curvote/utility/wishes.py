@@ -1,4 +1,4 @@
-"""What is wanted of a deployment, and how a recommendation says it."""
+"""Goal of a recommendation, and the sentences that explain it."""
 
 from __future__ import annotations
 
@@ -11,108 +11,120 @@ import numpy as np
 from curvote.errors import UserError
 from curvote.utility.deployments.deployment import Deployment
 from curvote.utility.halves import Half
-from curvote.utility.measured import Measured
+from curvote.utility.measured import Measurement
 from curvote.validate import FloatArray
 
 Metric = Literal["agreement", "accuracy"]
-Pair = tuple[Deployment, Measured]
+Pair = tuple[Deployment, Measurement]
 Scan = Sequence[Pair]
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A metric, averaged, or with ``share`` to reach ``target`` in so many records."""
+class Goal:
+    """Goal: a metric's mean, or ``target`` for a ``share`` of records."""
 
     metric: Metric = "agreement"
     target: float | None = None
     share: float | None = None
 
-    def value(self, measured: Measured, which: Half) -> float:
-        """Return what is compared: the mean, or the share of records at the target.
+    def value(self, measured: Measurement, which: Half) -> float:
+        """Return the compared value: the mean, or the share at the target.
 
         Drawn records count as there where their interval lies above the target.
         """
         if self.share is None or self.target is None:
-            return float(self._each(measured)[which].mean())
-        return float(np.mean(self._sure(measured)[which] >= self.target))
+            return float(self._metric_values(measured)[which].mean())
+        return float(np.mean(self._certain_values(measured)[which] >= self.target))
 
-    def _each(self, measured: Measured) -> FloatArray:
+    def _metric_values(self, measured: Measurement) -> FloatArray:
+        """Return the metric of each record."""
         if self.metric == "agreement":
             return measured.agreement
         if measured.right is None:
             raise UserError("Accuracy needs labels: give them, or ask for agreement.")
         return measured.right
 
-    def _sure(self, measured: Measured) -> FloatArray:
-        return measured.lower if self.metric == "agreement" else self._each(measured)
+    def _certain_values(self, measured: Measurement) -> FloatArray:
+        """Return the lower ends of agreement, or the metric itself."""
+        return (
+            measured.lower
+            if self.metric == "agreement"
+            else self._metric_values(measured)
+        )
 
     @property
     def needed(self) -> float:
-        """What the value must reach."""
-        given = self.target if self.share is None else self.share
-        return 0.0 if given is None else given
+        """Value that must be reached."""
+        goal = self.target if self.share is None else self.share
+        return 0.0 if goal is None else goal
 
 
-def top(scan: Scan, wish: Wish, which: Half) -> Pair:
-    """Return the pair of the highest value; of equal ones that of least epsilon."""
+def best_pair(scan: Scan, goal: Goal, which: Half) -> Pair:
+    """Return the pair of the highest value, of equal ones the least epsilon."""
     ordered = sorted(scan, key=lambda pair: pair[0].epsilon)
-    return max(ordered, key=lambda pair: wish.value(pair[1], which))
+    return max(ordered, key=lambda pair: goal.value(pair[1], which))
 
 
 @dataclass(frozen=True)
-class Words:
-    """A recommendation's reason, from figures of the records that are ``shown``.
+class Explanation:
+    """Explanation of a recommendation, from figures of ``displayed`` records.
 
     The half that did not choose, or all of them for what costs nothing.
     """
 
     names: tuple[str, ...]
     scan: Scan
-    wish: Wish
-    shown: Half
+    goal: Goal
+    displayed: Half
 
-    def why(self, found: Pair) -> str:
-        """Return why this one."""
-        n, against = int(self.shown.sum()), self._against(found)
-        begin = "Send nothing" if found[0].free else f"Send {self._named(found[0])}"
-        other = f"the {n} records that did not choose it"
-        basis = f"on all {n} records" if found[0].free else f"on {other}"
-        return f"{begin}: {self._figure(found)} {basis}; {against}."
+    def why(self, pair: Pair) -> str:
+        """Return the sentence on a chosen pair."""
+        n, against = int(self.displayed.sum()), self._best_alternative(pair)
+        begin = "Send nothing" if pair[0].free else f"Send {self._describe(pair[0])}"
+        undecided = f"the {n} records that did not choose it"
+        basis = f"on all {n} records" if pair[0].free else f"on {undecided}"
+        return f"{begin}: {self._format_figure(pair)} {basis}; {against}."
 
-    def none(self) -> str:
-        """Return why none."""
+    def explain_failure(self) -> str:
+        """Return the sentence where nothing reaches the target."""
         most = max(deployment.epsilon for deployment, _ in self.scan)
-        near = top(self.scan, self.wish, self.shown)
-        nearest = f"{self._named(near[0])}, {self._figure(near)}"
+        near = best_pair(self.scan, self.goal, self.displayed)
+        nearest = f"{self._describe(near[0])}, {self._format_figure(near)}"
         return (
-            f"No total epsilon up to {most:g} reaches {self._goal()} on both halves of"
+            f"No total epsilon up to {most:g} reaches {self._format_goal()} on both"
+            " halves of"
             f" the records; the nearest is {nearest}."
         )
 
-    def _against(self, found: Pair) -> str:
-        """Return the best of the other kind: a floor, or what is sent for as little."""
-        others = [p for p in self.scan if p[0].free != found[0].free]
-        if not others:
+    def _best_alternative(self, pair: Pair) -> str:
+        """Return the best alternative in words: a floor, or a noised deployment."""
+        alternatives = [p for p in self.scan if p[0].free != pair[0].free]
+        if not alternatives:
             return "nothing that is sent was looked at"
-        other = top(others, self.wish, self.shown)
-        return f"{self._named(other[0])} has {self._figure(other)}"
+        alternative = best_pair(alternatives, self.goal, self.displayed)
+        return (
+            f"{self._describe(alternative[0])} has {self._format_figure(alternative)}"
+        )
 
-    def _named(self, deployment: Deployment) -> str:
-        words = deployment.words(self.names)
+    def _describe(self, deployment: Deployment) -> str:
+        """Return a deployment in words, with its total epsilon."""
+        words = deployment.describe(self.names)
         return (
             words
             if deployment.free
             else f"{words}, total epsilon {deployment.epsilon:g}"
         )
 
-    def _figure(self, pair: Pair) -> str:
-        value = self.wish.value(pair[1], self.shown)
-        if self.wish.share is None:
-            return f"{self.wish.metric} {value:.3f}"
-        return f"{value:.1%} of records with {self.wish.metric} {self.wish.target:g}"
+    def _format_figure(self, pair: Pair) -> str:
+        """Return a pair's value in words."""
+        value = self.goal.value(pair[1], self.displayed)
+        if self.goal.share is None:
+            return f"{self.goal.metric} {value:.3f}"
+        return f"{value:.1%} of records with {self.goal.metric} {self.goal.target:g}"
 
-    def _goal(self) -> str:
-        if self.wish.share is None:
-            return f"{self.wish.metric} {self.wish.target:g}"
-        every = f"{self.wish.share:.0%} of the records"
-        return f"{self.wish.metric} {self.wish.target:g} in {every}"
+    def _format_goal(self) -> str:
+        """Return the goal in words."""
+        if self.goal.share is None:
+            return f"{self.goal.metric} {self.goal.target:g}"
+        every = f"{self.goal.share:.0%} of the records"
+        return f"{self.goal.metric} {self.goal.target:g} in {every}"

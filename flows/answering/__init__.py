@@ -1,1 +1,1 @@
-"""What a sender does: hold records, be asked, send."""
+"""Commands of a sender: records, questions, answers and envelopes."""

@@ -1,4 +1,4 @@
-"""What `curvote client report`, `vote`, `answer`, `label`, `release` do, in this order.
+"""Answers to a server's task: checks, consent, then one release of a record.
 
 The task is judged alone; the owner agrees; only then is a record read, the release
 reserved in the ledger, and its noise drawn.
@@ -22,54 +22,63 @@ from curvote.client import consent, form, outbox, places
 from curvote.client.form import Form
 from curvote.client.ledger import Entry, Ledger
 from curvote.client.outbox import Books
-from curvote.client.register import books
-from curvote.client.standing import Standing
+from curvote.client.register import open_books
+from curvote.client.standing import Account
 from curvote.envelope import Invitation
 from curvote.errors import InternalError, UserError
-from curvote.flows.answering.held import Agreed, Held, told
-from curvote.identifier import normal
-from curvote.protocols.judging import check_invitation, judged
+from curvote.flows.answering.held import ConsentProposal, RecordSource, ledger_facts
+from curvote.identifier import normalise_id
+from curvote.protocols.judging import check_invitation, validate_task
 from curvote.protocols.message import message_of
-from curvote.signed import Signed
-from curvote.task import Asked
+from curvote.signed import SignedTask
+from curvote.task import AnyTask
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a server asks: a task that it has signed, and an invitation to it."""
+class ServerQuestion:
+    """The signed task of a server, and an invitation to it."""
 
-    task: Asked
+    task: AnyTask
     server: str
     seal_to: str | None
     invitation: Invitation
 
     @classmethod
-    def read(
+    def from_files(
         cls,
         task: Path,
         invitation: Path,
         asks: str | None,
         *,
-        whole: bool = False,
-        tied: bool = False,
-    ) -> Question:
-        """Judge both alone; ``asks`` is the message that is meant, None: any.
+        per_table: bool = False,
+        per_record: bool = False,
+    ) -> ServerQuestion:
+        """Return a question from its files; ``asks`` is the expected message.
 
-        ``whole``: it is about a table of records; ``tied``: about one public record.
+        ``per_table``: it is about a table of records; ``per_record``: about one public
+        record.
         """
-        given = signed_task(task)
-        invited = invitation_in(invitation)
-        asked = judged_in(task, given, invited.server)
-        kind = message_of(asked)
-        if asks not in {None, asked.asks} or (kind.whole, kind.tied) != (whole, tied):
-            refuse_command(task, asked)
-        check_fit(asked, given, invited)
-        return cls(asked, given.fingerprint, given.document["seal_to"], invited)
+        signed_document = read_signed_task(task)
+        invited = read_invitation(invitation)
+        task_read = validated_task_in(task, signed_document, invited.server)
+        kind = message_of(task_read)
+        if asks not in {None, task_read.asks} or (kind.per_table, kind.per_record) != (
+            per_table,
+            per_record,
+        ):
+            refuse_command(task, task_read)
+        check_invitation_fits(task_read, signed_document, invited)
+        return cls(
+            task_read,
+            signed_document.fingerprint,
+            signed_document.document["seal_to"],
+            invited,
+        )
 
 
 @dataclass(frozen=True)
-class Owner:
-    """Who answers: from which ledger and outbox, and whether a question is skipped.
+class AnsweringOwner:
+    """The owner's ledger, outbox and consent, with which it answers.
 
     ``classes`` are the only ones that the owner agrees to, None: those of the task.
     ``anew`` asks for another release where one was made; ``yes`` agrees beforehand.
@@ -82,7 +91,7 @@ class Owner:
     yes: bool
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         ledger: Path | None,
         outbox: Path | None,
@@ -90,105 +99,107 @@ class Owner:
         *,
         anew: bool,
         yes: bool,
-    ) -> Owner:
-        """Return who answers by the options; ``classes`` is a list as in no,yes."""
+    ) -> AnsweringOwner:
+        """Return an owner by the command's options."""
         agreed = Classes(classes.split(",")) if classes else None
-        where = places.ledger(ledger), places.outbox(outbox)
+        where = places.ledger_path(ledger), places.outbox_path(outbox)
         return cls(*where, agreed, anew=anew, yes=yes)
 
-    def answer(self, asked: Question, hold: Callable[[Ledger], Held]) -> dict[str, Any]:
-        """Release at most once, and return what happened.
+    def answer(
+        self, question: ServerQuestion, hold: Callable[[Ledger], RecordSource]
+    ) -> dict[str, Any]:
+        """Release at most once, and return a summary.
 
         ``hold`` returns what the message is about; it is called where one is drawn.
         """
-        with books(self.ledger, places.register()) as opened:
+        with open_books(self.ledger, places.register_path()) as opened:
             ledger, _ = opened
-            standing = self.standing(opened, asked.server)
-            sender, number = self._turn(ledger, asked, standing)
-            draw, agreed = _Draw(), standing
-            if not outbox.released_before(ledger, asked.task, sender, number):
-                consent.refuse_classes(self.classes, asked.task.classes)
-                draw.held = held = hold(ledger)
-                about = held.about(ledger, standing)
-                agreed = self.agree(held, about, asked.task, asked.server)
-                held.ready()
-            clients = draw.held.clients if draw.held else ()
-            path = outbox.release(
+            owner_account = self.settled_account(opened, question.server)
+            sender, number = self._sender_and_number(ledger, question, owner_account)
+            draw, agreed = _MessageDraw(), owner_account
+            if not outbox.find_release(ledger, question.task, sender, number):
+                consent.refuse_other_classes(self.classes, question.task.classes)
+                draw.record_held = record_held = hold(ledger)
+                about = record_held.about(ledger, owner_account)
+                agreed = self.agree(record_held, about, question.task, question.server)
+                record_held.ready()
+            clients = draw.record_held.clients if draw.record_held else ()
+            path = outbox.release_message(
                 draw,
-                task=asked.task,
-                invitation=asked.invitation,
-                seal_to=asked.seal_to,
+                task=question.task,
+                invitation=question.invitation,
+                seal_to=question.seal_to,
                 sender=sender,
                 number=number,
                 books=opened,
                 outbox=self.outbox,
-                clients=clients or [standing.name],
-                told=told(asked.task, asked.invitation, len(clients)),
+                clients=clients or [owner_account.name],
+                facts=ledger_facts(question.task, question.invitation, len(clients)),
                 settle=agreed.write,
             )
-            entry = outbox.released_before(ledger, asked.task, sender, number)
-            done = _summary(asked, path, ledger, entry) | {"new": draw.done}
-            if draw.held and asked.invitation.server:
-                done["notes"] = [*draw.held.notes]
+            entry = outbox.find_release(ledger, question.task, sender, number)
+            done = _release_summary(question, path, ledger, entry) | {"new": draw.done}
+            if draw.record_held and question.invitation.server:
+                done["notes"] = [*draw.record_held.notes]
             return done
 
-    def _turn(
-        self, ledger: Ledger, asked: Question, standing: Standing
+    def _sender_and_number(
+        self, ledger: Ledger, question: ServerQuestion, account: Account
     ) -> tuple[str, int]:
-        """Return in whose name a release is, and its number: again, or anew."""
-        invited = asked.invitation
-        sender = normal(invited.record or "") or invited.server or standing.name
-        known = outbox.latest(ledger, asked.task, sender)
-        return sender, known + 1 if self.anew else max(known, 1)
+        """Return the sender's name and the number of a release."""
+        invited = question.invitation
+        sender = normalise_id(invited.record or "") or invited.server or account.name
+        latest_number = outbox.latest_number(ledger, question.task, sender)
+        return sender, latest_number + 1 if self.anew else max(latest_number, 1)
 
-    def standing(self, opened: Books, server: str) -> Standing:
-        """Settle what a killed call has left; return what can be spent since then."""
+    def settled_account(self, opened: Books, server: str) -> Account:
+        """Recover interrupted releases; return the account's state since then."""
         ledger, _ = opened
-        outbox.recover(opened, self.outbox)
-        standing = Standing.of(ledger)
-        consent.refuse_server(standing, server)
-        return standing
+        outbox.recover_releases(opened, self.outbox)
+        account = Account.from_ledger(ledger)
+        consent.refuse_other_server(account, server)
+        return account
 
     def agree(
-        self, held: Agreed, standing: Standing, task: Asked, server: str
-    ) -> Standing:
-        """Say what would be sent, refuse what cannot be, ask on a terminal.
+        self, proposal: ConsentProposal, account: Account, task: AnyTask, server: str
+    ) -> Account:
+        """Ask for consent to a message; return the account to be recorded.
 
         Returned is what the ledger is to hold from the reservation on, and no earlier:
         a task that is refused pins nobody.
         """
-        records = len(held.clients) or 1
-        consent.refuse_budget(standing, task.spends(records), records)
-        for notice in [*held.notes, *consent.notices(standing, server)]:
+        records = len(proposal.clients) or 1
+        consent.refuse_excess_budget(account, task.cost(records), records)
+        for notice in [*proposal.notes, *consent.consent_notices(account, server)]:
             typer.echo(f"curvote: {notice}", err=True)
-        typer.echo(held.line(standing, server), err=True)
-        if standing.server is None and not (self.yes or sys.stdin.isatty()):
+        typer.echo(proposal.line(account, server), err=True)
+        if account.server is None and not (self.yes or sys.stdin.isatty()):
             raise UserError(
                 f"server {server} is new, and nobody is here to compare its"
                 " fingerprint: `curvote client init --server FINGERPRINT` pins the one"
                 " that you got another way, or say --yes. Nothing was drawn."
             )
-        ask("Send it?", self.yes)
-        return replace(standing, server=server)
+        ask_consent("Send it?", self.yes)
+        return replace(account, server=server)
 
 
 @dataclass
-class _Draw:
+class _MessageDraw:
     """The sender's message, drawn when called."""
 
-    held: Held | None = None
+    record_held: RecordSource | None = None
     done: bool = False
 
     def __call__(self) -> dict[str, Any]:
-        if self.held is None:
+        if self.record_held is None:
             raise UserError(
                 "the release that was known a moment ago was taken back: run again."
             )
         self.done = True
-        return self.held.drawn()
+        return self.record_held.draw_message()
 
 
-def ask(question: str, yes: bool) -> None:
+def ask_consent(question: str, yes: bool) -> None:
     """Ask on a terminal; anything but yes is a UserError.
 
     Nothing is asked where ``yes`` was said already, or where no terminal is: there the
@@ -202,14 +213,14 @@ def ask(question: str, yes: bool) -> None:
         raise UserError("not agreed to: nothing was drawn, nothing changed.")
 
 
-def stated(ledger: Ledger, proposal: Form) -> Form:
-    """Return the form of the owner's table; without one, ask at a terminal only.
+def stated_form(ledger: Ledger, proposal: Form) -> Form:
+    """Return the owner's table form; without one, propose one on a terminal.
 
     ``proposal`` is what the task takes the table for.
     """
-    found = form.settled(ledger)
-    if found is not None:
-        return found
+    current = form.current_form(ledger)
+    if current is not None:
+        return current
     if not sys.stdin.isatty():
         raise UserError(
             "your ledger holds no form of your table, so there is nothing that the task"
@@ -218,10 +229,10 @@ def stated(ledger: Ledger, proposal: Form) -> Form:
             " read, nothing drawn."
         )
     typer.echo("the server takes your table for this:", err=True)
-    for line in form.lines(proposal):
+    for line in form.describe_form(proposal):
         typer.echo(f"  {line}", err=True)
-    ask("Is that right, for every task to come?", yes=False)
-    form.settle(ledger, proposal)
+    ask_consent("Is that right, for every task to come?", yes=False)
+    form.store_form(ledger, proposal)
     return proposal
 
 
@@ -237,74 +248,81 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
     }
     classes = tuple(task.classes)
     proposal = Form(id=id_, label=label or "label", classes=classes, columns=columns)
-    found = stated(ledger, proposal)
-    for option, given, own in (("label", label, found.label), ("id", id_, found.id)):
-        if given not in {None, own}:
+    form_found = stated_form(ledger, proposal)
+    for option, column, stated_column in (
+        ("label", label, form_found.label),
+        ("id", id_, form_found.id),
+    ):
+        if column not in {None, stated_column}:
             raise UserError(
-                f"--{option} is {given!r}, but by the form in your ledger it is"
-                f" {own or 'the row'}. Nothing was read, nothing drawn."
+                f"--{option} is {column!r}, but by the form in your ledger it is"
+                f" {stated_column or 'the row'}. Nothing was read, nothing drawn."
             )
-    return found
+    return form_found
 
 
-def _summary(
-    asked: Question, path: Path, ledger: Ledger, entry: Entry | None
+def _release_summary(
+    question: ServerQuestion, path: Path, ledger: Ledger, entry: Entry | None
 ) -> dict[str, Any]:
     if entry is None:
         raise InternalError("a release is not in the ledger")
-    standing = Standing.of(ledger).about(ledger, ledger.members(entry.release))
-    left_epsilon, left_delta = standing.left()
-    name, record = asked.invitation.server, asked.invitation.record
-    named = {"server": name, "signer": asked.server, "records": entry.n_clients}
+    account = Account.from_ledger(ledger).about(ledger, ledger.members(entry.release))
+    left_epsilon, left_delta = account.remaining()
+    name, record = question.invitation.server, question.invitation.record
+    named = {"server": name, "signer": question.server, "records": entry.n_clients}
     return {
-        "message": asked.task.asks,
-        **(named if name else {"server": asked.server}),
+        "message": question.task.asks,
+        **(named if name else {"server": question.server}),
         **({} if record is None else {"record": record}),
         "epsilon": entry.budget.epsilon,
         "delta": entry.budget.delta,
         "envelope": str(path),
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "cap": standing.cap.epsilon,
-        "cap_delta": standing.cap.delta,
+        "cap": account.cap.epsilon,
+        "cap_delta": account.cap.delta,
         "left": left_epsilon,
         "left_delta": left_delta,
     }
 
 
-def signed_task(path: Path) -> Signed:
-    """Return the signed document in a file; its task is still to be judged."""
-    with in_file(path):
-        return signed.opened(_bytes(path, signed.LARGEST))
+def read_signed_task(path: Path) -> SignedTask:
+    """Return the signed document in a file, without validating its task."""
+    with errors_in_file(path):
+        return signed.open_signed(_read_bytes(path, signed.LARGEST))
 
 
-def judged_in(path: Path, given: Signed, server: str | None = None) -> Asked:
-    """Return the task of a document that stands in a file, judged alone."""
-    with in_file(path):
-        return judged(given.document["task"], server)
+def validated_task_in(
+    path: Path, signed_document: SignedTask, server: str | None = None
+) -> AnyTask:
+    """Return the validated task of a signed document that stands in a file."""
+    with errors_in_file(path):
+        return validate_task(signed_document.document["task"], server)
 
 
-def refuse_command(path: Path, asked: Asked) -> NoReturn:
-    """Say which command answers a task."""
-    command = "label" if message_of(asked).tied else asked.asks
-    raise UserError(f"{path} asks for a {asked.asks}: use `curvote client {command}`.")
+def refuse_command(path: Path, task: AnyTask) -> NoReturn:
+    """Refuse a task of another kind, and name the command that answers it."""
+    command = "label" if message_of(task).per_record else task.asks
+    raise UserError(f"{path} asks for a {task.asks}: use `curvote client {command}`.")
 
 
-def check_fit(asked: Asked, given: Signed, invited: Invitation) -> None:
-    """Refuse an invitation to another task, of another server, or to another key."""
-    check_invitation(asked, invited)
-    _refuse_other_server(invited, given.fingerprint)
-    invited.refuse_other_key(given.document["seal_to"])
+def check_invitation_fits(
+    task: AnyTask, signed_document: SignedTask, invited: Invitation
+) -> None:
+    """Refuse an invitation to another task, server or key."""
+    check_invitation(task, invited)
+    _refuse_other_server(invited, signed_document.fingerprint)
+    invited.refuse_other_key(signed_document.document["seal_to"])
 
 
-def invitation_in(path: Path) -> Invitation:
+def read_invitation(path: Path) -> Invitation:
     """Return the invitation in a file."""
-    with in_file(path):
-        text = _bytes(path, envelope.LARGEST)
+    with errors_in_file(path):
+        text = _read_bytes(path, envelope.LARGEST_FILE)
         if b"\n{" in text.strip():
             raise UserError(
                 "several invitations; each is for one. Give a file of your line alone."
             )
-        written = strict_json.parse(text, envelope.LARGEST)
+        written = strict_json.parse_json(text, envelope.LARGEST_FILE)
         return Invitation.from_json(written)
 
 
@@ -317,15 +335,15 @@ def _refuse_other_server(invitation: Invitation, server: str) -> None:
 
 
 @contextmanager
-def in_file(path: Path) -> Iterator[None]:
-    """Put the file's name before what is wrong with it."""
+def errors_in_file(path: Path) -> Iterator[None]:
+    """Prefix the messages of errors with the file's name."""
     try:
         yield
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _bytes(path: Path, largest: int) -> bytes:
+def _read_bytes(path: Path, largest: int) -> bytes:
     try:
         with path.open("rb") as stream:
             return stream.read(largest + 1)

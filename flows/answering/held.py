@@ -1,4 +1,4 @@
-"""What a sender holds: one record of its own, or a table with those of many people.
+"""Records of a sender: its own record or label, or a table with many records.
 
 A client is the case of one record, or of the label of a public one. It agrees before
 its record is read, as a refusal that depends on it would be an answer; whoever holds a
@@ -18,47 +18,47 @@ from curvote import validate
 from curvote.client import consent
 from curvote.client.form import Form
 from curvote.client.ledger import Ledger
-from curvote.client.record import Given, read_form
-from curvote.client.standing import Standing, refuse_strangers
-from curvote.client.table import Records, read_records
+from curvote.client.record import OwnerRecord, read_record
+from curvote.client.standing import Account, refuse_new_ids
+from curvote.client.table import TableRecords, read_records
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
-from curvote.protocols.answering import answer, of_record
-from curvote.protocols.described import described
-from curvote.protocols.message import Known, message_of, row
-from curvote.task import Asked
+from curvote.protocols.answering import answer_about_record, answer_task
+from curvote.protocols.described import describe_answer
+from curvote.protocols.message import ClientData, message_of, payload_at
+from curvote.task import AnyTask
 
 
-class Agreed(Protocol):
-    """What somebody agrees to send."""
+class ConsentProposal(Protocol):
+    """A message to which the owner's consent is asked."""
 
     @property
     def clients(self) -> Sequence[str]:
-        """The ids of those whom one message is about; none: of one record, or self."""
+        """The ids of the records of one message; none for the owner's own record."""
         ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """What else whoever agrees must hear, a line each."""
+        """Further notes for whoever gives consent, a line each."""
         ...
 
-    def line(self, standing: Standing, server: str) -> str:
-        """Return the line that is agreed to."""
+    def line(self, account: Account, server: str) -> str:
+        """Return the line that states content and cost of the message."""
         ...
 
 
-class Held(Agreed, Protocol):
-    """What a message is about, and how it is drawn."""
+class RecordSource(ConsentProposal, Protocol):
+    """The records of a message, and the drawing of it."""
 
-    def about(self, ledger: Ledger, standing: Standing) -> Standing:
-        """Return where they stand; UserError: the ledger is not theirs."""
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the account about these records; UserError: another's ledger."""
         ...
 
     def ready(self) -> None:
-        """Read what was not to be read before somebody agreed."""
+        """Read the records that may be read only after consent."""
         ...
 
-    def drawn(self) -> dict[str, Any]:
+    def draw_message(self) -> dict[str, Any]:
         """Return the message, with noise of the operating system."""
         ...
 
@@ -73,71 +73,71 @@ class OwnRecord:
     label: str
     clients: Sequence[str] = ()
     notes: Sequence[str] = ()
-    _given: Given = field(init=False)
+    _record: OwnerRecord = field(init=False)
 
-    def about(self, ledger: Ledger, standing: Standing) -> Standing:
-        """Return where the client stands."""
-        return standing
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the client's account."""
+        return account
 
-    def line(self, standing: Standing, server: str) -> str:
-        """Return what is sent, and what it costs."""
-        what = described(self.task, self.candidate)
-        return consent.line(standing, self.task.spends(), server, what)
+    def line(self, account: Account, server: str) -> str:
+        """Return a line on what is sent, and its cost."""
+        what = describe_answer(self.task, self.candidate)
+        return consent.consent_line(account, self.task.cost(), server, what)
 
     def ready(self) -> None:
-        """Read the record: the owner alone hears of an error in the file's form."""
-        self._given = read_form(self.curve, self.label, self.task)
+        """Read the record; errors of its form are shown to the owner alone."""
+        self._record = read_record(self.curve, self.label, self.task)
 
-    def drawn(self) -> dict[str, Any]:
-        """Return the client's message; never fails because of what it holds."""
-        return answer(self.task, self._given, self.candidate, SystemEntropy())
+    def draw_message(self) -> dict[str, Any]:
+        """Return the client's message, whatever the record holds."""
+        return answer_task(self.task, self._record, self.candidate, SystemEntropy())
 
 
 @dataclass
 class OwnLabel:
     """The label of one public record, which its owner keeps."""
 
-    task: Asked
+    task: AnyTask
     record: str
     label: str
     clients: Sequence[str] = ()
     notes: Sequence[str] = ()
     _place: int = field(init=False)
 
-    def about(self, ledger: Ledger, standing: Standing) -> Standing:
-        """Return where the owner stands; a ledger of many records is a UserError."""
-        consent.refuse_registry(standing)
-        return standing
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the owner's account; a ledger of many records: UserError."""
+        consent.refuse_registry_ledger(account)
+        return account
 
-    def line(self, standing: Standing, server: str) -> str:
-        """Return what is sent, and what it costs."""
-        what = described(self.task, self.record)
-        return consent.line(standing, self.task.spends(), server, what)
+    def line(self, account: Account, server: str) -> str:
+        """Return a line on what is sent, and its cost."""
+        what = describe_answer(self.task, self.record)
+        return consent.consent_line(account, self.task.cost(), server, what)
 
     def ready(self) -> None:
-        """Look at the label: the owner alone hears that it is none of the classes."""
+        """Check the label; an unknown class is shown to the owner alone."""
         label = validate.one_of(self.task.classes, label=self.label)
         self._place = list(self.task.classes).index(label)
 
-    def drawn(self) -> dict[str, Any]:
+    def draw_message(self) -> dict[str, Any]:
         """Return the noised code of the label."""
-        return of_record(self.task, self.record, self._place, SystemEntropy())
+        return answer_about_record(self.task, self.record, self._place, SystemEntropy())
 
 
 @dataclass
-class Table:
-    """The records of a named server: a table whose problems are told at once."""
+class RecordTable:
+    """The records of a named server, from a table that is checked at once."""
 
     task: Any
     invitation: Invitation
     path: Path
     form: Form
     new_people: bool = False
-    _records: Records = field(init=False)
+    _records: TableRecords = field(init=False)
 
     def __post_init__(self) -> None:
         task = self.task
-        self.form.refuse(task.features, task.classes)
+        self.form.refuse_misfit(task.features, task.classes)
         wanted = task.features, task.classes
         self._records = read_records(self.path, self.form, *wanted)
 
@@ -148,37 +148,39 @@ class Table:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What is clipped, and which class no record has."""
+        """Notes on clipped values and on classes without a record."""
         return self._records.notes
 
-    def about(self, ledger: Ledger, standing: Standing) -> Standing:
-        """Return where the records stand."""
-        called, named = str(self.invitation.server), self.form.naming
-        consent.refuse_sender(standing, called, named)
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the account about the table's records."""
+        called, named = str(self.invitation.server), self.form.record_naming
+        consent.refuse_other_sender(account, called, named)
         if not self.new_people:
-            refuse_strangers(ledger, self.clients)
+            refuse_new_ids(ledger, self.clients)
         return replace(
-            standing.about(ledger, self.clients), called=called, records=named
+            account.about(ledger, self.clients), sender_name=called, records=named
         )
 
-    def line(self, standing: Standing, server: str) -> str:
-        """Return what is sent, and what it costs each."""
-        what, n = described(self.task, None), len(self.clients)
-        return consent.line_about(standing, self.task.spends(n), server, what, n)
+    def line(self, account: Account, server: str) -> str:
+        """Return a line on what is sent, and its cost for each record."""
+        what, n = describe_answer(self.task, None), len(self.clients)
+        return consent.table_consent_line(account, self.task.cost(n), server, what, n)
 
     def ready(self) -> None:
         """Do nothing: the table was read."""
 
-    def drawn(self) -> dict[str, Any]:
+    def draw_message(self) -> dict[str, Any]:
         """Return the one message about all records."""
         values, codes = self._records.values, self._records.codes
-        known = Known(values, values, codes.astype(np.float64))
-        sent = message_of(self.task).draw(self.task, known, SystemEntropy())
-        return row(sent, 0)
+        data = ClientData(values, values, codes.astype(np.float64))
+        message = message_of(self.task).draw(self.task, data, SystemEntropy())
+        return payload_at(message, 0)
 
 
-def told(task: Asked, invitation: Invitation, n: int) -> dict[str, str | float]:
-    """Return what the ledger keeps of a named record, or sender: that, and its rho."""
+def ledger_facts(
+    task: AnyTask, invitation: Invitation, n: int
+) -> dict[str, str | float]:
+    """Return the ledger's facts of a release by a named record or sender."""
     if invitation.record is not None:
         return {"record": invitation.record}
     if invitation.server is None or not n:

@@ -1,4 +1,4 @@
-"""The options of `curvote client`."""
+"""Options of the commands of `curvote client`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ClassList = Annotated[
     ),
 ]
 Label = Annotated[str, _LABEL]
-OwnLabel = Annotated[str | None, _LABEL]
+OwnLabelOption = Annotated[str | None, _LABEL]
 InvitationFile = Annotated[Path, _INVITATION]
 OneInvitation = Annotated[Path | None, _INVITATION]
 LabelTable = Annotated[

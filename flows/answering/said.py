@@ -1,4 +1,4 @@
-"""What the commands of `curvote client` say when they are done."""
+"""Output of the commands of `curvote client`, and sending of envelopes."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from curvote.client.words import said
-from curvote.flows.output.terminal import say_json
+from curvote.client.words import format_budget
+from curvote.flows.output.terminal import print_json
 
 if TYPE_CHECKING:
     from curvote.client.ledger import Ledger
 
 
-def say(done: dict[str, Any], as_json: bool) -> None:
-    """Say what happened to one message."""
+def print_answer(done: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of one message."""
     if as_json:
-        say_json(done)
+        print_json(done)
         return
-    message, budget = done["message"], said(done["epsilon"], done["delta"])
+    message, budget = done["message"], format_budget(done["epsilon"], done["delta"])
     about = f" about {done['records']} records" if "records" in done else ""
     typer.echo(
         f"released one {message}{about}, {budget}"
@@ -28,15 +28,15 @@ def say(done: dict[str, Any], as_json: bool) -> None:
     typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
     if "sent" in done:
         typer.echo(f"sent      {done['sent']} ({done['server_address']})")
-    _say_left(done)
+    _print_remaining(done)
 
 
-def say_each(done: dict[str, Any], as_json: bool) -> None:
-    """Say what happened to the messages of a table."""
+def print_answers(done: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of the messages of a table."""
     if as_json:
-        say_json(done)
+        print_json(done)
         return
-    budget = said(done["epsilon"], done["delta"])
+    budget = format_budget(done["epsilon"], done["delta"])
     if done["new"]:
         typer.echo(f"released {done['records']} {done['message']}s, each {budget}")
     if done["before"]:
@@ -45,28 +45,38 @@ def say_each(done: dict[str, Any], as_json: bool) -> None:
             " drawn, nothing spent"
         )
     typer.echo(f"envelopes {done['outbox']}")
-    _say_left(done)
+    _print_remaining(done)
 
 
-def account(ledger: Ledger) -> list[str]:
-    """Return what a ledger says of its owner, a line each."""
-    from curvote.client.form import lines, settled
-    from curvote.client.standing import POPULATION, Standing
+def describe_account(ledger: Ledger) -> list[str]:
+    """Return the state of a ledger's account, a line each."""
+    from curvote.client.form import current_form, describe_form
+    from curvote.client.standing import POPULATION, Account
 
-    standing, stated = Standing.of(ledger), settled(ledger)
-    spent = ledger.worst(POPULATION).floats()
-    cap = said(standing.cap.epsilon, standing.cap.delta)
-    each = ", the most of any record" if standing.records else ""
+    owner_account, form_stated = Account.from_ledger(ledger), current_form(ledger)
+    spent = ledger.most_spent_in(POPULATION).to_floats()
+    cap = format_budget(owner_account.cap.epsilon, owner_account.cap.delta)
+    note_of_records = ", the most of any record" if owner_account.records else ""
     return [
         f"ledger  {ledger.path}",
-        f"name    {standing.name}",
-        f"cap     {cap}{'' if standing.chosen else ' (the house has it; not set yet)'}",
-        f"spent   {said(*spent)}{each}",
-        f"server  {standing.server or 'the first whose task you answer'}",
-        *(lines(stated) if stated else ["form    none stated (a table needs one)"]),
+        f"name    {owner_account.name}",
+        (
+            "cap    "
+            f" {cap}"
+            f"{'' if owner_account.chosen else ' (the house has it; not set yet)'}"
+        ),
+        f"spent   {format_budget(*spent)}{note_of_records}",
+        f"server  {owner_account.server or 'the first whose task you answer'}",
+        *(
+            describe_form(form_stated)
+            if form_stated
+            else ["form    none stated (a table needs one)"]
+        ),
     ]
 
 
-def _say_left(done: dict[str, Any]) -> None:
-    left, cap = (said(done[k], done[f"{k}_delta"]) for k in ("left", "cap"))
-    typer.echo(f"left      {left} of your cap of {cap}")
+def _print_remaining(done: dict[str, Any]) -> None:
+    remaining, cap = (
+        format_budget(done[k], done[f"{k}_delta"]) for k in ("left", "cap")
+    )
+    typer.echo(f"left      {remaining} of your cap of {cap}")

@@ -1,1 +1,1 @@
-"""The commands of ``curvote``, thin: options in, words out."""
+"""Commands of ``curvote``: each reads options and prints results."""

@@ -1,4 +1,4 @@
-"""The command `curvote audit`: try to falsify what the mechanisms claim."""
+"""The command `curvote audit`: tests of the mechanisms' privacy claims."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from curvote.flows.output.terminal import (
     Json,
     ProjectOption,
     Workers,
-    numbered,
-    say_json,
-    say_rows,
+    numbered_lines,
+    print_json,
+    print_json_or_rows,
 )
 from curvote.run.project import Project, find_project
 
@@ -58,49 +58,59 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
 ) -> None:
     """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
     from curvote.audit import choice, figure
-    from curvote.audit.verdict import spread
+    from curvote.audit.verdict import run_parallel
 
     seed = secrets.randbelow(1 << 32) if seed is None else seed
-    folder = out or _folder(project, pipeline)
+    folder = out or _audit_folder(project, pipeline)
     named = names or not pipeline
-    asked = choice.jobs(names or [], epsilon or [], samples, seed) if named else []
-    sent = _sent(find_project(project), pipeline) if pipeline else []
-    told: list[tuple[Audited, int]] = [(subject, samples) for subject in sent]
-    told += asked
-    rows = list(_told(spread(told, seed, workers or -1), len(told)))
+    audit_jobs = (
+        choice.audit_jobs(names or [], epsilon or [], samples, seed) if named else []
+    )
+    message_subjects = (
+        _message_subjects(find_project(project), pipeline) if pipeline else []
+    )
+    subjects: list[tuple[Audited, int]] = [
+        (subject, samples) for subject in message_subjects
+    ]
+    subjects += audit_jobs
+    rows = list(
+        _with_progress(run_parallel(subjects, seed, workers or -1), len(subjects))
+    )
     if pipeline:
-        from curvote.run.audited import save
+        from curvote.run.audited import save_verdicts
 
-        about = zip((subject.task for subject in sent), rows, strict=False)
-        kept = ((task, row.to_json()) for task, row in about)
-        save(find_project(project), pipeline, kept)
-    written = figure.write(rows, folder)
+        tasks_and_rows = zip(
+            (subject.task for subject in message_subjects), rows, strict=False
+        )
+        documents = ((task, row.to_json()) for task, row in tasks_and_rows)
+        save_verdicts(find_project(project), pipeline, documents)
+    written = figure.write_figure(rows, folder)
     if as_json:
-        say_json([row.to_json() for row in rows])
+        print_json([row.to_json() for row in rows])
     else:
-        say_rows([_line(row) for row in rows], COLUMNS, as_json=False)
+        print_json_or_rows([_audit_line(row) for row in rows], COLUMNS, as_json=False)
         typer.echo(f"\nWritten: {', '.join(map(str, written))}")
-        typer.echo(f"--seed {seed} repeats it\n{_total(rows)}")
+        typer.echo(f"--seed {seed} repeats it\n{_totals_line(rows)}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
 
 
-def _folder(project: Path | None, pipeline: str | None) -> Path:
+def _audit_folder(project: Path | None, pipeline: str | None) -> Path:
     place = find_project(project, starter=not pipeline)
     return place.reports / (pipeline or "") / "audit"
 
 
-def _sent(project: Project, pipeline: str) -> list[SentSubject]:
-    from curvote.audit.message_subject import of_message
+def _message_subjects(project: Project, pipeline: str) -> list[SentSubject]:
+    from curvote.audit.message_subject import message_subject_of
     from curvote.reproduce.lookup import file_of
-    from curvote.run.audited import tasks
+    from curvote.run.audited import pipeline_tasks
 
-    configured = file_of(project, pipeline).configured(pipeline)
-    return [of_message(task) for task in tasks(project, configured)]
+    configured = file_of(project, pipeline).configure_pipeline(pipeline)
+    return [message_subject_of(task) for task in pipeline_tasks(project, configured)]
 
 
-def _told(rows: Iterable[Row], count: int) -> Iterator[Row]:
-    """Show progress on standard error: a bar on a terminal, else plain lines."""
+def _with_progress(rows: Iterable[Row], count: int) -> Iterator[Row]:
+    """Yield the rows, and show progress on standard error."""
     from rich.console import Console
     from rich.progress import track
 
@@ -108,13 +118,13 @@ def _told(rows: Iterable[Row], count: int) -> Iterator[Row]:
     if console.is_terminal:
         yield from track(rows, "audit", count, console=console, transient=True)
         return
-    say = numbered(count)
+    say = numbered_lines(count)
     for row in rows:
         say(f"{row.mechanism} {row.claimed:g}: {row.verdict}")
         yield row
 
 
-def _line(row: Row) -> dict[str, Any]:
+def _audit_line(row: Row) -> dict[str, Any]:
     if row.broken:
         why = "by " + ", ".join(row.caught_by) if row.caught_by else ""
     else:
@@ -129,8 +139,8 @@ def _line(row: Row) -> dict[str, Any]:
     }
 
 
-def _total(rows: list[Row]) -> str:
-    """Return the last line: how many hold, and what does not."""
+def _totals_line(rows: list[Row]) -> str:
+    """Return the last line: how many claims hold, and which do not."""
     verdicts = [row.verdict for row in rows]
     counts = {name: verdicts.count(name) for name in ("violated", "missed")}
     line = f"{verdicts.count('pass')} shipped pass, {verdicts.count('caught')} broken"

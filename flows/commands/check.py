@@ -11,14 +11,14 @@ from curvote.flows.output.terminal import (
     Json,
     Pipeline,
     ProjectOption,
-    project_of,
-    say_json,
+    open_project,
+    print_json,
 )
 
 if TYPE_CHECKING:
-    from curvote.datasets.own.examined import Examined
+    from curvote.datasets.own.examined import FileCard
 
-MOST_COLUMNS = 40  # of a wide table those that lie outside most
+MAX_SHOWN_COLUMNS = 40  # of a wide table those that lie outside most
 
 
 def check(
@@ -29,37 +29,37 @@ def check(
     Exit 2 where something is wrong; what is only odd is said and left to you.
     """
     from curvote.reproduce.lookup import file_of
-    from curvote.run.own_data import examined
+    from curvote.run.own_data import user_file_card
 
-    place = project_of(project)
+    place = open_project(project)
     file = file_of(place, pipeline)
-    configured = file.configured(pipeline)
+    configured = file.configure_pipeline(pipeline)
     if configured.pipeline.schedule is not None:
         from curvote.flows.serving import firing  # it takes Prefect a second
 
-        firing.check({pipeline: configured.pipeline.schedule.model_dump()})
-    with file.placing(pipeline):
-        found = examined(place, configured)
+        firing.check_schedules({pipeline: configured.pipeline.schedule.model_dump()})
+    with file.errors_located(pipeline):
+        card = user_file_card(place, configured)
     if as_json:
-        say_json(found.to_json() if found else None)
-    elif found is None:
+        print_json(card.to_json() if card else None)
+    elif card is None:
         name = configured.pipeline.source["name"]
         typer.echo(f"{pipeline} is right as it stands; {name} is no file of yours.")
     else:
-        _print(pipeline, found)
+        _print_card(pipeline, card)
 
 
-def _print(pipeline: str, found: Examined) -> None:
+def _print_card(pipeline: str, card: FileCard) -> None:
     from rich.markup import escape
 
     from curvote.flows.output.tables import print_rows
 
-    title = escape(found.path.name)
-    facts = [{"": key, title: escape(text)} for key, text in _facts(found)]
+    title = escape(card.path.name)
+    facts = [{"": key, title: escape(text)} for key, text in _card_facts(card)]
     print_rows(facts, ("", title))
     print()
-    odd = sorted(found.columns, key=lambda c: (c.outside, c.missing), reverse=True)
-    shown = found.columns if len(odd) <= MOST_COLUMNS else odd[:MOST_COLUMNS]
+    odd = sorted(card.columns, key=lambda c: (c.outside, c.missing), reverse=True)
+    columns = card.columns if len(odd) <= MAX_SHOWN_COLUMNS else odd[:MAX_SHOWN_COLUMNS]
     rows = [
         {
             "column": escape(column.name),
@@ -69,27 +69,27 @@ def _print(pipeline: str, found: Examined) -> None:
             "above": f"{column.above:,}",
             "outside": f"{100 * column.share:.2f} %",
         }
-        for column in shown
+        for column in columns
     ]
     print_rows(rows, list(rows[0]))
     if len(rows) < len(odd):
         typer.echo(f"and {len(odd) - len(rows)} columns more: --json has all.")
     print()
-    for remark in found.remarks():
+    for remark in card.remarks():
         typer.echo(f"look: {remark}")
     typer.echo(f"{pipeline} can run: curvote run {pipeline}")
 
 
-def _facts(found: Examined) -> Iterator[tuple[str, str]]:
-    yield "rows", f"{found.rows:,}"
-    yield "clients", f"{found.clients:,}"
-    total = max(found.clients, 1)
-    for name, n in found.classes.items():
+def _card_facts(card: FileCard) -> Iterator[tuple[str, str]]:
+    yield "rows", f"{card.rows:,}"
+    yield "clients", f"{card.clients:,}"
+    total = max(card.clients, 1)
+    for name, n in card.classes.items():
         yield f"  {name}", f"{n:,} ({100 * n / total:.1f} %)"
-    if found.repeats:
-        yield "repeats", f"{found.repeats:,}, {found.repeats_are}"
-    for why, n in found.left_out.items():
+    if card.repeats:
+        yield "repeats", f"{card.repeats:,}, {card.repeats_are}"
+    for why, n in card.left_out.items():
         if n:
             yield "left out", f"{n:,}: {why}"
-    if found.filled:
-        yield "filled", f"{found.filled:,} with the public centre"
+    if card.filled:
+        yield "filled", f"{card.filled:,} with the public centre"

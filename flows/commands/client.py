@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from curvote.client import places
-from curvote.client.words import factor, said
+from curvote.client.words import format_budget, format_factor
 from curvote.errors import UserError
 from curvote.flows.answering.options import (
     Cap,
@@ -37,11 +37,11 @@ from curvote.flows.answering.options import (
     TaskFile,
     Yes,
 )
-from curvote.flows.answering.said import account
-from curvote.flows.answering.sending import answer
+from curvote.flows.answering.said import describe_account
+from curvote.flows.answering.sending import answer_and_send
 from curvote.flows.commands.label import label
 from curvote.flows.commands.page import page
-from curvote.flows.output.terminal import Json, interruptible, say_json
+from curvote.flows.output.terminal import Json, interruptible, print_json
 
 if TYPE_CHECKING:
     from curvote.client.ledger import Ledger
@@ -53,7 +53,7 @@ app = typer.Typer(
 )
 
 # What options of an earlier curvote became; a task must never set them.
-_FORMER: Final = {
+_REMOVED_OPTIONS: Final = {
     "--cap": "your cap stands in your ledger: `curvote client init --cap E` sets it,"
     " once, and `curvote client raise-cap` raises it",
     "--client": "your name stands in your ledger: `curvote client init --name N` sets"
@@ -61,32 +61,34 @@ _FORMER: Final = {
 }
 
 
-_CLASSES: Final = "--classes"
+_CLASSES_OPTION: Final = "--classes"
 
 
-class _Answering(TyperCommand):
-    """A command that says what its former options became, and still takes A B."""
+class _AnsweringCommand(TyperCommand):
+    """A command that explains removed options, and accepts classes as A B."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for word in args:
             option = word.partition("=")[0]
-            if option in _FORMER:
-                raise UserError(f"there is no {option} any more: {_FORMER[option]}.")
-        return super().parse_args(ctx, _listed(args))
+            if option in _REMOVED_OPTIONS:
+                raise UserError(
+                    f"there is no {option} any more: {_REMOVED_OPTIONS[option]}."
+                )
+        return super().parse_args(ctx, _join_classes(args))
 
 
-def _listed(args: list[str]) -> list[str]:
-    """Return the words with those that follow --classes as one list: A B is A,B."""
-    if _CLASSES not in args:
+def _join_classes(args: list[str]) -> list[str]:
+    """Return the arguments with the values of --classes joined by commas."""
+    if _CLASSES_OPTION not in args:
         return args
-    first = args.index(_CLASSES) + 1
+    first = args.index(_CLASSES_OPTION) + 1
     rest = args[first + 1 :]  # a class may be called -1, but not --1
     more = [*takewhile(lambda word: not word.startswith("--"), rest)]
     named = ",".join([*args[first : first + 1], *more])
     return [*args[:first], named, *rest[len(more) :]]
 
 
-def _command(name: str, asks: str | None, text: str) -> None:
+def _add_command(name: str, asks: str | None, text: str) -> None:
     """Add a command that answers tasks asking for ``asks``; None: any task."""
 
     def command(
@@ -103,24 +105,30 @@ def _command(name: str, asks: str | None, text: str) -> None:
         yes: Yes = False,
         as_json: Json = False,
     ) -> None:
-        from curvote.flows.answering.answer import Owner, Question
+        from curvote.flows.answering.answer import AnsweringOwner, ServerQuestion
         from curvote.flows.answering.held import OwnRecord
 
-        asked = Question.read(task, invitation, asks)
-        about = asked.task, asked.invitation.about
-        owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
-        answer(
-            lambda: owner.answer(asked, lambda _: OwnRecord(*about, curve, label)),
+        question = ServerQuestion.from_files(task, invitation, asks)
+        about = question.task, question.invitation.about
+        owner = AnsweringOwner.from_options(
+            ledger, outbox, classes, anew=new_release, yes=yes
+        )
+        answer_and_send(
+            lambda: owner.answer(question, lambda _: OwnRecord(*about, curve, label)),
             send,
             as_json,
         )
 
-    app.command(name, help=text, cls=_Answering)(command)
+    app.command(name, help=text, cls=_AnsweringCommand)(command)
 
 
-_command("report", "report", "Release your noised curve and label, once.")
-_command("vote", "vote", "Release one noised bit: was the classifier right for you?")
-_command("answer", None, "Release whatever the task asks for, of whatever protocol.")
+_add_command("report", "report", "Release your noised curve and label, once.")
+_add_command(
+    "vote", "vote", "Release one noised bit: was the classifier right for you?"
+)
+_add_command(
+    "answer", None, "Release whatever the task asks for, of whatever protocol."
+)
 
 
 @app.command()
@@ -141,18 +149,24 @@ def release(
     as_json: Json = False,
 ) -> None:
     """Release one noised object about all records of your table, once."""
-    from curvote.flows.answering.answer import Owner, Question, table_form
-    from curvote.flows.answering.held import Table
+    from curvote.flows.answering.answer import (
+        AnsweringOwner,
+        ServerQuestion,
+        table_form,
+    )
+    from curvote.flows.answering.held import RecordTable
 
-    asked = Question.read(task, invitation, None, whole=True)
-    owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
+    question = ServerQuestion.from_files(task, invitation, None, per_table=True)
+    owner = AnsweringOwner.from_options(
+        ledger, outbox, classes, anew=new_release, yes=yes
+    )
 
-    def hold(own: Ledger) -> Table:
-        form = table_form(own, asked.task, label, id_)
-        return Table(asked.task, asked.invitation, table, form, new_people)
+    def read_table(book: Ledger) -> RecordTable:
+        form = table_form(book, question.task, label, id_)
+        return RecordTable(question.task, question.invitation, table, form, new_people)
 
     with interruptible("client release"):
-        answer(lambda: owner.answer(asked, hold), send, as_json)
+        answer_and_send(lambda: owner.answer(question, read_table), send, as_json)
 
 
 app.command()(label)
@@ -171,16 +185,16 @@ def init(
 ) -> None:
     """Set up your ledger, once: your name, what you will spend, whom you answer."""
     from curvote.client import form as forms
-    from curvote.client.register import books
-    from curvote.client.standing import Wanted, begin
+    from curvote.client.register import open_books
+    from curvote.client.standing import AccountOptions, open_account
 
-    stated = forms.read(form) if form else None
-    with books(places.ledger(ledger), places.register()) as (own, _):
-        wanted = Wanted(name, cap, cap_delta, server)
-        begin(own, wanted)
-        if stated is not None:
-            forms.settle(own, stated)
-        for line in account(own):
+    form_stated = forms.read_table_form(form) if form else None
+    with open_books(places.ledger_path(ledger), places.register_path()) as (book, _):
+        wanted = AccountOptions(name, cap, cap_delta, server)
+        open_account(book, wanted)
+        if form_stated is not None:
+            forms.store_form(book, form_stated)
+        for line in describe_account(book):
             typer.echo(line)
 
 
@@ -199,12 +213,12 @@ def form(
 ) -> None:
     """State once what your table is; every task is held against that alone."""
     from curvote.client import form as forms
-    from curvote.client.register import books
+    from curvote.client.register import open_books
 
     if (file is None) == (table is None):
         raise UserError("give --table FILE for a draft, or the FORM.yaml to settle.")
     if table is not None:
-        text = forms.draft(table)
+        text = forms.draft_form(table)
         try:
             with out.open("x", encoding="utf-8") as new:  # never over another
                 new.write(text)
@@ -215,10 +229,10 @@ def form(
         )
         typer.echo(f"  curvote client form {out}")
         return
-    stated = forms.read(Path(str(file)))
-    with books(places.ledger(ledger), places.register()) as (own, _):
-        forms.settle(own, stated)
-        for line in forms.lines(stated):
+    form_stated = forms.read_table_form(Path(str(file)))
+    with open_books(places.ledger_path(ledger), places.register_path()) as (book, _):
+        forms.store_form(book, form_stated)
+        for line in forms.describe_form(form_stated):
             typer.echo(line)
 
 
@@ -226,31 +240,34 @@ def form(
 def show(ledger: LedgerFile = None, as_json: Json = False) -> None:
     """Say who you are, what you will spend, have spent, whom you answer, your form."""
     from curvote.client import form as forms
-    from curvote.client.ledger import existing
-    from curvote.client.standing import POPULATION, Standing
+    from curvote.client.ledger import open_existing
+    from curvote.client.standing import POPULATION, Account
 
-    path = places.ledger(ledger)
-    own = existing(path)
-    if own is None:
+    path = places.ledger_path(ledger)
+    book = open_existing(path)
+    if book is None:
         raise UserError(f"there is no ledger {path} yet: `curvote client init`.")
-    with own:
+    with book:
         if not as_json:
-            for line in account(own):
+            for line in describe_account(book):
                 typer.echo(line)
             return
-        standing, worst = Standing.of(own), own.worst(POPULATION).floats()
-        stated = forms.settled(own)
-        say_json(
+        account_shown, worst = (
+            Account.from_ledger(book),
+            book.most_spent_in(POPULATION).to_floats(),
+        )
+        form_stated = forms.current_form(book)
+        print_json(
             {
                 "ledger": str(path),
-                "name": standing.name,
-                "cap": standing.cap.epsilon,
-                "cap_delta": standing.cap.delta,
+                "name": account_shown.name,
+                "cap": account_shown.cap.epsilon,
+                "cap_delta": account_shown.cap.delta,
                 "spent": worst[0],
                 "spent_delta": worst[1],
-                "server": standing.server,
-                "times": sum(e.counts for e in own.entries(POPULATION)),
-                "form": stated.model_dump(mode="json") if stated else None,
+                "server": account_shown.server,
+                "times": sum(e.counts for e in book.entries(POPULATION)),
+                "form": form_stated.model_dump(mode="json") if form_stated else None,
             }
         )
 
@@ -263,18 +280,19 @@ def raise_cap(
     yes: Yes = False,
 ) -> None:
     """Raise what you will spend in all; your ledger keeps a record of it."""
-    from curvote.client.register import books
-    from curvote.client.standing import POPULATION, raised
-    from curvote.flows.answering.answer import ask
+    from curvote.client.register import open_books
+    from curvote.client.standing import POPULATION, plan_raise
+    from curvote.flows.answering.answer import ask_consent
 
-    with books(places.ledger(ledger), places.register()) as (own, _):
-        before, after = raised(own, cap, cap_delta)
+    with open_books(places.ledger_path(ledger), places.register_path()) as (book, _):
+        before, after = plan_raise(book, cap, cap_delta)
         for word, budget in (("from", before), ("to", after)):
             typer.echo(
-                f"{word:4} {said(budget.epsilon, budget.delta)}: odds about you may"
-                f" change by a factor of {factor(budget.epsilon)}",
+                f"{word:4} {format_budget(budget.epsilon, budget.delta)}: odds about"
+                " you may"
+                f" change by a factor of {format_factor(budget.epsilon)}",
                 err=True,
             )
-        ask("Raise it for ever?", yes)
-        own.raise_cap(POPULATION, after)
-    typer.echo(f"cap  {said(after.epsilon, after.delta)}")
+        ask_consent("Raise it for ever?", yes)
+        book.raise_cap(POPULATION, after)
+    typer.echo(f"cap  {format_budget(after.epsilon, after.delta)}")

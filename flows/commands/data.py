@@ -1,4 +1,4 @@
-"""The command `curvote data`: which files there are, get one, check and show them."""
+"""The command `curvote data`: list, fetch, verify and show the files of data sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError
-from curvote.flows.output.terminal import Json, ProjectOption, say_json
+from curvote.flows.output.terminal import Json, ProjectOption, print_json
 from curvote.run.project import find_project
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def list_(project: ProjectOption = None) -> None:
     from curvote.datasets import sources
 
     root = find_project(project, starter=True).root
-    known = sources.catalogue(root).values()
+    catalogue = sources.catalogue(root).values()
     for name in DATASETS:
-        files = [source for source in known if source.dataset == name]
+        files = [source for source in catalogue if source.dataset == name]
         if not files:
             typer.echo(f"{name}: no published file")
             continue
@@ -64,16 +64,16 @@ def fetch(
     from curvote.datasets import raw
 
     root = find_project(project, starter=True).root
-    names = _files(root, name)
+    names = _file_names(root, name)
     if not names:
         typer.echo(f"{name} has no published file: nothing to fetch.")
     elif accept_sha256 or file:
-        one = _single(name, names)
+        file_name = _only_file(name, names)
         if accept_sha256:
-            found = raw.accept(root, one, accept_sha256, file)
-        _print_found(raw.adopt(root, one, file) if file else found)
+            accepted = raw.accept_edition(root, file_name, accept_sha256, file)
+        _print_file(raw.adopt(root, file_name, file) if file else accepted)
     else:
-        _fetch_all(root, names)
+        _fetch_files(root, names)
 
 
 @app.command()
@@ -81,9 +81,9 @@ def verify(project: ProjectOption = None, as_json: Json = False) -> None:
     """Check every file that is here, without a download; exit 1 if one is wrong."""
     from curvote.datasets import raw
 
-    rows = raw.verify(find_project(project, starter=True).root)
+    rows = raw.verify_all(find_project(project, starter=True).root)
     if as_json:
-        say_json(rows)
+        print_json(rows)
     else:
         for row in rows:
             typer.echo("{source:20} {status:8} {file}: {message}".format(**row))
@@ -99,60 +99,60 @@ def show(
 ) -> None:
     """Print the card of a published data set whose files are here; draw its figure."""
     place = find_project(project, starter=True)
-    made, figures = _card(place.root, name, place.reports / "data")
+    card, figures = _card_and_figures(place.root, name, place.reports / "data")
     paths = [str(path) for path in figures]
     if as_json:
-        say_json(made.to_json() | {"figures": paths})
+        print_json(card.to_json() | {"figures": paths})
         return
     from curvote.flows.output.card_table import print_card
 
-    print_card(made)
+    print_card(card)
     typer.echo("\n".join(paths))
 
 
-def _card(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
+def _card_and_figures(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
     from curvote.reporting import card, card_figure
 
-    module = card.published(name, root)
+    module = card.published_module(name, root)
     parameters = module.Parameters()
-    files = _here(root, module.files(parameters))
-    paths = {each: found.path for each, found in files.items()}
+    files = _local_files(root, module.files(parameters))
+    paths = {file_name: raw_file.path for file_name, raw_file in files.items()}
     facts = module.facts(parameters, paths)
     columns = module.clients(parameters, paths)
-    made = card.card(name, parameters, facts, columns, files=files, root=root)
-    return made, card_figure.draw(made, columns, folder)
+    data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
+    return data_card, card_figure.draw_card(data_card, columns, folder)
 
 
-def _here(root: Path, names: Sequence[str]) -> dict[str, RawFile]:
-    """Return the checked files of these names; UserError names those not here."""
+def _local_files(root: Path, names: Sequence[str]) -> dict[str, RawFile]:
+    """Return the checked files of these names; missing ones: UserError."""
     from curvote.datasets import raw
 
-    found = {name: raw.locate(root, name, download=False) for name in names}
-    absent = [name for name, file in found.items() if file is None]
+    located = {name: raw.locate(root, name, download=False) for name in names}
+    absent = [name for name, file in located.items() if file is None]
     if absent:
         raise UserError(
             f"not here: {', '.join(absent)}. `curvote data fetch NAME` gets a file, or"
             " says where to get it and where to put it."
         )
-    return {name: file for name, file in found.items() if file}
+    return {name: file for name, file in located.items() if file}
 
 
-def _files(root: Path, name: str) -> list[str]:
-    """Return the files of a data set, or the one file of that name; none: empty."""
+def _file_names(root: Path, name: str) -> list[str]:
+    """Return the names of a data set's files, or the one file's own name."""
     from curvote import validate
     from curvote.datasets import lookup, sources
 
-    known = sources.catalogue(root)
-    validate.one_of([*DATASETS, *known], name=name)
+    catalogue = sources.catalogue(root)
+    validate.one_of([*DATASETS, *catalogue], name=name)
     if name not in DATASETS:
         return [name]
-    if all(source.dataset != name for source in known.values()):
+    if all(source.dataset != name for source in catalogue.values()):
         return []
     module = lookup.module(name)
     return list(module.files(module.Parameters()))
 
 
-def _single(name: str, files: Sequence[str]) -> str:
+def _only_file(name: str, files: Sequence[str]) -> str:
     if len(files) > 1:
         raise UserError(
             f"{name} has several files; accept one by its name: {', '.join(files)}."
@@ -160,32 +160,32 @@ def _single(name: str, files: Sequence[str]) -> str:
     return files[0]
 
 
-def _fetch_all(root: Path, names: Sequence[str]) -> None:
-    """Get as many files as possible, then report together those that failed."""
+def _fetch_files(root: Path, names: Sequence[str]) -> None:
+    """Fetch as many files as possible, then report those that failed."""
     from curvote.datasets import raw
 
     problems: list[Problem] = []
     for name in names:
         try:
-            found = raw.locate(root, name)
+            raw_file = raw.locate(root, name)
         except UserError as error:
             problems += error.problems
         else:
-            _print_found(found)
+            _print_file(raw_file)
     if problems:
         raise UserError.several(problems)
 
 
-def _print_found(found: RawFile | None) -> None:
-    if found:
-        typer.echo(f"{found.path}\nSHA-256 {found.sha256} (decompressed)")
-        typer.echo(found.origin)
+def _print_file(raw_file: RawFile | None) -> None:
+    if raw_file:
+        typer.echo(f"{raw_file.path}\nSHA-256 {raw_file.sha256} (decompressed)")
+        typer.echo(raw_file.origin)
 
 
 def _print_source(root: Path, source: Source) -> None:
     from curvote.datasets import raw
 
-    path = raw.local(root, source)
+    path = raw.find_local(root, source)
     state = "here" if path else "absent"
     typer.echo(f"  {source.name:20} {state:7} {source.rows} rows, {source.title}")
     typer.echo(f"  {'':28} {path or source.file}; licence: {source.licence}")

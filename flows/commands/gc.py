@@ -1,4 +1,4 @@
-"""The command `curvote gc`: what no latest run uses, and what is old."""
+"""The command `curvote gc`: deletion of unneeded artifacts and of old files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def gc(
     What is old says --older, or retention in pipelines.yaml; what a latest run needs, a
     release, a ledger and an intake always stay.
     """
-    from curvote.flows.retention import collect, limits_of
-    from curvote.run.store.moving import move_raw
+    from curvote.flows.retention import collect_garbage, retention_limits
+    from curvote.run.store.moving import migrate_raw_artifacts
 
     place = find_project(project)
-    move_raw(place)
-    limits = limits_of(place, older)
+    migrate_raw_artifacts(place)
+    limits = retention_limits(place, older)
     verb = "would free" if dry_run else "freed"
-    for pile in collect(place, keep=keep, limits=limits, dry_run=dry_run):
+    for pile in collect_garbage(place, keep=keep, limits=limits, dry_run=dry_run):
         size, count = pile.bytes / 2**20, len(pile.paths)
         typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")

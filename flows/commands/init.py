@@ -1,4 +1,4 @@
-"""The command `curvote init`: a pipelines.yaml to begin with."""
+"""Project commands: `curvote init`, `list`, `check` and `gc`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from curvote.errors import UserError
-from curvote.flows.output.terminal import from_here
+from curvote.flows.output.terminal import relative_to_here
 
 Folder = Annotated[Path, typer.Argument(help="Where the project is to be.")]
 TableFile = Annotated[
@@ -27,15 +27,18 @@ def init(
     Nothing that is called public is taken from the file, and nothing is overwritten.
     """
     from curvote.datasets.own.open_places import TO_STATE
-    from curvote.run.beginning import begin
+    from curvote.run.beginning import begin_project
 
     if table and curves:
         raise UserError("--table or --curves, not both: a pipeline reads one file.")
-    made, name = begin(folder, "table" if table else "curves", table or curves)
-    typer.echo(f"written: {from_here(made.resolve())}")
-    left = made.read_text(encoding="utf-8").count(TO_STATE)
-    if left:
-        typer.echo(f"Write what you know in its {left} places marked {TO_STATE}; then:")
+    path, name = begin_project(folder, "table" if table else "curves", table or curves)
+    typer.echo(f"written: {relative_to_here(path.resolve())}")
+    n_placeholders = path.read_text(encoding="utf-8").count(TO_STATE)
+    if n_placeholders:
+        typer.echo(
+            f"Write what you know in its {n_placeholders} places marked {TO_STATE};"
+            " then:"
+        )
     there = "" if folder.resolve() == Path.cwd() else f" --project {folder}"
-    for command in ("check", "run", "report") if left else ("run", "report"):
+    for command in ("check", "run", "report") if n_placeholders else ("run", "report"):
         typer.echo(f"  curvote {command} {name}{there}")

@@ -1,4 +1,4 @@
-"""The command `curvote intake`: envelopes come in, rounds fill and are closed."""
+"""The command `curvote intake`: take envelopes in, show and close rounds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from curvote.flows.output.terminal import (
     Json,
     Pipeline,
     ProjectOption,
-    say_json,
-    say_rows,
+    print_json,
+    print_json_or_rows,
 )
 from curvote.run.project import Project, find_project
 
 if TYPE_CHECKING:
-    from curvote.server.inbox import Taken
+    from curvote.server.inbox import InboxResult
     from curvote.server.rounds import Round
 
 app = typer.Typer(
@@ -43,17 +43,19 @@ def take(
     project: ProjectOption = None,
 ) -> None:
     """Accept the envelopes of the inbox; quarantine what is refused, with reasons."""
-    from curvote.protocols.checking import check_all
-    from curvote.server.inbox import take_all
+    from curvote.protocols.checking import parse_messages
+    from curvote.server.inbox import accept_inbox
     from curvote.server.intake import Intake
 
-    place = _project(project, pipeline)
+    place = _project_with(project, pipeline)
     folder = place.inbox(pipeline) if inbox is None else inbox
     if not folder.is_dir():
         raise UserError(f"no folder {folder}; envelopes are looked for in there.")
     with Intake(place.intake) as intake:
-        taken = take_all(intake, folder, place.quarantine(pipeline), check_all)
-    _say_taken(taken, place.quarantine(pipeline), as_json)
+        outcome = accept_inbox(
+            intake, folder, place.quarantine(pipeline), parse_messages
+        )
+    _print_intake(outcome, place.quarantine(pipeline), as_json)
 
 
 @app.command()
@@ -67,9 +69,9 @@ def serve(
     project: ProjectOption = None,
 ) -> None:
     """Accept envelopes over HTTP until SIGTERM; a proxy in front ends TLS."""
-    from curvote.flows.intake.serving import serve as run
+    from curvote.flows.intake.serving import serve_intake as run
 
-    run(_project(project, pipeline), pipeline, host, port, workers)
+    run(_project_with(project, pipeline), pipeline, host, port, workers)
 
 
 @app.command()
@@ -84,12 +86,15 @@ def key(project: ProjectOption = None) -> None:
 def close(pipeline: Pipeline, project: ProjectOption = None) -> None:
     """Close the pipeline's open round: go on with the envelopes that are in."""
     from curvote.run.config.file import PipelinesFile
-    from curvote.run.release.publishing import close_early
+    from curvote.run.release.publishing import close_round
 
-    place = _project(project, pipeline)
-    found = close_early(place, PipelinesFile(place).configured(pipeline))
-    typer.echo(f"closed {found.id}: {found.accepted} of {found.needed} {found.asks}s")
-    typer.echo(f"accepted set {found.accepted_digest}")
+    place = _project_with(project, pipeline)
+    closed_round = close_round(place, PipelinesFile(place).configure_pipeline(pipeline))
+    typer.echo(
+        f"closed {closed_round.id}: {closed_round.accepted} of {closed_round.needed}"
+        f" {closed_round.asks}s"
+    )
+    typer.echo(f"accepted set {closed_round.accepted_digest}")
 
 
 @app.command()
@@ -99,57 +104,57 @@ def show(
     """Show the pipeline's rounds: invited, accepted and needed clients."""
     from curvote.server.intake import Intake
 
-    place = _project(project, pipeline)
+    place = _project_with(project, pipeline)
     with Intake(place.intake) as intake:
-        rows = [_row(each) for each in intake.rounds(pipeline)]
+        rows = [_round_row(round_) for round_ in intake.rounds(pipeline)]
     named = any("server" in row for row in rows)
-    say_rows(rows, ("server", *COLUMNS) if named else COLUMNS, as_json)
+    print_json_or_rows(rows, ("server", *COLUMNS) if named else COLUMNS, as_json)
 
 
-def _row(found: Round) -> dict[str, Any]:
+def _round_row(round_: Round) -> dict[str, Any]:
     from curvote.protocols.message import message_of
 
-    sender = message_of(found.task).sender(found.task)
+    sender = message_of(round_.task).sender(round_.task)
     return ({} if sender is None else {"server": sender}) | {
-        "round": found.id,
-        "asks": found.asks,
-        "issued": found.issued,
-        "accepted": found.accepted,
-        "needed": found.needed,
-        "state": _state(found),
+        "round": round_.id,
+        "asks": round_.asks,
+        "issued": round_.issued,
+        "accepted": round_.accepted,
+        "needed": round_.needed,
+        "state": _round_state(round_),
     }
 
 
-def _state(found: Round) -> str:
-    """Return a round's state; one that stays open has folded some messages in."""
-    if found.closed:
+def _round_state(round_: Round) -> str:
+    """Return a round's state; an open one may have folded messages in already."""
+    if round_.closed:
         return "closed"
-    if found.folded:
+    if round_.folded:
         return "complete, open"
-    return "complete" if found.complete else "open"
+    return "complete" if round_.complete else "open"
 
 
-def _say_taken(taken: Taken, quarantine: Path, as_json: bool) -> None:
-    refused, left = taken.refused, taken.left
+def _print_intake(outcome: InboxResult, quarantine: Path, as_json: bool) -> None:
+    refused, remaining = outcome.refused, outcome.files_left
     if as_json:
-        counts = {"accepted": taken.accepted, "refused": refused, "left": left}
-        say_json(counts)
+        counts = {"accepted": outcome.accepted, "refused": refused, "left": remaining}
+        print_json(counts)
         return
-    typer.echo(f"accepted {taken.accepted}, refused {refused.total()}")
-    _say_counts(refused)
+    typer.echo(f"accepted {outcome.accepted}, refused {refused.total()}")
+    _print_counts(refused)
     if refused:
         typer.echo(f"reasons in {quarantine}")
-    if left:
-        typer.echo(f"left in the inbox {left.total()}")
-        _say_counts(left)
+    if remaining:
+        typer.echo(f"left in the inbox {remaining.total()}")
+        _print_counts(remaining)
 
 
-def _say_counts(counts: Mapping[str, int]) -> None:
+def _print_counts(counts: Mapping[str, int]) -> None:
     for reason, count in sorted(counts.items()):
         typer.echo(f"  {reason}: {count}")
 
 
-def _project(start: Path | None, pipeline: str) -> Project:
+def _project_with(start: Path | None, pipeline: str) -> Project:
     """Return the project; a pipeline that it does not have is a UserError."""
     from curvote import validate
     from curvote.run.config.file import PipelinesFile

@@ -15,22 +15,22 @@ from curvote.flows.answering.options import (
     NewRelease,
     OneInvitation,
     Outbox,
-    OwnLabel,
+    OwnLabelOption,
     TaskFile,
     Yes,
 )
-from curvote.flows.answering.said import say, say_each
+from curvote.flows.answering.said import print_answer, print_answers
 from curvote.flows.output.terminal import Json, interruptible
 
 if TYPE_CHECKING:
-    from curvote.flows.answering.answer import Owner
+    from curvote.flows.answering.answer import AnsweringOwner
 
 
 def label(
     *,
     task: TaskFile,
     invitation: OneInvitation = None,
-    label: OwnLabel = None,
+    label: OwnLabelOption = None,
     table: LabelTable = None,
     invitations: Invitations = None,
     ledger: LedgerFile = None,
@@ -42,14 +42,16 @@ def label(
     as_json: Json = False,
 ) -> None:
     """Release one noised code of a public record's label: yours, or each of a table."""
-    from curvote.flows.answering.answer import Owner
+    from curvote.flows.answering.answer import AnsweringOwner
 
-    owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
+    owner = AnsweringOwner.from_options(
+        ledger, outbox, classes, anew=new_release, yes=yes
+    )
     if invitation and label is not None and not (table or invitations):
-        say(_own_label(owner, task, invitation, label), as_json)
+        print_answer(_answer_own_label(owner, task, invitation, label), as_json)
     elif table and invitations and not (invitation or label is not None):
-        found = _table_of_labels(owner, task, table, invitations, new_people)
-        say_each(found, as_json)
+        summary = _answer_table(owner, task, table, invitations, new_people)
+        print_answers(summary, as_json)
     else:
         raise UserError(
             "give --invitation and --label for a record of your own, or --table and"
@@ -57,20 +59,22 @@ def label(
         )
 
 
-def _own_label(owner: Owner, task: Path, invitation: Path, label: str) -> Any:
-    from curvote.flows.answering.answer import Question
+def _answer_own_label(
+    owner: AnsweringOwner, task: Path, invitation: Path, label: str
+) -> Any:
+    from curvote.flows.answering.answer import ServerQuestion
     from curvote.flows.answering.held import OwnLabel
 
-    asked = Question.read(task, invitation, None, tied=True)
-    record = str(asked.invitation.record)
-    return owner.answer(asked, lambda _: OwnLabel(asked.task, record, label))
+    question = ServerQuestion.from_files(task, invitation, None, per_record=True)
+    record = str(question.invitation.record)
+    return owner.answer(question, lambda _: OwnLabel(question.task, record, label))
 
 
-def _table_of_labels(
-    owner: Owner, task: Path, table: Path, invitations: Path, new_people: bool
+def _answer_table(
+    owner: AnsweringOwner, task: Path, table: Path, invitations: Path, new_people: bool
 ) -> Any:
-    from curvote.flows.answering.registry import Questions, answer_each
+    from curvote.flows.answering.registry import TableQuestions, answer_table
 
     with interruptible("client label"):
-        asked = Questions.read(task, invitations)
-        return answer_each(owner, asked, table, new_people=new_people)
+        questions = TableQuestions.from_files(task, invitations)
+        return answer_table(owner, questions, table, new_people=new_people)

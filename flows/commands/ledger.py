@@ -1,4 +1,4 @@
-"""The command `curvote ledger`: what was released, about whom, and is it in order."""
+"""The command `curvote ledger`: show, check, export, copy and restore a ledger."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ import typer
 from curvote import identifier
 from curvote.errors import UserError, did_you_mean
 from curvote.flows.commands.ledger_copies import LedgerOption, backup, restore
-from curvote.flows.output.terminal import Json, ProjectOption, say_json, say_rows
+from curvote.flows.output.terminal import (
+    Json,
+    ProjectOption,
+    print_json,
+    print_json_or_rows,
+)
 from curvote.run.project import find_project
 
 if TYPE_CHECKING:
     from curvote.client.ledger import Entry, Ledger
     from curvote.privacy import Budget
-    from curvote.protocols.outside import Outside
+    from curvote.protocols.outside import ShuffledGuarantee
 
 app = typer.Typer(
     name="ledger",
@@ -33,7 +38,7 @@ COLUMNS = (
     "state",
 )
 # Where servers with a name have released about their records.
-SERVERS = ("release", "server", "records", "epsilon", "delta", "state")
+SERVER_COLUMNS = ("release", "server", "records", "epsilon", "delta", "state")
 
 
 @app.command()
@@ -49,19 +54,19 @@ def show(
         raise UserError(
             "--client also needs --population: an id names a client within one."
         )
-    with _opened(project, ledger) or nullcontext() as book:
-        entries = _chosen(book, population, client)
+    with _open_ledger(project, ledger) or nullcontext() as book:
+        entries = _choose_entries(book, population, client)
         caps = book.caps() if book else {}
-    rows = [_row(entry) for entry in entries]
+    rows = [_ledger_row(entry) for entry in entries]
     if client is None:
-        _print(rows, rows, as_json)
+        _print_entries(rows, rows, as_json)
         if not as_json:
-            _tell_together(entries)
-            _tell_caps(caps, population)
+            _print_joint_costs(entries)
+            _print_caps(caps, population)
         return
-    from curvote.client.ledger import total
+    from curvote.client.ledger import sum_entries
 
-    epsilon, delta = total(entries)
+    epsilon, delta = sum_entries(entries)
     about = {"population": population, "client": client}
     spent = {"epsilon": epsilon, "delta": delta}
     if not rows and not as_json:
@@ -70,7 +75,7 @@ def show(
             f" {population!r}: is the id spelt so?"
         )
         return
-    _print(rows, about | spent | {"releases": rows}, as_json)
+    _print_entries(rows, about | spent | {"releases": rows}, as_json)
     if not as_json:
         typer.echo(f"total of client {client}: epsilon {epsilon!r}, delta {delta!r}")
 
@@ -83,16 +88,16 @@ def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
     """
     from curvote.run.release import ledger_check
 
-    ledger = _own(project, ledger)
-    with _opened(project, ledger) or nullcontext() as book:
+    ledger = _ledger_path(project, ledger)
+    with _open_ledger(project, ledger) or nullcontext() as book:
         if ledger is None:
-            found = ledger_check.problems(find_project(project))
+            problems = ledger_check.ledger_problems(find_project(project))
         else:
-            found = book.problems() if book else []
-        releases, clients = book.counts() if book else (0, 0)
-    for line in found:
+            problems = book.problems() if book else []
+        releases, clients = book.count_releases() if book else (0, 0)
+    for line in problems:
         typer.echo(line)
-    if found:
+    if problems:
         raise typer.Exit(1)
     typer.echo(
         f"sound: {releases} {'release' if releases == 1 else 'releases'},"
@@ -115,14 +120,14 @@ def export(
     """Write one row for each client and release."""
     from curvote import validate
     from curvote.run.release.ledger_export import WRITERS
-    from curvote.run.release.ledger_export import export as write
+    from curvote.run.release.ledger_export import export_ledger as write
 
     ending = out.suffix.removeprefix(".") if out else ""
     kind = kind or (ending if ending in WRITERS else "csv")
     validate.one_of(WRITERS, format=kind)
     if kind == "parquet" and out is None:
         raise UserError("--format parquet needs --out: a terminal cannot show it.")
-    with _opened(project, ledger) or nullcontext() as book:
+    with _open_ledger(project, ledger) or nullcontext() as book:
         write(book, kind, out)
 
 
@@ -144,17 +149,17 @@ def raise_cap(
     """
     from curvote.privacy import Budget, refuse_delta
 
-    with _opened(project, ledger) or nullcontext() as book:
+    with _open_ledger(project, ledger) or nullcontext() as book:
         before = book.cap(population) if book else None
         if book is None or before is None:
-            known = {e.population for e in book.entries()} if book else ()
-            hint = did_you_mean(population, known) if known else ""
+            populations = {e.population for e in book.entries()} if book else ()
+            hint = did_you_mean(population, populations) if populations else ""
             raise UserError(
                 f"population {population!r} has no cap yet; its first release sets the"
                 f" one of pipelines.yaml.{hint}"
             )
         after = Budget(epsilon, refuse_delta(before.delta if delta is None else delta))
-        _agree(population, before, after, book.n_spent(population), yes)
+        _confirm_raise(population, before, after, book.count_spenders(population), yes)
         book.raise_cap(population, after)
     typer.echo(f"the cap of {population} is {after}")
 
@@ -163,10 +168,10 @@ app.command()(backup)
 app.command()(restore)
 
 
-def _agree(
+def _confirm_raise(
     population: str, before: Budget, after: Budget, clients: int, yes: bool
 ) -> None:
-    """Say what raising a cap means; without consent end here."""
+    """Explain a raise of a cap; without consent end the command."""
     typer.echo(
         f"The cap of population {population} goes from {before} to {after}, for good:"
         f" about each of its {clients} clients so much may be released that an"
@@ -175,61 +180,61 @@ def _agree(
     )
     if yes:
         return
-    if not _on_terminal():
+    if not _is_on_terminal():
         raise UserError("nobody is there to ask; --yes says it beforehand.")
     typer.confirm("Raise it?", abort=True)
 
 
-def _on_terminal() -> bool:
+def _is_on_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _own(project: Path | None, path: Path | None) -> Path | None:
-    """Return the ledger that was named, or outside of a project the user's own one."""
+def _ledger_path(project: Path | None, path: Path | None) -> Path | None:
+    """Return the ledger that was named, or outside a project the user's own."""
     from curvote.client import places
 
     with suppress(UserError):
         find_project(project)
         return path
-    own = places.ledger()
-    if path or project or not own.exists():
+    user_ledger = places.ledger_path()
+    if path or project or not user_ledger.exists():
         return path
-    typer.echo(f"no project here: your own ledger, {own}", err=True)
-    return own
+    typer.echo(f"no project here: your own ledger, {user_ledger}", err=True)
+    return user_ledger
 
 
-def _opened(project: Path | None, path: Path | None) -> Ledger | None:
-    """Open the ledger that is meant; None if the project has released nothing yet.
+def _open_ledger(project: Path | None, path: Path | None) -> Ledger | None:
+    """Open the chosen ledger; None: the project has released nothing yet.
 
     Outside of a project that is the user's own, of `curvote client`.
     """
-    from curvote.client.ledger import existing
+    from curvote.client.ledger import open_existing
 
-    path = _own(project, path)
-    found = existing(path or find_project(project).ledger)
-    if path and found is None:
+    path = _ledger_path(project, path)
+    book = open_existing(path or find_project(project).ledger)
+    if path and book is None:
         raise UserError(f"--ledger {path}: there is no such file.")
-    return found
+    return book
 
 
-def _chosen(
+def _choose_entries(
     book: Ledger | None, population: str | None, client: str | None
 ) -> list[Entry]:
     if book is None:
         return []
-    known = {entry.population for entry in book.entries()}
-    if population is not None and population not in known:
+    populations = {entry.population for entry in book.entries()}
+    if population is not None and population not in populations:
         raise UserError(
             f"--population {population!r} has no release."
-            f"{did_you_mean(population, known)}"
+            f"{did_you_mean(population, populations)}"
         )
     if client is None or population is None:
         return book.entries(population)
-    ids = (client, str(identifier.number(client)))  # as texts of a table are kept
+    ids = (client, str(identifier.id_number(client)))  # as texts of a table are kept
     return next(filter(None, (book.releases_of(population, i) for i in ids)), [])
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _ledger_row(entry: Entry) -> dict[str, Any]:
     return {
         "release": entry.release,
         "population": entry.population,
@@ -247,61 +252,70 @@ def _row(entry: Entry) -> dict[str, Any]:
         "digest": entry.digest,
         "reason": entry.reason,
         "facts": entry.facts,
-        "outside": asdict(told) if (told := _outside(entry)) else None,
+        "outside": asdict(guarantee)
+        if (guarantee := _outsider_guarantee(entry))
+        else None,
     }
 
 
-def _outside(entry: Entry) -> Outside | None:
-    """Return what is left of a release for who sees the shuffled table only."""
-    from curvote.protocols.outside import Outside
+def _outsider_guarantee(entry: Entry) -> ShuffledGuarantee | None:
+    """Return the guarantee of a release against outsiders, if there is one."""
+    from curvote.protocols.outside import ShuffledGuarantee
 
-    return Outside.of(entry.budget, int(entry.facts.get("crowd", 0)))
+    return ShuffledGuarantee.from_local(entry.budget, int(entry.facts.get("crowd", 0)))
 
 
-def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None:
+def _print_entries(
+    rows: Sequence[dict[str, Any]], document: Any, as_json: bool
+) -> None:
     if as_json:
-        say_json(document)
+        print_json(document)
         return
     if not rows:
         typer.echo("nothing was released")
         return
-    columns = SERVERS if all(row["server"] for row in rows) else COLUMNS
-    say_rows([row | _shown(row) for row in rows], (*columns, "reserved"), as_json=False)
+    columns = SERVER_COLUMNS if all(row["server"] for row in rows) else COLUMNS
+    print_json_or_rows(
+        [row | _short_row(row) for row in rows], (*columns, "reserved"), as_json=False
+    )
     if any(row["outside"] for row in rows):
-        from curvote.protocols.outside import WHO
+        from curvote.protocols.outside import OUTSIDER
 
-        typer.echo(f"outside: epsilon (delta) of one client for {WHO}")
+        typer.echo(f"outside: epsilon (delta) of one client for {OUTSIDER}")
 
 
-def _tell_caps(caps: dict[str, Budget], population: str | None) -> None:
+def _print_caps(caps: dict[str, Budget], population: str | None) -> None:
     for name, cap in caps.items():
         if population in {None, name}:
             most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
             typer.echo(f"cap of population {name}: {most} for each client")
 
 
-def _tell_together(entries: Sequence[Entry]) -> None:
-    """Say what several releases of one server cost each of its records together."""
-    from curvote.accounting import together
+def _print_joint_costs(entries: Sequence[Entry]) -> None:
+    """Print the joint cost of several releases of one server for a record."""
+    from curvote.accounting import compose_releases
 
     counting = [entry for entry in entries if entry.counts and "server" in entry.facts]
     for server in dict.fromkeys(str(entry.facts["server"]) for entry in counting):
-        own = [entry for entry in counting if entry.facts["server"] == server]
-        if len(own) == 1:
+        releases = [entry for entry in counting if entry.facts["server"] == server]
+        if len(releases) == 1:
             continue
-        rhos = [float(e.facts["rho"]) if "rho" in e.facts else None for e in own]
-        known = zip((entry.budget for entry in own), rhos, strict=True)
-        cost, plain = together(known), sum(entry.budget.epsilon for entry in own)
+        rhos = [float(e.facts["rho"]) if "rho" in e.facts else None for e in releases]
+        losses = zip((entry.budget for entry in releases), rhos, strict=True)
+        cost, plain = (
+            compose_releases(losses),
+            sum(entry.budget.epsilon for entry in releases),
+        )
         typer.echo(
-            f"{len(own)} releases of {server} cost a record that is in all of them"
+            f"{len(releases)} releases of {server} cost a record that is in all of them"
             f" epsilon {cost.epsilon:.3g}, delta {cost.delta:.3g} together; caps count"
             f" the sum, epsilon {plain:g}"
         )
 
 
-def _shown(row: dict[str, Any]) -> dict[str, str]:
-    from curvote.protocols.outside import Outside
+def _short_row(row: dict[str, Any]) -> dict[str, str]:
+    from curvote.protocols.outside import ShuffledGuarantee
 
-    outside = str(Outside(**row["outside"])) if row["outside"] else ""
+    outside = str(ShuffledGuarantee(**row["outside"])) if row["outside"] else ""
     stage = row["facts"].get("stage", "")
     return {"release": row["release"][:12], "stage": stage, "outside": outside}

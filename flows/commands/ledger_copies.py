@@ -1,4 +1,4 @@
-"""`curvote ledger backup` and `restore`: copies of a ledger, and the way back."""
+"""The command `curvote ledger`: show, check, export, copy and restore a ledger."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def backup(
     path = ledger or find_project(project).ledger
     if not path.exists():
         raise UserError(f"{path}: there is no ledger yet that could be copied.")
-    sequence, _ = ledger_backup.backup(path, file)
+    sequence, _ = ledger_backup.back_up_ledger(path, file)
     typer.echo(f"{file}: {sequence} entries, sound")
 
 
@@ -46,14 +46,16 @@ def restore(
     """
     from curvote.run.release import restoring
 
-    found = find_project(project)
-    done = restoring.restore(found, file)
-    for one in done.entered:
-        of = f" of population {one.population}" if one.population else ""
-        whom = f"spent by everybody{of}"
-        if one.clients is not None:
-            whom = f"spent by {len(one.clients)} clients{of}"
-        typer.echo(f"{whom}: release {one.release} ({one.where})")
-    typer.echo(f"{found.ledger}: restored, {len(done.entered)} releases were missing")
+    place = find_project(project)
+    done = restoring.restore_ledger(place, file)
+    for release in done.entered:
+        population = (
+            f" of population {release.population}" if release.population else ""
+        )
+        whom = f"spent by everybody{population}"
+        if release.clients is not None:
+            whom = f"spent by {len(release.clients)} clients{population}"
+        typer.echo(f"{whom}: release {release.release} ({release.where})")
+    typer.echo(f"{place.ledger}: restored, {len(done.entered)} releases were missing")
     if done.aside:
         typer.echo(f"the ledger that was there: {done.aside}")

@@ -1,4 +1,4 @@
-"""The command that says what there is: `curvote list`."""
+"""The command `curvote list`: pipelines, sources, mechanisms and learners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from curvote.datasets.registry import DATASETS
-from curvote.flows.output.terminal import Json, ProjectOption, project_of, say_json
+from curvote.flows.output.terminal import Json, ProjectOption, open_project, print_json
 from curvote.mechanisms.registry import MECHANISMS
 
 Schema = Annotated[
@@ -29,38 +29,40 @@ def list_(
     if schema:
         from curvote.run.config.editor import editor_schema
 
-        say_json(editor_schema())
+        print_json(editor_schema())
         return
-    from curvote.chain.lookup import named
-    from curvote.run.config.about import pipelines
+    from curvote.chain.lookup import names_at_key
+    from curvote.run.config.about import list_pipelines
     from curvote.run.config.file import PipelinesFile
 
-    file = PipelinesFile(project_of(project, starter=True))
-    about = [each.row() for each in pipelines(file)]
-    known: dict[str, list[str]] = {
+    file = PipelinesFile(open_project(project, starter=True))
+    about = [overview.row() for overview in list_pipelines(file)]
+    names: dict[str, list[str]] = {
         "sources": list(DATASETS),
         "mechanisms": list(MECHANISMS),
-        "learners": named("learner.name"),
+        "learners": names_at_key("learner.name"),
     }
     if every or as_json:
         from curvote.reproduce.lookup import reproductions
 
-        known["reproduce"] = list(reproductions())
+        names["reproduce"] = list(reproductions())
     if as_json:
-        say_json({"pipelines": file.names(), "about": about} | known)
+        print_json({"pipelines": file.names(), "about": about} | names)
         return
-    _print(about, known)
+    _print_lists(about, names)
 
 
-def _print(about: list[dict[str, Any]], known: dict[str, list[str]]) -> None:
+def _print_lists(
+    about: list[dict[str, Any]], names_by_kind: dict[str, list[str]]
+) -> None:
     from curvote.flows.output.tables import print_rows
 
-    for group, own in groupby(about, lambda each: each["group"]):
+    for group, group_rows in groupby(about, lambda row: row["group"]):
         typer.echo(f"{group}")
-        rows = [each | {"pipeline": f"  {each['name']}"} for each in own]
+        rows = [row | {"pipeline": f"  {row['name']}"} for row in group_rows]
         print_rows(rows, _COLUMNS)
         typer.echo()
-    for kind, names in known.items():
+    for kind, names in names_by_kind.items():
         typer.echo(f"{kind:11} {', '.join(names)}")
-    if "reproduce" not in known:
+    if "reproduce" not in names_by_kind:
         typer.echo("`--all` also lists what `curvote reproduce` takes.")

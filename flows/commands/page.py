@@ -1,4 +1,4 @@
-"""The command `curvote client page`: a client for people without Python."""
+"""The commands `curvote client`: answers to a server's tasks, without a project."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Annotated, Final
 import typer
 
 from curvote.errors import UserError
-from curvote.flows.output.terminal import Json, say_json
+from curvote.flows.output.terminal import Json, print_json
 
-PAGE: Final = "browser.html"
+BROWSER_PAGE: Final = "browser.html"
 _To = Annotated[Path, typer.Argument(help="The file to write; it must not be there.")]
 
 
 def page(*, to: _To = Path("curvote-client.html"), as_json: Json = False) -> None:
     """Write the page with which people answer a task in their browser."""
-    text = (files("curvote.client") / PAGE).read_bytes()
+    text = (files("curvote.client") / BROWSER_PAGE).read_bytes()
     try:
         with to.open("xb") as file:
             file.write(text)
@@ -30,6 +30,6 @@ def page(*, to: _To = Path("curvote-client.html"), as_json: Json = False) -> Non
         ) from None
     digest = hashlib.sha256(text).hexdigest()
     if as_json:
-        say_json({"page": str(to), "sha256": digest})
+        print_json({"page": str(to), "sha256": digest})
         return
     typer.echo(f"page     {to}\nSHA-256  {digest}")

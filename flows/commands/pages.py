@@ -1,4 +1,4 @@
-"""The commands that stay until Ctrl-C: `curvote serve` and `curvote ui`."""
+"""The commands that run until Ctrl-C: `curvote serve` and `curvote ui`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from curvote.flows.output.terminal import (
     LogFormat,
     MetricsPort,
     ProjectOption,
-    say_json,
+    print_json,
 )
 from curvote.run.project import find_project
 
-_FIRINGS = 5
+_SHOWN_FIRINGS = 5
 
 
 def serve(
@@ -38,39 +38,44 @@ def serve(
     place = find_project(project)
     if check:
         schedules = PipelinesFile(place).schedules()
-        environment.prepare(place.root)
-        _tell_next(schedules, as_json)
+        environment.prepare_environment(place.root)
+        _print_next_firings(schedules, as_json)
         return
     schedules, faulty = read_schedules(place)
-    environment.prepare(place.root)
+    environment.prepare_environment(place.root)
     if as_json:
         raise UserError("--json goes with --check; the log is JSON by --log-format.")
     from curvote.flows.output import lines
-    from curvote.flows.serving.serve import serve as serve_schedules
+    from curvote.flows.serving.serve import serve_schedules
 
-    lines.use(log_format)
+    lines.set_format(log_format)
     about = place, schedules
     serve_schedules(*about, port=port, metrics_port=metrics_port, faulty=faulty)
 
 
-def _tell_next(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
-    from curvote.flows.serving.firing import check, firings, in_words
+def _print_next_firings(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
+    from curvote.flows.serving.firing import (
+        check_schedules,
+        describe_schedule,
+        firing_times,
+    )
 
-    check(schedules)
+    check_schedules(schedules)
     now = datetime.now(UTC)
     rows: list[dict[str, Any]] = [
         {
             "pipeline": name,
-            "schedule": in_words(each),
-            "catch_up": each.get("catch_up"),
+            "schedule": describe_schedule(schedule),
+            "catch_up": schedule.get("catch_up"),
             "next": [
-                date.isoformat() for date in firings(each, after=now, count=_FIRINGS)
+                date.isoformat()
+                for date in firing_times(schedule, after=now, count=_SHOWN_FIRINGS)
             ],
         }
-        for name, each in schedules.items()
+        for name, schedule in schedules.items()
     ]
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
     for row in rows:
         typer.echo("\n  ".join([f"{row['pipeline']}: {row['schedule']}", *row["next"]]))
@@ -84,7 +89,7 @@ def ui(
 ) -> None:
     """Open MLflow's pages, where runs are compared, until Ctrl-C."""
     place = find_project(project)
-    environment.prepare(place.root)
-    from curvote.flows.tracking.ui import open_ui
+    environment.prepare_environment(place.root)
+    from curvote.flows.tracking.ui import serve_ui
 
-    open_ui(place, port)
+    serve_ui(place, port)

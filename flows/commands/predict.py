@@ -1,4 +1,4 @@
-"""The command `curvote predict`: a table goes in, with one column more it comes out."""
+"""The command `curvote predict`: predictions of a stored model for a table."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def predict(
 ) -> None:
     """Say the class of each record of a table, by the model of the latest run."""
     from curvote import validate
-    from curvote.run.history import completed
+    from curvote.run.history import completed_run
     from curvote.run.project import find_project
 
     validate.one_of(WRITERS, out=out.suffix.lower())
     if out.resolve() == table.resolve():
         raise UserError(f"{out} is the table itself; write to another file.")
     place = find_project(project)
-    record = completed(place, pipeline, run_id)
-    model = model_of(place, record, chosen_cell(place, record, cell))
-    frame = _said(table, model)
+    record = completed_run(place, pipeline, run_id)
+    model = model_of_cell(place, record, choose_cell(place, record, cell))
+    frame = _predict_table(table, model)
     form = getattr(model, "form", None)
     try:
         if out.suffix.lower() == ".parquet":
@@ -60,8 +60,8 @@ def predict(
             frame.to_csv(out, index=False)
         else:  # written as the source is, so that it reads as the source does
             how = form.writing
-            given = {"sep": how.separator, "decimal": how.decimal}
-            frame.to_csv(out, index=False, encoding=how.encoding, **given)
+            csv_options = {"sep": how.separator, "decimal": how.decimal}
+            frame.to_csv(out, index=False, encoding=how.encoding, **csv_options)
     except UnicodeEncodeError:
         raise UserError(
             f"{out}: some letters of {table} have no place in {how.encoding}, as the"
@@ -72,23 +72,27 @@ def predict(
     typer.echo(f"{len(frame)} records, column {COLUMN}: {out}")
 
 
-def chosen_cell(project: Project, record: RunRecord, chosen: list[str]) -> Cell:
-    """Return the cell of the one model that is meant; UserError: several, or none."""
-    from curvote.run.results import views
+def choose_cell(project: Project, record: RunRecord, chosen: list[str]) -> Cell:
+    """Return the cell of the one model that is meant; UserError: not one."""
+    from curvote.run.results import final_views
 
-    cells = [view.cell for view in views(project, record)]
-    left = [own for own in cells if all(_means(own, text) for text in chosen)]
-    if len(left) != 1:
-        known = "; ".join(f'"{", ".join(_words(each))}"' for each in cells)
+    cells = [view.cell for view in final_views(project, record)]
+    matches = [
+        candidate
+        for candidate in cells
+        if all(_matches_cell(candidate, text) for text in chosen)
+    ]
+    if len(matches) != 1:
+        listed = "; ".join(f'"{", ".join(_cell_values(cell))}"' for cell in cells)
         raise UserError(
-            f"{record.pipeline} has {len(left)} models"
+            f"{record.pipeline} has {len(matches)} models"
             f"{' with ' + ', '.join(chosen) if chosen else ''}; name one by --cell:"
-            f" {known}."
+            f" {listed}."
         )
-    return left[0]
+    return matches[0]
 
 
-def model_of(project: Project, record: RunRecord, cell: Cell) -> Any:
+def model_of_cell(project: Project, record: RunRecord, cell: Cell) -> Any:
     """Return the model of a cell, any object with ``predict``; UserError: none."""
     from curvote.run.results import final_model
 
@@ -98,36 +102,36 @@ def model_of(project: Project, record: RunRecord, cell: Cell) -> Any:
     return model
 
 
-def _words(cell: Cell) -> list[str]:
-    """Return the values of a cell as `--cell` takes them, alone or with commas."""
-    return [f"{axis}={_short(value)}" for axis, value in cell.to_json().items()]
+def _cell_values(cell: Cell) -> list[str]:
+    """Return a cell's values in the form that `--cell` takes."""
+    return [f"{axis}={_short_value(value)}" for axis, value in cell.to_json().items()]
 
 
-def _short(value: Any) -> str:
-    """Return a value in few digits that tell it from any other."""
+def _short_value(value: Any) -> str:
+    """Return a value in as few digits as distinguish it."""
     if not isinstance(value, float):
         return str(value)
     return short if float(short := f"{value:g}") == value else repr(value)
 
 
-def _means(cell: Cell, text: str) -> bool:
-    """Say whether a cell has the values that one `--cell` names."""
-    left = f", {text.strip()},"
-    for word in sorted(_words(cell), key=len, reverse=True):
-        left = left.replace(f", {word},", ",", 1)
-    others = (each.partition("=") for each in left.strip(", ").split(",") if each)
-    return all(_is(cell[axis.strip()], value.strip()) for axis, _, value in others)
+def _matches_cell(cell: Cell, text: str) -> bool:
+    """Return whether a cell has the values that one `--cell` names."""
+    rest = f", {text.strip()},"
+    for word in sorted(_cell_values(cell), key=len, reverse=True):
+        rest = rest.replace(f", {word},", ",", 1)
+    pairs = (part.partition("=") for part in rest.strip(", ").split(",") if part)
+    return all(_equals(cell[axis.strip()], value.strip()) for axis, _, value in pairs)
 
 
-def _is(known: Any, text: str) -> bool:
+def _equals(value: Any, text: str) -> bool:
     try:
-        return bool(known == text or float(text) == known)
+        return bool(value == text or float(text) == value)
     except ValueError:
         return False
 
 
-def _said(path: Path, model: Any) -> pd.DataFrame:
-    """Return the table with its predictions, as many as rows: some may be empty.
+def _predict_table(path: Path, model: Any) -> pd.DataFrame:
+    """Return the table with its predictions; some may be empty.
 
     What is empty and why is said. UserError: no row can be used, or a column is not
     there; of models that know no form of raw records, every problem, with lines.
@@ -138,7 +142,7 @@ def _said(path: Path, model: Any) -> pd.DataFrame:
     from curvote.warned import FILTERS
 
     form = getattr(model, "form", None)
-    frame = form.file(path) if form else table_file.read(path)
+    frame = form.file(path) if form else table_file.read_table(path)
     problems = table_file.Problems(path)
     if not len(frame):
         problems.add("it has no row")
@@ -146,16 +150,16 @@ def _said(path: Path, model: Any) -> pd.DataFrame:
         problems.add(f"it has a column {COLUMN!r} already")
     raw = form and ({*form.raw} <= {*frame} or not {*model.columns} <= {*frame})
     wanted = form.raw if form and raw else model.columns
-    table_file.missing(frame, wanted, problems)
-    asked = frame
+    table_file.note_missing_columns(frame, wanted, problems)
+    inputs = frame
     if not raw:  # the numbers of the model itself
-        there = [name for name in wanted if list(frame).count(name) == 1]
-        values = table_file.numbers(frame, there, problems)
-        asked = pd.DataFrame(values, columns=there)
+        present = [name for name in wanted if list(frame).count(name) == 1]
+        values = table_file.read_numbers(frame, present, problems)
+        inputs = pd.DataFrame(values, columns=present)
     problems.check()
     with FILTERS, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", UserWarning)
-        answers = model.predict(asked)
-    for each in heard:
-        typer.echo(f"{path}: {each.message}", err=True)
+        answers = model.predict(inputs)
+    for warning_heard in heard:
+        typer.echo(f"{path}: {warning_heard.message}", err=True)
     return frame.assign(**{COLUMN: answers})

@@ -1,4 +1,4 @@
-"""The command `curvote reproduce`: what is published beside what curvote finds."""
+"""The command `curvote reproduce`: published results beside those of curvote."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from curvote.flows.output.terminal import (
     Replicates,
     Seed,
     Workers,
-    from_here,
     interruptible,
+    relative_to_here,
 )
 from curvote.reproduce.rows import to_json
 from curvote.run.project import Project, find_project
@@ -40,19 +40,19 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
 
     `beyond` compares our protocols with the published ones.
     """
-    from curvote.reproduce.lookup import wing_of
+    from curvote.reproduce.lookup import paper_of
 
-    wing = wing_of(name)
+    wing = paper_of(name)
     entry = wing.REPRODUCTIONS[name]
     place = find_project(project, starter=True)
-    given = {
+    options = {
         "replicates": replicates,
         "seed": seed,
         "engine": engine,
         "workers": workers,
     }
     with interruptible(f"reproduce {name}"):
-        records = _runs(place, entry, given) if entry.pipelines else []
+        records = _run_pipelines(place, entry, options) if entry.pipelines else []
         rows, written = wing.compare(place, name, records)
     if as_json:
         typer.echo(to_json(rows))
@@ -61,15 +61,19 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
 
     typer.echo(f"{entry.heading}\n")
     print_rows(*wing.laid_out(name, rows))
-    for line in (*wing.agreement(name, rows), "\nwritten:", *map(from_here, written)):
+    for line in (
+        *wing.agreement(name, rows),
+        "\nwritten:",
+        *map(relative_to_here, written),
+    ):
         typer.echo(line)
 
 
-def _runs(
-    place: Project, entry: Reproduction, given: dict[str, Any]
+def _run_pipelines(
+    place: Project, entry: Reproduction, options: dict[str, Any]
 ) -> list[RunRecord]:
-    """Run the pipelines; formulas alone need no Prefect."""
-    environment.prepare(place.root)
-    from curvote.flows.reproducing import completed_runs
+    """Run the pipelines of an entry; formulas alone need no Prefect."""
+    environment.prepare_environment(place.root)
+    from curvote.flows.reproducing import run_reproduction
 
-    return completed_runs(place, entry, given)
+    return run_reproduction(place, entry, options)

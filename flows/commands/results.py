@@ -1,4 +1,4 @@
-"""The commands that tell what a run found: `curvote scores` and `report`."""
+"""The commands on runs: `curvote scores`, `report`, `runs`, `diff` and `show`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from curvote.flows.output.terminal import (
     Json,
     Pipeline,
     ProjectOption,
-    project_of,
-    say_json,
+    open_project,
+    print_json,
 )
 from curvote.run.project import Project
 
@@ -31,22 +31,22 @@ def scores(
     project: ProjectOption = None,
 ) -> None:
     """Print the scores of a pipeline's latest completed run, or of another one."""
-    from curvote.run.history import completed
-    from curvote.run.loaded import need_scores
-    from curvote.run.summary import summary
+    from curvote.run.history import completed_run
+    from curvote.run.loaded import require_scores
+    from curvote.run.summary import mean_scores
 
-    place = _place(project)
-    record = completed(place, pipeline, run_id)
+    place = _project_of(project)
+    record = completed_run(place, pipeline, run_id)
     if run_id is not None:
-        need_scores(place, record)
-    rows = summary(place, record)
+        require_scores(place, record)
+    rows = mean_scores(place, record)
     if not rows:
         raise UserError(
             f"{pipeline} is in production: no true error is known. `curvote report"
             f" {pipeline}` shows what is."
         )
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
     from curvote.flows.output.tables import print_scores
 
@@ -60,17 +60,17 @@ def report(
 
     An earlier run has a page of its own beside that of the latest.
     """
-    place = _place(project)
-    environment.prepare(place.root)
-    from curvote.reporting.report import report as draw
-    from curvote.run.history import completed
+    place = _project_of(project)
+    environment.prepare_environment(place.root)
+    from curvote.reporting.report import draw_report as draw
+    from curvote.run.history import completed_run
 
-    typer.echo(str(draw(place, completed(place, pipeline, run_id))))
+    typer.echo(str(draw(place, completed_run(place, pipeline, run_id))))
 
 
-def _place(start: Path | None) -> Project:
-    from curvote.run.store.moving import move_raw
+def _project_of(start: Path | None) -> Project:
+    from curvote.run.store.moving import migrate_raw_artifacts
 
-    found = project_of(start)
-    move_raw(found)
-    return found
+    project = open_project(start)
+    migrate_raw_artifacts(project)
+    return project

@@ -1,4 +1,4 @@
-"""The commands that look back: `curvote runs`, `diff` and `show`."""
+"""The commands on past runs: `curvote runs`, `diff` and `show`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from curvote.flows.output.terminal import (
     Json,
     Pipeline,
     ProjectOption,
-    project_of,
-    say_json,
+    open_project,
+    print_json,
 )
 
 _COLUMNS = ("run", "pipeline", "started", "status", "main", "changed")
@@ -28,11 +28,11 @@ def runs(
     project: ProjectOption = None,
 ) -> None:
     """List runs: when, how they ended, their main number, what differs from before."""
-    from curvote.flows.looking_back import listed
+    from curvote.flows.looking_back import list_runs
 
-    rows = listed(project_of(project), pipeline, last)
+    rows = list_runs(open_project(project), pipeline, last)
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
     if not rows:
         typer.echo("Nothing has run yet; `curvote run NAME` does.")
@@ -56,22 +56,24 @@ def diff(  # noqa: PLR0917 - the options of a command are its arguments
 ) -> None:
     """Say what differs between two runs: settings, keys with reasons, and scores."""
     from curvote.flows import environment
-    from curvote.run.difference import difference
+    from curvote.run.difference import compare_runs
 
-    place = project_of(project)
-    found = difference(place, a, b)
-    drawn = None
+    place = open_project(project)
+    comparison = compare_runs(place, a, b)
+    drawn_page = None
     if page:
-        environment.prepare(place.root)
-        from curvote.reporting.side_by_side import draw
+        environment.prepare_environment(place.root)
+        from curvote.reporting.side_by_side import draw_comparison
 
-        drawn = draw(place, found)
+        drawn_page = draw_comparison(place, comparison)
     if as_json:
-        say_json(found.document() | {"page": str(drawn) if drawn else None})
+        print_json(
+            comparison.to_document() | {"page": str(drawn_page) if drawn_page else None}
+        )
         return
-    from curvote.flows.output.differences import print_difference
+    from curvote.flows.output.differences import print_comparison
 
-    print_difference(found, every=every, page=drawn)
+    print_comparison(comparison, every=every, page=drawn_page)
 
 
 def show(
@@ -82,16 +84,18 @@ def show(
 ) -> None:
     """Print a pipeline with every default filled in, and what it is for."""
     from curvote.reproduce.lookup import file_of
-    from curvote.run.config.parts import reasons
+    from curvote.run.config.parts import describe_choices
     from curvote.run.config.yaml_lines import as_yaml
 
-    file = file_of(project_of(project, starter=True), pipeline)
-    values = file.configured(pipeline, overrides).values()
+    file = file_of(open_project(project, starter=True), pipeline)
+    values = file.configure_pipeline(pipeline, overrides).values()
     if as_json:
-        say_json(values)
+        print_json(values)
         return
-    told: dict[str, Any] = {k: v for k, v in values.items() if v is not None}
-    for line in filter(None, (told.pop("description", None), *reasons(values))):
+    stated_values: dict[str, Any] = {k: v for k, v in values.items() if v is not None}
+    for line in filter(
+        None, (stated_values.pop("description", None), *describe_choices(values))
+    ):
         typer.echo(f"# {line}")
-    text = as_yaml({pipeline: told}, brief=True)
+    text = as_yaml({pipeline: stated_values}, brief=True)
     typer.echo(text, nl=False)

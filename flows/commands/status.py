@@ -1,4 +1,4 @@
-"""The commands that say how things stand: `curvote status` and `curvote health`."""
+"""The commands on the state of a project: `curvote status`, `health`, `doctor`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from curvote.flows.output.terminal import (
     Json,
     ProjectOption,
     interruptible,
-    project_of,
-    say_rows,
+    open_project,
+    print_json_or_rows,
 )
 from curvote.run.project import Project
 
 _COLUMNS = ("pipeline", "run", "status", "started", "last_success", "artifacts", "why")
-_EVERY = 2.0
+_REFRESH_SECONDS = 2.0
 
 
 def status(
@@ -40,71 +40,71 @@ def status(
 
     Those of `reproduce` are shown with --all only, or where a file of theirs changed.
     """
-    place = _project(project)
+    place = _project_of(project)
     if watch:
         if as_json:
             raise UserError("--watch is for a terminal; --json prints one document.")
-        _watch(place, verify, every)
-    rows = _rows(place, verify, every)
-    _say(rows, as_json)
+        _watch_status(place, verify, every)
+    rows = _status_rows(place, verify, every)
+    _print_status(rows, as_json)
     if any(row["altered"] for row in rows):
         raise typer.Exit(1)
 
 
-def _watch(project: Project, verify: bool, every: bool) -> None:
-    """Draw the table anew, in its place on a terminal, every two seconds."""
-    from curvote.flows.output.tables import console
+def _watch_status(project: Project, verify: bool, every: bool) -> None:
+    """Draw the table every two seconds, in its place on a terminal."""
+    from curvote.flows.output.tables import make_console
 
-    screen = console()
+    screen = make_console()
     with interruptible("status"):
         while True:
-            rows = _rows(project, verify, every)
+            rows = _status_rows(project, verify, every)
             if screen.is_terminal:
                 screen.clear()
-            _say(rows, as_json=False)
-            time.sleep(_EVERY)
+            _print_status(rows, as_json=False)
+            time.sleep(_REFRESH_SECONDS)
 
 
-def _rows(project: Project, verify: bool, every: bool) -> list[dict[str, Any]]:
+def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, Any]]:
     from curvote.flows.environment import is_alive
-    from curvote.run.status import overview
+    from curvote.run.status import project_status
 
-    found = overview(project, content=verify, is_alive=is_alive)
-    hidden = set() if every else _reproductions(found)
-    return [row for row in found if row["altered"] or row["pipeline"] not in hidden]
+    rows = project_status(project, content=verify, is_alive=is_alive)
+    hidden = set() if every else _reproduction_names(rows)
+    return [row for row in rows if row["altered"] or row["pipeline"] not in hidden]
 
 
-def _reproductions(rows: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return which of these pipelines no file of the project names, but a wing's."""
+def _reproduction_names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the names of pipelines that only a paper's file holds."""
     from curvote.run.config.about import ELSEWHERE
 
     if not any(row["group"] == ELSEWHERE for row in rows):
         return set()
-    from curvote.reproduce.lookup import pipelines_of_wings
+    from curvote.reproduce.lookup import paper_pipelines
 
-    own = {row["pipeline"] for row in rows if row["group"] != ELSEWHERE}
-    return pipelines_of_wings() - own
+    project_names = {row["pipeline"] for row in rows if row["group"] != ELSEWHERE}
+    return paper_pipelines() - project_names
 
 
-def _say(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
-    """Print rows as JSON, or a table a group; descriptions stand in `list`."""
+def _print_status(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Print rows as JSON, or a table for each group."""
     if as_json:
-        say_rows(rows, _COLUMNS, as_json)
+        print_json_or_rows(rows, _COLUMNS, as_json)
         return
-    for group, own in groupby(rows, lambda row: row["group"]):
+    for group, group_rows in groupby(rows, lambda row: row["group"]):
         typer.echo(group)
-        shown = [row | {"pipeline": f"  {row['pipeline']}"} for row in own]
-        every = (*_COLUMNS, "description")
-        told = [name for name in every if any(row[name] for row in shown)]
-        say_rows(shown, told, as_json=False)
+        indented = [row | {"pipeline": f"  {row['pipeline']}"} for row in group_rows]
+        all_columns = (*_COLUMNS, "description")
+        columns = [name for name in all_columns if any(row[name] for row in indented)]
+        print_json_or_rows(indented, columns, as_json=False)
 
 
-def _project(start: Path | None) -> Project:
-    from curvote.run.store.moving import move_raw
+def _project_of(start: Path | None) -> Project:
+    from curvote.run.store.moving import migrate_raw_artifacts
 
-    found = project_of(start)
-    move_raw(found)
-    return found
+    project = open_project(start)
+    migrate_raw_artifacts(project)
+    return project
 
 
 def health(
@@ -116,15 +116,15 @@ def health(
     project: ProjectOption = None,
 ) -> None:
     """Say whether `curvote serve` does its work; exit 1 where it does not."""
-    from curvote.flows.health import health as look
+    from curvote.flows.health import check_health as look
 
-    rows = look(project_of(project), None if max_age is None else _span(max_age))
-    say_rows(rows, ("check", "status", "found", "fix"), as_json)
+    rows = look(open_project(project), None if max_age is None else _parse_age(max_age))
+    print_json_or_rows(rows, ("check", "status", "found", "fix"), as_json)
     if any(row["status"] != "ok" for row in rows):
         raise typer.Exit(1)
 
 
-def _span(text: str) -> timedelta:
+def _parse_age(text: str) -> timedelta:
     units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
     number, unit = text[:-1], text[-1:]
     digits = number.isdecimal() and len(number) <= 6

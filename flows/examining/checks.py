@@ -1,4 +1,4 @@
-"""Every check of `curvote doctor`, in the order in which they are told."""
+"""Checks of `curvote doctor`, in the order in which they are reported."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
 
 
-def pipelines(project: Project) -> Iterator[Finding]:
-    """Read the configuration of every pipeline."""
+def check_pipelines(project: Project) -> Iterator[Finding]:
+    """Check that the configuration of every pipeline can be read."""
     file = PipelinesFile(project)
     for name in file.names():
-        file.configured(name)
+        file.configure_pipeline(name)
     yield Finding("pipelines", "ok", f"{len(file.names())} can be read")
 
 
 CHECKS: dict[str, Check] = {
-    "versions": versions.versions,
-    "pipelines": pipelines,
-    "space": machine.space,
-    "file system": machine.file_systems,
-    "clock": machine.clock,
-    "stale runs": stored.runs,
-    "run records": stored.records,
-    "locks": stored.locks,
-    "object store": stored.object_store,
-    "artifacts": stored.artifacts,
-    "ledger": released.ledger,
-    "reservations": released.reservations,
-    "witness": released.witness,
-    "intake": released.intake,
-    "databases": databases.databases,
-    "MLflow runs": mending.tracked,
+    "versions": versions.check_versions,
+    "pipelines": check_pipelines,
+    "space": machine.check_space,
+    "file system": machine.check_file_systems,
+    "clock": machine.check_clock,
+    "stale runs": stored.check_runs,
+    "run records": stored.check_records,
+    "locks": stored.check_locks,
+    "object store": stored.check_object_store,
+    "artifacts": stored.check_artifacts,
+    "ledger": released.check_ledger,
+    "reservations": released.check_reservations,
+    "witness": released.check_witnesses,
+    "intake": released.check_intake,
+    "databases": databases.check_databases,
+    "MLflow runs": mending.check_tracking,
 }
 
 
-def examined(project: Project) -> list[Finding]:
-    """Do every check; one that cannot be done is a finding itself."""
-    return [each for name in CHECKS for each in _done(name, project)]
+def run_checks(project: Project) -> list[Finding]:
+    """Return the findings of all checks; a failing check is a finding."""
+    return [finding for name in CHECKS for finding in _run_check(name, project)]
 
 
-def _done(name: str, project: Project) -> list[Finding]:
+def _run_check(name: str, project: Project) -> list[Finding]:
     try:
         return list(CHECKS[name](project))
     except UserError as error:

@@ -1,4 +1,4 @@
-"""What a check found, and the way out."""
+"""Findings of `curvote doctor`, and checks of the databases that a run needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Status = Literal["ok", "warning", "failed"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the doctor: what was looked at, how it is, and what to do."""
+    """A finding of the doctor: what was checked, its state, and a remedy."""
 
     check: str
     status: Status
@@ -24,7 +24,7 @@ class Finding:
 Check = Callable[[Project], Iterator[Finding]]
 
 
-def short(lines: list[str], most: int = 3) -> str:
-    """Return the first lines as one, and how many more there are."""
-    more = f" (and {len(lines) - most} more)" if len(lines) > most else ""
-    return "; ".join(lines[:most]) + more
+def shorten_list(lines: list[str], max_lines: int = 3) -> str:
+    """Return the first lines as one, and the number of further ones."""
+    more = f" (and {len(lines) - max_lines} more)" if len(lines) > max_lines else ""
+    return "; ".join(lines[:max_lines]) + more

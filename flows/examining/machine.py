@@ -1,4 +1,4 @@
-"""The machine below a project: room, what its file systems can do, and its clock."""
+"""Machine below a project: disk space, file systems and clock; causes of stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from curvote.client.ledger import existing
+from curvote.client.ledger import open_existing
 from curvote.durable import sync_folder
 from curvote.errors import UserError
 from curvote.flows.examining.finding import Finding, Status
@@ -21,40 +21,44 @@ from curvote.run.project import Project
 
 MIB = 2**20
 # Prefect's and MLflow's databases alone take a few MiB; a journal may double them.
-TOO_LITTLE, LITTLE = 64 * MIB, 1024 * MIB
-TOO_FEW, FEW = 1_000, 10_000
-LATE_SECONDS = 60.0
-SPACE = "free some: `curvote gc --dry-run` says what no run needs"
+MIN_BYTES, FEW_BYTES = 64 * MIB, 1024 * MIB
+MIN_INODES, FEW_INODES = 1_000, 10_000
+MAX_CLOCK_LAG = 60.0
+SPACE_REMEDY = "free some: `curvote gc --dry-run` says what no run needs"
 
 
-def space(project: Project) -> Iterator[Finding]:
-    """Say for each file system how much room is left, in bytes and in files."""
-    for folder in _apart(project):
-        told = os.statvfs(folder)
-        free, size = (n * told.f_frsize for n in (told.f_bavail, told.f_blocks))
+def check_space(project: Project) -> Iterator[Finding]:
+    """Check for each file system how many bytes and files still fit."""
+    for folder in _volume_folders(project):
+        volume = os.statvfs(folder)
+        free, size = (n * volume.f_frsize for n in (volume.f_bavail, volume.f_blocks))
         where = folder.relative_to(project.root) if folder != project.root else folder
-        words = f"{where}: {_amount(free)} of {_amount(size)} free"
-        status = _graded(free, TOO_LITTLE, LITTLE)
-        yield Finding("space", status, words, "" if status == "ok" else SPACE)
-        if told.f_files:  # some file systems count none
-            status = _graded(told.f_favail, TOO_FEW, FEW)
-            words = f"{where}: {told.f_favail:,} more files fit"
-            yield Finding("inodes", status, words, "" if status == "ok" else SPACE)
+        words = f"{where}: {_format_bytes(free)} of {_format_bytes(size)} free"
+        status = _grade(free, MIN_BYTES, FEW_BYTES)
+        yield Finding("space", status, words, "" if status == "ok" else SPACE_REMEDY)
+        if volume.f_files:  # some file systems count none
+            status = _grade(volume.f_favail, MIN_INODES, FEW_INODES)
+            words = f"{where}: {volume.f_favail:,} more files fit"
+            yield Finding(
+                "inodes", status, words, "" if status == "ok" else SPACE_REMEDY
+            )
 
 
-def scarce(project: Project, needed: int, *beside: Path) -> Path | None:
-    """Return a folder of the project, or one beside it, with less room than that."""
-    for folder in (*_apart(project), *map(_there, beside)):
-        told = os.statvfs(folder)
-        if told.f_bavail * told.f_frsize < needed:
+def full_folder(project: Project, needed: int, *beside: Path) -> Path | None:
+    """Return a folder, or one ``beside``, with less room than ``needed``."""
+    for folder in (*_volume_folders(project), *map(_existing_folder, beside)):
+        volume = os.statvfs(folder)
+        if volume.f_bavail * volume.f_frsize < needed:
             return folder
     return None
 
 
-def file_systems(project: Project) -> Iterator[Finding]:
-    """Really lock, link, rename and sync in each; a journal where the state is."""
-    for folder in _apart(project):
-        wrong = _tried(folder, journal=folder == _there(project.state))
+def check_file_systems(project: Project) -> Iterator[Finding]:
+    """Check locks, links, renames and syncs in each file system."""
+    for folder in _volume_folders(project):
+        wrong = _try_file_system(
+            folder, journal=folder == _existing_folder(project.state)
+        )
         where = folder.relative_to(project.root) if folder != project.root else folder
         if wrong:
             fix = "put it on a local file system that can be written"
@@ -63,66 +67,71 @@ def file_systems(project: Project) -> Iterator[Finding]:
             yield Finding("file system", "ok", f"{where}: locks, links and syncs work")
 
 
-def clock(project: Project) -> Iterator[Finding]:
-    """Say whether the clock is behind the last thing that was written down."""
-    told = max(_times(project), default=None)
-    if told is None:
+def check_clock(project: Project) -> Iterator[Finding]:
+    """Check that the clock is not behind the latest recorded time."""
+    latest = max(_recorded_times(project), default=None)
+    if latest is None:
         return
-    when, what = told
+    when, what = latest
     behind = (when - datetime.now(UTC)).total_seconds()
-    if behind > LATE_SECONDS:
-        words = f"{_length(behind)} behind {what} ({when:%Y-%m-%d %H:%M} UTC)"
+    if behind > MAX_CLOCK_LAG:
+        words = f"{_format_seconds(behind)} behind {what} ({when:%Y-%m-%d %H:%M} UTC)"
         fix = "set the clock; runs keep their order, but not their times"
         yield Finding("clock", "warning", words, fix)
     else:
         yield Finding("clock", "ok", f"after {what}")
 
 
-def _apart(project: Project) -> list[Path]:
+def _volume_folders(project: Project) -> list[Path]:
     """Return one folder for each file system that runs write to."""
     places = (project.state, *project.stores)
-    folders = {_there(place).stat().st_dev: _there(place) for place in reversed(places)}
+    folders = {
+        _existing_folder(place).stat().st_dev: _existing_folder(place)
+        for place in reversed(places)
+    }
     return sorted(folders.values())
 
 
-def _there(folder: Path) -> Path:
-    """Return the folder, or the nearest one above it that is there."""
-    return next(each for each in (folder, *folder.parents) if each.is_dir())
+def _existing_folder(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that exists."""
+    return next(
+        candidate for candidate in (folder, *folder.parents) if candidate.is_dir()
+    )
 
 
-def _graded(found: float, failed: float, warning: float) -> Status:
-    return "failed" if found < failed else "warning" if found < warning else "ok"
+def _grade(value: float, failed: float, warning: float) -> Status:
+    return "failed" if value < failed else "warning" if value < warning else "ok"
 
 
-def _amount(size: float) -> str:
+def _format_bytes(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / MIB:.1f} MiB"
 
 
-def _length(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     hours = seconds / 3600
     if hours >= 48:
         return f"{hours / 24:.0f} days"
     return f"{hours:.1f} hours" if hours >= 1 else f"{seconds / 60:.0f} minutes"
 
 
-def _tried(folder: Path, *, journal: bool) -> str | None:
-    """Return what the file system of a folder cannot do, None: it can do all."""
+def _try_file_system(folder: Path, *, journal: bool) -> str | None:
+    """Return what a file system cannot do; None: it can do all."""
     try:
-        with TemporaryDirectory(prefix=".doctor-", dir=folder) as made:
-            return _lacking(Path(made), journal=journal)
+        with TemporaryDirectory(prefix=".doctor-", dir=folder) as scratch:
+            return _missing_ability(Path(scratch), journal=journal)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             return "no space left to try anything"
         return f"{error.strerror or error}"
 
 
-def _lacking(folder: Path, *, journal: bool) -> str | None:
-    one, two = folder / "first", folder / "second"
-    one.touch()
-    if not _locks(one):
+def _missing_ability(folder: Path, *, journal: bool) -> str | None:
+    first, second = folder / "first", folder / "second"
+    first.touch()
+    if not _has_locks(first):
         return "two processes can hold one lock: it has no locks"
-    os.link(one, two)
-    two.rename(folder / "three")
+    os.link(first, second)
+    second.rename(folder / "three")
     sync_folder(folder)
     if not journal:
         return None
@@ -131,8 +140,8 @@ def _lacking(folder: Path, *, journal: bool) -> str | None:
     return None if mode == "wal" else "it has no write-ahead log"
 
 
-def _locks(path: Path) -> bool:
-    """Say whether a lock that one handle holds is refused to a second one."""
+def _has_locks(path: Path) -> bool:
+    """Return whether a lock that one handle holds is refused to a second one."""
     with path.open("a") as first, path.open("a") as second:
         fcntl.flock(first, fcntl.LOCK_EX)
         try:
@@ -142,13 +151,13 @@ def _locks(path: Path) -> bool:
     return False
 
 
-def _times(project: Project) -> Iterator[tuple[datetime, str]]:
-    """Yield what was written down when: runs, and entries of the ledger."""
-    for record in history.load_all(project):
+def _recorded_times(project: Project) -> Iterator[tuple[datetime, str]]:
+    """Yield the times of runs and ledger entries, with what they are of."""
+    for record in history.load_records(project):
         for text in filter(None, (record.started, record.finished)):
             yield datetime.fromisoformat(text), f"run {record.id}"
     try:
-        ledger = existing(project.ledger)
+        ledger = open_existing(project.ledger)
     except UserError:
         return  # another check says so
     if ledger:

@@ -1,4 +1,4 @@
-"""What runs left: records of runs that never ended, locks, artifacts that changed."""
+"""Doctor's checks of stored runs: records, locks and artifacts."""
 
 from __future__ import annotations
 
@@ -9,93 +9,105 @@ from contextlib import suppress
 from pathlib import Path
 
 from curvote.flows.environment import is_alive
-from curvote.flows.examining.finding import Finding, short
+from curvote.flows.examining.finding import Finding, shorten_list
 from curvote.run import history, places
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.status import state_of
-from curvote.run.store.artifacts import Artifact, folders, manifest_of
+from curvote.run.status import run_state
+from curvote.run.store.artifacts import Artifact, all_folders, read_manifest
 
 
-def going_on(project: Project) -> list[RunRecord]:
+def live_runs(project: Project) -> list[RunRecord]:
     """Return the records of runs whose process lives."""
-    return [r for r in _running(project) if state_of(project, r, is_alive) == "running"]
+    return [
+        r
+        for r in _running_records(project)
+        if run_state(project, r, is_alive) == "running"
+    ]
 
 
-def stale(project: Project) -> list[RunRecord]:
-    """Return the records of runs whose process has gone without a word."""
-    return [r for r in _running(project) if state_of(project, r, is_alive) == "killed"]
+def dead_runs(project: Project) -> list[RunRecord]:
+    """Return the records of running runs whose process is gone."""
+    return [
+        r
+        for r in _running_records(project)
+        if run_state(project, r, is_alive) == "killed"
+    ]
 
 
-def _running(project: Project) -> list[RunRecord]:
-    return [r for r in history.load_all(project) if r.status == "running"]
+def _running_records(project: Project) -> list[RunRecord]:
+    return [r for r in history.load_records(project) if r.status == "running"]
 
 
-def runs(project: Project) -> Iterator[Finding]:
-    """Look for runs that are on record as running and are not."""
-    gone = stale(project)
-    if gone:
-        words = f"on record as running, but ended: {short([r.id for r in gone])}"
+def check_runs(project: Project) -> Iterator[Finding]:
+    """Check for runs that are recorded as running, but have ended."""
+    dead = dead_runs(project)
+    if dead:
+        words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
         fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
         yield Finding("stale runs", "warning", words, fix)
-    elif history.load_all(project):
-        yield Finding("stale runs", "ok", f"{len(going_on(project))} running")
+    elif history.load_records(project):
+        yield Finding("stale runs", "ok", f"{len(live_runs(project))} running")
 
 
-def records(project: Project) -> Iterator[Finding]:
-    """Look for records that nobody can read."""
+def check_records(project: Project) -> Iterator[Finding]:
+    """Check for records that nobody can read."""
     files = sorted((project.state / "runs").glob("*.json"))
-    torn = [path.name for path in files if not _readable(path)]
+    torn = [path.name for path in files if not _is_readable(path)]
     if torn:
-        words = f"{project.state / 'runs'}: not readable: {short(torn)}"
+        words = f"{project.state / 'runs'}: not readable: {shorten_list(torn)}"
         fix = "put them back from a backup, or move them away: those runs are forgotten"
         yield Finding("run records", "warning", words, fix)
     elif files:
         yield Finding("run records", "ok", f"{len(files)} readable")
 
 
-def locks(project: Project) -> Iterator[Finding]:
-    """Look for locks of stages that are held while no run is known to go on.
+def check_locks(project: Project) -> Iterator[Finding]:
+    """Check for locks of stages that are held while no run is active.
 
     That of MLflow is held after a run, too: it is logged then.
     """
     paths = [*(project.state / "locks").glob("*")]
-    held = [path.name for path in sorted(paths) if _held(path)]
-    if held and not going_on(project):
-        words = f"held while no run goes on: {short(held)}"
+    locked = [path.name for path in sorted(paths) if _is_locked(path)]
+    if locked and not live_runs(project):
+        words = f"held while no run goes on: {shorten_list(locked)}"
         fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
         yield Finding("locks", "warning", words, fix)
     elif paths:
-        yield Finding("locks", "ok", f"{len(held)} held")
+        yield Finding("locks", "ok", f"{len(locked)} held")
 
 
-def artifacts(project: Project) -> Iterator[Finding]:
-    """Read all that is stored, and compare it with what was recorded at commit."""
-    there = [f for f in folders(project) if f.name[0] != "." and places.there(f)]
-    users = _users(project)
-    for folder in there:
+def check_artifacts(project: Project) -> Iterator[Finding]:
+    """Check all stored artifacts against their manifests."""
+    sound_folders = [
+        f
+        for f in all_folders(project)
+        if f.name[0] != "." and places.artifact_exists(f)
+    ]
+    users = _last_users(project)
+    for folder in sound_folders:
         problem = Artifact(folder).problem(content=True)
         if problem:
-            own = folder.is_relative_to(project.root)  # else in an object store
-            where = folder.relative_to(project.root) if own else folder
-            fix = _way_out(folder, users.get((folder.parent.name, folder.name)))
+            in_project = folder.is_relative_to(project.root)  # else in an object store
+            where = folder.relative_to(project.root) if in_project else folder
+            fix = _artifact_remedy(folder, users.get((folder.parent.name, folder.name)))
             yield Finding("artifacts", "failed", f"{where} is {problem}", fix)
-            there = [each for each in there if each != folder]
-    if there:
-        yield Finding("artifacts", "ok", f"{len(there)} as they were committed")
+            sound_folders = [other for other in sound_folders if other != folder]
+    if sound_folders:
+        yield Finding("artifacts", "ok", f"{len(sound_folders)} as they were committed")
 
 
-def object_store(project: Project) -> Iterator[Finding]:
-    """Write and delete an object, where artifacts are on an object store."""
-    root = places.served(project)
-    if places.remote(root):
-        places.ready(root)
+def check_object_store(project: Project) -> Iterator[Finding]:
+    """Check that an object store, if there is one, can be written."""
+    root = places.server_store(project)
+    if places.is_remote(root):
+        places.check_writable(root)
         yield Finding("object store", "ok", f"{root} can be written")
 
 
-def _way_out(folder: Path, pipeline: str | None) -> str:
-    """Say what to do about an artifact that is not what was committed."""
-    manifest = manifest_of(folder)
+def _artifact_remedy(folder: Path, pipeline: str | None) -> str:
+    """Return the remedy for an altered artifact."""
+    manifest = read_manifest(folder)
     if manifest is not None and not manifest.get("frozen"):
         stage = folder.parent.name
         run = f"`curvote run {pipeline or 'PIPELINE'} --force {stage}`"
@@ -106,23 +118,23 @@ def _way_out(folder: Path, pipeline: str | None) -> str:
     )
 
 
-def _users(project: Project) -> dict[tuple[str, str], str]:
+def _last_users(project: Project) -> dict[tuple[str, str], str]:
     """Return the pipeline that used each stage and key last."""
     return {
         (step["stage"], step["key"]): record.pipeline
-        for record in history.load_all(project)
+        for record in history.load_records(project)
         for step in record.steps
     }
 
 
-def _readable(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
         return isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
     except (OSError, ValueError):
         return False
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     with suppress(OSError), path.open("r") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Installed versions against those that curvote says it works with.
+"""Doctor's checks of versions, stored runs and releases.
 
 pip resolves some sets of packages that break only when something runs: newer versions
 of parts of Prefect and scikit-fda. What curvote requires names them.
@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import metadata
 
-from curvote.flows.examining.finding import Finding, short
+from curvote.flows.examining.finding import Finding, shorten_list
 from curvote.run.project import Project
 
-FIX = "install the tested set again: `pip install -c constraints.txt -e .`"
+VERSION_REMEDY = "install the tested set again: `pip install -c constraints.txt -e .`"
 
 
-def versions(_project: Project) -> Iterator[Finding]:
-    """Compare every package that curvote names with what is installed."""
+def check_versions(_project: Project) -> Iterator[Finding]:
+    """Check the installed version of every required package."""
     try:
         named = metadata.requires("curvote") or []
     except metadata.PackageNotFoundError:
         return  # run from its folder, never installed: nobody said what it needs
-    wrong = [line for text in named if (line := _problem(text))]
+    wrong = [line for text in named if (line := _requirement_problem(text))]
     if wrong:
-        yield Finding("versions", "failed", short(wrong, 5), FIX)
+        yield Finding("versions", "failed", shorten_list(wrong, 5), VERSION_REMEDY)
     else:
         yield Finding("versions", "ok", f"{len(named)} packages as required")
 
 
-def _problem(text: str) -> str | None:
+def _requirement_problem(text: str) -> str | None:
     """Return what is wrong with one requirement; an extra may be absent."""
     from packaging.requirements import Requirement
 
@@ -37,9 +37,9 @@ def _problem(text: str) -> str | None:
     if needed.marker and not extra and not needed.marker.evaluate():
         return None
     try:
-        found = metadata.version(needed.name)
+        installed = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
         return None if extra else f"{needed.name} is not installed"
-    if needed.specifier.contains(found, prereleases=True):
+    if needed.specifier.contains(installed, prereleases=True):
         return None
-    return f"{needed.name} {found} is installed, {needed.specifier} is needed"
+    return f"{needed.name} {installed} is installed, {needed.specifier} is needed"

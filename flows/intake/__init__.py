@@ -1,1 +1,1 @@
-"""What stands around the intake's service: processes, answers, figures."""
+"""Intake service over HTTP: processes, answers and metrics."""

@@ -1,4 +1,4 @@
-"""What the intake's service answers: outcomes, and problem details (RFC 9457)."""
+"""Answers of the intake service: outcomes, and problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from curvote.server.admission import USED, Refused
-from curvote.strict_json import canonical
+from curvote.server.admission import USED_INVITATION, RefusedEnvelope
+from curvote.strict_json import canonical_json
 
 _TYPE: Final = "urn:curvote:intake:"
-JSON: Final = "application/json"
-PROBLEM: Final = "application/problem+json"
+JSON_TYPE: Final = "application/json"
+PROBLEM_TYPE: Final = "application/problem+json"
 # Of each reason of the intake: the status of its answer. A used invitation is none.
-STATUS: Final = {
+REASON_STATUS: Final = {
     "unreadable": 400,
     "unknown invitation": 403,
     "another round": 409,
@@ -31,8 +31,8 @@ STATUS: Final = {
 
 
 @dataclass(eq=False)
-class Problem(Exception):  # noqa: N818 - an answer
-    """A request that is not done: ``name`` is its type's, ``title`` says what it is.
+class RequestProblem(Exception):  # noqa: N818 - an answer
+    """A request that is not done: ``name`` is its type, ``title`` describes it.
 
     ``wait`` is after how many seconds it may be sent again, None: as it is, never.
     """
@@ -52,54 +52,68 @@ class Problem(Exception):  # noqa: N818 - an answer
 
     @property
     def response(self) -> Response:
-        """The answer; whoever sent too much, or comes too early, is hung up on."""
+        """The response; connections that send too much or too early are closed."""
         headers = {"Cache-Control": "no-store"}
         if self.wait is not None:
             headers["Retry-After"] = str(self.wait)
         if self.status in {408, 413, 429, 503}:
             headers["Connection"] = "close"
-        return Response(canonical(self.details), self.status, headers, PROBLEM)
+        return Response(
+            canonical_json(self.details), self.status, headers, PROBLEM_TYPE
+        )
 
 
-DRAINS: Final = Problem(503, "draining", "the service is about to end", wait=5)
-FULL: Final = Problem(429, "queue-full", "too many envelopes wait already", wait=2)
-FAILED: Final = Problem(
+DRAINING_PROBLEM: Final = RequestProblem(
+    503, "draining", "the service is about to end", wait=5
+)
+QUEUE_FULL: Final = RequestProblem(
+    429, "queue-full", "too many envelopes wait already", wait=2
+)
+UNAVAILABLE: Final = RequestProblem(
     503, "unavailable", "the intake cannot be written now: send all again", wait=5
 )
-BROKEN: Final = Problem(500, "internal-error", "the service broke: nothing is certain")
-SLOW: Final = Problem(408, "too-slow", "the request took too long to come")
+INTERNAL_ERROR: Final = RequestProblem(
+    500, "internal-error", "the service broke: nothing is certain"
+)
+TOO_SLOW: Final = RequestProblem(408, "too-slow", "the request took too long to come")
 _ACCEPTED: Final = {"status": 201, "title": "accepted"}
 _BEFORE: Final = {"status": 200, "title": "accepted before"}
 
 
-def outcome(refused: Refused | None) -> dict[str, Any]:
-    """Return what became of an envelope as plain JSON values.
+def outcome_document(refused: RefusedEnvelope | None) -> dict[str, Any]:
+    """Return the outcome of an envelope as plain JSON values.
 
     One that came under a used invitation, rightly sealed, was accepted before: the
     same, or another one of this client, which counts for it.
     """
     if refused is None:
         return _ACCEPTED
-    return _BEFORE if refused.reason == USED else refusal(refused).details
+    return (
+        _BEFORE
+        if refused.reason == USED_INVITATION
+        else refusal_problem(refused).details
+    )
 
 
-def refusal(refused: Refused) -> Problem:
-    """Return the problem of an envelope that was refused."""
+def refusal_problem(refused: RefusedEnvelope) -> RequestProblem:
+    """Return the problem of a refused envelope."""
     reason = refused.reason
     name = reason.replace("'", "").replace(" ", "-")
-    return Problem(STATUS[reason], name, reason, str(refused))
+    return RequestProblem(REASON_STATUS[reason], name, reason, str(refused))
 
 
-def answer(refused: Refused | None) -> Response:
-    """Return the answer to one envelope."""
-    told = outcome(refused)
-    media = JSON if told in (_ACCEPTED, _BEFORE) else PROBLEM
-    return Response(canonical(told), told["status"], _NOT_KEPT, media)
+def envelope_response(refused: RefusedEnvelope | None) -> Response:
+    """Return the response to one envelope."""
+    document = outcome_document(refused)
+    media = JSON_TYPE if document in (_ACCEPTED, _BEFORE) else PROBLEM_TYPE
+    return Response(canonical_json(document), document["status"], _NOT_KEPT, media)
 
 
-def answers(refused: list[Refused | None]) -> Response:
-    """Return the answer to several: one outcome a line, in their order."""
-    lines = b"".join(canonical(outcome(each)) + b"\n" for each in refused)
+def batch_response(refused: list[RefusedEnvelope | None]) -> Response:
+    """Return the response to a batch, one outcome a line, in order."""
+    lines = b"".join(
+        canonical_json(outcome_document(refused_one)) + b"\n" for refused_one in refused
+    )
     return Response(lines, 200, _NOT_KEPT, "application/jsonl")
 
 

@@ -1,4 +1,4 @@
-"""The processes of the intake's service: its socket, its log, its end."""
+"""Processes of the intake service: socket, workers, log and shutdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from curvote.durable import owner_folder
+from curvote.durable import private_folder
 from curvote.errors import UserError
 from curvote.run.project import Project
 
@@ -25,32 +25,37 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 # Tells a worker which project and pipeline it serves.
-_WHAT: Final = "CURVOTE_INTAKE_SERVICE"
-_COUNTS: Final = "intake-counts-"
+_SERVICE_VARIABLE: Final = "CURVOTE_INTAKE_SERVICE"
+_COUNTS_PREFIX: Final = "intake-counts-"
 # So many connections at once, for each worker; more are told to come back.
-CONNECTIONS: Final = 2000
+MAX_CONNECTIONS: Final = 2000
 
 
-def serve(project: Project, pipeline: str, host: str, port: int, workers: int) -> None:
+def serve_intake(
+    project: Project, pipeline: str, host: str, port: int, workers: int
+) -> None:
     """Serve a pipeline's intake until a signal ends it.
 
     UserError: the port is taken, or the intake cannot be opened.
     """
     from curvote.server.intake import Intake
 
-    owner_folder(project.state)
+    private_folder(project.state)
     with Intake(project.intake):
         pass  # what is wrong with it is said now
-    with _listening(host, port) as listener, _counting(project.state, workers):
-        os.environ[_WHAT] = json.dumps([str(project.root), pipeline])
-        name, taken = listener.getsockname()[:2]
-        shown = f"[{name}]" if ":" in name else name
-        say(f"takes envelopes for {pipeline} on http://{shown}:{taken}")
-        _run(listener, workers)
-        say("ended: what was accepted is kept")
+    with (
+        _listening_socket(host, port) as listener,
+        _counts_folder(project.state, workers),
+    ):
+        os.environ[_SERVICE_VARIABLE] = json.dumps([str(project.root), pipeline])
+        name, actual_port = listener.getsockname()[:2]
+        host_text = f"[{name}]" if ":" in name else name
+        log_line(f"takes envelopes for {pipeline} on http://{host_text}:{actual_port}")
+        _run_server(listener, workers)
+        log_line("ended: what was accepted is kept")
 
 
-def _run(listener: socket.socket, workers: int) -> None:
+def _run_server(listener: socket.socket, workers: int) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -65,50 +70,54 @@ def _run(listener: socket.socket, workers: int) -> None:
         log_config=None,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=30,
     )
     # The server raises its signal once more when it is done: that must not kill it.
-    before = [signal.signal(s, lambda *_: None) for s in _ENDS]
+    before = [signal.signal(s, lambda *_: None) for s in _END_SIGNALS]
     try:
         if workers == 1:
             uvicorn.Server(config).run(sockets=[listener])
         else:
             Multiprocess(config, sockets=[listener]).run()
     finally:
-        for number, handler in zip(_ENDS, before, strict=True):
+        for number, handler in zip(_END_SIGNALS, before, strict=True):
             signal.signal(number, handler)
 
 
-_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
+_END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def app() -> Starlette:
     """Return the service of one worker."""
-    from curvote.flows.intake.metrics import Metrics
-    from curvote.flows.intake.tasks import Published
-    from curvote.flows.intake_http import Service
-    from curvote.protocols.checking import check_all
+    from curvote.flows.intake.metrics import IntakeMetrics
+    from curvote.flows.intake.tasks import PublishedTasks
+    from curvote.flows.intake_http import IntakeService
+    from curvote.protocols.checking import parse_messages
     from curvote.server.intake import Intake
-    from curvote.server.intake_group import Group
+    from curvote.server.intake_group import GroupCommit
 
-    root, pipeline = json.loads(os.environ[_WHAT])
-    project, metrics = Project(Path(root)), Metrics()
-    _plain_log()
+    root, pipeline = json.loads(os.environ[_SERVICE_VARIABLE])
+    project, metrics = Project(Path(root)), IntakeMetrics()
+    _use_plain_log()
     _end_with_parent()
     sys.setswitchinterval(0.001)  # requests do not wait 5 ms for the intake's thread
-    group = Group(
+    group = GroupCommit(
         lambda: Intake(project.intake),
-        check_all,
-        committed=metrics.committed,
-        failed=lambda problem: say(problem or "goes on: the intake can be written"),
+        parse_messages,
+        committed=metrics.count_transaction,
+        failed=lambda problem: log_line(
+            problem or "goes on: the intake can be written"
+        ),
     )
-    return Service(group, metrics, Published(project.published(pipeline))).app()
+    return IntakeService(
+        group, metrics, PublishedTasks(project.published(pipeline))
+    ).app()
 
 
-def say(text: str) -> None:
-    """Write a line of the log: about the service, never about a request.
+def log_line(text: str) -> None:
+    """Write a line of the log about the service, never about a request.
 
     One that cannot be written, on a full disk, stops nobody.
     """
@@ -116,22 +125,22 @@ def say(text: str) -> None:
         print(f"curvote intake: {text}", file=sys.stderr, flush=True)
 
 
-class _Plain(logging.Handler):
+class _PlainHandler(logging.Handler):
     """Warnings of the libraries as one line each, without traceback or values."""
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
         first = str(record.msg).partition("\n")[0]  # then connections are described
-        say(f"{first}{f' ({kind.__name__})' if kind else ''}")
+        log_line(f"{first}{f' ({kind.__name__})' if kind else ''}")
 
 
-def _plain_log() -> None:
+def _use_plain_log() -> None:
     for name in ("uvicorn", "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], False
         logger.setLevel(logging.WARNING)
     for name in ("uvicorn", "asyncio"):
-        logging.getLogger(name).addHandler(_Plain())
+        logging.getLogger(name).addHandler(_PlainHandler())
     logging.getLogger("uvicorn.error").propagate = True
 
 
@@ -151,7 +160,7 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listening_socket(host: str, port: int) -> Iterator[socket.socket]:
     try:
         kind = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=kind, backlog=2048)
@@ -165,38 +174,42 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _counting(state: Path, workers: int) -> Iterator[None]:
-    """Give several workers a folder to count in, which no worker's end takes away.
+def _counts_folder(state: Path, workers: int) -> Iterator[None]:
+    """Create a folder in which several workers count, until the service ends.
 
     Its lock says that its service lives; those of killed ones are deleted. Services
     that begin at once do this one after the other.
     """
-    owner_folder(state)
+    private_folder(state)
     with ExitStack() as counting:
-        with _locked(state, fcntl.LOCK_EX):
-            for left in state.glob(f"{_COUNTS}*"):
-                with suppress(FileNotFoundError), _locked(left) as mine:
-                    if mine:
-                        shutil.rmtree(left, ignore_errors=True)
+        with _folder_locked(state, fcntl.LOCK_EX):
+            for leftover in state.glob(f"{_COUNTS_PREFIX}*"):
+                with suppress(FileNotFoundError), _folder_locked(leftover) as is_free:
+                    if is_free:
+                        shutil.rmtree(leftover, ignore_errors=True)
             if workers > 1:
-                made = tempfile.TemporaryDirectory(prefix=_COUNTS, dir=state)
-                folder = counting.enter_context(made)
-                counting.enter_context(_locked(Path(folder)))
+                temporary = tempfile.TemporaryDirectory(
+                    prefix=_COUNTS_PREFIX, dir=state
+                )
+                folder = counting.enter_context(temporary)
+                counting.enter_context(_folder_locked(Path(folder)))
                 os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # read when imported
         yield
 
 
 @contextmanager
-def _locked(folder: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[bool]:
-    """Lock a folder, and say whether nobody else has; or wait for it."""
+def _folder_locked(
+    folder: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB
+) -> Iterator[bool]:
+    """Lock a folder; yield whether this process got the lock."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield _lock(handle, kind)
+        yield _try_lock(handle, kind)
     finally:
         os.close(handle)
 
 
-def _lock(handle: int, kind: int) -> bool:
+def _try_lock(handle: int, kind: int) -> bool:
     try:
         fcntl.flock(handle, kind)
     except BlockingIOError:

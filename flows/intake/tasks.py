@@ -1,4 +1,4 @@
-"""The signed tasks of a pipeline, by the digests that invitations name."""
+"""Service of the intake: published tasks go out, envelopes come in, over HTTP."""
 
 from __future__ import annotations
 
@@ -9,47 +9,53 @@ from pathlib import Path
 from typing import Final
 
 from curvote.errors import UserError
-from curvote.run.release.publishing import digests
+from curvote.run.release.publishing import task_digests
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Document:
-    """A published task: its bytes never change, so neither does its tag."""
+class TaskDocument:
+    """A published task, whose bytes and tag never change."""
 
     data: bytes
     tag: str
 
 
-class Published:
-    """The folder where a pipeline's tasks are published, read again as it changes."""
+class PublishedTasks:
+    """The folder of a pipeline's published tasks, read again as it changes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._known: dict[Path, tuple[int, dict[str, Document]]] = {}
+        self._documents_by_path: dict[Path, tuple[int, dict[str, TaskDocument]]] = {}
 
-    def find(self, digest: str) -> Document | None:
+    def find(self, digest: str) -> TaskDocument | None:
         """Return the document with the task of a digest, if it is published."""
         if not _DIGEST.fullmatch(digest):
             return None
         for path in sorted(self._folder.glob("*.task.json")):
-            found = self._read(path).get(digest)
-            if found is not None:
-                return found
+            document = self._read_file(path).get(digest)
+            if document is not None:
+                return document
         return None
 
-    def _read(self, path: Path) -> dict[str, Document]:
+    def _read_file(self, path: Path) -> dict[str, TaskDocument]:
         try:
             changed = path.stat().st_mtime_ns
-            if path not in self._known or self._known[path][0] != changed:
-                self._known[path] = changed, _documents(path.read_bytes())
+            if (
+                path not in self._documents_by_path
+                or self._documents_by_path[path][0] != changed
+            ):
+                self._documents_by_path[path] = (
+                    changed,
+                    _documents_by_digest(path.read_bytes()),
+                )
         except (OSError, UserError):
             return {}  # being written, or none of ours
-        return self._known[path][1]
+        return self._documents_by_path[path][1]
 
 
-def _documents(data: bytes) -> dict[str, Document]:
-    """Return a document under the digest of its task, and of each sender's part."""
-    document = Document(data, f'"{hashlib.sha256(data).hexdigest()}"')
-    return dict.fromkeys(digests(data), document)
+def _documents_by_digest(data: bytes) -> dict[str, TaskDocument]:
+    """Return a document under the digests of its task and of its parts."""
+    document = TaskDocument(data, f'"{hashlib.sha256(data).hexdigest()}"')
+    return dict.fromkeys(task_digests(data), document)

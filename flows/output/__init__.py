@@ -1,1 +1,1 @@
-"""What commands and runs say: lines, tables, bars, JSON."""
+"""Command line of curvote: commands, output and doctor."""

@@ -1,4 +1,4 @@
-"""How a command ends that could not do its work: one line for each thing wrong."""
+"""Command line ``curvote``; heavy imports stand inside commands, for a fast start."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from curvote.errors import InternalError, UserError
-from curvote.extras import cure
+from curvote.extras import install_hint
 from curvote.flows.output import lines
 
 # The extra with which a command goes; one that is not here reads pipelines.yaml.
-_MOST = "pipeline"
-_LEAST = {
+_DEFAULT_EXTRA = "pipeline"
+_COMMAND_EXTRAS = {
     "client": "laws",
     **dict.fromkeys(("advise", "audit", "data", "utility"), "method"),
     "ui": "tracking",
@@ -19,8 +19,8 @@ _LEAST = {
 
 
 @contextmanager
-def told(command: str = "") -> Iterator[None]:
-    """Say what went wrong, without a traceback: exit 1 a bug, 2 the user's to mend.
+def report_errors(command: str = "") -> Iterator[None]:
+    """Print errors without a traceback: exit 1 for a bug, 2 for a user error.
 
     What an extra of curvote would bring is the user's to install: the one with which
     ``command``, the first word after curvote, goes.
@@ -29,14 +29,14 @@ def told(command: str = "") -> Iterator[None]:
         yield
     except UserError as error:
         for problem in error.problems:
-            lines.say(f"curvote: {problem.message}", "error")
+            lines.write_line(f"curvote: {problem.message}", "error")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:
-        words = cure(error, _LEAST.get(command, _MOST))
+        words = install_hint(error, _COMMAND_EXTRAS.get(command, _DEFAULT_EXTRA))
         if words is None:
             raise
-        lines.say(f"curvote: {words}", "error")
+        lines.write_line(f"curvote: {words}", "error")
         raise SystemExit(2) from None
     except InternalError as error:
-        lines.say(f"curvote: {error}. This is a bug in curvote.", "error")
+        lines.write_line(f"curvote: {error}. This is a bug in curvote.", "error")
         raise SystemExit(1) from None

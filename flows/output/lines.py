@@ -1,4 +1,4 @@
-"""What a run and `curvote serve` say while they work: plain lines, or JSON ones.
+"""Lines of runs and of `curvote serve`, as text or JSON, through one pipe.
 
 The runs of `serve` are processes of their own, whose output is full of Prefect's. What
 they say themselves goes through one pipe to `serve`, which prints it.
@@ -24,63 +24,63 @@ FORMATS = ("text", "json")
 _FORMAT = "CURVOTE_LOG_FORMAT"
 _PIPE = "CURVOTE_LINES"
 # What every line of JSON has, null where it does not apply.
-FACTS = ("run", "pipeline", "stage", "cell", "replicates")
-_known: dict[str, str] = {}
+LINE_FACTS = ("run", "pipeline", "stage", "cell", "replicates")
+_shared_facts: dict[str, str] = {}
 
 
-def use(form: str) -> None:
-    """Write lines as ``text`` or ``json`` from now on, in children too."""
-    os.environ[_FORMAT] = form
+def set_format(format_name: str) -> None:
+    """Set the format of lines, ``text`` or ``json``, for children too."""
+    os.environ[_FORMAT] = format_name
 
 
 def is_json() -> bool:
-    """Say whether lines are JSON."""
+    """Return whether lines are JSON."""
     return os.environ.get(_FORMAT) == "json"
 
 
-def is_elsewhere() -> bool:
-    """Say whether lines are for a program, not for whoever sits at a terminal."""
+def is_for_program() -> bool:
+    """Return whether lines are read by a program instead of a person."""
     return is_json() or _PIPE in os.environ
 
 
-def say(text: str, level: str = "info", **facts: Any) -> None:
-    """Say one line on standard error, or through the pipe of `curvote serve`.
+def write_line(text: str, level: str = "info", **facts: Any) -> None:
+    """Write one line to standard error, or to the pipe of `curvote serve`.
 
-    ``facts`` are those of FACTS and others; those of `about` are added.
+    ``facts`` are those of FACTS and others; those of `shared_facts` are added.
     """
-    made = line(text, level, **facts)
+    entry = make_line(text, level, **facts)
     pipe = os.environ.get(_PIPE)
     if pipe is None:
-        show(made, sys.stderr)
+        print_line(entry, sys.stderr)
     else:
-        send(Path(pipe), {"line": made})
+        send_message(Path(pipe), {"line": entry})
 
 
-def line(text: str, level: str = "info", **facts: Any) -> dict[str, Any]:
-    """Return a line with the time and all that is known of it."""
+def make_line(text: str, level: str = "info", **facts: Any) -> dict[str, Any]:
+    """Return a line with its time and all shared facts."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    named: dict[str, Any] = {name: _known.get(name) for name in FACTS}
+    named: dict[str, Any] = {name: _shared_facts.get(name) for name in LINE_FACTS}
     return {"time": now, "level": level} | named | facts | {"message": text}
 
 
-def show(made: dict[str, Any], stream: TextIO) -> None:
-    """Print one line in the form that was chosen."""
-    text = json.dumps(made) if is_json() else made["message"]
+def print_line(entry: dict[str, Any], stream: TextIO) -> None:
+    """Print one line in the chosen format."""
+    text = json.dumps(entry) if is_json() else entry["message"]
     # With its end in one piece: several threads may write at once.
     print(f"{text}\n", end="", file=stream, flush=True)
 
 
-class Kept(RotatingFileHandler):
-    """A file that keeps lines with their times, 4 MiB of them, for its owner only."""
+class LineLog(RotatingFileHandler):
+    """A rotating log file of lines, 4 MiB, for its owner only."""
 
     def __init__(self, path: Path) -> None:
         path.touch(0o600)
         super().__init__(path, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
 
-    def keep(self, made: dict[str, Any]) -> None:
-        """Write what was said, each of its lines with the time."""
-        for said in made["message"].splitlines():
-            text = f"{made['time']} {made['level']:7} {said}"
+    def write_entry(self, entry: dict[str, Any]) -> None:
+        """Write each line of an entry with its time."""
+        for text_line in entry["message"].splitlines():
+            text = f"{entry['time']} {entry['level']:7} {text_line}"
             self.handle(logging.makeLogRecord({"msg": text}))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - theirs
@@ -88,19 +88,19 @@ class Kept(RotatingFileHandler):
 
 
 @contextmanager
-def about(**facts: str) -> Iterator[None]:
-    """Add facts, such as the pipeline, to all that is said meanwhile."""
-    before = dict(_known)
-    _known.update(facts)
+def shared_facts(**facts: str) -> Iterator[None]:
+    """Add facts, such as the pipeline, to all lines written meanwhile."""
+    before = dict(_shared_facts)
+    _shared_facts.update(facts)
     try:
         yield
     finally:
-        _known.clear()
-        _known.update(before)
+        _shared_facts.clear()
+        _shared_facts.update(before)
 
 
-def send(pipe: Path, message: dict[str, Any]) -> None:
-    """Hand a message to whoever reads the pipe; nobody reading it is no error.
+def send_message(pipe: Path, message: dict[str, Any]) -> None:
+    """Send a message through the pipe; a missing reader is no error.
 
     Nor is a reader who is slow: what is said must never hold up a run.
     """
@@ -113,8 +113,8 @@ def send(pipe: Path, message: dict[str, Any]) -> None:
             os.close(descriptor)
 
 
-class Pipe:
-    """The reading end: a named pipe, made anew, that children may write to.
+class LinePipe:
+    """The reading end of a named pipe, to which children write.
 
     Short messages of several writers do not mix: the kernel writes each as a whole.
     UserError: the file system knows no pipes.
@@ -135,7 +135,7 @@ class Pipe:
         self._rest = b""
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield what has come; a line that is no JSON object is left out."""
+        """Yield the received messages; lines that are no JSON object are left out."""
         with contextlib.suppress(BlockingIOError):
             while some := os.read(self.descriptor, 65_536):
                 self._rest += some
@@ -147,7 +147,7 @@ class Pipe:
                     yield message
 
     def variables(self) -> dict[str, str]:
-        """Return what tells a child where the pipe is."""
+        """Return the environment variable that names the pipe to a child."""
         return {_PIPE: str(self.path)}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How fast a stage goes, and how long it will still take."""
+"""Progress of a run: pace, bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,58 +7,63 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # How far the run of this process is, for whoever asks meanwhile.
-FIGURES = {
+PROGRESS_METRICS = {
     "blocks_done": "Blocks that are done of the stage under way.",
     "blocks": "Blocks of the stage under way.",
     "remaining_seconds": "How long the stage under way still takes at this pace.",
 }
-current: dict[str, Any] = {}
+current_progress: dict[str, Any] = {}
 
 
 @dataclass
-class Pace:
-    """Counts from the first look: blocks that an earlier run left are no pace."""
+class StagePace:
+    """The pace of a stage, measured from the first call."""
 
     _started: float = field(default_factory=time.monotonic)
     _first: int | None = None
 
-    def note(self, done: int) -> None:
-        """Take note of how many blocks are done."""
+    def set_start(self, done: int) -> None:
+        """Set the number of finished blocks at the start."""
         if self._first is None:
             self._first = done
 
     def rate(self, done: int) -> float | None:
-        """Return the blocks a second so far; None: nothing to go by yet."""
-        self.note(done)
-        made, spent = done - (self._first or 0), time.monotonic() - self._started
-        return made / spent if made > 0 and spent > 0 else None
+        """Return the blocks per second so far; None: unknown yet."""
+        self.set_start(done)
+        blocks_made, spent = done - (self._first or 0), time.monotonic() - self._started
+        return blocks_made / spent if blocks_made > 0 and spent > 0 else None
 
-    def remaining(self, done: int, blocks: int) -> float | None:
+    def remaining_seconds(self, done: int, blocks: int) -> float | None:
         """Return the seconds until all blocks are done, at the pace so far."""
         rate = self.rate(done)
         return None if rate is None else (blocks - done) / rate
 
-    def show(self, stage: str, done: int, blocks: int) -> None:
-        """Let `current` say how far a stage is."""
-        left = self.remaining(done, blocks)
+    def publish(self, stage: str, done: int, blocks: int) -> None:
+        """Set `current` to the progress of a stage."""
+        remaining = self.remaining_seconds(done, blocks)
         at = {"stage": stage, "blocks_done": done, "blocks": blocks}
-        current.clear()
-        current.update(at if left is None else at | {"remaining_seconds": left})
+        current_progress.clear()
+        current_progress.update(
+            at if remaining is None else at | {"remaining_seconds": remaining}
+        )
 
-    def words(self, done: int, blocks: int) -> str:
-        """Return rate and remaining time for a user; nothing before there is one."""
-        rate, left = self.rate(done), self.remaining(done, blocks)
-        if rate is None or left is None:
+    def to_text(self, done: int, blocks: int) -> str:
+        """Return rate and remaining time as text, "" if unknown."""
+        rate, remaining = self.rate(done), self.remaining_seconds(done, blocks)
+        if rate is None or remaining is None:
             return ""
-        return f"{rate:.3g}/s, about {_span(left)} left"
+        return f"{rate:.3g}/s, about {_format_span(remaining)} left"
 
-    def figures(self, done: int, blocks: int) -> dict[str, Any]:
-        """Return rate and remaining time for a program."""
-        found = {"rate": self.rate(done), "remaining": self.remaining(done, blocks)}
-        return {name: None if v is None else round(v, 3) for name, v in found.items()}
+    def to_numbers(self, done: int, blocks: int) -> dict[str, Any]:
+        """Return rate and remaining time as numbers."""
+        numbers = {
+            "rate": self.rate(done),
+            "remaining": self.remaining_seconds(done, blocks),
+        }
+        return {name: None if v is None else round(v, 3) for name, v in numbers.items()}
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

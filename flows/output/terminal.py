@@ -1,4 +1,4 @@
-"""What the commands share: options, answers as JSON or a table, lines of progress."""
+"""Options and output that the commands share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MetricsPort = Annotated[
 ]
 
 
-def _say_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from curvote.version import __version__
 
@@ -48,7 +48,7 @@ def _say_version(wanted: bool) -> None:
 Version = Annotated[
     bool,
     typer.Option(
-        "--version", help="Say which it is.", is_eager=True, callback=_say_version
+        "--version", help="Say which it is.", is_eager=True, callback=_print_version
     ),
 ]
 
@@ -62,70 +62,74 @@ LogFormat = Annotated[
 ]
 
 
-def project_of(start: Path | None, *, starter: bool = False) -> Project:
-    """Return the project; one without a pipelines.yaml is said to have curvote's own.
+def open_project(start: Path | None, *, starter: bool = False) -> Project:
+    """Return the project; report if it has no pipelines.yaml of its own.
 
     Parameters and errors are those of `find_project`.
     """
     from curvote.flows.output import lines
 
-    found = find_project(start, starter=starter)
-    if found.starter:
-        lines.say(
-            f"no pipelines.yaml in {found.root}: these pipelines are those that"
+    project = find_project(start, starter=starter)
+    if project.starter:
+        lines.write_line(
+            f"no pipelines.yaml in {project.root}: these pipelines are those that"
             " curvote brings. `curvote init` begins your own."
         )
-    return found
+    return project
 
 
-def outside(project: Project, log_format: str, port: int | None) -> None:
-    """Choose how lines of a run are written, and where figures are; None: nowhere."""
+def set_up_output(project: Project, log_format: str, port: int | None) -> None:
+    """Set the format of lines, and serve metrics at ``port`` if it is given."""
     from curvote.flows.output import lines
 
-    lines.use(log_format)
+    lines.set_format(log_format)
     if port is not None:
-        from curvote.flows.metrics import Figures, open_page
+        from curvote.flows.metrics import ProjectMetrics, serve_metrics
 
-        open_page(Figures(project), port)
+        serve_metrics(ProjectMetrics(project), port)
 
 
-def say_json(document: Any) -> None:
+def print_json(document: Any) -> None:
     """Print one JSON document."""
     typer.echo(json.dumps(document, indent=1))
 
 
-def say_rows(
+def print_json_or_rows(
     rows: Sequence[dict[str, Any]], columns: Sequence[str], as_json: bool
 ) -> None:
     """Print rows as a JSON document, or chosen columns of them as a table."""
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
     from curvote.flows.output.tables import print_rows
 
     print_rows(rows, columns)
 
 
-def from_here(path: Path) -> Path:
-    """Return a path as it is named from the current folder, if it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+def relative_to_here(path: Path) -> Path:
+    """Return a path relative to the current folder, if it lies below."""
+    working_folder = Path.cwd()
+    return (
+        path.relative_to(working_folder)
+        if path.is_relative_to(working_folder)
+        else path
+    )
 
 
-def numbered(total: int) -> Callable[[str], None]:
-    """Return what prints a line of progress, with the time, on standard error."""
+def numbered_lines(total: int) -> Callable[[str], None]:
+    """Return a function that prints a numbered line with the elapsed time."""
     started, numbers = time.monotonic(), count(1)
 
-    def say(text: str) -> None:
+    def print_numbered(text: str) -> None:
         line = f"[{next(numbers)}/{total}] {text} ({time.monotonic() - started:.1f} s)"
         print(line, file=sys.stderr, flush=True)
 
-    return say
+    return print_numbered
 
 
 @contextmanager
 def interruptible(command: str) -> Iterator[None]:
-    """Let Ctrl-C end with one line and exit 130; what was finished is kept."""
+    """Turn Ctrl-C into one line and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:

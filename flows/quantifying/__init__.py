@@ -1,1 +1,1 @@
-"""`curvote utility`: from what was asked to a setting, and from rows to words."""
+"""Front end of utility on the command line."""

@@ -1,4 +1,4 @@
-"""What `curvote utility` computes once model and records are known."""
+"""Analysis behind `curvote utility`: rows of deployments and a recommendation."""
 
 from __future__ import annotations
 
@@ -9,32 +9,37 @@ from typing import Any, Literal
 from curvote import validate
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.flows.quantifying.setting import SEED, Ready
+from curvote.flows.quantifying.setting import SEED, Request
 from curvote.mechanisms.base import LabelMechanism
-from curvote.mechanisms.making import kind
+from curvote.mechanisms.making import mechanism_class
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.utility.deployments.deployment import OUTPUT, Deployment, Read, channel
+from curvote.utility.deployments.deployment import (
+    OUTPUT,
+    Deployment,
+    ReadMode,
+    deployment_channel,
+)
 from curvote.utility.deployments.retrain import Refit
-from curvote.utility.deployments.scan import deployments, measured
+from curvote.utility.deployments.scan import list_deployments, measure
 from curvote.utility.engines.base import Draws
-from curvote.utility.known import Known, known
-from curvote.utility.measured import Measured
+from curvote.utility.known import Profile, build_profile
+from curvote.utility.measured import Measurement
 from curvote.utility.models import asked
 from curvote.utility.recommendation import Recommendation, recommend
-from curvote.utility.rows import Row, rows_of
+from curvote.utility.rows import Row, make_rows
 
-READ: tuple[Read, ...] = ("raw", "decode", "retrain")
-Say = Callable[[str], None]
-Scanned = list[tuple[Deployment, Measured]]
+READ_ORDER: tuple[ReadMode, ...] = ("raw", "decode", "retrain")
+Progress = Callable[[str], None]
+ScannedDeployments = list[tuple[Deployment, Measurement]]
 
 
 @dataclass(frozen=True)
-class Terms:
-    """At which totals, by which mechanisms, and what is wanted of them."""
+class AnalysisTerms:
+    """Totals, mechanisms, reads and target of an analysis."""
 
     epsilons: tuple[float, ...]
     mechanisms: tuple[str, ...] | None = None
-    reads: tuple[Read, ...] | None = None
+    reads: tuple[ReadMode, ...] | None = None
     target: float | None = None
     metric: Literal["agreement", "accuracy"] = "agreement"
     share: float | None = None
@@ -45,63 +50,65 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A deployment with its rows: of all records, then of each group."""
+class DeploymentRows:
+    """Deployment with its rows: of all records, then of each group."""
 
     deployment: Deployment
     rows: list[Row]
 
     @property
     def free(self) -> bool:
-        """Whether it is a floor."""
+        """Whether the deployment is a floor."""
         return self.deployment.free
 
     @property
     def row(self) -> Row:
-        """The row of all records."""
+        """Row of all records."""
         return self.rows[0]
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the command says: rows, floors among them, and what is recommended."""
+class Analysis:
+    """Result of the command: rows, floors among them, and recommendations."""
 
-    ready: Ready
-    known: Known
-    lines: list[Line]
+    ready: Request
+    profile: Profile
+    lines: list[DeploymentRows]
     advice: dict[float | None, Recommendation]
 
     def rows(self, *, free: bool) -> list[Row]:
-        """Return the rows of the floors, or of what is sent."""
-        return [row for each in self.lines if each.free == free for row in each.rows]
+        """Return the rows of the floors, or of all other deployments."""
+        return [row for line in self.lines if line.free == free for row in line.rows]
 
 
-def checked(
+def check_terms(
     epsilon: Sequence[float],
     mechanism: Sequence[str],
     read: Sequence[str],
-    **others: Any,
-) -> Terms:
-    """Return the terms; UserError: an epsilon, a target, a name that is none."""
+    **options: Any,
+) -> AnalysisTerms:
+    """Return the checked terms; a wrong one is a UserError."""
     for name in mechanism:
         validate.one_of(MECHANISMS, mechanism=name)
     for name in read:
-        validate.one_of(READ, read=name)
+        validate.one_of(READ_ORDER, read=name)
     for name in ("target", "share"):
-        if others[name] is not None:
-            validate.fraction(**{name: others[name]})
-    validate.one_of(("agreement", "accuracy"), metric=others["metric"])
-    validate.fraction(confidence=others["confidence"])
-    validate.at_least(1, draws=others["draws"])
-    if not 0 <= others["delta"] < 1:
-        raise UserError(f"delta is {others['delta']!r}; it must be in [0, 1).")
-    reads = tuple(each for each in READ if each in read)
+        if options[name] is not None:
+            validate.fraction(**{name: options[name]})
+    validate.one_of(("agreement", "accuracy"), metric=options["metric"])
+    validate.fraction(confidence=options["confidence"])
+    validate.at_least(1, draws=options["draws"])
+    if not 0 <= options["delta"] < 1:
+        raise UserError(f"delta is {options['delta']!r}; it must be in [0, 1).")
+    reads = tuple(name_of_read for name_of_read in READ_ORDER if name_of_read in read)
     names = tuple(mechanism)
-    return Terms(asked.epsilons(epsilon), names or None, reads or None, **others)
+    return AnalysisTerms(
+        asked.check_epsilons(epsilon), names or None, reads or None, **options
+    )
 
 
-def found(ready: Ready, terms: Terms, say: Say) -> Found:
-    """Return everything that is said of a model and its records."""
+def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
+    """Return the analysis of a model and its records."""
     setting = ready.setting
     if terms.metric == "accuracy" and setting.labels is None:
         raise UserError("accuracy is about a label: name its column by --label.")
@@ -110,72 +117,93 @@ def found(ready: Ready, terms: Terms, say: Say) -> Found:
         say(
             f"asking about {setting.n} records as published, 516,446 times each or more"
         )
-    ways = deployments(
+    candidates = list_deployments(
         setting,
         terms.epsilons,
         terms.mechanisms,
         reads=terms.reads,
         delta=terms.delta,
     )
-    _check_mechanisms(ready, ways)
+    _check_mechanisms(ready, candidates)
     published = SeededEntropy(SEED) if terms.as_published else None
-    what = known(setting, published=published)
-    say(f"the model is known around {setting.n} records (engine {what.engine})")
-    scanned = _measured(ready, what, ways, terms)
-    say(f"{len(ways)} deployments measured")
-    asks = {"target": terms.target, "sample": ready.sample}
-    lines = [Line(each, rows_of(setting, each, own, **asks)) for each, own in scanned]
+    profile = build_profile(setting, published=published)
+    say(f"the model is known around {setting.n} records (engine {profile.engine})")
+    scanned = _measure_all(ready, profile, candidates, terms)
+    say(f"{len(candidates)} deployments measured")
+    row_options = {"target": terms.target, "sample": ready.sample}
+    lines = [
+        DeploymentRows(
+            deployment, make_rows(setting, deployment, measurement, **row_options)
+        )
+        for deployment, measurement in scanned
+    ]
     advice = {
-        total: _advice(ready, what, scanned, terms, total)
+        total: _recommend_at(ready, profile, scanned, terms, total)
         for total in ((None,) if terms.target is not None else terms.epsilons)
     }
     say("recommended from one half of the records, with the figures of the other")
-    return Found(ready, what, lines, advice)
+    return Analysis(ready, profile, lines, advice)
 
 
-def _check_reads(ready: Ready, terms: Terms) -> None:
-    """Refuse a way to read that needs records which are not given."""
-    given = {"decode": ready.setting.public, "retrain": ready.setting.train}
+def _check_reads(ready: Request, terms: AnalysisTerms) -> None:
+    """Refuse a way to read whose records are missing."""
+    available = {"decode": ready.setting.public, "retrain": ready.setting.train}
     options = {"decode": "--public FILE.csv", "retrain": "--train FILE.csv"}
     whose = {"decode": "public records as its prior", "retrain": "training records"}
     for name in terms.reads or ():
-        if name in given and given[name] is None:
+        if name in available and available[name] is None:
             raise UserError(f"--read {name} needs {whose[name]}: {options[name]}")
 
 
-def _check_mechanisms(ready: Ready, ways: Sequence[Deployment]) -> None:
+def _check_mechanisms(ready: Request, candidates: Sequence[Deployment]) -> None:
     """Refuse a mechanism that cannot be made, or whose outputs are no number each."""
-    first = {each.mechanism: each for each in reversed(ways) if not each.free}
+    first = {
+        deployment.mechanism: deployment
+        for deployment in reversed(candidates)
+        if not deployment.free
+    }
     first.pop(OUTPUT, None)
-    for name, each in first.items():
-        law = channel(ready.setting, each).law(ready.setting.values[:1])
-        if law is None and issubclass(kind(name), LabelMechanism):
+    for name, deployment in first.items():
+        law = deployment_channel(ready.setting, deployment).law(
+            ready.setting.values[:1]
+        )
+        if law is None and issubclass(mechanism_class(name), LabelMechanism):
             raise UserError(
                 f"--mechanism {name}: its outputs are codes, and no number that could"
                 " stand in a feature's place."
             )
 
 
-def _measured(
-    ready: Ready, what: Known, ways: Sequence[Deployment], terms: Terms
-) -> Scanned:
-    """Return what each deployment does, a thread for each processor: mostly numpy."""
+def _measure_all(
+    ready: Request,
+    profile: Profile,
+    candidates: Sequence[Deployment],
+    terms: AnalysisTerms,
+) -> ScannedDeployments:
+    """Return each deployment with its measurement, in parallel threads."""
     from joblib import Parallel, delayed
 
-    def one(each: Deployment) -> Measured:
+    def measure_one(deployment: Deployment) -> Measurement:
         draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
-        return measured(ready.setting, what, each, draws, Refit(seed=SEED))
+        return measure(ready.setting, profile, deployment, draws, Refit(seed=SEED))
 
-    every = Parallel(n_jobs=-1, prefer="threads")(delayed(one)(each) for each in ways)
-    return list(zip(ways, every, strict=True))
+    measurements = Parallel(n_jobs=-1, prefer="threads")(
+        delayed(measure_one)(deployment_of_task) for deployment_of_task in candidates
+    )
+    return list(zip(candidates, measurements, strict=True))
 
 
-def _advice(
-    ready: Ready, what: Known, scanned: Scanned, terms: Terms, total: float | None
+def _recommend_at(
+    ready: Request,
+    profile: Profile,
+    scanned: ScannedDeployments,
+    terms: AnalysisTerms,
+    total: float | None,
 ) -> Recommendation:
+    """Return the recommendation at one total, or for the target."""
     return recommend(
         ready.setting,
-        what,
+        profile,
         scanned,
         target=terms.target,
         epsilon=total,

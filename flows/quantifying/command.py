@@ -1,4 +1,4 @@
-"""The command `curvote utility`: how often answers survive noise; what to send."""
+"""Command `curvote utility`: agreement under noise, and what to send."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 from curvote.flows.output.terminal import (
     Json,
     ProjectOption,
-    from_here,
-    numbered,
-    say_json,
+    numbered_lines,
+    print_json,
+    relative_to_here,
 )
 
 if TYPE_CHECKING:
-    from curvote.flows.quantifying.asked import Found, Terms
-    from curvote.flows.quantifying.model import Asked
+    from curvote.flows.quantifying.asked import Analysis, AnalysisTerms
+    from curvote.flows.quantifying.model import ModelRequest
     from curvote.flows.quantifying.setting import Options
 
 Model = Annotated[
@@ -121,11 +121,11 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     project: ProjectOption = None,
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
-    from curvote.flows.quantifying.asked import checked
-    from curvote.flows.quantifying.model import Asked
+    from curvote.flows.quantifying.asked import check_terms
+    from curvote.flows.quantifying.model import ModelRequest
     from curvote.flows.quantifying.setting import ROWS, ROWS_AS_PUBLISHED, Options
 
-    terms = checked(
+    terms = check_terms(
         epsilon,
         mechanism,
         read,
@@ -150,38 +150,41 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         rows=rows or (ROWS_AS_PUBLISHED if as_published else ROWS),
         client_side=client_side,
     )
-    said = _found(Asked(model, project, trust_pickle, cell), options, terms)
-    _tell(said, figure or _beside(data, model), as_json)
+    analysis = _analyse(
+        ModelRequest(model, project, trust_pickle, cell), options, terms
+    )
+    _print_analysis(analysis, figure or _figure_path(data, model), as_json)
 
 
-def _found(model: Asked, options: Options, terms: Terms) -> Found:
-    """Return the answer to what was asked; each step is told on the way."""
-    from curvote.flows.quantifying.asked import found
-    from curvote.flows.quantifying.model import find
-    from curvote.flows.quantifying.setting import ready
+def _analyse(model: ModelRequest, options: Options, terms: AnalysisTerms) -> Analysis:
+    """Return the analysis; each step is printed on the way."""
+    from curvote.flows.quantifying.asked import analyse
+    from curvote.flows.quantifying.model import find_model
+    from curvote.flows.quantifying.setting import prepare
 
-    say = numbered(5 if terms.as_published else 4)
-    asked = ready(find(model), options)
-    say(f"{asked.described.kind}, {asked.setting.n} of {asked.total} records")
-    for note in asked.notes:
+    say = numbered_lines(5 if terms.as_published else 4)
+    request = prepare(find_model(model), options)
+    say(f"{request.described.kind}, {request.setting.n} of {request.total} records")
+    for note in request.notes:
         typer.echo(f"note: {note}", err=True)
-    return found(asked, terms, say)
+    return analyse(request, terms, say)
 
 
-def _tell(said: Found, figure: Path, as_json: bool) -> None:
+def _print_analysis(analysis: Analysis, figure: Path, as_json: bool) -> None:
+    """Print the analysis as JSON, or as a table with a figure."""
     from curvote.flows.quantifying import said as words
 
     if as_json:
-        say_json(words.document(said))
+        print_json(words.analysis_document(analysis))
         return
-    words.show(said)
-    from curvote.flows.quantifying.figure import draw
+    words.print_analysis(analysis)
+    from curvote.flows.quantifying.figure import draw_figure
 
-    typer.echo(f"\nfigure: {from_here(draw(said, figure))}")
+    typer.echo(f"\nfigure: {relative_to_here(draw_figure(analysis, figure))}")
 
 
-def _beside(data: Path | None, model: Any) -> Path:
-    """Return where the figure goes: beside the records, or here."""
+def _figure_path(data: Path | None, model: Any) -> Path:
+    """Return the figure's path: beside the records, or here."""
     if data is None:
         return Path(f"{model}-utility.png")
     return data.with_name(f"{data.stem}-utility.png")

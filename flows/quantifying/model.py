@@ -1,4 +1,4 @@
-"""Which model `curvote utility` is asked about: a file, MLflow's, or a pipeline's."""
+"""Model of `curvote utility`: a file, a logged model of MLflow, or a pipeline's."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from curvote.errors import UserError, closest
+from curvote.errors import UserError, suggest_closest
 from curvote.flows import environment
 from curvote.protocols.utility.kept import RecordClassifier
-from curvote.run.config.yaml_lines import parsed
+from curvote.run.config.yaml_lines import parse_value
 from curvote.run.project import find_project
-from curvote.utility.models.loading import SUFFIXES, Loaded, load, of_skops
+from curvote.utility.models.loading import SUFFIXES, LoadedModel, load_model, load_skops
 
 URIS: Final = ("runs:/", "models:/")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """MODEL as it was written, and what tells it from others of that name."""
+class ModelRequest:
+    """Request for a model: MODEL as written, and its qualifiers."""
 
     name: str
     project: Path | None = None
@@ -29,8 +29,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Given:
-    """A model, what its reader should be told, and the names MLflow has for columns.
+class GivenModel:
+    """Model with notes for its reader, and MLflow's names of its columns.
 
     ``pipeline`` is the one that it is the latest model of, None for any other.
     """
@@ -41,100 +41,107 @@ class Given:
     pipeline: Any = None
 
 
-def find(asked: Asked) -> Given:
-    """Return the model that is meant; UserError: none, or none that loads safely."""
-    given = _found(asked)
-    model = given.model
+def find_model(request: ModelRequest) -> GivenModel:
+    """Return the requested model; UserError: none, or none that loads safely."""
+    found_model = _locate_model(request)
+    model = found_model.model
     if isinstance(model, RecordClassifier):  # of all columns; here those that it reads
-        return replace(given, model=model.model, names=tuple(model.read))
-    return given
+        return replace(found_model, model=model.model, names=tuple(model.read))
+    return found_model
 
 
-def _found(asked: Asked) -> Given:
-    path = Path(asked.name)
-    if asked.name.startswith(URIS):
-        return _of_mlflow(asked)
+def _locate_model(request: ModelRequest) -> GivenModel:
+    """Return the model by the kind of its name."""
+    path = Path(request.name)
+    if request.name.startswith(URIS):
+        return _mlflow_model(request)
     if path.suffix.lower() in SUFFIXES or path.is_file():
-        loaded = load(path, trusted=Path(asked.trusted) if asked.trusted else None)
-        return Given(loaded.model, loaded.notes)
-    if asked.trusted:
+        loaded = load_model(
+            path, trusted=Path(request.trusted) if request.trusted else None
+        )
+        return GivenModel(loaded.model, loaded.notes)
+    if request.trusted:
         raise UserError("--trust-pickle is for a model in a file.")
-    return _of_pipeline(asked)
+    return _pipeline_model(request)
 
 
-def _of_pipeline(asked: Asked) -> Given:
-    from curvote.flows.commands.predict import chosen_cell, model_of
+def _pipeline_model(request: ModelRequest) -> GivenModel:
+    """Return the latest model of a pipeline."""
+    from curvote.flows.commands.predict import choose_cell, model_of_cell
     from curvote.reproduce.lookup import file_of
-    from curvote.run.config.parts import part_of
-    from curvote.run.history import completed
+    from curvote.run.config.parts import part_of_cell
+    from curvote.run.history import completed_run
     from curvote.run.results import RunView
 
-    project = find_project(asked.project)
-    _check_known(file_of(project, asked.name).names(), asked.name)
-    record = completed(project, asked.name)
-    cell = chosen_cell(project, record, list(asked.cell))
-    model = model_of(project, record, cell)
-    view = RunView(project, record, cell, part_of(record.config, cell))
-    return Given(model, pipeline=view)
+    project = find_project(request.project)
+    _check_known(file_of(project, request.name).names(), request.name)
+    record = completed_run(project, request.name)
+    cell = choose_cell(project, record, list(request.cell))
+    model = model_of_cell(project, record, cell)
+    view = RunView(project, record, cell, part_of_cell(record.config, cell))
+    return GivenModel(model, pipeline=view)
 
 
 def _check_known(names: Sequence[str], name: str) -> None:
+    """Refuse a name that is no file, no URI and no pipeline."""
     if name not in names:
         raise UserError(
             f"{name} is no file of a model ({', '.join(SUFFIXES)}), no URI of MLflow's"
-            f" ({', '.join(URIS)}) and no pipeline.{closest(name, names)}"
+            f" ({', '.join(URIS)}) and no pipeline.{suggest_closest(name, names)}"
         )
 
 
-def _of_mlflow(asked: Asked) -> Given:
-    """Fetch a logged model and read it as any file: what it says it trusts is not."""
-    folder = _fetched(asked)
+def _mlflow_model(request: ModelRequest) -> GivenModel:
+    """Return a logged model, loaded like any file."""
+    folder = _fetch_logged(request)
     try:
-        facts = parsed((folder / "MLmodel").read_text(encoding="utf-8"))
-        flavor = facts["flavors"]["sklearn"]
+        metadata = parse_value((folder / "MLmodel").read_text(encoding="utf-8"))
+        flavor = metadata["flavors"]["sklearn"]
         file = folder / str(flavor["pickled_model"])
     except (OSError, KeyError, TypeError, UserError):
         raise UserError(
-            f"{asked.name} is no scikit-learn model of MLflow's; log it by"
+            f"{request.name} is no scikit-learn model of MLflow's; log it by"
             " mlflow.sklearn.log_model(..., serialization_format='skops')."
         ) from None
-    loaded = _loaded(asked, file, str(flavor.get("serialization_format")))
-    return Given(loaded.model, loaded.notes, _signature(facts))
+    loaded = _load_logged(request, file, str(flavor.get("serialization_format")))
+    return GivenModel(loaded.model, loaded.notes, _signature_names(metadata))
 
 
-def _loaded(asked: Asked, file: Path, form: str) -> Loaded:
+def _load_logged(request: ModelRequest, file: Path, form: str) -> LoadedModel:
+    """Return a logged model from its file."""
     if form == "skops":
-        return of_skops(file, asked.name)
-    if asked.trusted == asked.name:
-        return load(file, trusted=file)
+        return load_skops(file, request.name)
+    if request.trusted == request.name:
+        return load_model(file, trusted=file)
     raise UserError(
-        f"{asked.name} was logged as {form}, and loading that runs whatever code is in"
+        f"{request.name} was logged as {form}, and loading that runs whatever code is"
+        " in"
         " it: nothing was loaded. If you trust whoever logged it, convert it:\n"
         "  import mlflow.sklearn, skops.io\n"
-        f'  skops.io.dump(mlflow.sklearn.load_model("{asked.name}"), "model.skops")\n'
-        f"or load it here by naming it: --trust-pickle {asked.name}"
+        f'  skops.io.dump(mlflow.sklearn.load_model("{request.name}"), "model.skops")\n'
+        f"or load it here by naming it: --trust-pickle {request.name}"
     )
 
 
-def _fetched(asked: Asked) -> Path:
+def _fetch_logged(request: ModelRequest) -> Path:
     """Return the folder of a logged model, of the project's store or the user's."""
-    if asked.project or "MLFLOW_TRACKING_URI" not in os.environ:
-        environment.prepare(find_project(asked.project).root)
-    _check_there(os.environ["MLFLOW_TRACKING_URI"])
+    if request.project or "MLFLOW_TRACKING_URI" not in os.environ:
+        environment.prepare_environment(find_project(request.project).root)
+    _check_database(os.environ["MLFLOW_TRACKING_URI"])
     import mlflow
     from mlflow.artifacts import download_artifacts
     from mlflow.exceptions import MlflowException
 
     mlflow.set_tracking_uri(os.environ["MLFLOW_TRACKING_URI"])
     try:
-        with environment.variable("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false"):
-            return Path(download_artifacts(artifact_uri=asked.name))
+        with environment.variable_set("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false"):
+            return Path(download_artifacts(artifact_uri=request.name))
     except (MlflowException, OSError) as error:
         words = str(error).strip().splitlines()[0].rstrip(".")
-        raise UserError(f"{asked.name} cannot be had from MLflow: {words}.") from None
+        raise UserError(f"{request.name} cannot be had from MLflow: {words}.") from None
 
 
-def _check_there(uri: str) -> None:
+def _check_database(uri: str) -> None:
     """Refuse a database that is not there; MLflow would make an empty one."""
     path = uri.removeprefix("sqlite:///")
     if path != uri and not path.startswith("file:") and not Path(path).is_file():
@@ -144,12 +151,12 @@ def _check_there(uri: str) -> None:
         )
 
 
-def _signature(facts: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns that the model was logged with, if it was."""
+def _signature_names(metadata: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns in the model's signature, if any."""
     import json
 
     try:
-        inputs = json.loads(facts["signature"]["inputs"])
+        inputs = json.loads(metadata["signature"]["inputs"])
         return tuple(str(column["name"]) for column in inputs)
     except (KeyError, TypeError, ValueError):
         return None

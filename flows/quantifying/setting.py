@@ -1,4 +1,4 @@
-"""What `curvote utility` is asked: its options, checked, and the records they name."""
+"""Request of `curvote utility`: options checked, and the records they name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from curvote import table_file, validate
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError, did_you_mean
-from curvote.flows.quantifying.model import Given
+from curvote.flows.quantifying.model import GivenModel
 from curvote.utility.models import asked, classifier, records
-from curvote.utility.models.texts import coded
-from curvote.utility.setting import Setting, setting
+from curvote.utility.models.texts import code_texts
+from curvote.utility.setting import Setting, make_setting
 from curvote.validate import FloatArray
 
 # So many records of a larger file are taken, unless --rows says another number; the
@@ -28,7 +28,7 @@ SEED: Final = 20240801
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command as they were written."""
+    """Options of the command as they were written."""
 
     data: Path | None = None
     sensitive: str | None = None
@@ -43,26 +43,26 @@ class Options:
     client_side: bool = False
 
     def listed(self, name: str) -> list[str] | None:
-        """Return an option of several names, apart; None where it is not given."""
-        given = getattr(self, name)
-        if given is None:
+        """Return the names of an option, None where it is not given."""
+        text = getattr(self, name)
+        if text is None:
             return None
-        return [each.strip() for each in given.split(",") if each.strip()]
+        return [name_part.strip() for name_part in text.split(",") if name_part.strip()]
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table's columns by their names, and what errors call it."""
+class InputTable:
+    """Columns of a table by name."""
 
     path: Path
     columns: dict[str, list[Any]]
 
     @classmethod
-    def of(cls, path: Path | None) -> Table:
+    def of(cls, path: Path | None) -> InputTable:
         """Return the table at ``path``; UserError: none, or a name twice."""
         if path is None:
             raise UserError("give the records that will be noised: --data FILE.csv")
-        frame = table_file.read(path)
+        frame = table_file.read_table(path)
         names = list(frame.columns)
         for name in names:
             if names.count(name) > 1:
@@ -70,7 +70,7 @@ class Table:
         return cls(path, {name: frame[name].tolist() for name in names})
 
     def cells(self, name: str, option: str) -> list[Any]:
-        """Return a column that an option names."""
+        """Return the column that an option names."""
         if name not in self.columns:
             hint = did_you_mean(name, self.columns)
             raise UserError(f"{option} {name}: {self.path} has no such column.{hint}")
@@ -78,174 +78,206 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A model of numbers, what of them is noised, and how a table is read for it.
+class ModelSubject:
+    """Model of numbers, its noised columns, and a reader of tables for it.
 
     ``bounds`` (s, 2) are those of the columns ``places``.
     """
 
     model: Any
-    described: classifier.Described
+    described: classifier.ModelDescription
     places: tuple[int, ...]
     bounds: FloatArray
-    read: Callable[[Table], FloatArray]
+    read: Callable[[InputTable], FloatArray]
 
 
 @dataclass(frozen=True)
-class Records:
-    """Records (n, D), their labels as classes' places and their groups, if known."""
+class RequestRecords:
+    """Records (n, D), with labels as class indices and groups, if known."""
 
     numbers: FloatArray
     labels: NDArray[np.int64] | None = None
     groups: NDArray[np.str_] | None = None
 
-    def of(self, chosen: NDArray[np.int64]) -> Records:
+    def of(self, chosen: NDArray[np.int64]) -> RequestRecords:
         """Return some of the records."""
         labels = None if self.labels is None else self.labels[chosen]
         groups = None if self.groups is None else self.groups[chosen]
-        return Records(self.numbers[chosen], labels, groups)
+        return RequestRecords(self.numbers[chosen], labels, groups)
 
 
 @dataclass(frozen=True)
-class Ready:
-    """A setting, what the model is, what to say of both, and if records are a sample.
+class Request:
+    """Checked setting, description of the model, and notes on both.
 
     ``total`` is the number of records that there were.
     """
 
     setting: Setting
-    described: classifier.Described
+    described: classifier.ModelDescription
     notes: tuple[str, ...]
     total: int
 
     @property
     def sample(self) -> bool:
-        """Whether the records are some of more."""
+        """Whether the records are a sample of more."""
         return self.setting.n < self.total
 
 
-def ready(given: Given, options: Options) -> Ready:
-    """Return what is asked, with everything checked before anything is computed."""
-    curves = isinstance(given.model, CurveClassifier) and options.sensitive is None
-    subject = _curves(given, options) if curves else _named(given, options)
-    every = _records(given, subject, options)
-    chosen = every.of(_sampled(len(every.numbers), options.rows))
-    what = subject.described
-    kept, notes = records.clipped(
-        chosen.numbers, subject.places, subject.bounds, what.features
+def prepare(model: GivenModel, options: Options) -> Request:
+    """Return the checked request, before anything is computed."""
+    curves = isinstance(model.model, CurveClassifier) and options.sensitive is None
+    subject = (
+        _curves_subject(model, options) if curves else _columns_subject(model, options)
     )
-    made = setting(
+    records_all = _read_records(model, subject, options)
+    sampled = records_all.of(_sample_rows(len(records_all.numbers), options.rows))
+    description = subject.described
+    clipped, notes = records.clip_records(
+        sampled.numbers, subject.places, subject.bounds, description.features
+    )
+    checked_setting = make_setting(
         subject.model,
-        kept,
+        clipped,
         sensitive=subject.places,
         bounds=subject.bounds,
-        features=what.features,
-        labels=chosen.labels,
-        groups=chosen.groups,
+        features=description.features,
+        labels=sampled.labels,
+        groups=sampled.groups,
         client_side=options.client_side,
-        **_others(subject, options),
+        **_optional_fields(subject, options),
     )
-    told = (*given.notes, *notes, *_checked_answers(made))
-    return Ready(made, what, told, len(every.numbers))
+    all_notes = (*model.notes, *notes, *_answer_notes(checked_setting))
+    return Request(checked_setting, description, all_notes, len(records_all.numbers))
 
 
-def _checked_answers(made: Setting) -> tuple[str, ...]:
-    """Return what to say of the model's own answers to the records."""
-    said = classifier.answers(made.model, made.records)
-    labels = None if made.labels is None else made.classes[made.labels]
-    same = classifier.sameness(said, labels)
-    return () if same is None else (same,)
+def _answer_notes(setting: Setting) -> tuple[str, ...]:
+    """Return notes on the model's own answers to the records."""
+    predictions = classifier.checked_answers(setting.model, setting.records)
+    labels = None if setting.labels is None else setting.classes[setting.labels]
+    note = classifier.constant_note(predictions, labels)
+    return () if note is None else (note,)
 
 
-def _named(given: Given, options: Options) -> Subject:
-    """Return a model of named columns, some of them sensitive."""
-    own = options.listed("features")
-    if own is None and not hasattr(given.model, "feature_names_in_"):
-        own = list(given.names or ()) or None
-    what = classifier.described(given.model, own)
-    model, texts = coded(given.model)
+def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
+    """Return the subject of a model of named columns."""
+    feature_names = options.listed("features")
+    if feature_names is None and not hasattr(model_given.model, "feature_names_in_"):
+        feature_names = list(model_given.names or ()) or None
+    description = classifier.describe_model(model_given.model, feature_names)
+    model, texts = code_texts(model_given.model)
     names = options.listed("sensitive")
     if names is None:
         raise UserError(
-            f"say which of {', '.join(what.features[:20])} are sensitive, with public"
+            f"say which of {', '.join(description.features[:20])} are sensitive, with"
+            " public"
             " bounds: --sensitive NAME,NAME --bounds NAME=LOW:HIGH ..."
         )
-    places = asked.sensitive_places(names, what.features)
+    places = asked.sensitive_columns(names, description.features)
     for name in names:
         if name in texts:
-            known = ", ".join(texts[name][:5])
-            raise UserError(f"{name} holds text ({known}); noise is for numbers.")
+            listed_texts = ", ".join(texts[name][:5])
+            raise UserError(
+                f"{name} holds text ({listed_texts}); noise is for numbers."
+            )
 
-    def read(table: Table) -> FloatArray:
-        return records.matrix(table.columns, what.features, str(table.path), texts)
+    def read(table: InputTable) -> FloatArray:
+        return records.model_matrix(
+            table.columns, description.features, str(table.path), texts
+        )
 
-    return Subject(model, what, places, asked.bounds(options.bounds, names), read)
-
-
-def _curves(given: Given, options: Options) -> Subject:
-    """Return a classifier of curves as one of what a client would send."""
-    from curvote.flows.quantifying.curves import of_table, sent
-
-    found = sent(given.model)
-    ends = asked.bounds(options.bounds, found.names) if options.bounds else found.bounds
-    what = classifier.described(found.model, found.names)
-    what = replace(what, kind=type(given.model).__name__)
-
-    def read(table: Table) -> FloatArray:
-        names = given.model.columns
-        curves = records.matrix(table.columns, names, str(table.path))
-        return of_table(curves, given.model, found)
-
-    return Subject(found.model, what, tuple(range(len(found.names))), ends, read)
+    return ModelSubject(
+        model, description, places, asked.parse_bounds(options.bounds, names), read
+    )
 
 
-def _records(given: Given, subject: Subject, options: Options) -> Records:
-    if options.data is None and given.pipeline and options.sensitive is None:
-        from curvote.flows.quantifying.curves import of_test_clients, sent
+def _curves_subject(model_given: GivenModel, options: Options) -> ModelSubject:
+    """Return the subject of a classifier of curves."""
+    from curvote.flows.quantifying.curves import coefficient_model, table_records
 
-        return Records(*of_test_clients(given.pipeline, sent(given.model)))
-    table = Table.of(options.data)
+    coefficients = coefficient_model(model_given.model)
+    ends = (
+        asked.parse_bounds(options.bounds, coefficients.names)
+        if options.bounds
+        else coefficients.bounds
+    )
+    description = classifier.describe_model(coefficients.model, coefficients.names)
+    description = replace(description, kind=type(model_given.model).__name__)
+
+    def read(table: InputTable) -> FloatArray:
+        names = model_given.model.columns
+        curves = records.model_matrix(table.columns, names, str(table.path))
+        return table_records(curves, model_given.model, coefficients)
+
+    return ModelSubject(
+        coefficients.model,
+        description,
+        tuple(range(len(coefficients.names))),
+        ends,
+        read,
+    )
+
+
+def _read_records(
+    model_given: GivenModel, subject: ModelSubject, options: Options
+) -> RequestRecords:
+    """Return the records that the options name, with labels and groups."""
+    if options.data is None and model_given.pipeline and options.sensitive is None:
+        from curvote.flows.quantifying.curves import (
+            coefficient_model,
+            test_client_records,
+        )
+
+        return RequestRecords(
+            *test_client_records(
+                model_given.pipeline, coefficient_model(model_given.model)
+            )
+        )
+    table = InputTable.of(options.data)
     numbers = subject.read(table)
     labels = groups = None
     if options.label is not None:
-        labels = _labels(table, subject, options)
+        labels = _read_labels(table, subject, options)
     elif options.positive is not None:
         raise UserError("--positive is about a label: name its column by --label.")
     if options.group is not None:
         cells = table.cells(options.group, "--group")
-        groups = records.groups(cells, options.group)
-    return Records(numbers, labels, groups)
+        groups = records.group_names(cells, options.group)
+    return RequestRecords(numbers, labels, groups)
 
 
-def _labels(table: Table, subject: Subject, options: Options) -> NDArray[np.int64]:
+def _read_labels(
+    table: InputTable, subject: ModelSubject, options: Options
+) -> NDArray[np.int64]:
+    """Return the class index of each record's label."""
     name = str(options.label)
     classes = subject.described.classes
     cells = table.cells(name, "--label")
-    return records.labels(cells, name, classes, options.positive)
+    return records.label_codes(cells, name, classes, options.positive)
 
 
-def _sampled(n: int, rows: int) -> NDArray[np.int64]:
-    """Return which records are taken, in their order: at random, the same each time."""
+def _sample_rows(n: int, rows: int) -> NDArray[np.int64]:
+    """Return the rows to take, in order: a fixed random sample."""
     most = validate.at_least(1, rows=rows)
     if n <= most:
         return np.arange(n)
-    drawn = np.random.default_rng(SEED).choice(n, most, replace=False)
-    return np.sort(drawn).astype(np.int64)
+    chosen_rows = np.random.default_rng(SEED).choice(n, most, replace=False)
+    return np.sort(chosen_rows).astype(np.int64)
 
 
-def _others(subject: Subject, options: Options) -> dict[str, Any]:
-    """Return what is public, and what the model's owner has to train on."""
-    found: dict[str, Any] = {}
+def _optional_fields(subject: ModelSubject, options: Options) -> dict[str, Any]:
+    """Return public and training data for the setting."""
+    fields: dict[str, Any] = {}
     if options.public is not None:
-        table = Table.of(options.public)
-        found["public"] = subject.read(table)
+        table = InputTable.of(options.public)
+        fields["public"] = subject.read(table)
         if options.label in table.columns:
-            found["public_labels"] = _labels(table, subject, options)
+            fields["public_labels"] = _read_labels(table, subject, options)
     if options.train is not None:
         if options.label is None:
             raise UserError("--train needs the column of the label: --label NAME.")
-        table = Table.of(options.train)
+        table = InputTable.of(options.train)
         classes = np.asarray(subject.described.classes)
-        places = _labels(table, subject, options)
-        found["train"] = (subject.read(table), classes[places])
-    return found
+        places = _read_labels(table, subject, options)
+        fields["train"] = (subject.read(table), classes[places])
+    return fields

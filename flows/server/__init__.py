@@ -1,1 +1,1 @@
-"""Prefect's server: started, guarded, asked, closed to strangers."""
+"""Prefect's server: start, restart, access and database."""

@@ -1,4 +1,4 @@
-"""Who may use the server of a project: its user's own processes and browser.
+"""Access to a project's server: a secret for its user's processes and browser.
 
 Prefect asks every request for one secret (basic authentication). A run's own server
 keeps it in memory; ``curvote serve`` leaves it in a file that its user alone reads.
@@ -17,7 +17,7 @@ _USER = "curvote"
 # What the server's process is given, and what its clients are.
 SERVER_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
 CLIENT_VARIABLE = "PREFECT_API_AUTH_STRING"
-_AGAIN = "End `curvote serve` and start it again: that makes a new one."
+_RESTART_HINT = "End `curvote serve` and start it again: that makes a new one."
 
 
 def new_secret() -> str:
@@ -25,8 +25,8 @@ def new_secret() -> str:
     return f"{_USER}:{secrets.token_urlsafe(32)}"
 
 
-def leave_secret(path: Path, secret: str) -> None:
-    """Write the secret into a new file of mode 0600, whatever stood there before."""
+def write_secret(path: Path, secret: str) -> None:
+    """Write the secret into a new file of mode 0600."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -35,16 +35,18 @@ def leave_secret(path: Path, secret: str) -> None:
 
 
 def read_secret(path: Path) -> str:
-    """Return what `leave_secret` wrote.
+    """Return the secret that `write_secret` wrote.
 
     UserError: it is gone, or not this user's, or others may have read it.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}). {_AGAIN}") from None
+        raise UserError(
+            f"{path} cannot be read ({error.strerror}). {_RESTART_HINT}"
+        ) from None
     with os.fdopen(descriptor) as file:
         about = os.fstat(descriptor)
         if about.st_mode & 0o077 or about.st_uid != os.getuid():
-            raise UserError(f"{path} is open to others. {_AGAIN}")
+            raise UserError(f"{path} is open to others. {_RESTART_HINT}")
         return file.read().strip()

@@ -1,4 +1,4 @@
-"""The flow runs that Prefect knows: whose process still lives, and whose was killed."""
+"""Flow runs that Prefect knows: live ones are tagged, dead ones are closed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from curvote.flows.environment import RUNNER_PID, is_alive, process_tag
+from curvote.flows.environment import RUNNER_VARIABLE, is_alive, process_tag
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun, State
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _UNTAGGED_GRACE = 120.0
 
 
-def mark_alive() -> None:
-    """Tag the flow run under way with this process, so that no sweep takes it.
+def tag_flow_run() -> None:
+    """Tag the current flow run with this process, so that no sweep closes it.
 
     To be called as the first line of a flow. A scheduled run has a process of its own,
     and also ends when ``curvote serve`` is killed.
@@ -36,20 +36,20 @@ def mark_alive() -> None:
         threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def sweep() -> int:
-    """Mark the flow runs that a killed process left behind as Crashed; count them."""
+def close_dead_flow_runs() -> int:
+    """Mark flow runs of dead processes as crashed; return their number."""
     from prefect.client.orchestration import get_client
     from prefect.states import Crashed
 
     state: State[object] = Crashed(message="The process that ran this flow has ended.")
     with get_client(sync_client=True) as client:
-        stale = [run.id for run in _unfinished() if _is_stale(run)]
+        stale = [run.id for run in _unfinished_flow_runs() if _is_dead(run)]
         for run_id in stale:
             client.set_flow_run_state(run_id, state, force=True)
     return len(stale)
 
 
-def _unfinished() -> list[FlowRun]:
+def _unfinished_flow_runs() -> list[FlowRun]:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter
     from prefect.client.schemas.sorting import FlowRunSort
@@ -63,7 +63,7 @@ def _unfinished() -> list[FlowRun]:
         )
 
 
-def _is_stale(run: FlowRun) -> bool:
+def _is_dead(run: FlowRun) -> bool:
     from prefect.types._datetime import now
 
     owners = [tag for tag in run.tags if tag.startswith("pid:")]
@@ -75,7 +75,7 @@ def _is_stale(run: FlowRun) -> bool:
 
 def _end_with_parent() -> None:
     # Named by the runner itself: it may have gone before this line was reached.
-    parent = int(os.environ.get(RUNNER_PID) or os.getppid())
+    parent = int(os.environ.get(RUNNER_VARIABLE) or os.getppid())
     while os.getppid() == parent:
         time.sleep(1)
     os.kill(os.getpid(), signal.SIGTERM)

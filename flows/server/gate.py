@@ -1,4 +1,4 @@
-"""What stands before Prefect's API and MLflow's pages: no other page, no stranger."""
+"""Server process of Prefect's API, behind a gate against other pages and users."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from starlette.websockets import WebSocketClose
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-class Gate:
-    """Refuse what another page, another name of this machine or a stranger asks.
+class RequestGate:
+    """A gate that refuses requests of other pages, host names and strangers.
 
     A browser names the page that asks in ``Origin`` and the server it believes to ask
     in ``Host``; other programs send no ``Origin``. Both must be the ``address`` itself
@@ -30,22 +30,22 @@ class Gate:
         self._credentials = b"Basic " + b64encode(secret.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 403 or 401 without a word of permission."""
+        """Pass the request on, or answer 403 or 401."""
         answer = self.app
         if scope["type"] != "lifespan":
-            answer = self._refusal(scope, Headers(scope=scope)) or self.app
+            answer = self._refusal_response(scope, Headers(scope=scope)) or self.app
         await answer(scope, receive, send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+    def _refusal_response(self, scope: Scope, headers: Headers) -> ASGIApp | None:
         changes = scope["type"] == "http" and scope["method"] not in _SAFE
-        if elsewhere := self._elsewhere(scope, headers):
+        if elsewhere := self._refuse_other_address(scope, headers):
             return elsewhere
-        if changes and not self._knows(headers):
+        if changes and not self._has_credentials(headers):
             return PlainTextResponse("Unauthorized\n", 401)
         return None
 
-    def _elsewhere(self, scope: Scope, headers: Headers) -> ASGIApp | None:
-        """Refuse another page, and another name of this machine."""
+    def _refuse_other_address(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        """Return a refusal of another page or host name; None: neither."""
         hosts = [f"http://{host}" for host in headers.getlist("host")]
         if {*hosts, *headers.getlist("origin")} == {self.address}:
             return None
@@ -53,13 +53,13 @@ class Gate:
             return WebSocketClose(code=1008)
         return PlainTextResponse(f"Open {self.address} itself.\n", 403)
 
-    def _knows(self, headers: Headers) -> bool:
-        given = headers.get("authorization", "").encode()
-        return secrets.compare_digest(given, self._credentials)
+    def _has_credentials(self, headers: Headers) -> bool:
+        credentials = headers.get("authorization", "").encode()
+        return secrets.compare_digest(credentials, self._credentials)
 
 
-class Door(Gate):
-    """A gate before pages that ask nobody for anything: it asks at each request.
+class CookieGate(RequestGate):
+    """A gate that also accepts a cookie, which a link sets that opens once.
 
     Who comes by the link ``ADDRESS/enter/TICKET``, which opens once, is given a cookie
     and led to ``page``; programs give the secret (basic authentication).
@@ -75,22 +75,22 @@ class Door(Gate):
         self._cookie = f"curvote-{address.rpartition(':')[2]}"
         self._session = secrets.token_urlsafe(32)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
-        if elsewhere := self._elsewhere(scope, headers):
+    def _refusal_response(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        if elsewhere := self._refuse_other_address(scope, headers):
             return elsewhere
         if scope["type"] == "http" and scope["path"].startswith("/enter/"):
-            return self._enter(scope["path"].removeprefix("/enter/"))
-        known = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
-        ours = secrets.compare_digest(known.encode(), self._session.encode())
-        if ours or self._knows(headers):
+            return self._enter_by_ticket(scope["path"].removeprefix("/enter/"))
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
+        ours = secrets.compare_digest(cookie.encode(), self._session.encode())
+        if ours or self._has_credentials(headers):
             return None
         if scope["type"] == "websocket":
             return WebSocketClose(code=1008)
         return PlainTextResponse("Open the link that `curvote ui` printed.\n", 401)
 
-    def _enter(self, ticket: str) -> ASGIApp:
-        wanted, given = (self._ticket or "").encode(), ticket.encode()
-        if self._ticket is None or not secrets.compare_digest(given, wanted):
+    def _enter_by_ticket(self, ticket: str) -> ASGIApp:
+        wanted, presented = (self._ticket or "").encode(), ticket.encode()
+        if self._ticket is None or not secrets.compare_digest(presented, wanted):
             words = "This link is not the one, or was opened before: `curvote ui`\n"
             return PlainTextResponse(f"{words}prints a new one when it starts.\n", 403)
         self._ticket = None

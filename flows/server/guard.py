@@ -1,4 +1,4 @@
-"""The server of one run, started again when it dies: the run waits, and goes on."""
+"""Private Prefect server for one command, restarted when it dies."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from curvote.flows.output import lines
 from curvote.flows.serving.children import Child
 
-_LOOK_EVERY = 0.5
+_POLL_SECONDS = 0.5
 # A server that cannot be kept alive is given up; the run then says why.
-_MOST_STARTS = 4
+_MAX_STARTS = 4
 
 
 @contextmanager
-def guarded(child: Child) -> Iterator[None]:
-    """Start ``child`` again whenever it ends meanwhile, three times at most."""
+def kept_alive(child: Child) -> Iterator[None]:
+    """Restart ``child`` whenever it ends, three times at most."""
     over = threading.Event()
-    thread = threading.Thread(target=_guard, args=(child, over), daemon=True)
+    thread = threading.Thread(target=_keep_alive, args=(child, over), daemon=True)
     thread.start()
     try:
         yield
@@ -27,20 +27,20 @@ def guarded(child: Child) -> Iterator[None]:
         thread.join()
 
 
-def _guard(child: Child, over: threading.Event) -> None:
-    while not over.wait(_LOOK_EVERY):
-        how = child.ended()
+def _keep_alive(child: Child, over: threading.Event) -> None:
+    while not over.wait(_POLL_SECONDS):
+        how = child.end_reason()
         if not how:
             continue
-        if child.starts == _MOST_STARTS:
-            lines.say(f"{child.called} {how} and is given up", "error")
+        if child.starts == _MAX_STARTS:
+            lines.write_line(f"{child.called} {how} and is given up", "error")
             return
-        wait = child.fell()
-        lines.say(f"{child.called} {how}; it is started again", "warning")
+        wait = child.schedule_restart()
+        lines.write_line(f"{child.called} {how}; it is started again", "warning")
         if over.wait(wait):
             return
         try:
             child.start()
         except OSError as error:  # no space for its log, or no more processes
-            lines.say(f"{child.called} is given up: {error.strerror}", "error")
+            lines.write_line(f"{child.called} is given up: {error.strerror}", "error")
             return

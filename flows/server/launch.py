@@ -1,4 +1,4 @@
-"""Starting Prefect's server as a process of its own, and saying why it ended."""
+"""Launch of Prefect's server as a process, and reasons why it ended."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from typing import BinaryIO
 from curvote.errors import UserError
 from curvote.flows.examining.databases import PREFECT
 from curvote.flows.server.access import SERVER_VARIABLE
-from curvote.flows.serving.systemd import VARIABLES
-from curvote.flows.stopped import cause
+from curvote.flows.serving.systemd import SYSTEMD_VARIABLES
+from curvote.flows.stopped import stop_cause
 from curvote.run.project import Project
 
-HERE = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 _LOG_LIMIT = 1_000_000
 # Parts the output of one start from that of another.
-_BEGUN = "-- a server is started"
+_START_MARK = "-- a server is started"
 # What Prefect's own service for its database refuses.
-_LEAST_KEPT = 3601
+_MIN_RETENTION = 3601
 _VACUUM = "PREFECT_SERVER_SERVICES_DB_VACUUM"
 
 
 @dataclass(frozen=True)
-class Launch:
-    """How a server is started, any number of times.
+class ServerLaunch:
+    """The settings with which a server is started, any number of times.
 
-    ``pages``: with Prefect's pages and its scheduler; ``kept``: for how many seconds
-    it keeps the runs that have ended, None: for ever.
+    ``pages``: with Prefect's pages and its scheduler; ``keep_seconds``: for how many
+    seconds it keeps the runs that have ended, None: for ever.
     """
 
     home: Path
     secret: str
     pages: bool = False
-    kept: int | None = None
+    keep_seconds: int | None = None
 
-    def under(self, secret: str) -> Launch:
-        """Return the same for a server that asks for ``secret``."""
+    def with_secret(self, secret: str) -> ServerLaunch:
+        """Return the same launch for a server that requires ``secret``."""
         return replace(self, secret=secret)
 
     @property
     def log(self) -> Path:
-        """Where its output goes."""
+        """The file of the server's output."""
         return self.home / "server.log"
 
     def spawn(self, listening: int) -> subprocess.Popen[bytes]:
-        """Start it on a listening socket: there is no port to lose to another."""
+        """Start the server on a socket that listens already."""
         command = [
             sys.executable,
             "-m",
@@ -58,12 +58,14 @@ class Launch:
             str(listening),
         ]
         with open_log(self.log) as log:
-            log.write(f"{_BEGUN}\n".encode())
+            log.write(f"{_START_MARK}\n".encode())
             log.flush()
             return subprocess.Popen(
                 [*command, "--services"] if self.pages else command,
                 cwd=Path(__file__).parents[3],  # the folder that holds curvote
-                env=for_child({SERVER_VARIABLE: self.secret, **self.retention()}),
+                env=child_environment(
+                    {SERVER_VARIABLE: self.secret, **self.retention()}
+                ),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -72,29 +74,29 @@ class Launch:
             )
 
     def retention(self) -> dict[str, str]:
-        """Return what tells Prefect how long to keep runs in its own database."""
-        if self.kept is None:
+        """Return Prefect's variables for the retention of its runs."""
+        if self.keep_seconds is None:
             return {}
-        seconds = max(self.kept, _LEAST_KEPT)
+        seconds = max(self.keep_seconds, _MIN_RETENTION)
         return {
             f"{_VACUUM}_ENABLED": "flow_runs",
             f"{_VACUUM}_RETENTION_PERIOD": str(seconds),
         }
 
-    def why(self) -> str:
-        """Return in a line why it ended or did not start, and the way out."""
+    def end_reason(self) -> str:
+        """Return in a line why the server ended, and the remedy."""
         project = Project(self.home.parents[2])
-        if known := cause(project):
-            return str(known).rstrip(".")
-        lines = _tail(self.log)
-        if known_there := PREFECT.elsewhere(project, lines):
+        if known_cause := stop_cause(project):
+            return str(known_cause).rstrip(".")
+        lines = _log_tail(self.log)
+        if known_there := PREFECT.server_problem(project, lines):
             return known_there
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f"{self.log} ends: {last[:200]}" if last else f"{self.log} says no more"
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Open a log at its end; one that has grown long begins anew."""
+    """Open a log for appending; a long one is emptied first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     log = path.open("ab")
     if log.tell() > _LOG_LIMIT:
@@ -102,16 +104,18 @@ def open_log(path: Path) -> BinaryIO:
     return log
 
 
-def for_child(more: dict[str, str]) -> dict[str, str]:
-    """Return our environment for a child, which must not speak to systemd for us."""
-    mine = {name: v for name, v in os.environ.items() if name not in VARIABLES}
-    return mine | more
+def child_environment(more: dict[str, str]) -> dict[str, str]:
+    """Return the environment of a child, without systemd's variables."""
+    inherited = {
+        name: v for name, v in os.environ.items() if name not in SYSTEMD_VARIABLES
+    }
+    return inherited | more
 
 
 def listen(port: int) -> socket.socket:
-    """Take a port of this machine, 0: any free one. UserError: it cannot be used."""
+    """Return a socket on a port of this machine; 0: any free one."""
     try:
-        return socket.create_server((HERE, port))
+        return socket.create_server((LOOPBACK, port))
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or "a port is 0 to 65535"
         raise UserError(
@@ -119,11 +123,11 @@ def listen(port: int) -> socket.socket:
         ) from error
 
 
-def _tail(log: Path, most: int = 20_000) -> list[str]:
+def _log_tail(log: Path, max_bytes: int = 20_000) -> list[str]:
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - most))
+            file.seek(max(0, log.stat().st_size - max_bytes))
             text = file.read().decode(errors="replace")
     except OSError:
         return []
-    return text.rpartition(_BEGUN)[2].splitlines()
+    return text.rpartition(_START_MARK)[2].splitlines()

@@ -1,4 +1,4 @@
-"""A private Prefect server for as long as one command runs."""
+"""Private Prefect server for as long as one command runs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from pathlib import Path
 from typing import Self
 
 from curvote.errors import InternalError, UserError
-from curvote.flows.environment import is_alive, prepare, process_tag, variable
+from curvote.flows.environment import (
+    is_alive,
+    prepare_environment,
+    process_tag,
+    variable_set,
+)
 from curvote.flows.server.access import (
     CLIENT_VARIABLE,
-    leave_secret,
     new_secret,
     read_secret,
+    write_secret,
 )
-from curvote.flows.server.guard import guarded
-from curvote.flows.server.launch import HERE, Launch, listen
-from curvote.flows.server.state import answers
-from curvote.flows.serving.children import Child, server_of
+from curvote.flows.server.guard import kept_alive
+from curvote.flows.server.launch import LOOPBACK, ServerLaunch, listen
+from curvote.flows.server.state import is_healthy
+from curvote.flows.serving.children import Child, server_child
 
 START_TIMEOUT = 90.0
 STOP_TIMEOUT = 9.0
-_ADDRESS = "server.json"
+_ADDRESS_FILE = "server.json"
 
 
 class PrefectServer:
-    """Start Prefect's API, wait for it, and end it with this process.
+    """A Prefect server that is started, awaited, and ended with this process.
 
     As a context manager it starts on entry, to be waited for when it is needed, and
     stops on exit; one that dies meanwhile is started again. An address that the user
@@ -46,15 +51,17 @@ class PrefectServer:
     """
 
     def __init__(
-        self, root: Path, *, port: int | None = None, kept: int | None = None
+        self, root: Path, *, port: int | None = None, keep_seconds: int | None = None
     ) -> None:
-        self.home = prepare(root) / "prefect"
+        self.home = prepare_environment(root) / "prefect"
         # Where `curvote serve` names its server, and leaves what that asks for.
-        self.address_file = self.home / _ADDRESS
+        self.address_file = self.home / _ADDRESS_FILE
         self.secret_file = self.home.parent / "serve.secret"
         self.port = port
         self.url = ""
-        self.launch = Launch(self.home, "", pages=port is not None, kept=kept)
+        self.launch = ServerLaunch(
+            self.home, "", pages=port is not None, keep_seconds=keep_seconds
+        )
         # Held for as long as this: what is asked while a server that has died is
         # started again waits here.
         self._listening: socket.socket | None = None
@@ -73,20 +80,20 @@ class PrefectServer:
         UserError: the port cannot be used.
         """
         theirs = os.environ.get("PREFECT_API_URL")
-        self.url = theirs or self._served() or self._launch()
-        self._undo.enter_context(variable("PREFECT_API_URL", self.url))
+        self.url = theirs or self._serving_address() or self._launch_server()
+        self._undo.enter_context(variable_set("PREFECT_API_URL", self.url))
         if self._secret:
-            self._undo.enter_context(variable(CLIENT_VARIABLE, self._secret))
+            self._undo.enter_context(variable_set(CLIENT_VARIABLE, self._secret))
         return self
 
-    def up(self) -> Child | None:
+    def await_child(self) -> Child | None:
         """Return the server as a child, once it answers; None: it is not ours.
 
         Raises:
             UserError: no answer within 90 seconds; says why.
         """
-        if not self._answers():
-            failure = self._failure()
+        if not self._wait_for_answer():
+            failure = self._describe_failure()
             self.stop()
             raise UserError(failure)
         return self._child
@@ -94,7 +101,7 @@ class PrefectServer:
     def wait(self) -> Self:
         """Return when the server answers; flows of this process will use it.
 
-        UserError: as of `up`.
+        UserError: as of `await_child`.
         """
         # Imported here, while the server is still starting.
         from prefect.settings import (
@@ -104,9 +111,9 @@ class PrefectServer:
             temporary_settings,
         )
 
-        child = self.up()
+        child = self.await_child()
         if child is not None:
-            self._undo.enter_context(guarded(child))
+            self._undo.enter_context(kept_alive(child))
         # The heartbeat adds a second to each flow and cannot be switched off by a
         # variable; the rest is said again because Prefect reads variables once.
         ours = {PREFECT_API_URL: self.url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
@@ -136,7 +143,7 @@ class PrefectServer:
         if self._secret is None:
             raise InternalError("this server was started by somebody else")
         entry = {"url": self.url, "process": process_tag()}
-        leave_secret(self.secret_file, self._secret)
+        write_secret(self.secret_file, self._secret)
         self._undo.callback(self.secret_file.unlink, missing_ok=True)
         self.address_file.write_text(json.dumps(entry))
         self._undo.callback(self.address_file.unlink, missing_ok=True)
@@ -149,53 +156,53 @@ class PrefectServer:
         """End the server."""
         self.stop()
 
-    def _served(self) -> str | None:
-        """Return the address of a living ``curvote serve`` of this project."""
-        entry = served_by(self.home)
-        if entry is None or not answers(entry["url"], 2.0):
+    def _serving_address(self) -> str | None:
+        """Return the address of a live ``curvote serve`` of this project."""
+        entry = read_serving(self.home)
+        if entry is None or not is_healthy(entry["url"], 2.0):
             return None
         self._secret = read_secret(self.secret_file)
         return entry["url"]
 
-    def _launch(self) -> str:
+    def _launch_server(self) -> str:
         self._secret = new_secret()
-        self.launch = self.launch.under(self._secret)
+        self.launch = self.launch.with_secret(self._secret)
         self._listening = listen(self.port or 0)
-        self._child = server_of(self.launch, self._listening.fileno())
+        self._child = server_child(self.launch, self._listening.fileno())
         self._child.start()
-        return f"http://{HERE}:{self._listening.getsockname()[1]}/api"
+        return f"http://{LOOPBACK}:{self._listening.getsockname()[1]}/api"
 
-    def _answers(self) -> bool:
-        """Ask until it answers, or has ended."""
+    def _wait_for_answer(self) -> bool:
+        """Wait until the server answers or ends; return whether it answers."""
         if self._child is None:
-            return answers(self.url, START_TIMEOUT)
+            return is_healthy(self.url, START_TIMEOUT)
         end = time.monotonic() + START_TIMEOUT
-        while not self._child.ended() and time.monotonic() < end:
-            if answers(self.url, 2.0):
+        while not self._child.end_reason() and time.monotonic() < end:
+            if is_healthy(self.url, 2.0):
                 return True
             time.sleep(0.05)
         return False
 
-    def _failure(self) -> str:
+    def _describe_failure(self) -> str:
         if self._child is None:
             return (
                 f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
                 " curvote start its own."
             )
-        return f"Prefect's server did not start: {self.launch.why()}."
+        return f"Prefect's server did not start: {self.launch.end_reason()}."
 
 
-def served_by(home: Path) -> dict[str, str] | None:
-    """Return ``{url, process}`` of the living ``curvote serve``, if there is one."""
+def read_serving(home: Path) -> dict[str, str] | None:
+    """Return ``{url, process}`` of a live ``curvote serve``; None: none."""
     try:
-        entry: dict[str, str] = json.loads((home / _ADDRESS).read_text())
+        entry: dict[str, str] = json.loads((home / _ADDRESS_FILE).read_text())
     except (OSError, ValueError):
         return None
     return entry if is_alive(entry["process"]) else None
 
 
 def _send_queued_events() -> None:
-    """Task runs reach the server as events, after the fact."""
+    """Send queued events, through which task runs reach the server."""
     worker = sys.modules.get("prefect.events.worker")
     if worker is not None:
         worker.EventsWorker.drain_all(timeout=5)

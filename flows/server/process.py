@@ -1,4 +1,4 @@
-"""Prefect's API server, in a process that ends when the one that started it does.
+"""Server process of Prefect's API, which ends with the process that started it.
 
 Run by `curvote.flows.server.private.PrefectServer`; standard input is a pipe that only
 the parent holds, and ``--fd`` the listening socket.
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvote.errors import InternalError
-from curvote.flows.environment import locked
+from curvote.flows.environment import file_locked
 from curvote.flows.server.access import SERVER_VARIABLE
 
 if TYPE_CHECKING:
     import uvicorn
 
-GRACE = 5.0
-_LEAN = {
+GRACE_SECONDS = 5.0
+_MINIMAL_SETTINGS = {
     "PREFECT_SERVER_UI_ENABLED": "false",
     "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
     "PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION": "false",
@@ -36,7 +36,7 @@ _LEAN = {
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
 }
 # Nothing here needs them: no workers, automations, pauses or pages with late runs.
-_NEVER = (
+_DISABLED_SERVICES = (
     "CLEANUP_RECONCILER",
     "EVENT_PERSISTER",
     "FOREMAN",
@@ -45,8 +45,8 @@ _NEVER = (
     "REPOSSESSOR",
     "TRIGGERS",
 )
-_SCHEDULING = ("CANCELLATION_CLEANUP", "SCHEDULER")
-_PROMPT = {
+_SCHEDULING_SERVICES = ("CANCELLATION_CLEANUP", "SCHEDULER")
+_PROMPT_SETTINGS = {
     "PREFECT_SERVER_SERVICES_SCHEDULER_RECENT_DEPLOYMENTS_LOOP_SECONDS": "1",
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "15",
 }
@@ -62,17 +62,17 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
     listening = socket.socket(fileno=arguments.fd)
     address = "http://{}:{}".format(*listening.getsockname())
-    os.environ.update(_settings(address, services=arguments.services))
+    os.environ.update(_server_settings(address, services=arguments.services))
     # Importing the server builds thousands of long-lived classes.
     gc.disable()
-    server.append(_build(address))
+    server.append(_build_server(address))
     gc.freeze()
     gc.enable()
     server[0].run(sockets=[listening])
 
 
-def _settings(address: str, *, services: bool) -> dict[str, str]:
-    """Return what this server is to do; the task-run recorder is always on.
+def _server_settings(address: str, *, services: bool) -> dict[str, str]:
+    """Return Prefect's variables for this server, which keep it closed.
 
     The names are those that Prefect reads first: no variable of the user's opens what
     is closed here.
@@ -83,15 +83,23 @@ def _settings(address: str, *, services: bool) -> dict[str, str]:
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": address,
         "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
     }
-    off = _NEVER if services else (*_NEVER, *_SCHEDULING)
+    off = (
+        _DISABLED_SERVICES if services else (*_DISABLED_SERVICES, *_SCHEDULING_SERVICES)
+    )
     disabled = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in off}
     if not services:
         disabled["PREFECT_SERVER_EVENTS_STREAM_OUT_ENABLED"] = "false"
-        return _LEAN | _PROMPT | disabled | closed
-    return _LEAN | _PROMPT | disabled | closed | _pages(address)
+        return _MINIMAL_SETTINGS | _PROMPT_SETTINGS | disabled | closed
+    return (
+        _MINIMAL_SETTINGS
+        | _PROMPT_SETTINGS
+        | disabled
+        | closed
+        | _page_settings(address)
+    )
 
 
-def _pages(address: str) -> dict[str, str]:
+def _page_settings(address: str) -> dict[str, str]:
     """Return the settings of Prefect's pages, which else ask port 4200."""
     return {
         "PREFECT_SERVER_UI_ENABLED": "true",
@@ -102,15 +110,15 @@ def _pages(address: str) -> dict[str, str]:
     }
 
 
-def _build(address: str) -> uvicorn.Server:
+def _build_server(address: str) -> uvicorn.Server:
     import uvicorn
     from prefect.server.api.server import create_app
 
-    from curvote.flows.server.gate import Gate
+    from curvote.flows.server.gate import RequestGate
 
-    _migrate()
+    _migrate_database()
     config = uvicorn.Config(
-        Gate(create_app(final=True), address, os.environ[SERVER_VARIABLE]),
+        RequestGate(create_app(final=True), address, os.environ[SERVER_VARIABLE]),
         log_level="warning",
         timeout_keep_alive=5,
         timeout_graceful_shutdown=2,
@@ -118,13 +126,13 @@ def _build(address: str) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def _migrate() -> None:
+def _migrate_database() -> None:
     """Create or upgrade the database, one process at a time."""
     import asyncio
 
     from prefect.server.database import provide_database_interface
 
-    with locked(Path(os.environ["PREFECT_HOME"]) / "migrate.lock"):
+    with file_locked(Path(os.environ["PREFECT_HOME"]) / "migrate.lock"):
         asyncio.run(provide_database_interface().create_db())
 
 
@@ -141,20 +149,20 @@ def _end_with_parent(server: list[uvicorn.Server]) -> None:
     if server:
         _await_recorder()
         server[0].should_exit = True
-        time.sleep(GRACE)
+        time.sleep(GRACE_SECONDS)
     os._exit(0)
 
 
 def _await_recorder(limit: float = 3.0) -> None:
-    """Give the task-run recorder time to take what was sent."""
+    """Wait until the task-run recorder has taken all events, with a limit."""
     from prefect.server.utilities.messaging.memory import METRICS
 
     counts = METRICS["events"]
     end = time.monotonic() + limit
-    seen = -1
+    consumed = -1
     while time.monotonic() < end:
-        before, seen = seen, counts["consumed"]
-        if before == seen >= counts["published"]:
+        before, consumed = consumed, counts["consumed"]
+        if before == consumed >= counts["published"]:
             return
         time.sleep(0.1)
 

@@ -1,4 +1,4 @@
-"""How Prefect's server stands: whether it answers, and whether its database does."""
+"""Launch of Prefect's server as a process, its state, and why it ended."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from urllib.parse import urlsplit
 
 READY: Final = http.client.OK
 # It answers, but cannot reach its database.
-DATABASE: Final = http.client.SERVICE_UNAVAILABLE
+DATABASE_DOWN: Final = http.client.SERVICE_UNAVAILABLE
 
 
-def ask(url: str, timeout: float = 2.0) -> int | None:
-    """Return the status of the API at ``url``: READY or DATABASE; None: no answer."""
-    return _get(url, "ready", timeout)
+def api_status(url: str, timeout: float = 2.0) -> int | None:
+    """Return the status of the API: READY or DATABASE_DOWN; None: no answer."""
+    return _get_status(url, "ready", timeout)
 
 
-def answers(url: str, timeout: float) -> bool:
-    """Say whether the API at ``url`` reports health within ``timeout`` seconds.
+def is_healthy(url: str, timeout: float) -> bool:
+    """Return whether the API reports health within ``timeout`` seconds.
 
     One request is enough: the socket listens before the server is up, and is closed
     when the server fails to start.
     """
-    return _get(url, "health", timeout) == http.client.OK
+    return _get_status(url, "health", timeout) == http.client.OK
 
 
-def _get(url: str, page: str, timeout: float) -> int | None:
+def _get_status(url: str, page: str, timeout: float) -> int | None:
     address = urlsplit(url)
     secure = address.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection

@@ -1,1 +1,1 @@
-"""What `curvote serve` is made of: children, schedules, their firing."""
+"""Parts of `curvote serve`: children, schedules and scheduled runs."""

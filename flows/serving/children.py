@@ -1,4 +1,4 @@
-"""The processes that `curvote serve` keeps alive: Prefect's server and runner."""
+"""Child processes of `curvote serve`, restarted when they end."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from curvote.flows.server.launch import Launch, for_child, open_log
+from curvote.flows.server.launch import ServerLaunch, child_environment, open_log
 
-FIRST_WAIT = 1.0
-LONGEST_WAIT = 60.0
+FIRST_WAIT_SECONDS = 1.0
+MAX_WAIT_SECONDS = 60.0
 # Who has lived for so long has not fallen at once.
-_STEADY = 120.0
+_STEADY_SECONDS = 120.0
 
 
-class Spawn(Protocol):
-    """Starts the process of a child."""
+class ProcessStarter(Protocol):
+    """A function that starts the process of a child."""
 
     def __call__(self) -> subprocess.Popen[bytes]:
         """Return the process."""
@@ -36,13 +36,13 @@ class Child:
         spawn: what starts it, with standard input a pipe: its end ends the process.
     """
 
-    def __init__(self, called: str, spawn: Spawn) -> None:
+    def __init__(self, called: str, spawn: ProcessStarter) -> None:
         self.called = called
         self.spawn = spawn
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.started = self.due = 0.0
-        self._wait = FIRST_WAIT
+        self._wait = FIRST_WAIT_SECONDS
 
     def start(self) -> None:
         """Start the process now."""
@@ -50,12 +50,12 @@ class Child:
         self.started = time.monotonic()
         self.starts += 1
 
-    def there(self) -> bool:
-        """Whether a process was started and not forgotten."""
+    def is_started(self) -> bool:
+        """Return whether a process was started and not forgotten."""
         return self.process is not None
 
-    def ended(self) -> str:
-        """Return how it ended, in words; nothing while it runs or is not started."""
+    def end_reason(self) -> str:
+        """Return how the process ended, "" while it runs or is not started."""
         code = None if self.process is None else self.process.poll()
         if code is None:
             return ""
@@ -65,34 +65,34 @@ class Child:
             return f"was ended by {signal.Signals(-code).name}"
         return f"was ended by signal {-code}"
 
-    def done(self) -> bool:
-        """Whether it has ended of its own will."""
+    def has_finished(self) -> bool:
+        """Return whether the process ended by itself with exit code 0."""
         return self.process is not None and self.process.poll() == 0
 
-    def fell(self) -> float:
-        """Forget the process; return in how many seconds it is to be started again."""
+    def schedule_restart(self) -> float:
+        """Forget the process; return the seconds until its restart."""
         self.end(0.0)
         now = time.monotonic()
-        if now - self.started > _STEADY:
-            self._wait = FIRST_WAIT
-        wait, self._wait = self._wait, min(2 * self._wait, LONGEST_WAIT)
+        if now - self.started > _STEADY_SECONDS:
+            self._wait = FIRST_WAIT_SECONDS
+        wait, self._wait = self._wait, min(2 * self._wait, MAX_WAIT_SECONDS)
         self.due = now + wait
         return wait
 
-    def again(self) -> None:
-        """Let it be started at once: it has ended because it was asked to."""
+    def restart_now(self) -> None:
+        """Forget the process, so that it may be restarted at once."""
         self.end(0.0)
         self.due = 0.0
 
-    def tell(self, message: dict[str, Any]) -> None:
-        """Write a line of JSON to its standard input, if it is there to hear it."""
+    def send_message(self, message: dict[str, Any]) -> None:
+        """Write a line of JSON to the process's standard input."""
         if self.process is not None and self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.write(f"{json.dumps(message)}\n".encode())
                 self.process.stdin.flush()
 
     def end(self, seconds: float) -> None:
-        """Close its standard input, wait so long, then kill it with all it started."""
+        """Close standard input, wait, then kill the process group."""
         process, self.process = self.process, None
         if process is None:
             return
@@ -107,7 +107,7 @@ class Child:
             process.wait()
 
 
-def server_of(launch: Launch, listening: int) -> Child:
+def server_child(launch: ServerLaunch, listening: int) -> Child:
     """Return Prefect's server as a child, on a socket that outlives it.
 
     Whoever asks while it is away waits until it is back.
@@ -115,18 +115,18 @@ def server_of(launch: Launch, listening: int) -> Child:
     return Child("Prefect's server", lambda: launch.spawn(listening))
 
 
-def runner_of(home: Path, variables: dict[str, str]) -> Child:
-    """Return the runner of schedules as a child; it reads its order first."""
+def runner_child(home: Path, variables: dict[str, str]) -> Child:
+    """Return the runner of schedules as a child."""
 
-    def spawn() -> subprocess.Popen[bytes]:
+    def spawn_runner() -> subprocess.Popen[bytes]:
         with open_log(home / "runner.log") as log:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "curvote.flows.serving.runner_process"],
-                env=for_child(variables),
+                env=child_environment(variables),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
 
-    return Child("the runner of schedules", spawn)
+    return Child("the runner of schedules", spawn_runner)

@@ -1,4 +1,4 @@
-"""What Prefect's server holds of the schedules: deployments, and runs that wait."""
+"""Runner of schedules: deployments in Prefect's server, and its own process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from curvote.flows.serving.firing import between, firings, for_prefect
+from curvote.flows.serving.firing import firing_times, firing_times_between, to_prefect
 
 if TYPE_CHECKING:
     from prefect import Flow
@@ -19,93 +19,97 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
     from prefect.runner import Runner
 
-_TAG = "curvote"
-_PAGE = 200  # more are not returned at once
+_DEPLOYMENT_TAG = "curvote"
+_PAGE_SIZE = 200  # more are not returned at once
 # Missed firings that are counted: of each minute those of two months, in 17 seconds.
-MOST = 100_000
-_SOON = timedelta(seconds=1)
-_HOUR = timedelta(hours=1)
-_WAITING = {"type": {"any_": ["SCHEDULED"]}}
+MAX_MISSED = 100_000
+_ONE_SECOND = timedelta(seconds=1)
+_ONE_HOUR = timedelta(hours=1)
+_SCHEDULED_STATE = {"type": {"any_": ["SCHEDULED"]}}
 
 
-def register(
+def register_schedules(
     runner: Runner,
     flow: Flow[..., Any],
     project: str,
     schedules: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, UUID]:
-    """Register the flow for each schedule; delete what else this project had.
+    """Register the flow for each schedule; delete the project's other deployments.
 
     Whatever a deployment was changed to meanwhile is put right again.
     """
     from prefect.types.entrypoint import EntrypointType
 
-    _withdraw(project, schedules)
+    _delete_other_deployments(project, schedules)
     ids: dict[str, UUID] = {}
     for name, settings in schedules.items():
         # The flow itself, not its place: whatever the server is told to run instead
         # of it, or before it, is never looked at.
-        made = runner.add_flow(
+        deployment_id = runner.add_flow(
             flow,
             name,
-            schedule=for_prefect(settings),
+            schedule=to_prefect(settings),
             parameters={"pipeline": name, "project": project},
-            tags=[_TAG],
+            tags=[_DEPLOYMENT_TAG],
             paused=False,
             # Imported by name, so it is found from whatever folder this runs in.
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
-        ids[name] = cast("UUID", made)  # outside of an event loop
+        ids[name] = cast("UUID", deployment_id)  # outside of an event loop
     return ids
 
 
-def _withdraw(project: str, keep: Mapping[str, Any]) -> None:
-    """Delete this project's other deployments, with the runs that wait for them."""
+def _delete_other_deployments(project: str, keep: Mapping[str, Any]) -> None:
+    """Delete this project's other deployments, with their waiting runs."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import DeploymentFilter
     from prefect.client.schemas.sorting import DeploymentSort
 
-    ours = DeploymentFilter.model_validate({"tags": {"all_": [_TAG]}})
+    ours = DeploymentFilter.model_validate({"tags": {"all_": [_DEPLOYMENT_TAG]}})
     with get_client(sync_client=True) as client:
-        found = client.read_deployments(
-            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_PAGE
+        deployments = client.read_deployments(
+            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_PAGE_SIZE
         )
-        for deployment in found:
-            mine = deployment.parameters.get("project") == project
-            if mine and deployment.name not in keep:
+        for deployment in deployments:
+            in_project = deployment.parameters.get("project") == project
+            if in_project and deployment.name not in keep:
                 client.delete_deployment(deployment.id)
 
 
-def missed(
+def missed_firings(
     deployment: UUID, settings: Mapping[str, Any], since: str, until: datetime
 ) -> dict[str, Any] | None:
-    """Return ``{count, first, last}`` of the firings between that nothing ran.
+    """Return ``{count, first, last}`` of the firings without a run; None: none.
 
-    Of a schedule that fires so often that there are over ``MOST``, the latest are
+    Of a schedule that fires so often that there are over ``MAX_MISSED``, the latest are
     counted: ``count`` is at least that then.
     """
     after = datetime.fromisoformat(since)
     if settings.get("interval") is not None:
-        after = max(after, until - MOST * timedelta(seconds=settings["interval"]))
-    begun = {run.expected_start_time for run in _runs(deployment, after, until)}
-    due = between(settings, after, until)
-    left = deque((at for at in due if at not in begun and at < until), MOST)
-    if not left:
+        after = max(after, until - MAX_MISSED * timedelta(seconds=settings["interval"]))
+    started = {
+        run.expected_start_time for run in _started_runs(deployment, after, until)
+    }
+    due = firing_times_between(settings, after, until)
+    missed_times = deque(
+        (at for at in due if at not in started and at < until), MAX_MISSED
+    )
+    if not missed_times:
         return None
-    first, last = left[0].isoformat(), left[-1].isoformat()
-    return {"count": len(left), "first": first, "last": last}
+    first, last = missed_times[0].isoformat(), missed_times[-1].isoformat()
+    return {"count": len(missed_times), "first": first, "last": last}
 
 
-def taken_over(
+def await_scheduler(
     deployment: UUID, settings: Mapping[str, Any], seconds: float = 8.0
 ) -> datetime:
-    """Return from when on Prefect's scheduler fires, once it has been seen to.
+    """Return the time from which Prefect's scheduler fires a deployment.
 
     It looks at a new deployment within a second or two, and never back.
     """
     end = time.monotonic() + seconds
-    while firings(settings, after=_now(), until=_now() + _HOUR, count=1):
-        first = _first_waiting(deployment)
+    while firing_times(settings, after=_now(), until=_now() + _ONE_HOUR, count=1):
+        first = _first_waiting_time(deployment)
         if first is not None:
             return first
         if time.monotonic() > end:
@@ -114,56 +118,58 @@ def taken_over(
     return _now()
 
 
-def _first_waiting(deployment: UUID) -> datetime | None:
+def _first_waiting_time(deployment: UUID) -> datetime | None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
 
-    wanted = _filter(
-        [deployment], expected_start_time={"after_": _now()}, state=_WAITING
+    wanted = _run_filter(
+        [deployment], expected_start_time={"after_": _now()}, state=_SCHEDULED_STATE
     )
     with get_client(sync_client=True) as client:
-        found = client.read_flow_runs(
+        waiting = client.read_flow_runs(
             flow_run_filter=wanted,
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
             limit=1,
         )
-    return found[0].expected_start_time if found else None
+    return waiting[0].expected_start_time if waiting else None
 
 
-def _runs(deployment: UUID, after: datetime, until: datetime) -> Iterator[FlowRun]:
-    """Yield the runs that were due between and that somebody has begun."""
+def _started_runs(
+    deployment: UUID, after: datetime, until: datetime
+) -> Iterator[FlowRun]:
+    """Yield the runs due between two times that were started."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
 
-    window = {"after_": after - _SOON, "before_": until + _SOON}
-    wanted = _filter([deployment], expected_start_time=window)
+    window = {"after_": after - _ONE_SECOND, "before_": until + _ONE_SECOND}
+    wanted = _run_filter([deployment], expected_start_time=window)
     with get_client(sync_client=True) as client:
         for page in count():
-            found = client.read_flow_runs(
+            page_runs = client.read_flow_runs(
                 flow_run_filter=wanted,
                 sort=FlowRunSort.ID_DESC,
-                limit=_PAGE,
-                offset=page * _PAGE,
+                limit=_PAGE_SIZE,
+                offset=page * _PAGE_SIZE,
             )
-            yield from (run for run in found if not _waits(run))
-            if len(found) < _PAGE:
+            yield from (run for run in page_runs if not _is_waiting(run))
+            if len(page_runs) < _PAGE_SIZE:
                 return
 
 
-def _waits(run: FlowRun) -> bool:
+def _is_waiting(run: FlowRun) -> bool:
     return run.state is not None and run.state.is_scheduled()
 
 
-def make_up(deployment: UUID) -> None:
-    """Order one run now."""
+def order_run(deployment: UUID) -> None:
+    """Order one run of a deployment now."""
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:
         client.create_flow_run_from_deployment(deployment)
 
 
-def forget_waiting(ids: Sequence[UUID]) -> None:
-    """Delete the runs that schedules left waiting and that have come due."""
+def delete_due_runs(ids: Sequence[UUID]) -> None:
+    """Delete the scheduled runs that are waiting and due."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
 
@@ -171,29 +177,31 @@ def forget_waiting(ids: Sequence[UUID]) -> None:
         return
     with get_client(sync_client=True) as client:
         while True:
-            found = client.read_flow_runs(
-                flow_run_filter=_late(ids), sort=FlowRunSort.ID_DESC, limit=_PAGE
+            due_runs = client.read_flow_runs(
+                flow_run_filter=_late_filter(ids),
+                sort=FlowRunSort.ID_DESC,
+                limit=_PAGE_SIZE,
             )
-            scheduled = [run for run in found if run.auto_scheduled]
+            scheduled = [run for run in due_runs if run.auto_scheduled]
             for run in scheduled:
                 client.delete_flow_run(run.id)
             if not scheduled:
                 return
 
 
-def pause(ids: Sequence[UUID]) -> None:
-    """Let nothing more come due, until all is registered anew."""
+def pause_deployments(ids: Sequence[UUID]) -> None:
+    """Pause deployments until all are registered again."""
     from prefect.client.orchestration import get_client
     from prefect.exceptions import ObjectNotFound
 
     with get_client(sync_client=True) as client:
-        for one in ids:
+        for deployment in ids:
             with suppress(ObjectNotFound):  # of a database that was made anew
-                client.pause_deployment(one)
+                client.pause_deployment(deployment)
 
 
-async def pass_over(ids: Sequence[UUID]) -> dict[str, int]:
-    """Delete all but the earliest late run of each of these; count them.
+async def delete_surplus_runs(ids: Sequence[UUID]) -> dict[str, int]:
+    """Delete all late runs of deployments but the earliest; count them.
 
     The earliest keeps its place: with the latest, a pipeline whose firings always come
     due with those of others would never have its turn.
@@ -203,12 +211,12 @@ async def pass_over(ids: Sequence[UUID]) -> dict[str, int]:
 
     late: dict[str, list[FlowRun]] = defaultdict(list)
     async with get_client() as client:
-        found = await client.read_flow_runs(
-            flow_run_filter=_late(ids),
+        due_runs = await client.read_flow_runs(
+            flow_run_filter=_late_filter(ids),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
-            limit=_PAGE,
+            limit=_PAGE_SIZE,
         )
-        for run in found:
+        for run in due_runs:
             if run.auto_scheduled:
                 late[str(run.parameters.get("pipeline"))].append(run)
         for runs in late.values():
@@ -217,16 +225,16 @@ async def pass_over(ids: Sequence[UUID]) -> dict[str, int]:
     return {name: len(runs) - 1 for name, runs in late.items() if len(runs) > 1}
 
 
-def _late(ids: Sequence[UUID]) -> FlowRunFilter:
-    due = {"before_": _now() - _SOON}
-    return _filter(ids, expected_start_time=due, state=_WAITING)
+def _late_filter(ids: Sequence[UUID]) -> FlowRunFilter:
+    due = {"before_": _now() - _ONE_SECOND}
+    return _run_filter(ids, expected_start_time=due, state=_SCHEDULED_STATE)
 
 
-def _filter(ids: Sequence[UUID], **conditions: Any) -> FlowRunFilter:
+def _run_filter(ids: Sequence[UUID], **conditions: Any) -> FlowRunFilter:
     from prefect.client.schemas.filters import FlowRunFilter
 
-    own = {"deployment_id": {"any_": list(ids)}}
-    return FlowRunFilter.model_validate(own | conditions)
+    deployment_condition = {"deployment_id": {"any_": list(ids)}}
+    return FlowRunFilter.model_validate(deployment_condition | conditions)
 
 
 def _now() -> datetime:

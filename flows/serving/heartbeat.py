@@ -1,4 +1,4 @@
-"""What `curvote serve` leaves in a file every few seconds: that it lives, and how."""
+"""Health of `curvote serve`: its heartbeat file, and checks of pipelines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from curvote.flows.environment import is_alive
 from curvote.run.project import Project
 
 # Older, and the process hangs although it is there.
-STALE = 60.0
+STALE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """How `curvote serve` stood when it last looked.
+    """The state of `curvote serve` at its last heartbeat.
 
     ``beat`` is of the clock that nobody sets (since the machine started), the others
     are dates. ``good`` is when schedules were last known to fire, ``trouble`` why they
@@ -39,24 +39,26 @@ class Heartbeat:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process that wrote it runs and did so lately."""
-        return is_alive(self.process) and time.monotonic() - self.beat < STALE
+        """Whether the writing process lives and wrote lately."""
+        return is_alive(self.process) and time.monotonic() - self.beat < STALE_SECONDS
 
     def write(self, project: Project) -> None:
-        """Replace the file, whole or not at all."""
-        path = _path(project)
+        """Replace the heartbeat file atomically."""
+        path = _heartbeat_path(project)
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(asdict(self)), encoding="utf-8")
         temporary.replace(path)
 
 
-def last(project: Project) -> Heartbeat | None:
-    """Return what the latest `serve` left; None where none did, or it is destroyed."""
+def last_heartbeat(project: Project) -> Heartbeat | None:
+    """Return the heartbeat of the latest `serve`; None: none is readable."""
     try:
-        return Heartbeat(**json.loads(_path(project).read_text(encoding="utf-8")))
+        return Heartbeat(
+            **json.loads(_heartbeat_path(project).read_text(encoding="utf-8"))
+        )
     except (OSError, ValueError, TypeError):
         return None
 
 
-def _path(project: Project) -> Path:
+def _heartbeat_path(project: Project) -> Path:
     return project.state / "serve.json"

@@ -1,6 +1,6 @@
-"""Prefect's runner of schedules, in a process that `curvote serve` watches.
+"""Runner of schedules: Prefect's runner in a process that `curvote serve` watches.
 
-Its standard input brings the order, a line of JSON (`Order`), then lines such as
+Its standard input brings the order, a line of JSON (`RunnerOrder`), then lines such as
 ``{"renew": true}``; its end ends the process with the run under way. What it has to
 tell goes through the pipe of `curvote.flows.output.lines`; its output is Prefect's, for
 a log.
@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from curvote.flows.environment import RUNNER_PID
+from curvote.flows.environment import RUNNER_VARIABLE
 from curvote.flows.output import lines
-from curvote.flows.server.flow_runs import sweep
+from curvote.flows.server.flow_runs import close_dead_flow_runs
 from curvote.flows.serving import deployments
 
 if TYPE_CHECKING:
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 2.0
 # A run that is told to end says so to the server, and is killed after this long.
-_GRACE = 2.5
+_KILL_SECONDS = 2.5
 
 
 @dataclass(frozen=True)
-class Order:
-    """What is to be run: a flow, named ``module:name``, for each schedule.
+class RunnerOrder:
+    """The runner's order: a flow, named ``module:name``, for each schedule.
 
     ``since`` says from when on a pipeline's firings may have been missed; ``forgiven``
     ones were only put off, and are made up whatever their schedule says. ``report`` is
-    the pipe for `curvote.flows.output.lines.send`.
+    the pipe for `curvote.flows.output.lines.send_message`.
     """
 
     flow: str
@@ -54,57 +54,59 @@ class Order:
     since: dict[str, str] = field(default_factory=dict)
     forgiven: bool = False
 
-    def find(self) -> Flow[..., Any]:
-        """Import the flow."""
+    def import_flow(self) -> Flow[..., Any]:
+        """Return the imported flow."""
         module, _, name = self.flow.partition(":")
-        found: Flow[..., Any] = getattr(import_module(module), name)
-        return found
+        flow: Flow[..., Any] = getattr(import_module(module), name)
+        return flow
 
 
 def main() -> None:
     """Register the schedules, then run what is due until standard input ends."""
     # Unbuffered: a thread that waits at a buffer aborts the end of the process.
     orders = io.FileIO(0, closefd=False)
-    order = Order(**json.loads(orders.readline()))
+    order = RunnerOrder(**json.loads(orders.readline()))
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-    os.environ[RUNNER_PID] = str(os.getpid())
+    os.environ[RUNNER_VARIABLE] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        sweep()
-        runner, ids = _prepared(order)
-        asyncio.run(_Work(order, runner, ids, orders).run())
-        sweep()
+        close_dead_flow_runs()
+        runner, ids = _prepare_runner(order)
+        asyncio.run(_RunnerWork(order, runner, ids, orders).run())
+        close_dead_flow_runs()
 
 
-def _prepared(order: Order) -> tuple[Runner, list[UUID]]:
-    """Register everything anew, and tell what was missed meanwhile."""
+def _prepare_runner(order: RunnerOrder) -> tuple[Runner, list[UUID]]:
+    """Register all schedules, and report firings that were missed."""
     from prefect.runner import Runner
 
     runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
-    ids = deployments.register(runner, order.find(), order.project, order.schedules)
-    deployments.forget_waiting(list(ids.values()))
+    ids = deployments.register_schedules(
+        runner, order.import_flow(), order.project, order.schedules
+    )
+    deployments.delete_due_runs(list(ids.values()))
     for name, since in order.since.items():
-        settings, own = order.schedules[name], ids[name]
-        until = deployments.taken_over(own, settings)
-        missed = deployments.missed(own, settings, since, until)
+        settings, deployment = order.schedules[name], ids[name]
+        until = deployments.await_scheduler(deployment, settings)
+        missed = deployments.missed_firings(deployment, settings, since, until)
         latest = settings.get("catch_up") == "latest"
         if missed and (latest or order.forgiven):
-            deployments.make_up(own)
+            deployments.order_run(deployment)
         if missed and not order.forgiven:
-            _tell(order, missed={"pipeline": name, "made_up": latest} | missed)
-    _tell(order, registered=sorted(ids))
+            _report(order, missed={"pipeline": name, "made_up": latest} | missed)
+    _report(order, registered=sorted(ids))
     return runner, list(ids.values())
 
 
-def _tell(order: Order, **message: Any) -> None:
-    lines.send(Path(order.report), message)
+def _report(order: RunnerOrder, **message: Any) -> None:
+    lines.send_message(Path(order.report), message)
 
 
 @dataclass
-class _Work:
-    """The runner at work, told by its parent when to end."""
+class _RunnerWork:
+    """The runner at work, which its parent may end or renew."""
 
-    order: Order
+    order: RunnerOrder
     runner: Runner
     ids: list[UUID]
     orders: io.FileIO
@@ -115,67 +117,67 @@ class _Work:
 
     async def run(self) -> None:
         running = asyncio.create_task(self.runner.start())
-        watching = asyncio.create_task(self._watch(running))
+        watching = asyncio.create_task(self._watch_runner(running))
         await asyncio.sleep(0)  # the runner's first step sets a handler of its own
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop, running)
+            loop.add_signal_handler(number, self._stop_run, running)
         listener = threading.Thread(
-            target=self._listen, args=(loop, running), daemon=True
+            target=self._read_orders, args=(loop, running), daemon=True
         )
         listener.start()
         with contextlib.suppress(asyncio.CancelledError):
             await running
         watching.cancel()
 
-    def _listen(self, loop: asyncio.AbstractEventLoop, running: Any) -> None:
+    def _read_orders(self, loop: asyncio.AbstractEventLoop, running: Any) -> None:
         """Renew on any line; stop at the end of standard input."""
         for line in self.orders:
             self.renewing = self.renewing or bool(line.strip())
-        loop.call_soon_threadsafe(self._stop, running)
+        loop.call_soon_threadsafe(self._stop_run, running)
 
-    def _stop(self, running: asyncio.Task[None]) -> None:
-        """End the run under way too: the runner would wait for it to end by itself."""
+    def _stop_run(self, running: asyncio.Task[None]) -> None:
+        """End the current run too, for which the runner would wait."""
         loop = asyncio.get_running_loop()
         for run in active_children():
             run.terminate()
-            loop.call_later(_GRACE, run.kill)
+            loop.call_later(_KILL_SECONDS, run.kill)
         running.cancel()
 
-    async def _watch(self, running: asyncio.Task[None]) -> None:
-        """Report that schedules are looked at; end when idle, once told to renew."""
+    async def _watch_runner(self, running: asyncio.Task[None]) -> None:
+        """Report that schedules are polled; end when idle after a renewal order."""
         while not running.done():
             await asyncio.sleep(_POLL_SECONDS / 2)
             if not self.runner.started:
                 continue
             busy = bool(active_children()) or not self.runner.has_slots_available()
             if self.renewing:
-                await self._pause()
+                await self._pause_schedules()
             if self.paused and not busy:
                 running.cancel()
             if self.runner.last_polled != self.polled:
                 self.polled = self.runner.last_polled
-                _tell(self.order, polled=time.monotonic(), busy=busy)
+                _report(self.order, polled=time.monotonic(), busy=busy)
             if busy:
-                await self._pass_over()
+                await self._drop_surplus()
             else:
-                self._tell_passed()
+                self._report_dropped()
 
-    async def _pause(self) -> None:
-        """Let nothing new begin: one run after the other would never be idle."""
+    async def _pause_schedules(self) -> None:
+        """Pause the schedules, so that the runner becomes idle."""
         if not self.paused:
             with contextlib.suppress(Exception):  # the next look may succeed
-                await asyncio.to_thread(deployments.pause, self.ids)
+                await asyncio.to_thread(deployments.pause_deployments, self.ids)
                 self.paused = True
 
-    async def _pass_over(self) -> None:
-        """Let one firing of a pipeline wait, not all that come due in a long run."""
+    async def _drop_surplus(self) -> None:
+        """Keep one waiting firing of a pipeline, and delete the others."""
         with contextlib.suppress(Exception):  # the next look may succeed
-            self.passed.update(await deployments.pass_over(self.ids))
+            self.passed.update(await deployments.delete_surplus_runs(self.ids))
 
-    def _tell_passed(self) -> None:
+    def _report_dropped(self) -> None:
         for name, count in self.passed.items():
-            _tell(self.order, passed={"pipeline": name, "count": count})
+            _report(self.order, passed={"pipeline": name, "count": count})
         self.passed.clear()
 
 

@@ -1,4 +1,4 @@
-"""Run pipelines on their schedules until interrupted."""
+"""Service `curvote serve`: pipelines run on their schedules until interrupted."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from threading import Thread
 from typing import IO, Any
 
 from curvote.errors import Problem, UserError
-from curvote.flows.environment import SERVED, variable
+from curvote.flows.environment import SERVED_VARIABLE, variable_set
 from curvote.flows.output import lines
-from curvote.flows.server.private import PrefectServer, served_by
+from curvote.flows.server.private import PrefectServer, read_serving
 from curvote.flows.serving import systemd
-from curvote.flows.serving.children import Child, runner_of
-from curvote.flows.serving.firing import in_words
-from curvote.flows.serving.told import Told
-from curvote.flows.serving.watched_file import sound
+from curvote.flows.serving.children import Child, runner_child
+from curvote.flows.serving.firing import describe_schedule
+from curvote.flows.serving.told import Announcer
+from curvote.flows.serving.watched_file import valid_schedules
 from curvote.flows.supervisor import Schedules, Supervisor
-from curvote.run.config.runtime import seconds
+from curvote.run.config.runtime import parse_span
 from curvote.run.project import Project
 
-FLOW = "curvote.flows.serving.scheduled:scheduled"
+SCHEDULED_FLOW = "curvote.flows.serving.scheduled:scheduled"
 # Nobody watches a scheduled run: what fails has to be seen, in its log.
 # A stage's errors are not: Prefect would write out words that may hold values.
-_SEEN = {
+_LOG_SETTINGS = {
     "PREFECT_LOGGING_LEVEL": "ERROR",
     "PREFECT_LOGGING_LOGGERS_PREFECT_FLOW_RUNS_LEVEL": "WARNING",
     "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "true",
 }
 # SIGTERM to the end: what runs is told, then killed; then the server.
-_RUNNER_ENDS, _SERVER_ENDS = 4.0, 2.5
+_RUNNER_SECONDS, _SERVER_SECONDS = 4.0, 2.5
 
 
-def serve(
+def serve_schedules(
     project: Project,
     schedules: Schedules,
-    flow: str = FLOW,
+    flow: str = SCHEDULED_FLOW,
     *,
     port: int,
     metrics_port: int | None = None,
@@ -66,27 +66,33 @@ def serve(
             already, a port is taken, or Prefect's server cannot be started.
     """
     faulty = dict(faulty or {})
-    _refuse_none(schedules, faulty)
+    _refuse_no_schedules(schedules, faulty)
     root = project.root.resolve()
-    server = PrefectServer(root, port=port, kept=_kept(project))
-    with _sole(server), server, variable(SERVED, str(root)):
+    server = PrefectServer(root, port=port, keep_seconds=_retention_seconds(project))
+    with _single_service(server), server, variable_set(SERVED_VARIABLE, str(root)):
         # Imports Prefect, while the server starts.
-        schedules = sound(schedules, faulty)
-        _refuse_none(schedules, faulty)
-        told = _told(project, metrics_port)
-        with _supervisor(project, schedules, flow, server, told) as supervisor:
-            _announce(told, server, schedules)
-            supervisor.tell_faulty(faulty)
-            _watch(supervisor)
+        schedules = valid_schedules(schedules, faulty)
+        _refuse_no_schedules(schedules, faulty)
+        announcer = _make_announcer(project, metrics_port)
+        with _make_supervisor(
+            project, schedules, flow, server, announcer
+        ) as supervisor:
+            _announce_start(announcer, server, schedules)
+            supervisor.report_faulty(faulty)
+            _run_supervisor(supervisor)
 
 
 @contextlib.contextmanager
-def _supervisor(
-    project: Project, schedules: Schedules, flow: str, server: PrefectServer, told: Told
+def _make_supervisor(
+    project: Project,
+    schedules: Schedules,
+    flow: str,
+    server: PrefectServer,
+    announcer: Announcer,
 ) -> Iterator[Supervisor]:
-    """Yield what watches the server, once that is up, and the runner to come."""
-    child, pipe = server.up(), lines.Pipe(project.state / "serve.pipe")
-    runner = runner_of(server.home, pipe.variables() | _SEEN)
+    """Yield a supervisor of the running server and of a runner."""
+    child, pipe = server.await_child(), lines.LinePipe(project.state / "serve.pipe")
+    runner = runner_child(server.home, pipe.variables() | _LOG_SETTINGS)
     try:
         yield Supervisor(
             project=project,
@@ -97,96 +103,98 @@ def _supervisor(
             server=child,
             runner=runner,
             pipe=pipe,
-            told=told,
+            announcer=announcer,
         )
     finally:
         pipe.close()
 
 
-def _watch(supervisor: Supervisor) -> None:
-    """Let the supervisor run until a signal comes, then end its children."""
+def _run_supervisor(supervisor: Supervisor) -> None:
+    """Run the supervisor until a signal comes, then end its children."""
 
-    def stop(*_: object) -> None:
+    def stop_supervisor(*_: object) -> None:
         supervisor.stop()
 
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, stop) for number in numbers}
+    before = {number: signal.signal(number, stop_supervisor) for number in numbers}
     try:
         supervisor.run()
     finally:
-        systemd.notify("STOPPING=1", "STATUS=ending")
-        supervisor.told.say("serve ends")
-        _end(supervisor.runner, supervisor.server)
+        systemd.notify_systemd("STOPPING=1", "STATUS=ending")
+        supervisor.announcer.announce("serve ends")
+        _end_children(supervisor.runner, supervisor.server)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _end(runner: Child, server: Child | None) -> None:
-    """End the run under way first: it has a last word for the server."""
-    runner.end(_RUNNER_ENDS)
+def _end_children(runner: Child, server: Child | None) -> None:
+    """End the runner first, as its run still reports to the server."""
+    runner.end(_RUNNER_SECONDS)
     if server is not None:
-        server.end(_SERVER_ENDS)
+        server.end(_SERVER_SECONDS)
 
 
-def _kept(project: Project) -> int | None:
+def _retention_seconds(project: Project) -> int | None:
     from curvote.run.config.file import PipelinesFile
 
     if not project.pipelines_file.exists():
         return None
     span = PipelinesFile(project).runtime().retention.runs
-    return None if span is None else seconds(span)
+    return None if span is None else parse_span(span)
 
 
-def _told(project: Project, metrics_port: int | None) -> Told:
-    from curvote.flows.metrics import Figures, open_page
-    from curvote.flows.notices import tell_missed
+def _make_announcer(project: Project, metrics_port: int | None) -> Announcer:
+    from curvote.flows.metrics import ProjectMetrics, serve_metrics
+    from curvote.flows.notices import report_missed
 
-    figures = Figures(project, serving=True)
+    figures = ProjectMetrics(project, serving=True)
     if metrics_port is not None:
-        open_page(figures, metrics_port)
+        serve_metrics(figures, metrics_port)
 
-    log = lines.Kept(project.state / "serve.log")
+    log = lines.LineLog(project.state / "serve.log")
 
-    def show(line: dict[str, Any]) -> None:
-        log.keep(_named(line))
-        _show(line)
+    def write_line(line: dict[str, Any]) -> None:
+        log.write_entry(_with_pipeline(line))
+        _print_line(line)
 
-    def say(text: str, level: str = "info", pipeline: str | None = None) -> None:
-        show(lines.line(text, level, pipeline=pipeline))
+    def write_text(text: str, level: str = "info", pipeline: str | None = None) -> None:
+        write_line(lines.make_line(text, level, pipeline=pipeline))
 
-    def missed(name: str, fact: dict[str, Any]) -> None:
+    def describe_missed(name: str, fact: dict[str, Any]) -> None:
         figures.count("missed_firings", name, fact["count"])
         # Whoever is told may take long; schedules do not wait for it.
-        given = project, say, name, fact
-        Thread(target=tell_missed, args=given, daemon=True).start()
+        arguments = project, write_text, name, fact
+        Thread(target=report_missed, args=arguments, daemon=True).start()
 
     restarted = partial(figures.count, "serve_restarts")
-    return Told(line=show, missed=missed, restarted=restarted)
+    return Announcer(line=write_line, missed=describe_missed, restarted=restarted)
 
 
-def _show(line: dict[str, Any]) -> None:
-    """Print a line of a run, or one of our own."""
+def _print_line(line: dict[str, Any]) -> None:
+    """Print a line of a run or of the service."""
     with contextlib.suppress(OSError):  # a full disk under the log ends no schedule
-        lines.show(line if lines.is_json() else _named(line), sys.stdout)
+        lines.print_line(line if lines.is_json() else _with_pipeline(line), sys.stdout)
 
 
-def _named(line: dict[str, Any]) -> dict[str, Any]:
-    """Put the pipeline's name before what is said of it."""
+def _with_pipeline(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with the pipeline's name before its message."""
     name = " ".join(str(line.get("pipeline") or "").split())  # one line, whoever named
     return line | {"message": f"{name}: {line['message']}"} if name else line
 
 
-def _announce(told: Told, server: PrefectServer, schedules: Schedules) -> None:
+def _announce_start(
+    announcer: Announcer, server: PrefectServer, schedules: Schedules
+) -> None:
     if server.is_ours:
         server.announce()
         pages, file = server.url.removesuffix("/api"), server.secret_file
         how = f"log in with the line in {file}, which each start makes anew"
-        told.say(f"Prefect: {pages} ({how})")
+        announcer.announce(f"Prefect: {pages} ({how})")
     for name, settings in schedules.items():
-        told.say(in_words(settings), pipeline=name)
+        announcer.announce(describe_schedule(settings), pipeline=name)
 
 
-def _refuse_none(schedules: Schedules, faulty: dict[str, str]) -> None:
+def _refuse_no_schedules(schedules: Schedules, faulty: dict[str, str]) -> None:
     if not schedules and faulty:
         words = (Problem(f"{name}: {why}.") for name, why in faulty.items())
         raise UserError.several([*words])
@@ -199,12 +207,12 @@ def _refuse_none(schedules: Schedules, faulty: dict[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _sole(server: PrefectServer) -> Iterator[None]:
-    """Hold the project's one place for a `serve`, until this process ends."""
-    descriptor = os.open(_lock(server.home), os.O_RDWR | os.O_CREAT, 0o600)
-    with contextlib.closing(os.fdopen(descriptor)) as held:
-        other = served_by(server.home)
-        if other or not _taken(held):
+def _single_service(server: PrefectServer) -> Iterator[None]:
+    """Hold the project's lock of `serve` until this process ends."""
+    descriptor = os.open(_lock_path(server.home), os.O_RDWR | os.O_CREAT, 0o600)
+    with contextlib.closing(os.fdopen(descriptor)) as lock_file:
+        other = read_serving(server.home)
+        if other or not _try_lock(lock_file):
             who = f" ({other['process']} at {other['url']})" if other else ""
             raise UserError(
                 f"This project is being served already{who}; end that one first."
@@ -212,7 +220,7 @@ def _sole(server: PrefectServer) -> Iterator[None]:
         yield
 
 
-def _taken(lock: IO[str]) -> bool:
+def _try_lock(lock: IO[str]) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -220,6 +228,6 @@ def _taken(lock: IO[str]) -> bool:
     return True
 
 
-def _lock(home: Path) -> Path:
+def _lock_path(home: Path) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     return home.parent / "serve.lock"

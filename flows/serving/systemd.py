@@ -1,4 +1,4 @@
-"""What a service tells systemd over ``NOTIFY_SOCKET``; without one, nothing."""
+"""Launch of Prefect's server as a process, and notifications to systemd."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 import socket
 
 # A child that had them would speak for the service.
-VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+SYSTEMD_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
-def notify(*words: str) -> None:
-    """Send words such as ``READY=1`` or ``STATUS=...``; nobody listening is no error.
+def notify_systemd(*words: str) -> None:
+    """Send words such as ``READY=1`` to systemd; without a socket do nothing.
 
     A name that begins with @ is one of Linux's abstract sockets.
     """
@@ -27,8 +27,8 @@ def notify(*words: str) -> None:
         door.sendto("\n".join(words).encode(), address)
 
 
-def watchdog() -> float | None:
-    """Return after how many seconds of silence systemd ends this process, if it does.
+def watchdog_seconds() -> float | None:
+    """Return the seconds of silence after which systemd ends this process.
 
     See sd_watchdog_enabled(3).
     """

@@ -1,4 +1,4 @@
-"""Whom `curvote serve` tells of what happens to it."""
+"""Supervisor of `curvote serve`, which keeps server and runner alive."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from curvote.flows.output.lines import line
+from curvote.flows.output.lines import make_line
 
 
 @dataclass
-class Told:
-    """What the supervisor tells others of: lines, notices, metrics."""
+class Announcer:
+    """The outlets of the supervisor: lines, notices and metrics."""
 
     line: Callable[[dict[str, Any]], None]
     missed: Callable[[str, dict[str, Any]], None]
     restarted: Callable[[str], None] = lambda _child: None
     _refused: set[str] = field(default_factory=set)
 
-    def say(self, text: str, level: str = "info", pipeline: str | None = None) -> None:
-        """Say a line of its own."""
-        self.line(line(text, level, pipeline=pipeline))
+    def announce(
+        self, text: str, level: str = "info", pipeline: str | None = None
+    ) -> None:
+        """Announce a line of the service itself."""
+        self.line(make_line(text, level, pipeline=pipeline))
 
-    def of_each(self, looks: Iterable[Callable[[], None]]) -> None:
-        """Do each; what a full disk or the system refuses is said once and goes on."""
-        refused = {why for look in looks if (why := _refusal(look))}
+    def run_each(self, looks: Iterable[Callable[[], None]]) -> None:
+        """Call each function; a system error is announced once, and work goes on."""
+        refused = {why for look in looks if (why := _system_error(look))}
         for why in sorted(refused - self._refused):
-            self.say(f"{why}; it is tried again (see `curvote doctor`)", "error")
+            self.announce(f"{why}; it is tried again (see `curvote doctor`)", "error")
         self._refused = refused
 
 
-def _refusal(look: Callable[[], None]) -> str:
+def _system_error(look: Callable[[], None]) -> str:
     try:
         look()
     except OSError as error:

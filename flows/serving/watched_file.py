@@ -1,4 +1,4 @@
-"""pipelines.yaml, which somebody may edit while `curvote serve` runs."""
+"""Watch over pipelines.yaml, which may be edited while `curvote serve` runs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from curvote.run.project import Project
 
 @dataclass
 class WatchedFile:
-    """Says once for each change that a file has changed, and then stood still.
+    """A file whose changes are reported once, after it has stood still.
 
     The first one is that it is there: it may have changed since somebody read it.
     """
 
     path: Path
-    _known: tuple[int, ...] = ()
-    _seen: tuple[int, ...] = ()
+    _reported_mark: tuple[int, ...] = ()
+    _last_mark: tuple[int, ...] = ()
 
     def has_changed(self) -> bool:
-        """Whether it is another than at the last change; twice the same is no edit."""
-        mark = self._mark()
-        still, self._seen = mark == self._seen, mark
-        if not still or mark == self._known:
+        """Return whether the file changed since the last report and stood still."""
+        mark = self._current_mark()
+        still, self._last_mark = mark == self._last_mark, mark
+        if not still or mark == self._reported_mark:
             return False
-        self._known = mark
+        self._reported_mark = mark
         return True
 
-    def _mark(self) -> tuple[int, ...]:
+    def _current_mark(self) -> tuple[int, ...]:
         try:
             about = self.path.stat()
         except OSError:
@@ -42,7 +42,7 @@ Schedules = dict[str, dict[str, Any]]
 
 
 def read_schedules(project: Project) -> tuple[Schedules, dict[str, str]]:
-    """Return the schedules of a project's file, and what is wrong with which pipeline.
+    """Return a project's schedules, and the problems of faulty pipelines.
 
     UserError: the file itself cannot be read.
     """
@@ -50,26 +50,26 @@ def read_schedules(project: Project) -> tuple[Schedules, dict[str, str]]:
 
     faulty: dict[str, UserError] = {}
     schedules = PipelinesFile(project).schedules(faulty)
-    return schedules, {name: _first(error) for name, error in faulty.items()}
+    return schedules, {name: _first_problem(error) for name, error in faulty.items()}
 
 
-def sound(schedules: Schedules, faulty: dict[str, str]) -> Schedules:
-    """Return the schedules that fire; the others are put among ``faulty``."""
-    from curvote.flows.serving.firing import check
+def valid_schedules(schedules: Schedules, faulty: dict[str, str]) -> Schedules:
+    """Return the schedules that fire; the others are added to ``faulty``."""
+    from curvote.flows.serving.firing import check_schedules
 
-    found = {}
+    valid = {}
     for name, settings in schedules.items():
         try:
-            check({name: settings})
+            check_schedules({name: settings})
         except UserError as error:
-            faulty[name] = _first(error)
+            faulty[name] = _first_problem(error)
         else:
-            found[name] = settings
-    return found
+            valid[name] = settings
+    return valid
 
 
-def _first(error: UserError) -> str:
-    """Return the first problem in one line, and how many more there are."""
+def _first_problem(error: UserError) -> str:
+    """Return the first problem in one line, and the number of further ones."""
     first = error.problems[0].message.splitlines()[0].rstrip(".")
     more = len(error.problems) - 1
     return f"{first} (and {more} more)" if more else first

@@ -1,1 +1,1 @@
-"""What MLflow holds of runs, and the pages that show it."""
+"""MLflow tracking of runs, and the pages that show it."""

@@ -1,4 +1,4 @@
-"""What a run says of its cells: scores, parameters, stage keys, a place on the x-axis.
+"""Cells of a run for MLflow and tables: scores, parameters, keys and steps.
 
 Whatever a system says of itself (its axes, metrics and methods) is asked for here.
 """
@@ -12,34 +12,33 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from curvote.chain.axis import Cell
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part, System
-from curvote.run.config.parts import Parts, belonging, parts_of
-from curvote.run.config.settings import named
+from curvote.run.config.parts import Parts, find_part, labelled_parts
+from curvote.run.config.settings import setting_name
 from curvote.run.history import RunRecord
-from curvote.run.places import there
+from curvote.run.places import artifact_exists
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact
-from curvote.run.summary import declared
+from curvote.run.summary import declared_rows
 
 Row = Mapping[str, Any]
 Metrics = dict[str, float]
 
-_LONGEST = 250  # letters of a parameter
+_MAX_LENGTH = 250  # letters of a parameter
 
 
 @dataclass(frozen=True)
 class Score:
-    """A row of ``scores --json``, and what its system says of it.
+    """A row of ``scores --json`` with its metric, axis and rank.
 
     ``x`` is the axis that stands on the x-axis. ``rank`` is the place of method and
     metric among those that may stand in a headline (of a cell the first that it has
-    does), None where the method is none of them. ``called`` is one name for whatever
-    takes that place in the cells of a line, and ``rule`` what was asked to take one. A
-    ``reference`` is what others are held
-    against. ``beside`` are the values of ``further`` measures and their standard
-    errors, by name.
+    does), None where the method is none of them. ``series_name`` is one name for
+    whatever takes that place in the cells of a line, and ``rule`` what was asked to
+    take one. A ``reference`` is what others are held against. ``beside`` are the values
+    of ``further`` measures and their standard errors, by name.
     """
 
     cell: Cell
@@ -50,13 +49,13 @@ class Score:
     se: float | None
     group: str
     rank: tuple[int, int] | None
-    called: str
+    series_name: str
     reference: bool
     rule: str = ""
     beside: dict[str, float | None] = field(default_factory=dict, hash=False)
     further: dict[str, Metric] = field(default_factory=dict, hash=False)
 
-    def of(self, name: str) -> Score | None:
+    def score_of(self, name: str) -> Score | None:
         """Return the score of a metric: this one, or one beside it; None for others."""
         if name == self.metric.name:
             return self
@@ -69,117 +68,124 @@ class Score:
         )
 
     @property
-    def grouped(self) -> str:
-        """Which group it is told of: "group 2", or "class sh"; empty of the whole."""
-        return f"{self.metric.each or 'group'} {self.group}" if self.group else ""
+    def group_label(self) -> str:
+        """The group of the score: "group 2", or "class sh"; "" for all."""
+        return f"{self.metric.group_kind or 'group'} {self.group}" if self.group else ""
 
     @property
     def step(self) -> int:
-        """The place on the x-axis."""
-        return step(self.cell, self.x)
+        """The step on the x-axis."""
+        return axis_step(self.cell, self.x)
 
     @property
     def line(self) -> Cell:
-        """What the cell, or its group, shares with its neighbours on the x-axis."""
-        return self.cell.with_(**{self.x: None, "group": self.group or None})
+        """The cell without its place on the x-axis, with the score's group."""
+        return self.cell.with_values(**{self.x: None, "group": self.group or None})
 
     @property
     def place(self) -> Cell:
-        """Where the cell stands on the x-axis; nowhere without privacy."""
-        return Cell.of({self.x: self.cell[self.x]})
+        """The place of the cell on the x-axis, empty without privacy."""
+        return Cell.from_mapping({self.x: self.cell[self.x]})
 
     @property
     def with_error(self) -> str:
-        """The value and one standard error, in percent points where shown so."""
-        factor, digits = (100, 2) if self.metric.shown == "percent" else (1, 3)
+        """The value and its standard error, in the metric's display."""
+        factor, digits = (100, 2) if self.metric.display == "percent" else (1, 3)
         values = (factor * v for v in (self.value, self.se) if v is not None)
         return " ± ".join(f"{value:.{digits}f}" for value in values)
 
     @property
-    def shown(self) -> str:
-        """The value as people read it: 12.7 %."""
-        percent = self.metric.shown == "percent"
+    def formatted(self) -> str:
+        """The value in its metric's display: 12.7 %."""
+        percent = self.metric.display == "percent"
         return f"{100 * self.value:.1f} %" if percent else f"{self.value:.3g}"
 
-    def metrics(self, *names: str) -> Metrics:
-        """Return value and standard error as ``misclassification.NAME`` and ``..._se``.
+    def to_metrics(self, *names: str) -> Metrics:
+        """Return value and standard error as MLflow metrics, by metric and name.
 
         The name is the method's where no other is given.
         """
-        group = self.grouped.replace(" ", "-", 1)
-        own = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
+        group = self.group_label.replace(" ", "-", 1)
+        named_values = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
         return {
-            _allowed(".".join(filter(None, (metric, name, group)))): float(value)
-            for metric, value in (own | self.beside).items()
+            _mlflow_name(".".join(filter(None, (metric, name, group)))): float(value)
+            for metric, value in (named_values | self.beside).items()
             for name in names or (self.method,)
             if value is not None and math.isfinite(value)
         }
 
 
-def scores_of(record: RunRecord, rows: Iterable[Row]) -> list[Score]:
-    """Return the declared rows of ``scores --json`` as scores, in their order."""
-    parts = list(parts_of(record.config))
-    names = {axis.name for _, part in parts for axis in _system(part).axes}
-    own = declared(record, rows)
-    return [_score(parts, _cell(row, names), row) for row in own]
+def load_scores(record: RunRecord, rows: Iterable[Row]) -> list[Score]:
+    """Return the declared rows of ``scores --json`` as scores, in order."""
+    parts = list(labelled_parts(record.config))
+    names = {axis.name for _, part in parts for axis in _part_system(part).axes}
+    rows_declared = declared_rows(record, rows)
+    return [_make_score(parts, _row_cell(row, names), row) for row in rows_declared]
 
 
-def _score(parts: Parts, cell: Cell, row: Row) -> Score:
-    part = belonging(parts, cell)
-    own, method = _system(part), row["method"]
-    place = [metric.name for metric in own.metrics].index(row["metric"])
-    rank = (own.main.index(method), place) if method in own.main else None
-    further = [m for m in own.metrics if m.spread and m.beside == row["metric"]]
+def _make_score(parts: Parts, cell: Cell, row: Row) -> Score:
+    part = find_part(parts, cell)
+    member, method = _part_system(part), row["method"]
+    place = [metric.name for metric in member.metrics].index(row["metric"])
+    rank = (member.main.index(method), place) if method in member.main else None
+    further = [m for m in member.metrics if m.spread and m.beside == row["metric"]]
     return Score(
         cell=cell,
-        x=own.x.name,
-        metric=own.metrics[place],
+        x=member.x.name,
+        metric=member.metrics[place],
         method=method,
         value=row["value"],
         se=row["se"],
         group=row.get("group", ""),
         rank=rank,
-        called=method if rank is None else _called(part),
-        reference=any(one.reference for one in own.methods if one.name == method),
+        series_name=method if rank is None else _series_name(part),
+        reference=any(
+            candidate.reference
+            for candidate in member.methods
+            if candidate.name == method
+        ),
         rule=part.rule if rank is not None else "",
         beside={name: row[name] for metric in further for name in metric.columns},
         further={metric.name: metric for metric in further},
     )
 
 
-def _called(part: Part) -> str:
-    """Return a line's name: its method, or the protocol that may take several."""
-    own, label = _system(part), str(part.settings.called)
-    return own.main[0] if len(own.main) == 1 and label == own.name else label
+def _series_name(part: Part) -> str:
+    """Return a series' name: its method, or a protocol of several methods."""
+    member, label = _part_system(part), str(part.settings.called)
+    return member.main[0] if len(member.main) == 1 and label == member.name else label
 
 
-def _system(part: Part) -> System:
-    return system(part.settings.protocol)
+def _part_system(part: Part) -> System:
+    return find_system(part.settings.protocol)
 
 
-def _cell(row: Row, names: Iterable[str]) -> Cell:
-    where = {"protocol": row["protocol"], "setting": named(row.get("setting", {}))}
-    return Cell.of(where | {name: row[name] for name in row if name in names})
+def _row_cell(row: Row, names: Iterable[str]) -> Cell:
+    where = {
+        "protocol": row["protocol"],
+        "setting": setting_name(row.get("setting", {})),
+    }
+    return Cell.from_mapping(where | {name: row[name] for name in row if name in names})
 
 
-def _allowed(name: str) -> str:
-    """Return a name that MLflow takes: letters, digits and few signs."""
+def _mlflow_name(name: str) -> str:
+    """Return a name with only the characters that MLflow allows."""
     return re.sub(r"[^\w. -]", "-", name)
 
 
 def parts_by_cell(record: RunRecord, cells: Iterable[Cell]) -> dict[Cell, Part]:
-    """Return the part of a run's configuration that each cell belongs to."""
-    parts = list(parts_of(record.config))
-    return {cell: belonging(parts, cell) for cell in cells}
+    """Return the part of a run's configuration for each cell."""
+    parts = list(labelled_parts(record.config))
+    return {cell: find_part(parts, cell) for cell in cells}
 
 
-def x_of(part: Part) -> str:
-    """Return the axis that stands on the x-axis of a part's figures."""
-    return _system(part).x.name
+def x_axis(part: Part) -> str:
+    """Return the name of the x-axis of a part's figures."""
+    return _part_system(part).x.name
 
 
-def step(cell: Cell, x: str) -> int:
-    """Return a cell's place on the x-axis as MLflow wants it: a whole number.
+def axis_step(cell: Cell, x: str) -> int:
+    """Return a cell's place on the x-axis as a whole number for MLflow.
 
     Privacy levels are fractions, so a step is a thousandth of epsilon: 500 is 0.5.
     Counts are steps as they are. Without privacy there is no place: 0.
@@ -190,77 +196,104 @@ def step(cell: Cell, x: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def by_cell(scores: Iterable[Score]) -> dict[Cell, Metrics]:
-    """Return the metrics of each child: its own and those that it shares with others.
+def metrics_by_cell(scores: Iterable[Score]) -> dict[Cell, Metrics]:
+    """Return the metrics of each child run: its own, and shared ones.
 
     What holds for several cells, such as the majority's for all learners, is copied
     into each; it gets a child of its own only where there is none. The main method
     comes first: MLflow's comparison opens with that metric.
     """
-    own: dict[Cell, Metrics] = {}
+    by_own_cell: dict[Cell, Metrics] = {}
     for score in sorted(scores, key=lambda score: score.rank is None):
-        names = dict.fromkeys((score.method, score.called))
-        own.setdefault(score.cell, {}).update(score.metrics(*names))
-    shared = {w for w in own if any(w != cell and w.serves(cell) for cell in own)}
+        names = dict.fromkeys((score.method, score.series_name))
+        by_own_cell.setdefault(score.cell, {}).update(score.to_metrics(*names))
+    shared = {
+        w
+        for w in by_own_cell
+        if any(w != cell and w.serves(cell) for cell in by_own_cell)
+    }
     return {
-        cell: metrics | _merged(own[wide] for wide in own if wide.serves(cell))
-        for cell, metrics in own.items()
+        cell: metrics
+        | _merge_mappings(
+            by_own_cell[wide] for wide in by_own_cell if wide.serves(cell)
+        )
+        for cell, metrics in by_own_cell.items()
         if cell not in shared
     }
 
 
-def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _merge_mappings(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def choice(part: Part) -> dict[str, str]:
-    """Return what a rule took and why, if something was left to one."""
+def chosen_by_rule(part: Part) -> dict[str, str]:
+    """Return a rule's choice and its reason, if there was one."""
     return {"chosen": part.method, "why": part.reason} if part.reason else {}
 
 
 def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
-    """Return the key of every stage that ``cell`` was computed from."""
-    return {step["stage"]: step["key"] for step in _serving(record, cell)}
+    """Return the keys of all stages from which ``cell`` was computed."""
+    return {step["stage"]: step["key"] for step in _serving_steps(record, cell)}
 
 
-def _serving(record: RunRecord, cell: Cell) -> list[dict[str, Any]]:
+def _serving_steps(record: RunRecord, cell: Cell) -> list[dict[str, Any]]:
     """Return the steps that serve a cell, the narrowest of a stage last."""
-    found = [step for step in record.steps if Cell.of(step["cell"]).serves(cell)]
-    return sorted(found, key=lambda step: len(Cell.of(step["cell"]).pairs))
+    serving = [
+        step for step in record.steps if Cell.from_mapping(step["cell"]).serves(cell)
+    ]
+    return sorted(serving, key=lambda step: len(Cell.from_mapping(step["cell"]).pairs))
 
 
 def plan_rows(record: RunRecord) -> list[dict[str, str]]:
-    """Return what was planned, as ``plan --json`` prints it."""
-    return [one | {"cell": str(Cell.of(one["cell"]))} for one in record.steps]
+    """Return the planned steps, as ``plan --json`` prints them."""
+    return [
+        entry | {"cell": str(Cell.from_mapping(entry["cell"]))}
+        for entry in record.steps
+    ]
 
 
-def artifacts(project: Project, record: RunRecord, cell: Cell) -> list[Artifact]:
-    """Return the artifacts that a cell was computed from, but what `gc` took."""
-    every = (artifact(project, s["stage"], s["key"]) for s in _serving(record, cell))
-    return [one for one in every if there(one.path)]
+def cell_artifacts(project: Project, record: RunRecord, cell: Cell) -> list[Artifact]:
+    """Return the existing artifacts from which a cell was computed."""
+    every = (
+        artifact(project, s["stage"], s["key"]) for s in _serving_steps(record, cell)
+    )
+    return [candidate for candidate in every if artifact_exists(candidate.path)]
 
 
-def params(record: RunRecord, cell: Cell, stored: Iterable[Artifact]) -> dict[str, str]:
-    """Return exactly what was read on the way to a cell, named as ``--set`` names it.
+def cell_params(
+    record: RunRecord, cell: Cell, stored: Iterable[Artifact]
+) -> dict[str, str]:
+    """Return the settings read for a cell, by their names for ``--set``.
 
     ``stored`` are the cell's artifacts: their manifests hold what their stages read.
     """
-    read = _merged(one.manifest["components"]["params"] for one in stored)
-    known = {*record.config, *cell.to_json()}  # a release's number is no setting
-    own = {n: v for n, v in _flat(read) if n.partition(".")[0] in known}
-    own = {n: v for n, v in own.items() if n.rpartition(".")[2] != "label"}
-    every = (own | cell.to_json()).items()  # a column's name may hold any sign
-    texts = {_allowed(name): _text(value) for name, value in every}
-    return {name: text for name, text in texts.items() if len(text) <= _LONGEST}
+    read = _merge_mappings(source.manifest["components"]["params"] for source in stored)
+    setting_names = {
+        *record.config,
+        *cell.to_json(),
+    }  # a release's number is no setting
+    settings_read = {
+        n: v for n, v in _flat_items(read) if n.partition(".")[0] in setting_names
+    }
+    settings_read = {
+        n: v for n, v in settings_read.items() if n.rpartition(".")[2] != "label"
+    }
+    every = (
+        settings_read | cell.to_json()
+    ).items()  # a column's name may hold any sign
+    texts = {_mlflow_name(name): _param_text(value) for name, value in every}
+    return {name: text for name, text in texts.items() if len(text) <= _MAX_LENGTH}
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat_items(
+    values: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flat_items(value, f"{prefix}{name}.")
         elif value is not None:
             yield prefix + name, value
 
 
-def _text(value: Any) -> str:
+def _param_text(value: Any) -> str:
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

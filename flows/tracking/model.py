@@ -1,4 +1,4 @@
-"""The final model as MLflow stores it: a signature, pinned libraries, no data."""
+"""Final models in MLflow: signature, pinned libraries, no data."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 # The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
-ALIAS = "current"
-_LIBRARIES = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
-_OF_FORMS = ("pyarrow", "pydantic")  # what reads raw records
+CURRENT_ALIAS = "current"
+_PINNED = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
+_PINNED_FOR_RECORDS = ("pyarrow", "pydantic")  # what reads raw records
 
 
 def save_model(run_id: str, model_id: str, model: Any) -> str:
-    """Store any object with ``predict`` and ``columns``; nobody's row goes with it.
+    """Store any object with ``predict`` and ``columns``, without any row.
 
     Where the model carries the form of raw records, its columns are theirs, and the
     example is made of what is stated in public.
@@ -47,32 +47,32 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
         signature=ModelSignature(inputs, Schema([ColSpec("string")])),
         input_example=example if row else None,
         pip_requirements=[
-            f"{name}=={version_of(name)}"
-            for name in (*_LIBRARIES, *(_OF_FORMS if form else ()))
+            f"{name}=={installed_version(name)}"
+            for name in (*_PINNED, *(_PINNED_FOR_RECORDS if form else ()))
         ],
         serialization_format="skops",
-        skops_trusted_types=_own_types(model),
+        skops_trusted_types=_trusted_types(model),
     )
     return str(info.model_uri)
 
 
-def _own_types(model: Any) -> list[str]:
-    """Return the types in a model that come from its own home, or from scikit-learn."""
+def _trusted_types(model: Any) -> list[str]:
+    """Return the types in a model from its own package or scikit-learn."""
     import skops.io
 
     homes = {type(model).__module__.partition(".")[0], "sklearn"}
-    found = skops.io.get_untrusted_types(data=skops.io.dumps(model))
-    return [name for name in found if name.partition(".")[0] in homes]
+    untrusted = skops.io.get_untrusted_types(data=skops.io.dumps(model))
+    return [name for name in untrusted if name.partition(".")[0] in homes]
 
 
 def model_name(*words: str) -> str:
-    """Return a name from words; MLflow takes no dots: a decimal point is a comma."""
+    """Return a model's name from words; MLflow allows no dots."""
     name = " ".join(filter(None, words)).replace(".", ",")
     return re.sub(r"""[/:%"']""", "-", name)
 
 
-def exists(client: MlflowClient, model: str) -> bool:
-    """Say whether a logged model has not been deleted since."""
+def model_exists(client: MlflowClient, model: str) -> bool:
+    """Return whether a logged model still exists."""
     from mlflow.exceptions import MlflowException
 
     try:
@@ -81,17 +81,17 @@ def exists(client: MlflowClient, model: str) -> bool:
         return False
 
 
-def link(client: MlflowClient, run_id: str, model: str) -> None:
-    """Show a model, made for an earlier run, as an outcome of this one, too."""
+def link_model(client: MlflowClient, run_id: str, model: str) -> None:
+    """Link a model of an earlier run to this run."""
     from mlflow.entities import LoggedModelOutput
 
     client.log_outputs(run_id, [LoggedModelOutput(model, 0)])
 
 
-def register(
+def register_model(
     client: MlflowClient, name: str, model: str, run_id: str, tags: Mapping[str, str]
 ) -> None:
-    """Make a model the newest version of a registered one, and the current one.
+    """Register a model's newest version as the current one.
 
     Its tag ``headline`` describes it. One that is current already stays as it is.
     """
@@ -104,10 +104,10 @@ def register(
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
     with suppress(MlflowException):  # none is current yet
-        current = client.get_model_version_by_alias(name, ALIAS)
+        current = client.get_model_version_by_alias(name, CURRENT_ALIAS)
         if current.tags.get("model") == model:
             return
-    made = client.create_model_version(
+    model_version = client.create_model_version(
         name,
         f"models:/{model}",
         run_id,
@@ -115,11 +115,11 @@ def register(
         description=tags.get("headline"),
         model_id=model,
     )
-    client.set_registered_model_alias(name, ALIAS, made.version)
+    client.set_registered_model_alias(name, CURRENT_ALIAS, model_version.version)
 
 
-def version_of(distribution: str) -> str:
-    """Return the installed version of a distribution; 0 where it is none."""
+def installed_version(distribution: str) -> str:
+    """Return the installed version of a distribution; "0" if there is none."""
     try:
         return version(distribution)
     except PackageNotFoundError:

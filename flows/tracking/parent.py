@@ -1,4 +1,4 @@
-"""The run that MLflow's list shows: headline, data, files, and the current model."""
+"""Parent run in MLflow: headline, data, files, and the current model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from curvote.chain.axis import Cell
 from curvote.flows.tracking import headline as words
-from curvote.flows.tracking.cell import Told, log_cell
-from curvote.flows.tracking.cells import artifacts, plan_rows
+from curvote.flows.tracking.cell import CellLog, log_cell
+from curvote.flows.tracking.cells import cell_artifacts, plan_rows
 from curvote.flows.tracking.headline import Headline
-from curvote.flows.tracking.model import link, register
-from curvote.flows.tracking.run import Log
-from curvote.flows.tracking.store import delete
+from curvote.flows.tracking.model import link_model, register_model
+from curvote.flows.tracking.run import ExperimentLog
+from curvote.flows.tracking.store import delete_run
 from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.plan import fingerprint
 from curvote.run.store.artifacts import Artifact
@@ -24,40 +24,51 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
 # The parameters of each cell, and the id of its model.
-Made = dict[Cell, tuple[dict[str, str], str | None]]
+LoggedCells = dict[Cell, tuple[dict[str, str], str | None]]
 
-_DIGEST = 36  # letters of a digest that MLflow takes
+_DIGEST_LENGTH = 36  # letters of a digest that MLflow takes
 
 
-def log_all(
-    log: Log, cells: Sequence[Told], headline: Headline, report: Path | None
+def log_run_with_cells(
+    log: ExperimentLog,
+    cells: Sequence[CellLog],
+    headline: Headline,
+    report: Path | None,
 ) -> str:
-    """Log the parent, its cells and files, all or nothing; return the parent's id."""
-    name = words.title(log.record, headline)
+    """Log parent, cells and files, all or nothing; return the parent's id."""
+    name = words.run_title(log.record, headline)
     parent = log.open(name, {"curvote.run": log.record.id})
     try:
-        made = {told.cell: log_cell(log, parent, told) for told in cells}
-        _fill(log, parent, made, headline)
+        logged = {entry.cell: log_cell(log, parent, entry) for entry in cells}
+        _fill_parent(log, parent, logged, headline)
         _log_report(log, parent, report)
-        _log_model(log, parent, made, headline)
+        _log_headline_model(log, parent, logged, headline)
         log.close(parent)
     except BaseException:
         with contextlib.suppress(Exception):
-            delete(log.client, log.experiment, parent)
+            delete_run(log.client, log.experiment, parent)
         raise
     return parent
 
 
-def _fill(log: Log, parent: str, made: Made, headline: Headline) -> None:
-    stored = artifacts(log.project, log.record, headline.cell)
-    facts = {name: fact for one in stored for name, fact in one.facts.items()}
-    points = [*headline.points, *_bound(headline, facts)]
-    points += [(name, value, 0) for name, value in words.effort(log.record).items()]
-    read, _ = made.get(headline.cell, ({}, None))
-    sizes = words.sizes(log.record, read, facts)
-    inputs = list(_inputs(stored))
-    tags = _tags(log, made, headline) | {"data": ", ".join(map(_name, inputs))}
-    log.write(parent, points, _shared(made) | sizes, tags)
+def _fill_parent(
+    log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
+) -> None:
+    stored = cell_artifacts(log.project, log.record, headline.cell)
+    facts = {
+        name: fact
+        for stored_artifact in stored
+        for name, fact in stored_artifact.metadata.items()
+    }
+    points = [*headline.points, *_bound_points(headline, facts)]
+    points += [(name, value, 0) for name, value in words.run_effort(log.record).items()]
+    read, _ = logged.get(headline.cell, ({}, None))
+    sizes = words.run_sizes(log.record, read, facts)
+    inputs = list(_source_inputs(stored))
+    tags = _parent_tags(log, logged, headline) | {
+        "data": ", ".join(map(_dataset_name, inputs))
+    }
+    log.write(parent, points, _shared_params(logged) | sizes, tags)
     log.client.log_inputs(parent, inputs)
     config = as_yaml(log.record.config)
     log.client.log_text(parent, config, "config.yaml")
@@ -65,72 +76,86 @@ def _fill(log: Log, parent: str, made: Made, headline: Headline) -> None:
     log.client.log_text(parent, plan, "plan.json")
 
 
-def _name(given: DatasetInput) -> str:
-    return str(given.dataset.name)
+def _dataset_name(dataset_input: DatasetInput) -> str:
+    return str(dataset_input.dataset.name)
 
 
-def _shared(made: Made) -> dict[str, str]:
+def _shared_params(logged: LoggedCells) -> dict[str, str]:
     """Return the parameters that all cells have in common."""
-    first, *others = [read for read, _ in made.values()] or [{}]
-    return {k: v for k, v in first.items() if all(o.get(k) == v for o in others)}
+    first, *other_params = [read for read, _ in logged.values()] or [{}]
+    return {k: v for k, v in first.items() if all(o.get(k) == v for o in other_params)}
 
 
-def _log_model(log: Log, parent: str, made: Made, headline: Headline) -> None:
-    """Show the model of the headline; register it as what is current, last of all."""
-    _, model = made.get(headline.cell, ({}, None))
+def _log_headline_model(
+    log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
+) -> None:
+    """Link the headline's model, and register it as the current one."""
+    _, model = logged.get(headline.cell, ({}, None))
     if model:
-        link(log.client, parent, model)
+        link_model(log.client, parent, model)
         tags = {"curvote.run": log.record.id, "cell": str(headline.cell)}
         tags["headline"] = headline.title
-        register(log.client, log.record.pipeline, model, parent, tags)
+        register_model(log.client, log.record.pipeline, model, parent, tags)
 
 
-def _bound(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
-    """Yield the best value that is possible, in a study whose data set knows it."""
+def _bound_points(
+    headline: Headline, facts: Mapping[str, Any]
+) -> Iterator[words.Point]:
+    """Yield the best possible value at each step, if the data set knows it."""
     best = facts.get(headline.metric.bound) if headline.metric else None
     for step in sorted({at for _, _, at in headline.points}):
         if headline.metric and best is not None:
             yield f"{headline.metric.name}.bayes", float(best), step
 
 
-def _tags(log: Log, made: Made, headline: Headline) -> dict[str, str]:
+def _parent_tags(
+    log: ExperimentLog, logged: LoggedCells, headline: Headline
+) -> dict[str, str]:
     record = log.record
-    protocols = dict.fromkeys(cell["protocol"] or "" for cell in made)
+    protocols = dict.fromkeys(cell["protocol"] or "" for cell in logged)
     return {
         "protocol": ", ".join(protocols),
         "headline": str(headline.cell),
-        "pipeline_key": fingerprint.of_json([each["key"] for each in record.steps]),
-        "mlflow.source.name": words.command(record),
+        "pipeline_key": fingerprint.json_digest(
+            [entry["key"] for entry in record.steps]
+        ),
+        "mlflow.source.name": words.run_command(record),
         "mlflow.source.type": "LOCAL",
-        "mlflow.note.content": words.note(record, headline),
+        "mlflow.note.content": words.run_description(record, headline),
     }
 
 
-def _inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
-    """Yield what the chain began with: names and digests, no value and no row.
+def _source_inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
+    """Yield the run's data sets: names and digests, no values.
 
     Of a file that nobody published only the keyed digest is known here.
     """
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    for one in stored:
-        components = one.manifest["components"]
+    for stored_artifact in stored:
+        components = stored_artifact.manifest["components"]
         if components["inputs"]:
             continue
-        source = components["params"].get("source", {}).get("name", one.stage)
-        for file in one.facts.get("raw") or [{"name": source, "key": one.key}]:
-            digest = file.get("sha256") or file.get("hmac_sha256") or one.key
-            data = Dataset(source, digest[:_DIGEST], "curvote", json.dumps(file))
+        source = (
+            components["params"].get("source", {}).get("name", stored_artifact.stage)
+        )
+        for file in stored_artifact.metadata.get("raw") or [
+            {"name": source, "key": stored_artifact.key}
+        ]:
+            digest = (
+                file.get("sha256") or file.get("hmac_sha256") or stored_artifact.key
+            )
+            data = Dataset(source, digest[:_DIGEST_LENGTH], "curvote", json.dumps(file))
             yield DatasetInput(data, [InputTag("mlflow.data.context", "source")])
 
 
-def _log_report(log: Log, parent: str, folder: Path | None) -> None:
-    """Log the HTML report and its figures, or link the run that holds them."""
+def _log_report(log: ExperimentLog, parent: str, folder: Path | None) -> None:
+    """Log the HTML report and its figures, or link the run with equal ones."""
     files = _report_files(folder) if folder else []
     if not folder or not files:
         return
-    digest = fingerprint.of_json(
-        {str(f.relative_to(folder)): fingerprint.of_file(f) for f in files}
+    digest = fingerprint.json_digest(
+        {str(f.relative_to(folder)): fingerprint.file_digest(f) for f in files}
     )
     earlier = log.find("report_digest", digest)
     holder = earlier.data.tags["figures_run"] if earlier else parent
@@ -143,5 +168,5 @@ def _log_report(log: Log, parent: str, folder: Path | None) -> None:
 
 
 def _report_files(folder: Path) -> list[Path]:
-    found = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
-    return [file for file in found if file.is_file()]
+    candidates = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
+    return [file for file in candidates if file.is_file()]

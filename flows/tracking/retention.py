@@ -1,4 +1,4 @@
-"""Deleting what MLflow holds of runs whose records go: rows, files, unused models.
+"""Deletion of runs in MLflow: rows, files and unused models.
 
 `mlflow gc` would also empty the bin of whoever shares the database.
 """
@@ -19,59 +19,72 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 
-_MODEL = "model_uri"
+_MODEL_TAG = "model_uri"
 
 
 @dataclass(frozen=True)
-class Gone:
-    """The parent runs that are gone, or would be, and the folders they leave."""
+class DeletedRuns:
+    """The deleted parent runs, and the folders that they leave."""
 
     runs: frozenset[str]
     files: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
-class _Family:
+class _RunFamily:
     parent: Run
     children: list[Run]
 
     @property
-    def ids(self) -> set[str]:
+    def run_ids(self) -> set[str]:
         return {run.info.run_id for run in (self.parent, *self.children)}
 
     @property
-    def models(self) -> set[str]:
+    def model_uris(self) -> set[str]:
         tags = (child.data.tags for child in self.children)
-        return {own[_MODEL] for own in tags if _MODEL in own}
+        return {
+            tags_of_child[_MODEL_TAG]
+            for tags_of_child in tags
+            if _MODEL_TAG in tags_of_child
+        }
 
 
-def forget(project: Project, parents: Collection[str], *, dry_run: bool) -> Gone:
-    """Delete parent runs with their children, and models that no other run has.
+def delete_runs(
+    project: Project, parents: Collection[str], *, dry_run: bool
+) -> DeletedRuns:
+    """Delete parent runs with their children, and models of no other run.
 
     A run whose figures another one shows stays, and so does a model of a registered
     version that has an alias. The folders that are returned are for the caller to
     delete. Raises whatever MLflow raises.
     """
     client = connect(project)
-    found = {run: _family(client, run) for run in parents}
-    missing = {run for run, family in found.items() if family is None}
-    every = [family for family in found.values() if family]
-    going = [one for one in every if not _is_shown(client, one.parent, parents)]
-    ids = {run for one in going for run in one.ids}
+    families = {run: _find_family(client, run) for run in parents}
+    missing = {run for run, family in families.items() if family is None}
+    existing = [family for family in families.values() if family]
+    going = [
+        family_going
+        for family_going in existing
+        if not _is_linked(client, family_going.parent, parents)
+    ]
+    ids = {run for family_going in going for run in family_going.run_ids}
     models = {
-        m for one in going for m in one.models if not _is_used(client, m, one, ids)
+        m
+        for family_going in going
+        for m in family_going.model_uris
+        if not _is_model_used(client, m, family_going, ids)
     }
     places = [run.info.artifact_uri for f in going for run in (f.parent, *f.children)]
-    places += [place for m in sorted(models) if (place := _place(client, m))]
+    places += [place for m in sorted(models) if (place := _model_location(client, m))]
     if not dry_run:
         for family in going:
             _delete_versions(client, family.parent, models)
-        _delete(client, ids, models)
-    gone = missing | {one.parent.info.run_id for one in going}
-    return Gone(frozenset(gone), tuple(_folders(places, {*ids, *models})))
+        _delete_for_good(client, ids, models)
+    deleted = missing | {family_going.parent.info.run_id for family_going in going}
+    return DeletedRuns(frozenset(deleted), tuple(_own_folders(places, {*ids, *models})))
 
 
-def _family(client: MlflowClient, run: str) -> _Family | None:
+def _find_family(client: MlflowClient, run: str) -> _RunFamily | None:
     from mlflow.exceptions import MlflowException
 
     try:
@@ -81,21 +94,23 @@ def _family(client: MlflowClient, run: str) -> _Family | None:
             return None
         raise
     wanted = f"tags.`mlflow.parentRunId` = '{run}'"
-    return _Family(
+    return _RunFamily(
         parent, list(client.search_runs([parent.info.experiment_id], wanted))
     )
 
 
-def _is_shown(client: MlflowClient, run: Run, going: Collection[str]) -> bool:
-    """Say whether a run that stays shows the report that this one holds."""
+def _is_linked(client: MlflowClient, run: Run, going: Collection[str]) -> bool:
+    """Return whether a remaining run shows this run's report."""
     wanted = f"tags.figures_run = '{run.info.run_id}'"
-    found = client.search_runs([run.info.experiment_id], wanted)
-    return any(other.info.run_id not in going for other in found)
+    linking = client.search_runs([run.info.experiment_id], wanted)
+    return any(other.info.run_id not in going for other in linking)
 
 
-def _is_used(client: MlflowClient, uri: str, family: _Family, going: set[str]) -> bool:
-    """Say whether a run that stays, or a version with an alias, has a model."""
-    wanted = f"tags.{_MODEL} = '{uri}'"
+def _is_model_used(
+    client: MlflowClient, uri: str, family: _RunFamily, going: set[str]
+) -> bool:
+    """Return whether a remaining run or an aliased version uses a model."""
+    wanted = f"tags.{_MODEL_TAG} = '{uri}'"
     runs = client.search_runs([family.parent.info.experiment_id], wanted)
     if any(run.info.run_id not in going for run in runs):
         return True
@@ -104,7 +119,7 @@ def _is_used(client: MlflowClient, uri: str, family: _Family, going: set[str]) -
     return any(v.source == uri and v.aliases for v in versions)
 
 
-def _place(client: MlflowClient, uri: str) -> str | None:
+def _model_location(client: MlflowClient, uri: str) -> str | None:
     from mlflow.exceptions import MlflowException
 
     try:
@@ -121,7 +136,7 @@ def _delete_versions(client: MlflowClient, parent: Run, models: set[str]) -> Non
             client.delete_model_version(version.name, version.version)
 
 
-def _delete(client: MlflowClient, runs: set[str], models: set[str]) -> None:
+def _delete_for_good(client: MlflowClient, runs: set[str], models: set[str]) -> None:
     # Only the store itself deletes for good; a server keeps what it is told to delete.
     store = client._tracking_client.store  # noqa: SLF001
     for run in sorted(runs):
@@ -132,8 +147,8 @@ def _delete(client: MlflowClient, runs: set[str], models: set[str]) -> None:
         getattr(store, "_hard_delete_logged_model", str)(model)
 
 
-def _folders(places: list[str], owners: set[str]) -> Iterator[Path]:
-    """Yield the folders on this machine that hold the files of a run or model alone."""
+def _own_folders(places: list[str], owners: set[str]) -> Iterator[Path]:
+    """Yield the local folders that hold the files of one run or model only."""
     names = {owner.removeprefix("models:/") for owner in owners}
     for place in places:
         parts = urlsplit(place)

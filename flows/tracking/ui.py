@@ -1,4 +1,4 @@
-"""MLflow's pages, where runs are compared, behind a door of our own.
+"""MLflow's pages, where runs are compared, behind a gate with a cookie.
 
 MLflow asks nobody for anything: another user of the machine could read and delete runs.
 """
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvote.errors import UserError
-from curvote.flows.environment import prepare
-from curvote.flows.server.access import leave_secret, new_secret
-from curvote.flows.server.gate import Door
-from curvote.flows.server.launch import HERE, listen
+from curvote.flows.environment import prepare_environment
+from curvote.flows.server.access import new_secret, write_secret
+from curvote.flows.server.gate import CookieGate
+from curvote.flows.server.launch import LOOPBACK, listen
 from curvote.flows.tracking import log as tracking
-from curvote.flows.tracking.view import address as page_of
+from curvote.flows.tracking.view import page_fragment as page_of
 from curvote.run.project import Project
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _TICKET, _PAGE = "CURVOTE_UI_TICKET", "CURVOTE_UI_PAGE"
 _ARTIFACTS = "mlflow-artifacts:/"
 
 
-def open_ui(project: Project, port: int) -> None:
+def serve_ui(project: Project, port: int) -> None:
     """Serve MLflow's pages on this machine until Ctrl-C or SIGTERM.
 
     The first start makes the database. Returns when all its processes have ended.
@@ -43,18 +43,18 @@ def open_ui(project: Project, port: int) -> None:
     Raises:
         UserError: the port is taken, or MLflow ended by itself; holds its last lines.
     """
-    state = prepare(project.root)
+    state = prepare_environment(project.root)
     with listen(port) as free:
         port = free.getsockname()[1]
     if not (state / "mlflow.db").exists():
-        tracking.initialise(project)
+        tracking.make_database(project)
     log, ticket = state / "mlflow-ui.log", secrets.token_urlsafe(32)
-    address, secret = f"http://{HERE}:{port}", new_secret()
-    leave_secret(state / SECRET_FILE, secret)
+    address, secret = f"http://{LOOPBACK}:{port}", new_secret()
+    write_secret(state / SECRET_FILE, secret)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     page = f"/{page_of(project)}"
-    given = {_ADDRESS: address, _SECRET: secret, _TICKET: ticket, _PAGE: page}
-    pages = _launch(port, log, given)
+    page_variables = {_ADDRESS: address, _SECRET: secret, _TICKET: ticket, _PAGE: page}
+    pages = _launch_pages(port, log, page_variables)
     try:
         print(f"MLflow: {address}/enter/{ticket}")
         print("(opens once, in some seconds; Ctrl-C ends the pages)")
@@ -65,18 +65,24 @@ def open_ui(project: Project, port: int) -> None:
     except KeyboardInterrupt:
         pass
     finally:
-        _end(pages)
+        _end_pages(pages)
         signal.signal(signal.SIGTERM, before)
 
 
-def _launch(port: int, log: Path, given: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Start them in a process group of its own, which can be ended as a whole."""
+def _launch_pages(
+    port: int, log: Path, page_variables: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start the pages in a process group of their own."""
     command = [sys.executable, "-m", "uvicorn", "--factory", f"{__name__}:pages"]
-    where = ["--host", HERE, "--port", str(port), "--no-access-log"]
+    where = ["--host", LOOPBACK, "--port", str(port), "--no-access-log"]
     with log.open("wb") as file:
         return subprocess.Popen(
             [*command, *where],
-            env={**os.environ, **given, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+            env={
+                **os.environ,
+                **page_variables,
+                "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+            },
             stdout=file,
             stderr=file,
             start_new_session=True,
@@ -84,7 +90,7 @@ def _launch(port: int, log: Path, given: dict[str, str]) -> subprocess.Popen[byt
 
 
 def pages() -> ASGIApp:
-    """Return MLflow's pages behind the door, in the process that serves them.
+    """Return MLflow's application behind its gate.
 
     `mlflow ui` would take the port itself: here it is told what that tells its app.
     """
@@ -98,10 +104,10 @@ def pages() -> ASGIApp:
     )
     from mlflow.server.fastapi_app import app
 
-    return Door(app, address, secret, ticket, page)
+    return CookieGate(app, address, secret, ticket, page)
 
 
-def _end(pages: subprocess.Popen[bytes]) -> None:
+def _end_pages(pages: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pages.pid, number)

@@ -1,4 +1,4 @@
-"""Where MLflow's pages open: a view of an experiment that shows its numbers at once.
+"""Logging of runs in MLflow, and the view in which its pages open.
 
 A list shows no metric unless somebody asks for its column. A saved view (MLflow keeps
 it in a tag of the experiment) asks for those of the headline, and its charts draw them
@@ -14,45 +14,49 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from curvote.flows.tracking.headline import Headline
-from curvote.flows.tracking.store import connect, experiment_of
+from curvote.flows.tracking.store import connect, find_experiment
 from curvote.run import records
 from curvote.run.project import Project
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-_VIEW = "headline"
-_NAME = "attributes.`Run Name`"
+_VIEW_KEY = "headline"
+_NAME_COLUMN = "attributes.`Run Name`"
 # MLflow opens with its pages for language models unless it is told what this is.
-_KIND = "workflowType=machine_learning"
+_PAGE_KIND = "workflowType=machine_learning"
 # A tag of an experiment holds 20,000 characters; a column stands there three times,
 # quoted twice.
-_MOST, _AROUND = 5_500, 24
+_MAX_CHARACTERS, _QUOTE_CHARACTERS = 5_500, 24
 
 
-def describe(client: MlflowClient, experiment: str, headline: Headline) -> None:
-    """Give an experiment its view, after the newest of its runs."""
+def set_view(client: MlflowClient, experiment: str, headline: Headline) -> None:
+    """Set the view of an experiment from the headline of its newest run."""
     if not headline.points:
         return
-    view = {"name": "Headline", "createdAt": 0, "state": json.dumps(_state(headline))}
+    view = {
+        "name": "Headline",
+        "createdAt": 0,
+        "state": json.dumps(_view_state(headline)),
+    }
     tags = {
-        f"mlflow.sharedViewState.{_VIEW}": json.dumps(view),
-        "mlflow.note.content": headline.words,
+        f"mlflow.sharedViewState.{_VIEW_KEY}": json.dumps(view),
+        "mlflow.note.content": headline.summary_text,
         "mlflow.experimentKind": "custom_model_development",
     }
     for name, value in tags.items():
         client.set_experiment_tag(experiment, name, value)
 
 
-def _state(headline: Headline) -> dict[str, Any]:
-    """Return what MLflow keeps of a view: its columns, its charts and their x-axis."""
-    metrics = [f"metrics.`{name}`" for name in _fitting(headline.names)]
+def _view_state(headline: Headline) -> dict[str, Any]:
+    """Return MLflow's state of a view: columns, charts and their x-axis."""
+    metrics = [f"metrics.`{name}`" for name in _fitting_names(headline.metric_names)]
     params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
     columns = [*metrics, *params, "attributes.`Source`"]
     state = {
         "selectedColumns": columns,
-        "columnOrder": [_NAME, *columns],
-        "columnWidths": {_NAME: 330} | {name: 6 * len(name) for name in metrics},
+        "columnOrder": [_NAME_COLUMN, *columns],
+        "columnWidths": {_NAME_COLUMN: 330} | {name: 6 * len(name) for name in metrics},
         "chartsSearchFilter": headline.metric.name if headline.metric else "",
     }
     if headline.cell[headline.x] is not None:
@@ -61,19 +65,19 @@ def _state(headline: Headline) -> dict[str, Any]:
     return state
 
 
-def _fitting(names: Sequence[str]) -> list[str]:
-    """Return the first names, as many as the view has room for."""
-    lengths = accumulate(len(name) + _AROUND for name in names)
-    return [n for n, end in zip(names, lengths, strict=True) if end <= _MOST]
+def _fitting_names(names: Sequence[str]) -> list[str]:
+    """Return as many of the first names as the view has room for."""
+    lengths = accumulate(len(name) + _QUOTE_CHARACTERS for name in names)
+    return [n for n, end in zip(names, lengths, strict=True) if end <= _MAX_CHARACTERS]
 
 
-def address(project: Project) -> str:
-    """Return the part of an address that opens the pipeline that was logged last."""
-    logged = records.last_logged(project)
+def page_fragment(project: Project) -> str:
+    """Return the address part that opens the last logged pipeline."""
+    logged = records.last_logged_pipeline(project)
     with contextlib.suppress(Exception):  # whatever MLflow says: its pages will tell
         client = connect(project)
-        found = experiment_of(client, project, logged) if logged else None
-        if found:
-            place = f"#/experiments/{found.experiment_id}/runs"
-            return f"{place}?{_KIND}&viewStateShareKey={_VIEW}"
-    return f"#/experiments?{_KIND}"
+        experiment = find_experiment(client, project, logged) if logged else None
+        if experiment:
+            place = f"#/experiments/{experiment.experiment_id}/runs"
+            return f"{place}?{_PAGE_KIND}&viewStateShareKey={_VIEW_KEY}"
+    return f"#/experiments?{_PAGE_KIND}"

@@ -14,11 +14,11 @@ from typer.testing import CliRunner, Result
 
 from curvote.audit import bounds, choice, examples, of_task, reruns, run, shipped
 from curvote.audit.broken import gallery
-from curvote.audit.events import fineness
-from curvote.audit.message_subject import of_message
+from curvote.audit.events import binary_precision
+from curvote.audit.message_subject import message_subject_of
 from curvote.audit.row import ratio_text
 from curvote.audit.statistical import lower_bound
-from curvote.audit.verdict import drawn
+from curvote.audit.verdict import draw_pairs
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.flows.commands.audit import audit
@@ -35,7 +35,7 @@ KEYS |= {"confidence", "verdict", "delta", "checks", "caught_by", "seed"}
 def test_bounds_on_a_proportion_are_clopper_and_pearson_s(alpha: float) -> None:
     """Against scipy's beta quantiles, and in closed form at both ends."""
     n, hits = 50, np.arange(51)
-    low, high = bounds.proportion(hits, n, alpha)
+    low, high = bounds.proportion_bounds(hits, n, alpha)
     assert low[1:] == pytest.approx(stats.beta.ppf(alpha, hits, n - hits + 1)[1:])
     assert high[:-1] == pytest.approx(stats.beta.isf(alpha, hits + 1, n - hits)[:-1])
     assert (low[0], high[-1]) == (0, 1)
@@ -48,7 +48,7 @@ def test_one_threshold_too_many_is_seen(epsilon: float) -> None:
     """The comparison with e^epsilon is exact: one word in 2^64 decides."""
     threshold = exact.logistic_threshold(epsilon)
     ratios = [Fraction(t, (1 << 64) - t) for t in (threshold, threshold + 1)]
-    assert [bounds.exceeds(ratio, epsilon) for ratio in ratios] == [False, True]
+    assert [bounds.exceeds_exp(ratio, epsilon) for ratio in ratios] == [False, True]
 
 
 def test_an_event_proves_no_more_than_its_draws_say() -> None:
@@ -64,7 +64,7 @@ def test_the_lower_bound_is_rarely_too_large() -> None:
     """At an error rate of 1/20, 200 audits of a tight mechanism exceed it so often."""
     subject, alpha, audits = shipped("binary_rr", 1.0), 0.05, 200
     proved = [
-        lower_bound(subject, drawn(subject, 300, seed), alpha)[0]
+        lower_bound(subject, draw_pairs(subject, 300, seed), alpha)[0]
         for seed in range(audits)
     ]
     wrong = sum(bound > 1 for bound in proved)
@@ -84,7 +84,7 @@ def test_a_mean_is_within_its_margin() -> None:
 def test_fineness_is_the_least_power_of_two_that_makes_a_number_whole() -> None:
     """0 is coarsest; subnormal numbers count too."""
     numbers = np.array([0.0, 1.0, 12.0, 0.5, -0.75, 1 + 2.0**-52, 2.0**-1074])
-    assert fineness(numbers).tolist() == [-1200, 0, -2, 1, 2, 52, 1074]
+    assert binary_precision(numbers).tolist() == [-1200, 0, -2, 1, 2, 52, 1074]
 
 
 def test_a_ratio_is_written_out_while_that_is_short() -> None:
@@ -100,7 +100,7 @@ def test_a_ratio_is_written_out_while_that_is_short() -> None:
 @pytest.mark.parametrize("asks", ["report", "vote"])
 def test_what_leaves_a_client_passes(asks: str) -> None:
     """Both messages of MRMA, whole: the parts together stay within the budget."""
-    (row,) = of_task(examples.task("mrma", asks, 1.5), samples=6000)
+    (row,) = of_task(examples.example_task("mrma", asks, 1.5), samples=6000)
     assert (row.mechanism, row.verdict) == (f"mrma.{asks}", "pass"), row.checks
     assert row.exact == pytest.approx(1.5, abs=1e-6)
     assert row.lower_bound is not None
@@ -110,9 +110,9 @@ def test_what_leaves_a_client_passes(asks: str) -> None:
 @pytest.mark.parametrize("name", ["hybrid", "privunit", "square_wave"])
 def test_reports_by_other_mechanisms_pass(name: str) -> None:
     """Whatever mechanism a task names."""
-    task = examples.task("mrma", "report", 2.0)
+    task = examples.example_task("mrma", "report", 2.0)
     named = type(task)(**{**vars(task), "mechanism": name})
-    (row,) = run(of_message(named), samples=4000)
+    (row,) = run(message_subject_of(named), samples=4000)
     assert row.verdict == "pass", row.checks
 
 
@@ -125,15 +125,15 @@ def test_a_thousand_reruns_of_a_remembered_release_say_nothing_new() -> None:
         return mechanism.randomize(truth, entropy)
 
     kept = fresh()
-    assert reruns.check(lambda: kept, truth, Budget(1.0)).why is None
+    assert reruns.check_reruns(lambda: kept, truth, Budget(1.0)).why is None
     calls = iter(range(2000))
-    once = reruns.check(
+    once = reruns.check_reruns(
         lambda: fresh() if next(calls) == 500 else kept, truth, Budget(1.0)
     )
     assert "2 different outputs in 1000 runs spend at least epsilon 2, not 1" in str(
         once
     )
-    often = str(reruns.check(fresh, truth, Budget(1.0)))
+    often = str(reruns.check_reruns(fresh, truth, Budget(1.0)))
     assert int(often.split()[1]) > 900
 
 
@@ -200,7 +200,7 @@ def test_an_unknown_name_is_a_user_error(tmp_path: Path) -> None:
         error = curvote_audit(tmp_path, given).exception
         assert isinstance(error, UserError)
         assert f"Did you mean '{meant}'?" in str(error)
-    assert set(choice.checked([])) >= {"laplace", "mrma.vote", "broken.no_noise"}
+    assert set(choice.match_names([])) >= {"laplace", "mrma.vote", "broken.no_noise"}
 
 
 def test_a_pipeline_s_clients_are_audited_as_they_send(

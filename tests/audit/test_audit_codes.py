@@ -9,10 +9,10 @@ import pytest
 
 from curvote.audit import examples, run, shipped
 from curvote.audit.broken.gallery import gallery
-from curvote.audit.message_subject import of_message
+from curvote.audit.message_subject import message_subject_of
 from curvote.audit.row import BROKEN
 from curvote.entropy import SeededEntropy, StudyStreams
-from curvote.protocols.message import Known, message_of
+from curvote.protocols.message import ClientData, message_of
 from curvote.task import Task
 from tests.noise import SEED
 
@@ -28,15 +28,15 @@ def test_codes_of_classes_pass(
     protocol: str, asks: str, n_classes: int, epsilon: float, samples: int
 ) -> None:
     """All checks; what a message loses is epsilon, whatever the number of classes."""
-    task = examples.task(protocol, asks, epsilon, n_classes)
-    (row,) = run(of_message(task), samples=samples)
+    task = examples.example_task(protocol, asks, epsilon, n_classes)
+    (row,) = run(message_subject_of(task), samples=samples)
     assert row.verdict == "pass", row.checks
     assert row.exact is not None
     assert epsilon - 1e-6 < row.exact <= epsilon
     assert not samples or row.lower_bound is not None
 
 
-@pytest.mark.parametrize("name", examples.many())
+@pytest.mark.parametrize("name", examples.many_class_names())
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0])
 def test_messages_of_many_classes_spend_their_budget(name: str, epsilon: float) -> None:
     """Whatever tells classes apart: the exact checks, without a draw."""
@@ -49,9 +49,9 @@ def test_messages_of_many_classes_spend_their_budget(name: str, epsilon: float) 
 
 def test_a_vector_without_a_second_moment_passes() -> None:
     """As arm `mean` publishes it, of five classes."""
-    task = examples.task("direct", "report", 2.0, 5)
+    task = examples.example_task("direct", "report", 2.0, 5)
     alone = replace(task, params={**task.params, "share": 1.0})
-    (row,) = run(of_message(alone), samples=600)
+    (row,) = run(message_subject_of(alone), samples=600)
     assert row.verdict == "pass", row.checks
 
 
@@ -60,7 +60,7 @@ def sent(task: Task, labels: list[int], *, study: bool) -> dict[str, np.ndarray]
     z = np.full((len(labels), task.encoding.d), 0.25)
     words = SeededEntropy(SEED)
     entropy = StudyStreams(lambda _: words) if study else words
-    return message_of(task).draw(task, Known(z, z, np.array(labels)), entropy)
+    return message_of(task).draw(task, ClientData(z, z, np.array(labels)), entropy)
 
 
 @every_code
@@ -71,16 +71,16 @@ def test_classes_are_the_task_s(protocol: str, asks: str, study: bool) -> None:
     A lone client's message is the same whether its class is the only one there is in
     the data or not; and no column grows with the classes that are seen.
     """
-    task = examples.task(protocol, asks, 2.0, 5)
+    task = examples.example_task(protocol, asks, 2.0, 5)
     crowds = [[3], [3, 3, 3], [3, 0, 1], [3, 4, 2]]
     shapes = [
         {name: (one.dtype, one.shape[1:]) for name, one in columns.items()}
         for columns in (sent(task, labels, study=study) for labels in crowds)
     ]
     assert all(shape == shapes[0] for shape in shapes)
-    more = examples.task(protocol, asks, 2.0, 6)
+    more = examples.example_task(protocol, asks, 2.0, 6)
     first, second = (sent(one, [3], study=study) for one in (task, more))
-    assert message_of(task).possible(task, first).all()
+    assert message_of(task).possible_mask(task, first).all()
     alike = all(np.array_equal(first[name], second[name]) for name in first)
     assert not alike  # classes of the task count, though nobody has the last
 

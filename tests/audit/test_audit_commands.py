@@ -18,7 +18,7 @@ from curvote.entropy import Entropy, SeededEntropy
 from curvote.mechanisms import gaussian_noise
 from curvote.mechanisms.laplace import Laplace
 from curvote.protocols.labels.messages import CodeMessage
-from curvote.protocols.message import Known
+from curvote.protocols.message import ClientData
 from curvote.protocols.mrma.messages import MESSAGES as MRMA
 from curvote.transfer.forms.moments import Moments
 
@@ -58,18 +58,18 @@ def test_every_command_and_message_has_a_name() -> None:
 class DeafCode(CodeMessage):
     """Draws codes from the public task, whatever words it is given."""
 
-    def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
         """Return codes that the server knows beforehand."""
-        return super().draw(task, known, SeededEntropy(int(task.digest(), 16)))
+        return super().draw(task, data, SeededEntropy(int(task.digest(), 16)))
 
 
 class DeafLabel(type(MRMA["report"])):  # type: ignore[misc]
     """Draws the numbers honestly, and the label from the public task."""
 
-    def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
         """Return reports of which the label's noise is known."""
-        heard = super().draw(task, known, entropy)
-        deaf = super().draw(task, known, SeededEntropy(int(task.digest(), 16)))
+        heard = super().draw(task, data, entropy)
+        deaf = super().draw(task, data, SeededEntropy(int(task.digest(), 16)))
         return heard | {"label": deaf["label"]}
 
 
@@ -80,14 +80,14 @@ def test_a_message_that_ignores_its_words_is_seen(command: str, message: Any) ->
     """In one of its numbers even: redrawing from the same words could not tell."""
     honest: CommandRelease = command_release(COMMANDS[command], 2.0)
     with closing(replace(honest, sizes=honest.sizes[:2])) as small:
-        assert release_checks.noised(small, 1) is None
+        assert release_checks.check_noised(small, 1) is None
         deaf = replace(small, message=message)
-        assert "are the same" in str(release_checks.noised(deaf, 1))
+        assert "are the same" in str(release_checks.check_noised(deaf, 1))
 
 
 def test_half_the_noise_at_one_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all that people type; in draws, and in a loss that is calculated."""
-    honest, calibrate = Laplace.randomize, gaussian_noise.calibrate
+    honest, calibrate = Laplace.randomize, gaussian_noise.calibrate_sigma
 
     def quiet(self: Laplace, values: Any, entropy: Entropy) -> Any:
         made = Laplace(epsilon=3.0) if self.epsilon == 1.5 else self
@@ -99,7 +99,7 @@ def test_half_the_noise_at_one_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch) 
     for name in ("levels.laplace", "levels.transfer.moments"):
         assert run(shipped(name, 1.0))[0].verdict == "pass"
     monkeypatch.setattr(Laplace, "randomize", quiet)
-    monkeypatch.setattr(gaussian_noise, "calibrate", small)
+    monkeypatch.setattr(gaussian_noise, "calibrate_sigma", small)
     (row,) = run(shipped("levels.laplace", 1.0))
     assert "at 1.5: the law is off" in row.checks["levels"]
     (row,) = run(shipped("levels.transfer.moments", 1.0))
@@ -116,7 +116,7 @@ def test_a_sensitivity_for_two_classes_alone_is_seen(
         "sensitivity",
         lambda self, task: honest(self, task) * (0.7 if len(task.classes) > 2 else 1),
     )
-    name, epsilon = choice.drawn("transfer.moments", 5)
+    name, epsilon = choice.random_level("transfer.moments", 5)
     (row,) = run(shipped(name, epsilon), samples=0)
     assert "sensitivity" in row.caught_by
     (row,) = run(shipped("transfer.moments", epsilon), samples=0)
@@ -125,16 +125,16 @@ def test_a_sensitivity_for_two_classes_alone_is_seen(
 
 def test_a_seed_names_what_is_tried() -> None:
     """The row names it; each seed tries epsilons that people type, and others."""
-    tried = [choice.drawn("rr_with_prior", seed) for seed in range(40)]
-    assert tried == [choice.drawn("rr_with_prior", seed) for seed in range(40)]
+    tried = [choice.random_level("rr_with_prior", seed) for seed in range(40)]
+    assert tried == [choice.random_level("rr_with_prior", seed) for seed in range(40)]
     typed = [epsilon in ladder.TYPED for _, epsilon in tried]
     assert 5 < sum(typed) < 35
     assert len({name for name, _ in tried}) > 5
     assert min(epsilon for _, epsilon in tried) > 0
     (row,) = run(shipped(*tried[3]), samples=1000, seed=3)
     assert (row.verdict, row.to_json()["seed"]) == ("pass", 3)
-    asked = choice.jobs(["k_rr", "client_label.labels.code"], [], 1000, 3)
-    again = choice.jobs(["k_rr", "client_label.labels.code"], [], 1000, 4)
+    asked = choice.audit_jobs(["k_rr", "client_label.labels.code"], [], 1000, 3)
+    again = choice.audit_jobs(["k_rr", "client_label.labels.code"], [], 1000, 4)
     claims = [[s.budget.epsilon for s, _ in jobs] for jobs in (asked, again)]
     assert claims[0] != claims[1]
     assert np.isin([*choice.EPSILONS, *choice.FAR_EPSILONS], claims[0]).all()

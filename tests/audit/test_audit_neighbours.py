@@ -27,8 +27,8 @@ def asked(form: str, d: int, classes: str, **params: Any) -> Task:
 
 def moved(task: Task, message: Any = SENT) -> float:
     """Return the most that one record moves, in units of the stated sensitivity."""
-    sizes = [n for n in neighbours.sizes(message, task) if n != 4]
-    squares = [neighbours.worst(message, task, n).square for n in sizes]
+    sizes = [n for n in neighbours.table_sizes(message, task) if n != 4]
+    squares = [neighbours.worst_neighbours(message, task, n).square for n in sizes]
     return math.sqrt(max(squares)) / message.form(task).sensitivity(task)
 
 
@@ -67,25 +67,27 @@ def test_waves_stay_within_what_is_stated(task: Task) -> None:
 def test_every_table_of_few_records_is_among_those_searched() -> None:
     """Against all pairs of tables, written out: they differ in one record or none."""
     task = asked("moments", 1, "ab")
-    records = neighbours.pool(task)
+    records = neighbours.record_pool(task)
     tables = list(product(range(len(records.z)), repeat=2))
-    sums = np.array([SENT.sums(task, records.of(np.array(t))) for t in tables])
+    sums = np.array([SENT.sums(task, records.subset(np.array(t))) for t in tables])
     pairs = np.array([[sum(np.array(a) != b) <= 1 for a in tables] for b in tables])
     apart = ((sums[:, None] - sums) ** 2).sum(axis=-1)
-    assert neighbours.worst(SENT, task, 2).square == apart[pairs].max()
+    assert neighbours.worst_neighbours(SENT, task, 2).square == apart[pairs].max()
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 20.0])
 @pytest.mark.parametrize("deviation", [0.2, 1.0, 4.0])
 def test_delta_is_that_of_the_normal_law(epsilon: float, deviation: float) -> None:
     """By integration of max(0, p - e^epsilon q); its inverses give the same back."""
-    found = gaussian_law.delta(epsilon, deviation)
+    found = gaussian_law.gaussian_delta(epsilon, deviation)
     x = np.linspace(-45, 45, 2_000_001)
     p, q = stats.norm.pdf(x, deviation), stats.norm.pdf(x)
     by_hand = np.trapezoid(np.maximum(p - np.exp(epsilon) * q, 0), x)
     assert found == pytest.approx(by_hand, rel=1e-5, abs=1e-13)
     if found > 1e-12:
-        assert gaussian_law.allowed(epsilon, found) == pytest.approx(deviation)
+        assert gaussian_law.largest_deviation(epsilon, found) == pytest.approx(
+            deviation
+        )
         assert gaussian_law.least_epsilon(deviation, found) == pytest.approx(epsilon)
 
 
@@ -93,7 +95,7 @@ def test_delta_is_that_of_the_normal_law(epsilon: float, deviation: float) -> No
 def test_the_discrete_delta_is_that_of_all_outcomes(apart: list[int]) -> None:
     """Against a sum over the grid, and below the bound that the product uses."""
     sigma, epsilon, steps = 16.5, 0.4, np.array(apart)
-    found = gaussian_law.of_difference(steps, sigma, epsilon)
+    found = gaussian_law.difference_delta(steps, sigma, epsilon)
     k = np.arange(-300, 301)
     one = np.exp(-(k**2) / (2 * sigma**2))
     law = np.array([1.0])

@@ -26,10 +26,10 @@ from curvote.audit import (
     work,
 )
 from curvote.audit.choice import drawing_names
-from curvote.audit.examples import task
-from curvote.audit.forks import in_child
-from curvote.audit.tape import Given, Mismatch, Tape, playing
-from curvote.entropy import SeededEntropy, SystemEntropy, permutation
+from curvote.audit.examples import example_task
+from curvote.audit.forks import run_in_child
+from curvote.audit.tape import ReplayedEntropy, Tape, WordMismatch, play_tape
+from curvote.entropy import SeededEntropy, SystemEntropy, random_permutation
 from curvote.mechanisms import exact, make, names
 from curvote.protocols.message import message_of
 from curvote.protocols.stages import released
@@ -46,7 +46,7 @@ def test_a_tape_answers_for_the_whole_operating_system() -> None:
     """Also for what keeps a copy of urandom: random, secrets, uuid and NumPy."""
 
     def asked() -> list[object]:
-        with playing(Tape(1)):
+        with play_tape(Tape(1)):
             return [
                 os.urandom(5),
                 random.SystemRandom().random(),
@@ -62,11 +62,11 @@ def test_a_tape_answers_for_the_whole_operating_system() -> None:
 
 def test_given_words_are_whole_answers() -> None:
     """A request that the operating system was not asked in this form is no match."""
-    with playing(Tape(SEED)) as tape:
+    with play_tape(Tape(SEED)) as tape:
         drawn = SystemEntropy().words(4)
-    assert (Given(tape.asked).words(4) == drawn).all()
-    with pytest.raises(Mismatch):
-        Given(tape.asked).words(3)
+    assert (ReplayedEntropy(tape.answers).words(4) == drawn).all()
+    with pytest.raises(WordMismatch):
+        ReplayedEntropy(tape.answers).words(3)
 
 
 def test_an_order_is_drawn_from_a_word_for_each_row() -> None:
@@ -74,7 +74,7 @@ def test_an_order_is_drawn_from_a_word_for_each_row() -> None:
     counts = np.zeros((3, 3))
     entropy = SeededEntropy(SEED)
     for _ in range(3000):
-        counts[np.arange(3), permutation(3, entropy)] += 1
+        counts[np.arange(3), random_permutation(3, entropy)] += 1
     assert np.abs(counts - 1000).max() < 6 * np.sqrt(3000 * 2 / 9)
 
     class Tied:
@@ -84,7 +84,7 @@ def test_an_order_is_drawn_from_a_word_for_each_row() -> None:
         def words(self, n: int) -> np.ndarray:
             return self.given.pop(0).astype(np.uint64)
 
-    assert permutation(2, Tied()).tolist() == [1, 0]
+    assert random_permutation(2, Tied()).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("runs", [40, pytest.param(400, marks=pytest.mark.faults)])
@@ -112,7 +112,7 @@ def test_an_order_that_somebody_may_know_is_seen(
     monkeypatch: pytest.MonkeyPatch, planted, check
 ) -> None:
     """In the stage itself, one line changed."""
-    monkeypatch.setattr(released, "permutation", planted)
+    monkeypatch.setattr(released, "random_permutation", planted)
     (row,) = run(small("table.mrma.report"), samples=1)
     assert check in row.caught_by
 
@@ -138,13 +138,13 @@ def test_words_from_elsewhere_or_of_fewer_bits_are_seen(
 @pytest.mark.parametrize("bits", [31, 32])
 def test_a_coarse_comparison_is_seen(monkeypatch: pytest.MonkeyPatch, bits) -> None:
     """One that uses half a word, though no number of draws would show it."""
-    honest, shift = exact.below_exp, np.uint64(bits)
+    honest, shift = exact.bernoulli_exp, np.uint64(bits)
 
     def coarse(words, numerators, t, entropy):
         return honest(words >> shift << shift, numerators, t, entropy)
 
-    monkeypatch.setattr(exact, "below_exp", coarse)
-    assert primitives.check().why is not None
+    monkeypatch.setattr(exact, "bernoulli_exp", coarse)
+    assert primitives.check_primitives().why is not None
 
 
 @pytest.mark.parametrize("name", names())
@@ -155,46 +155,46 @@ def test_residuals_are_uniform_and_half_the_noise_is_not(name: str) -> None:
     clients = honest.many(20_000, rng)
     sent = (s.send(clients, SeededEntropy(SEED)) for s in (honest, twin))
     found = [honest.residuals(clients, outputs, rng) for outputs in sent]
-    assert interior.excess(found[0], 1e-6) is None
+    assert interior.uniformity_gap(found[0], 1e-6) is None
     if name not in {"hybrid", "duchi", "duchi_vector", "piecewise", "square_wave"}:
-        assert interior.excess(found[1], 1e-6) is not None
+        assert interior.uniformity_gap(found[1], 1e-6) is not None
 
 
 def test_noise_used_again_far_away_is_seen() -> None:
     """One client of ten with the noise of another, at any distance and sign."""
     rng = np.random.default_rng(SEED)
     noise = rng.random((40_000, 2))
-    assert lags.check(noise).why is None
+    assert lags.check_lags(noise).why is None
     again = np.flatnonzero(rng.random(30_000) < 0.1)
     noise[again + 9_321, 1] = 1 - noise[again, 0]
-    assert "clients 9321 apart share noise" in str(lags.check(noise).why)
+    assert "clients 9321 apart share noise" in str(lags.check_lags(noise).why)
 
 
 def test_known_answers_name_every_shipped_sampler() -> None:
     """And a sampler that takes its words in another order is told."""
     subject = shipped("laplace", 0.5)
-    assert answers.key(subject) in answers.KNOWN
-    assert answers.check(subject).why is None
-    assert len(answers.KNOWN) == 4 * len(drawing_names())
+    assert answers.answer_key(subject) in answers.KNOWN_ANSWERS
+    assert answers.check_answers(subject).why is None
+    assert len(answers.KNOWN_ANSWERS) == 4 * len(drawing_names())
 
 
 @pytest.mark.parametrize("share", ["equal", 0.01, 0.5, 0.9])
 def test_every_split_is_within_its_budget(share) -> None:
     """Exactly, for any number of coordinates, and in the draws."""
-    stated = task("mrma", "report", 1.5)
+    stated = example_task("mrma", "report", 1.5)
     assert share in split.SHARES
-    assert split.check(stated, message_of(stated)).why is None
+    assert split.check_split(stated, message_of(stated)).why is None
 
 
 @pytest.mark.parametrize("name", names())
 def test_words_do_not_count_the_input(name: str) -> None:
     """The same number of words whatever the input; as often where some are rejected."""
-    assert work.check(shipped(name, 1.0), SEED).why is None
+    assert work.check_word_counts(shipped(name, 1.0), SEED).why is None
 
 
 def test_a_child_of_a_fork_says_what_it_made() -> None:
     """In a process of its own."""
-    assert in_child(os.getpid) != os.getpid()
+    assert run_in_child(os.getpid) != os.getpid()
 
 
 def test_an_input_out_of_bounds_has_the_residual_of_the_bound() -> None:
@@ -202,19 +202,26 @@ def test_an_input_out_of_bounds_has_the_residual_of_the_bound() -> None:
     laplace, rng = make("laplace", epsilon=1.0), np.random.default_rng(SEED)
     far = np.full(5000, 7.0)
     out = laplace.randomize(far, SeededEntropy(SEED))
-    assert interior.excess(residuals.of(laplace, far, out, rng), 1e-6) is None
+    assert (
+        interior.uniformity_gap(
+            residuals.output_residuals(laplace, far, out, rng), 1e-6
+        )
+        is None
+    )
 
 
 def test_every_sampler_gives_its_known_answers() -> None:
     """At one of the levels of each; what follows looks at all of them."""
     levels = (*choice.EPSILONS, *choice.FAR_EPSILONS)
     for i, name in enumerate(drawing_names()):
-        subject = choice.drawing(name, levels[i % len(levels)])
-        assert answers.key(subject) in answers.KNOWN
-        assert answers.check(subject).why is None
+        subject = choice.drawing_subject(name, levels[i % len(levels)])
+        assert answers.answer_key(subject) in answers.KNOWN_ANSWERS
+        assert answers.check_answers(subject).why is None
 
 
 @pytest.mark.faults
 def test_pinning_writes_the_answers_that_are_known() -> None:
     """The table is what its writer makes of today's code, to the letter."""
-    assert answers.PLACE.read_text(encoding="utf-8") == pin_answers.text()
+    assert (
+        answers.ANSWERS_FILE.read_text(encoding="utf-8") == pin_answers.answers_table()
+    )

@@ -14,8 +14,8 @@ import pytest
 
 from curvote.audit import choice, run
 from curvote.audit.broken.gallery import gallery
-from curvote.audit.broken.servers import Formed
-from curvote.audit.message_subject import of_message
+from curvote.audit.broken.servers import FormMessage
+from curvote.audit.message_subject import message_subject_of
 from curvote.audit.servers import examples, gaussian_law, leaving, neighbours
 from curvote.audit.servers.subject import TableSubject
 from curvote.chain.axis import Cell
@@ -23,7 +23,7 @@ from curvote.entropy import SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import discrete_gaussian
 from curvote.mechanisms.gaussian_noise import GaussianNoise
-from curvote.protocols.message import Known
+from curvote.protocols.message import ClientData
 from curvote.protocols.transfer.messages import MESSAGES, ReleaseMessage
 from curvote.run import audited
 from curvote.run.plan import definitions
@@ -40,12 +40,12 @@ FEW = 2000
     ("name", "epsilon", "delta"),
     [
         (name, examples.LEVELS[i % 3], examples.DELTAS[i % 2])
-        for i, name in enumerate(examples.names())
+        for i, name in enumerate(examples.example_names())
     ],
 )
 def test_shipped_releases_pass(name: str, epsilon: float, delta: float | None) -> None:
     """Every form, and the draws prove no more than the law loses."""
-    (row,) = run(choice.table(name, epsilon, delta), samples=FEW)
+    (row,) = run(choice.choice_table(name, epsilon, delta), samples=FEW)
     assert (row.mechanism, row.verdict) == (name, "pass"), row.checks
     assert row.delta == (delta or 1 / 16)
     assert row.exact is not None
@@ -59,18 +59,18 @@ def test_shipped_releases_pass(name: str, epsilon: float, delta: float | None) -
 def test_an_honest_form_under_a_twin_s_roof_passes() -> None:
     """So what is caught is the fault, not how twins are made."""
     twin = gallery("broken.transfer_centring_unscaled")
-    (row,) = run(replace(twin, message=Formed(Kernel())), samples=FEW)
+    (row,) = run(replace(twin, message=FormMessage(Kernel())), samples=FEW)
     assert (row.verdict, row.caught_by) == ("missed", ())
 
 
 def test_jobs_hold_each_release_at_all_levels() -> None:
     """At both deltas, and at one that is drawn; a star stands for all of them."""
-    jobs = choice.jobs(["transfer.*"], [], 1000, 5)
+    jobs = choice.audit_jobs(["transfer.*"], [], 1000, 5)
     claims = {(s.name, s.budget) for s, _ in jobs if isinstance(s, TableSubject)}
-    assert len(claims) == len(jobs) == 7 * len(examples.names())
-    assert len(choice.checked(["broken.transfer_*"])) == 9
+    assert len(claims) == len(jobs) == 7 * len(examples.example_names())
+    assert len(choice.match_names(["broken.transfer_*"])) == 9
     with pytest.raises(UserError, match="transfr"):
-        choice.checked(["transfr.*"])
+        choice.match_names(["transfr.*"])
 
 
 # ------------------------------------------------------------------- twins are wrong
@@ -81,10 +81,10 @@ def twin_of(name: str) -> TableSubject:
     return found
 
 
-def table(subject: TableSubject, *records: tuple[float, float, int]) -> Known:
+def table(subject: TableSubject, *records: tuple[float, float, int]) -> ClientData:
     """Return a table of (a, b, class), features in [0, 1]."""
     rows = np.array(records, dtype=float)
-    return neighbours.known(subject.task, rows[:, :2], rows[:, 2])
+    return neighbours.make_table(subject.task, rows[:, :2], rows[:, 2])
 
 
 LOW, HIGH, ILL = (0.0, 0.0, 0), (1.0, 1.0, 0), (0.0, 0.0, 1)
@@ -110,7 +110,7 @@ def test_two_neighbours_tell_more_than_the_twin_claims(
     apart = math.sqrt(((sums[0] - sums[1]) ** 2).sum())
     assert apart > 1.05 * subject.message.form(subject.task).sensitivity(subject.task)
     sigma = subject.message.noise(subject.task, len(one)).sigma
-    assert gaussian_law.delta(0.5, apart / sigma) > 1.2 * subject.budget.delta
+    assert gaussian_law.gaussian_delta(0.5, apart / sigma) > 1.2 * subject.budget.delta
 
 
 @pytest.mark.parametrize("name", ["delta_ignored", "printed_noise"])
@@ -121,15 +121,17 @@ def test_the_noise_is_too_little_for_the_delta(name: str) -> None:
     noise = subject.message.noise(subject.task, subject.records)
     deviation = form.sensitivity(subject.task) / noise.sigma
     claimed = subject.budget
-    assert gaussian_law.delta(claimed.epsilon, deviation) > 50 * claimed.delta
+    assert gaussian_law.gaussian_delta(claimed.epsilon, deviation) > 50 * claimed.delta
 
 
 def test_the_mean_of_fresh_answers_is_the_truth_that_one_release_hides() -> None:
     """1,000 questions about one point: the honest error stays, the other goes."""
     twin, points = twin_of("fresh_noise"), np.full((1000, 2), 0.3)
-    honest = choice.table("transfer.moments", 0.5)
-    x = honest.worst.one
-    truth = honest.told(honest.message.sums(honest.task, x)[None], points)[0, :2]
+    honest = choice.choice_table("transfer.moments", 0.5)
+    x = honest.worst.first
+    truth = honest.query_answers(honest.message.sums(honest.task, x)[None], points)[
+        0, :2
+    ]
     errors = []
     for subject in (honest, twin):
         told = subject.answers(x, points, 20, SeededEntropy(SEED))
@@ -140,8 +142,11 @@ def test_the_mean_of_fresh_answers_is_the_truth_that_one_release_hides() -> None
 
 def test_empty_cells_stand_as_zeros_in_the_twin_alone() -> None:
     """So they tell that nobody is there."""
-    twin, honest = twin_of("visited_cells_only"), choice.table("transfer.cells", 0.5)
-    x = honest.worst.one
+    twin, honest = (
+        twin_of("visited_cells_only"),
+        choice.choice_table("transfer.cells", 0.5),
+    )
+    x = honest.worst.first
     empty = honest.message.sums(honest.task, x) == 0
     told, hidden = (
         s.message.draw(s.task, x, SeededEntropy(1))["values"][0] for s in (twin, honest)
@@ -162,14 +167,16 @@ def test_the_rate_beside_is_exact() -> None:
 def caught(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, made: Any) -> set:
     """Return what sees it if one line of the product is another."""
     monkeypatch.setattr(place, name, made)
-    (row,) = run(choice.table("transfer.moments", 0.5), samples=FEW)
+    (row,) = run(choice.choice_table("transfer.moments", 0.5), samples=FEW)
     assert row.verdict == "violated"
     return set(row.caught_by)
 
 
 def test_noise_that_servers_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """One seed is one stream for all."""
-    found = caught(monkeypatch, releasing, "own_stream", lambda entropy, asked: entropy)
+    found = caught(
+        monkeypatch, releasing, "server_stream", lambda entropy, asked: entropy
+    )
     assert "streams" in found
 
 
@@ -213,18 +220,18 @@ def test_a_release_that_is_noised_in_another_way_than_declared_is_seen(
 @pytest.mark.parametrize("label", [np.nan, -1, 0.5, 2, np.inf])
 def test_a_label_that_is_none_is_refused(label: float) -> None:
     """Before it stands for another class."""
-    task = examples.task("cells", Level(1.0))
+    task = examples.example_task("cells", Level(1.0))
     z = np.zeros((2, 2))
     with pytest.raises(UserError, match="label"):
-        SENT.draw(task, Known(z, z, np.array([0, label])), SystemEntropy())
+        SENT.draw(task, ClientData(z, z, np.array([0, label])), SystemEntropy())
 
 
 @pytest.mark.parametrize("form", ["cells", "moments", "kernel", "counts"])
 def test_a_verdict_counts_for_the_code_of_the_form(form: str) -> None:
     """And of all that a release is made by."""
-    task = examples.task(form, Level(1.0))
+    task = examples.example_task(form, Level(1.0))
     package = "curvote.protocols.transfer"
-    code = definitions.of_code([f"{package}.messages", *SENT.code(task)])
+    code = definitions.of_code([f"{package}.messages", *SENT.code_modules(task)])
     needed = {f"forms.{form}", "releasing", "task"}
     assert {f"curvote.transfer.{name}" for name in needed} <= set(code)
     assert "curvote.mechanisms.gaussian_noise" in code
@@ -233,14 +240,17 @@ def test_a_verdict_counts_for_the_code_of_the_form(form: str) -> None:
 def test_of_a_pipeline_each_server_s_release_is_a_subject() -> None:
     """About a hundred records, whatever its form; the printed one claims too much."""
     tasks = {
-        name: examples.task(name, Level(8.0, 1e-3), **more)
+        name: examples.example_task(name, Level(8.0, 1e-3), **more)
         for name, more in (("moments", {}), ("printed", {"grids": 8, "cells": 128}))
     }
-    rows = {name: run(of_message(task), samples=0)[0] for name, task in tasks.items()}
+    rows = {
+        name: run(message_subject_of(task), samples=0)[0]
+        for name, task in tasks.items()
+    }
     assert {row.mechanism for row in rows.values()} == {"transfer.release"}
     assert [row.verdict for row in rows.values()] == ["pass", "violated"]
-    assert SENT.worst_loss(tasks["moments"]) == pytest.approx(8.0)
-    assert SENT.worst_loss(tasks["printed"]) > 8.5
+    assert SENT.max_privacy_loss(tasks["moments"]) == pytest.approx(8.0)
+    assert SENT.max_privacy_loss(tasks["printed"]) > 8.5
 
 
 def test_a_pipeline_s_tasks_are_those_of_the_system(
@@ -248,18 +258,20 @@ def test_a_pipeline_s_tasks_are_those_of_the_system(
 ) -> None:
     """One for each server; the loss of the worst is what is shown for a level."""
     level = Level(2.0, 1e-3)
-    tasks = [examples.task(name, level) for name in ("cells", "moments", "cells")]
-    monkeypatch.setattr(audited, "tasks_of", lambda *_: audited._once(tasks))
+    tasks = [
+        examples.example_task(name, level) for name in ("cells", "moments", "cells")
+    ]
+    monkeypatch.setattr(audited, "run_tasks", lambda *_: audited._distinct(tasks))
     project: Any = Cell()
     (loss,) = audited.exact_losses(project, project)
-    assert (loss.message, loss.claimed, loss.holds) == ("release", 2.0, True)
+    assert (loss.message, loss.claimed, loss.is_within_claim) == ("release", 2.0, True)
     assert loss.exact == pytest.approx(2.0)
 
 
 def test_neighbours_get_the_same_fields() -> None:
     """Only the values differ, and a stored release adds the task."""
-    subject = choice.table("transfer.kernel", 2.0)
-    assert leaving.fields(subject) is None
+    subject = choice.choice_table("transfer.kernel", 2.0)
+    assert leaving.check_fields(subject) is None
     made = releasing.release(
         subject.task, "one", np.zeros((4, 2)), ["no"] * 4, SeededEntropy(1)
     )

@@ -41,9 +41,9 @@ def test_what_releases_of_one_server_cost_together() -> None:
     """The rho add, and never more than the sum of what each costs; deltas add up."""
     noise = GaussianNoise(30.0, 2.0, 1e-5)
     one = Budget(2.0, 1e-5), noise.rho
-    assert accounting.together([one]) == one[0]
+    assert accounting.compose_releases([one]) == one[0]
     for k in (2, 3, 10):
-        found = accounting.together([one] * k)
+        found = accounting.compose_releases([one] * k)
         assert found.delta == pytest.approx(k * 1e-5)
         known = ZCDP(k * noise.rho).to_budget(k * 1e-5)
         assert found.epsilon == pytest.approx(known.epsilon)
@@ -51,8 +51,8 @@ def test_what_releases_of_one_server_cost_together() -> None:
         exact = gaussian_delta(found.epsilon, math.sqrt(2 * noise.rho * k))
         assert exact <= found.delta
         unknown = [*[one] * (k - 1), (one[0], None)]
-        assert accounting.together(unknown).epsilon == 2 * k
-    assert accounting.together([(Budget(1.0), None)] * 2) == Budget(2.0)
+        assert accounting.compose_releases(unknown).epsilon == 2 * k
+    assert accounting.compose_releases([(Budget(1.0), None)] * 2) == Budget(2.0)
 
 
 def test_budgets_compose():
@@ -101,7 +101,7 @@ def test_a_label_counts_in_full(n_classes):
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import privacy_loss_distribution as library
 
-    losses = accounting.randomized_response(1, n_classes)
+    losses = accounting.randomized_response_losses(1, n_classes)
     assert losses.epsilon(0) == pytest.approx(1, abs=1e-9)
     assert losses.delta(0.99) > 1e-3
     uniform = n_classes / (math.e + n_classes - 1)
@@ -115,14 +115,14 @@ def test_a_label_counts_in_full(n_classes):
 def test_labels_by_the_mechanism_agree():
     """A mechanism's own worst loss is the accountant's, to within one step."""
     mechanism = make("binary_rr", epsilon=0.7)
-    ours = accounting.pure(0.7).epsilon(0)
+    ours = accounting.pure_dp_losses(0.7).epsilon(0)
     assert mechanism.worst_log_ratio() <= ours < 0.7 + 2e-4
 
 
 @pytest.mark.parametrize("n", [1, 3, 20])
 def test_randomized_signs(n):
     """The loss of n signs is the binomial law's, rounded up by at most a step each."""
-    losses = accounting.pure(0.5).times(n)
+    losses = accounting.pure_dp_losses(0.5).times(n)
     for epsilon in (0, 0.3, 0.9, 4.9):
         exact = signs_delta(epsilon, 0.5, n)
         above = signs_delta(epsilon - 1e-4 * n, 0.5, n)
@@ -132,13 +132,13 @@ def test_randomized_signs(n):
 
 def test_less_than_plain_addition():
     """Twenty labels of epsilon .1 cost far less than 2 where delta is allowed."""
-    assert accounting.pure(0.1).times(20).epsilon(DELTA) < 1.85
+    assert accounting.pure_dp_losses(0.1).times(20).epsilon(DELTA) < 1.85
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 5])
 def test_laplace(epsilon):
     """Laplace noise has delta(e) = 1 - exp((e - epsilon)/2)."""
-    losses = accounting.laplace(epsilon)
+    losses = accounting.laplace_losses(epsilon)
     for share in (0, 0.3, 0.9):
         exact = -math.expm1((share - 1) * epsilon / 2)
         assert losses.delta(share * epsilon) == pytest.approx(exact, abs=1e-4)
@@ -152,7 +152,7 @@ def test_gaussian(d, n):
     """Gaussian noise costs what its calibration says; n times, sqrt(n) in the ratio."""
     mechanism = make("gaussian", epsilon=1, delta=DELTA, d=d)
     ratio = 2 * math.sqrt(d) / mechanism.sigma
-    losses = accounting.gaussian(mechanism.sigma, 2 * math.sqrt(d)).times(n)
+    losses = accounting.gaussian_losses(mechanism.sigma, 2 * math.sqrt(d)).times(n)
     found = losses.epsilon(DELTA)
     assert gaussian_delta(found, ratio * math.sqrt(n)) <= DELTA
     assert gaussian_delta(found - 1e-3, ratio * math.sqrt(n)) > DELTA
@@ -162,8 +162,11 @@ def test_gaussian(d, n):
 
 def test_different_releases_compose():
     """A label, a value and a record together: less than their sum, more than one."""
-    label, value = accounting.randomized_response(0.5, 4), accounting.laplace(0.5)
-    record = accounting.gaussian(10, 2)
+    label, value = (
+        accounting.randomized_response_losses(0.5, 4),
+        accounting.laplace_losses(0.5),
+    )
+    record = accounting.gaussian_losses(10, 2)
     together = (label + value + record).to_budget(DELTA)
     alone = [losses.epsilon(DELTA) for losses in (label, value, record)]
     assert max(alone) < together.epsilon < sum(alone)
@@ -173,17 +176,17 @@ def test_different_releases_compose():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: accounting.pure(0), "epsilon is 0"),
-        (lambda: accounting.pure(math.nan), "epsilon is nan"),
-        (lambda: accounting.laplace(101), "composed up to 100"),
-        (lambda: accounting.randomized_response(1, 1), "n_classes is 1"),
-        (lambda: accounting.gaussian(0, 1), "sigma is 0"),
-        (lambda: accounting.gaussian(1, math.inf), "diameter is inf"),
-        (lambda: accounting.gaussian(0.01, 1), "0.071 of the diameter"),
-        (lambda: accounting.pure(1).times(0), "n is 0"),
-        (lambda: accounting.pure(1).epsilon(1), "delta is 1"),
-        (lambda: accounting.pure(1).delta(-1), "epsilon is -1"),
-        (lambda: accounting.gaussian(1, 1).to_budget(0), "no epsilon holds"),
+        (lambda: accounting.pure_dp_losses(0), "epsilon is 0"),
+        (lambda: accounting.pure_dp_losses(math.nan), "epsilon is nan"),
+        (lambda: accounting.laplace_losses(101), "composed up to 100"),
+        (lambda: accounting.randomized_response_losses(1, 1), "n_classes is 1"),
+        (lambda: accounting.gaussian_losses(0, 1), "sigma is 0"),
+        (lambda: accounting.gaussian_losses(1, math.inf), "diameter is inf"),
+        (lambda: accounting.gaussian_losses(0.01, 1), "0.071 of the diameter"),
+        (lambda: accounting.pure_dp_losses(1).times(0), "n is 0"),
+        (lambda: accounting.pure_dp_losses(1).epsilon(1), "delta is 1"),
+        (lambda: accounting.pure_dp_losses(1).delta(-1), "epsilon is -1"),
+        (lambda: accounting.gaussian_losses(1, 1).to_budget(0), "no epsilon holds"),
     ],
 )
 def test_refusals(call, message):

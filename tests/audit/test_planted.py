@@ -67,7 +67,7 @@ def found(check: str, what: str, bug: str | None = None) -> Any:
     if bug is not None:
         few = replace(few, plant=lambda *_: (bug, 1))
     with closing(few) as release:
-        return getattr(release_checks, check)(release, 1)
+        return release_checks.named_checks(release, 1)[check](release, 1)
 
 
 @needs_node

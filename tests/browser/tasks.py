@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from curvote.envelope import Invitation, issue
-from curvote.protocols.message import check
+from curvote.envelope import Invitation, issue_invitations
+from curvote.protocols.message import parse_message
 from curvote.server.intake import Intake
 from curvote.task import Task
 from tests.vectors.envelope import KEY, curve, report_task, vote_task
@@ -27,7 +27,9 @@ class Server:
     invitations: list[Invitation] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.invitations = list(issue(self.task, self.invited, KEY.fingerprint))
+        self.invitations = list(
+            issue_invitations(self.task, self.invited, KEY.fingerprint)
+        )
         with Intake(self.place) as intake:
             more = {"pipeline": "p", "needed": self.invited, "task": self.task}
             intake.open_round("one", **more, invitations=self.invitations)
@@ -45,7 +47,7 @@ class Server:
     def take(self, line: str) -> None:
         """Take an envelope in, as `curvote intake take` does."""
         with Intake(self.place) as intake:
-            intake.take(line.encode(), check)
+            intake.take(line.encode(), parse_message)
 
     def taken(self) -> list[dict[str, Any]]:
         """Return the messages, once all have come."""

@@ -12,9 +12,9 @@ from typing import Any, Final
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.judging import judged
-from curvote.protocols.message import check
-from curvote.strict_json import parse
+from curvote.protocols.judging import validate_task
+from curvote.protocols.message import parse_message
+from curvote.strict_json import parse_json
 from tests.browser.script import needs_node, run
 from tests.browser.tasks import TASKS
 from tests.fuzzing import bend
@@ -58,7 +58,7 @@ def _accepted(text: str) -> Any:
     whole = r'("(?:number|format|size|order)": \d+)\.0(?=[,}])'
     text = re.sub(whole, r"\1", text)
     try:
-        return judged(parse(text.encode(), 2**26))
+        return validate_task(parse_json(text.encode(), 2**26))
     except UserError:
         return None
 
@@ -79,5 +79,5 @@ def test_it_answers_nothing_that_the_reference_refuses(
         assert task is not None, text[:300]
         answered += 1
         for message in told:
-            assert check(task, about, message)
+            assert parse_message(task, about, message)
     assert answered >= (ROUNDS // 50 if source == "bent" else 2)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.client.record import Given, read_values
+from curvote.client.record import OwnerRecord, read_values
 from curvote.errors import UserError
-from curvote.protocols.answering import answer, known
+from curvote.protocols.answering import answer_task, client_inputs
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
-from curvote.server.admission import Refused
+from curvote.server.admission import RefusedEnvelope
 from tests.browser.script import needs_node, run
 from tests.browser.tasks import TASKS, Server, signed
 from tests.vectors.envelope import Recorded, curve
@@ -43,7 +43,7 @@ def test_its_envelopes_are_accepted(tmp_path: Path, asks: str) -> None:
     assert len({len(line) for _, line in told}) == 1
     for _, line in told:
         server.take(line)
-    with pytest.raises(Refused, match="used"):
+    with pytest.raises(RefusedEnvelope, match="used"):
         server.take(run(tmp_path, ANSWER, given)[0][1])  # another draw, same right
     sent = sorted(json.dumps(message, sort_keys=True) for message, _ in told)
     kept = sorted(json.dumps(message, sort_keys=True) for message in server.taken())
@@ -59,8 +59,10 @@ def test_it_sees_curves_as_the_reference_does(tmp_path: Path) -> None:
         constants = {"centre": np.array(0.5), "scale": rng.uniform(0.5, 9, size)}
         task = replace(TASKS["report"], encoding=Encoding(basis, "tanh", constants))
         for each in _odd(rng.normal(size=points)):
-            told = known(task, Given(each, 0), None)
-            sent = answer(task, Given(each, 0), None, source := Recorded(len(cases)))
+            told = client_inputs(task, OwnerRecord(each, 0), None)
+            sent = answer_task(
+                task, OwnerRecord(each, 0), None, source := Recorded(len(cases))
+            )
             words = [f"{word:016x}" for word in source.taken]
             cases.append((task, each, told, sent, words))
     code = """

@@ -133,7 +133,7 @@ def test_the_audit_holds_the_sampler_to_its_law(
         (np.array(x), subject.draw(np.array(x), DRAWS // 2, nothing))
         for x in (-1.0, 1.0)
     )
-    found = law.check(subject, [Pair.of(subject, one, other)], ALPHA)
+    found = law.check_law(subject, [Pair.of(subject, one, other)], ALPHA)
     assert (found.why is None) == (scale == 1), found
 
 

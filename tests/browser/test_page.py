@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from benchmarks.browser import Page, browser
-from curvote.envelope import read
+from curvote.envelope import read_envelope
 from tests.browser.script import PAGE
 from tests.browser.tasks import TASKS, Server
 from tests.vectors.envelope import KEY
@@ -112,7 +112,7 @@ def test_a_person_answers_and_is_heard(page: Page, tmp_path: Path, asks: str) ->
     (file,) = _written(page, tmp_path / "written")
     assert file.name == server.invitations[0].file_name
     assert "what leaves" in page.value(TEXT.format("numbers"))
-    sent = read(file.read_bytes()).payload
+    sent = read_envelope(file.read_bytes()).payload
     server.take(file.read_text("utf-8"))
     assert [json.loads(json.dumps(message)) for message in server.taken()] == [sent]
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from curvote import signed
-from curvote.client.record import Given
-from curvote.envelope import Invitation, genuine, read, seal
+from curvote.client.record import OwnerRecord
+from curvote.envelope import Invitation, is_genuine, read_envelope, seal_message
 from curvote.mechanisms.laplace import Laplace
-from curvote.protocols.answering import answer, known
-from curvote.protocols.judging import check_invitation, judged
-from curvote.protocols.message import check
+from curvote.protocols.answering import answer_task, client_inputs
+from curvote.protocols.judging import check_invitation, validate_task
+from curvote.protocols.message import parse_message
 from tests.browser.script import needs_node, run
 from tests.vectors.envelope import FILE, Told, constants_vector, split_vector
 
@@ -41,21 +41,24 @@ return { ...told, sent, left: words.left.length, digest: signed.digest,
 def test_the_published_message_follows_from_its_words(asks: str) -> None:
     """Task, representation, noise and envelope, as the reference makes them."""
     vector = VECTORS[asks]
-    found = signed.opened(vector["signed_task"].encode())
+    found = signed.open_signed(vector["signed_task"].encode())
     assert found.fingerprint == VECTORS["fingerprint"]
-    task: Any = judged(found.document["task"])
+    task: Any = validate_task(found.document["task"])
     invitation = Invitation.from_json(vector["invitation"])
     check_invitation(task, invitation)
-    given = Given(np.array(vector["curve"]), task.classes.index(vector["class"]))
-    told = known(task, given, invitation.about)
+    given = OwnerRecord(np.array(vector["curve"]), task.classes.index(vector["class"]))
+    told = client_inputs(task, given, invitation.about)
     assert np.allclose(told.coefficients[0], vector["coefficients"], rtol=CLOSE)
     assert np.allclose(told.z[0], vector["z"], rtol=CLOSE)
     words = Told(vector["words"])
-    assert answer(task, given, invitation.about, words) == vector["message"]
-    line = seal(invitation, vector["message"])
+    assert answer_task(task, given, invitation.about, words) == vector["message"]
+    line = seal_message(invitation, vector["message"])
     assert line.decode() == vector["envelope"]
-    assert genuine(read(line), invitation.key)
-    assert check(task, invitation.about, read(line).payload) == vector["message"]
+    assert is_genuine(read_envelope(line), invitation.key)
+    assert (
+        parse_message(task, invitation.about, read_envelope(line).payload)
+        == vector["message"]
+    )
     assert invitation.file_name == vector["file_name"]
 
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from curvote.chain.axis import EPSILON, Axis
-from curvote.chain.lookup import system, systems
+from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.measure import Metric
 from curvote.chain.stage import Stage
 from curvote.chain.tables import SIDES, STAGE_SIDES, Table
 from curvote.errors import InternalError
-from curvote.run.project import is_raw
+from curvote.run.project import is_client_side
 
 
 def test_two_axes_of_one_name_are_our_bug() -> None:
     """And so are two metrics or two methods: nobody could tell which is meant."""
-    one = systems()[0]
+    one = all_systems()[0]
     with pytest.raises(InternalError, match="axes epsilon stands twice"):
         replace(one, axes=(*one.axes, Axis("epsilon", lambda _: [1])))
     with pytest.raises(InternalError, match="metrics misclassification stands twice"):
@@ -27,7 +27,7 @@ def test_two_axes_of_one_name_are_our_bug() -> None:
 
 def test_a_metric_or_method_that_a_system_does_not_have_is_our_bug() -> None:
     """Whoever declares it reads its name."""
-    one = systems()[0]
+    one = all_systems()[0]
     beside = Metric("passed", "passed", beside="acuracy")
     with pytest.raises(InternalError, match="mrma: there is no metric acuracy"):
         replace(one, metrics=(*one.metrics, beside))
@@ -37,7 +37,7 @@ def test_a_metric_or_method_that_a_system_does_not_have_is_our_bug() -> None:
 
 def test_a_stage_repeats_over_the_first_of_its_system_s_index() -> None:
     """Another part's numbers would name other repetitions of what it reads."""
-    one = system("federated")
+    one = find_system("federated")
     *others, last = one.stages
     for index in (("server",), ("server", "replicate"), ("replicat",)):
         stages = (*others, replace(last, index=index))
@@ -84,7 +84,7 @@ def test_a_table_stands_where_its_side_may_read(side: str, table: str) -> None:
         Stage("s", "nowhere", side=side, tables=(made,))
     own = STAGE_SIDES[side][0]
     made = Table("t", {"x": "int64"}, side=own, unit=SIDES[own][0])
-    assert is_raw(side) == own.startswith("client")
+    assert is_client_side(side) == own.startswith("client")
     assert Stage("s", "nowhere", side=side, tables=(made,)).tables == (made,)
     with pytest.raises(InternalError, match="there is no side 'servers'"):
         Stage("s", "nowhere", side="servers")

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from curvote.chain.forms import either
+from curvote.chain.forms import merge_forms
 from curvote.errors import UserError
 
 CALLED: list[tuple[str, dict[str, Any]]] = []
@@ -32,7 +32,7 @@ def ask() -> Any:
     """Run the verb of both forms; what was called is forgotten before."""
     CALLED.clear()
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command("ask")(either("ask", [crowd, houses]))
+    app.command("ask")(merge_forms("ask", [crowd, houses]))
     return lambda *words: CliRunner().invoke(app, list(words))
 
 
@@ -75,4 +75,4 @@ def test_help_shows_both_forms(ask: Any) -> None:
 
 def test_a_single_form_stays_as_it_is() -> None:
     """Nothing is wrapped where nothing is to be chosen."""
-    assert either("ask", [crowd]) is crowd
+    assert merge_forms("ask", [crowd]) is crowd

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.chain.measure import SCORES
 from curvote.chain.registry import SYSTEMS
 
@@ -87,11 +87,11 @@ def _files() -> list[Path]:
 
 def _names() -> set[str]:
     """Return the names of systems, methods, metrics, tables and their own stages."""
-    every = systems()
+    every = all_systems()
     found = {one.name for one in every}
     found |= {each.name for one in every for each in (*one.methods, *one.metrics)}
     found |= {table.name for one in every for table in one.tables}
-    found |= {stage.name for one in every for stage in one.every_stage}
+    found |= {stage.name for one in every for stage in one.all_stages}
     return found - CHAIN - {SCORES.name}
 
 
@@ -165,6 +165,6 @@ def test_whatever_is_allowed_is_still_there() -> None:
     names, stale = _names(), []
     for file, allowed in ALLOWED.items():
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-        here = {name for _, text in _texts(tree) for name in _named(text, names)}
-        stale += [f"{file}: {name}" for name in allowed if name not in here]
+        context = {name for _, text in _texts(tree) for name in _named(text, names)}
+        stale += [f"{file}: {name}" for name in allowed if name not in context]
     assert stale == []

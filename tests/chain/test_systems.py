@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from curvote.chain import streams
 from curvote.chain.axis import EPSILON
-from curvote.chain.commands import commands
-from curvote.chain.lookup import systems
+from curvote.chain.commands import system_commands
+from curvote.chain.lookup import all_systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
@@ -36,13 +36,13 @@ def _once(every: Iterable[Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["tables", "methods", "metrics", "axes", "index"])
 def test_a_name_is_one_thing_in_all_systems(kind: str) -> None:
     """A table read by its name has the same columns, whoever made it."""
-    found = _once(each for one in systems() for each in getattr(one, kind))
+    found = _once(each for one in all_systems() for each in getattr(one, kind))
     assert found
 
 
 def test_methods_have_a_place_of_their_own() -> None:
     """Tables and legends have one order."""
-    methods = _once(each for one in systems() for each in one.methods).values()
+    methods = _once(each for one in all_systems() for each in one.methods).values()
     ranks = sorted(method.rank for method in methods)
     assert all(one < other for one, other in pairwise(ranks))
 
@@ -50,7 +50,7 @@ def test_methods_have_a_place_of_their_own() -> None:
 def test_a_stage_stands_on_one_side() -> None:
     """Where an artifact is kept does not depend on who asks."""
     sides: dict[str, str] = {}
-    for stage in (stage for one in systems() for stage in one.every_stage):
+    for stage in (stage for one in all_systems() for stage in one.all_stages):
         assert sides.setdefault(stage.name, stage.side) == stage.side
 
 
@@ -68,7 +68,7 @@ def _words() -> Iterator[str]:
 
 def test_no_two_streams_have_one_number() -> None:
     """Stages and purposes, published or not: equal numbers would be equal noise."""
-    stages = {stage.name for one in systems() for stage in one.every_stage}
+    stages = {stage.name for one in all_systems() for stage in one.all_stages}
     purposes = {*_words(), "words", "feature_noise"}
     assert {"split", "shuffle", "simulate", "vote"} <= purposes
     for names, published in (
@@ -76,12 +76,14 @@ def test_no_two_streams_have_one_number() -> None:
         (purposes, streams.PURPOSES),
     ):
         every = {*names, *published}
-        numbers = {streams._number(name, published) for name in every}
+        numbers = {streams._stream_number(name, published) for name in every}
         assert len(numbers) == len(every)
-        assert max(published.values()) < 1 << 31 <= min(map(streams.derived, every))
+        assert (
+            max(published.values()) < 1 << 31 <= min(map(streams.derived_number, every))
+        )
 
 
-@pytest.fixture(params=systems(), ids=lambda one: one.name)
+@pytest.fixture(params=all_systems(), ids=lambda one: one.name)
 def system(request: pytest.FixtureRequest) -> System:
     """Return each of the systems."""
     found: System = request.param
@@ -105,7 +107,7 @@ def _declared(stage: Stage) -> set[str]:
 
 def test_every_stage_can_be_made(system: System) -> None:
     """Its module is there and has one of its functions; so have its registries."""
-    for stage in system.every_stage:
+    for stage in system.all_stages:
         assert _declared(stage), stage.module
         if stage.collected:
             assert import_module(stage.collected)
@@ -142,6 +144,6 @@ def test_what_stands_in_a_headline_is_measured(system: System) -> None:
 
 def test_every_command_is_there() -> None:
     """A verb of a system names a function of its own, and no two have one verb."""
-    verbs = [verb for verb, function in commands() if callable(function)]
+    verbs = [verb for verb, function in system_commands() if callable(function)]
     assert "advise" in verbs
     assert len(set(verbs)) == len(verbs)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from curvote.chain.registry import SYSTEMS
-from curvote.client.words import factor, printable
+from curvote.client.words import format_factor, printable_name
 from curvote.entropy import SeededEntropy
-from curvote.protocols.described import described
-from curvote.protocols.message import knowledge, messages, row
+from curvote.protocols.described import describe_answer
+from curvote.protocols.message import client_data, messages_of, payload_at
 from tests.invited import Home, envelopes, run
 from tests.rounds import REPORTS, VOTES
 
@@ -68,19 +68,19 @@ def test_what_is_sent_is_said_for_every_message(name: str, drawn: list[int]) -> 
     """From the task alone: not a word of entropy is used."""
     of_curves = {
         asks: each
-        for asks, each in messages(name).items()
-        if not (each.whole or each.tied)
+        for asks, each in messages_of(name).items()
+        if not (each.per_table or each.per_record)
     }
     for asks, message in of_curves.items():
-        task = message.rehearsal(replace(REPORTS, protocol=name, asks=asks))
+        task = message.nominal_task(replace(REPORTS, protocol=name, asks=asks))
         about = None if task.candidates is None else 0
-        said = described(task, about)
+        said = describe_answer(task, about)
         assert said.startswith(f"{asks} (")
         assert "no/yes" in said
-        known = knowledge(task, np.ones((1, 4)), np.ones(1), judge_of(about))
-        sent = row(message.draw(task, known, SeededEntropy(1)), 0)
+        known = client_data(task, np.ones((1, 4)), np.ones(1), judge_of(about))
+        sent = payload_at(message.draw(task, known, SeededEntropy(1)), 0)
         counts = [len(each) for each in sent.values() if isinstance(each, list)]
-        assert sum(counts) == message.numbers(task)
+        assert sum(counts) == message.count_numbers(task)
         assert ("number" in said) == bool(counts)
         assert ("one bit" in said) == ("positive" in sent)
     assert drawn == []
@@ -88,11 +88,16 @@ def test_what_is_sent_is_said_for_every_message(name: str, drawn: list[int]) -> 
 
 def test_e_to_the_epsilon_is_said_for_every_epsilon() -> None:
     """Never below the truth by more than its rounding, never an overflow."""
-    assert [factor(e) for e in (0.1, 1.0, 2.0, 5.0)] == ["1.11", "2.72", "7.39", "148"]
-    assert factor(10.0) == "22,027"
-    assert factor(50.0) == "10^22"
-    assert factor(1e308).startswith("10^")
+    assert [format_factor(e) for e in (0.1, 1.0, 2.0, 5.0)] == [
+        "1.11",
+        "2.72",
+        "7.39",
+        "148",
+    ]
+    assert format_factor(10.0) == "22,027"
+    assert format_factor(50.0) == "10^22"
+    assert format_factor(1e308).startswith("10^")
     assert math.isclose(
-        float(factor(20.0).replace(",", "")), math.exp(20), rel_tol=1e-6
+        float(format_factor(20.0).replace(",", "")), math.exp(20), rel_tol=1e-6
     )
-    assert printable("sh") == "sh"
+    assert printable_name("sh") == "sh"

@@ -12,7 +12,7 @@ from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
 from curvote.privacy import Budget
 from curvote.signed import ServerKey
-from curvote.strict_json import canonical
+from curvote.strict_json import canonical_json
 from tests.invited import Home, printed, refused, run
 from tests.rounds import REPORTS
 
@@ -27,10 +27,12 @@ def test_a_number_that_is_none_is_a_user_error(
     """In a task whose signature is good: exit 2 and no traceback."""
     asked = REPORTS.to_json()
     value = "@" if key != "params" else {"delta": "@"}
-    document = canonical({"task": asked | {key: value}, "seal_to": None})
+    document = canonical_json({"task": asked | {key: value}, "seal_to": None})
     text = document.replace(b'"@"', number.encode())
-    header = signed._header(home.server._public)
-    (home.root / "task.json").write_bytes(jws.made(header, text, home.server._key.sign))
+    header = signed._task_header(home.server._public)
+    (home.root / "task.json").write_bytes(
+        jws.sign_payload(header, text, home.server._key.sign)
+    )
     home.refusal("report")
 
 
@@ -66,7 +68,7 @@ def test_a_cap_is_raised_by_a_command_of_its_own(home: Home) -> None:
     """It says from what to what, and the chain of the ledger has a link for it."""
     assert "curvote client init" in refused("raise-cap", "--cap", "3")
     run("init")
-    with Ledger(places.ledger()) as ledger:
+    with Ledger(places.ledger_path()) as ledger:
         before = ledger.head()
     for cap in ("2", "1"):
         assert "does not raise it" in refused("raise-cap", "--cap", cap)
@@ -75,7 +77,7 @@ def test_a_cap_is_raised_by_a_command_of_its_own(home: Home) -> None:
     assert "factor of 7.39" in done.stderr
     assert "to   epsilon 3, delta 1e-06" in done.stderr
     assert "factor of 20.1" in done.stderr
-    with Ledger(places.ledger()) as ledger:
+    with Ledger(places.ledger_path()) as ledger:
         assert ledger.head() != before
         assert ledger.knows(before)
         assert ledger.cap(POPULATION) == Budget(3.0, 1e-6)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote.client.report import Reporter
-from curvote.client.vote import decisions, vote
+from curvote.client.vote import candidate_scores, draw_votes
 from curvote.entropy import SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.privacy import Budget, label_share
+from curvote.privacy import Budget, label_budget_share
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -41,7 +41,9 @@ def test_the_parts_of_a_report_never_add_up_to_more_than_its_budget(
     assert loss <= epsilon * (1 + 1e-12)
     whole = Fraction(reporter.label.epsilon) + Fraction(reporter.features.epsilon)
     assert whole <= Fraction(epsilon)
-    assert reporter.label.epsilon == pytest.approx(epsilon * label_share(share, d))
+    assert reporter.label.epsilon == pytest.approx(
+        epsilon * label_budget_share(share, d)
+    )
 
 
 def test_a_report_that_forgets_to_split_its_budget_is_caught() -> None:
@@ -93,7 +95,7 @@ def test_a_vote_tells_the_truth_with_its_stated_probability(right: bool) -> None
     n, epsilon = 200_000, 0.7
     decision = np.full(n, 1.0)
     labels = np.full(n, 1.0 if right else -1.0)
-    positive = vote(decision, labels, epsilon, SeededEntropy(5)).mean()
+    positive = draw_votes(decision, labels, epsilon, SeededEntropy(5)).mean()
     keep = np.exp(epsilon) / (1 + np.exp(epsilon))
     expected = keep if right else 1 - keep
     assert abs(positive - expected) < 6 * np.sqrt(keep * (1 - keep) / n)
@@ -102,7 +104,7 @@ def test_a_vote_tells_the_truth_with_its_stated_probability(right: bool) -> None
 def test_a_decision_of_zero_predicts_the_negative_class() -> None:
     """sign(0) = -1, as the server says it too."""
     labels = np.array([-1.0, 1.0])
-    said = vote(np.zeros(2), labels, 60.0, SeededEntropy(0))
+    said = draw_votes(np.zeros(2), labels, 60.0, SeededEntropy(0))
     assert said.tolist() == [True, False]
 
 
@@ -116,7 +118,7 @@ def test_each_client_is_judged_by_its_one_classifier() -> None:
     )
     judge = rng.integers(0, 4, 9)
     looped = [x[i] @ coef[b] + intercept[b] for i, b in enumerate(judge)]
-    assert decisions(x, coef, intercept, judge) == pytest.approx(looped)
+    assert candidate_scores(x, coef, intercept, judge) == pytest.approx(looped)
 
 
 def test_a_task_survives_json_and_any_change_changes_its_digest() -> None:
@@ -128,7 +130,7 @@ def test_a_task_survives_json_and_any_change_changes_its_digest() -> None:
     curves = np.random.default_rng(1).normal(size=(3, 30))
     assert again.digest() == task.digest()
     assert np.array_equal(again.encoding.features(curves), encoding.features(curves))
-    assert Reporter.of(again).label.epsilon == pytest.approx(0.3)
+    assert Reporter.for_task(again).label.epsilon == pytest.approx(0.3)
     assert replace(task, epsilon=1.6).digest() != task.digest()
     with pytest.raises(UserError, match="format"):
         Task.from_json(task.to_json() | {"format": 2})
@@ -157,4 +159,4 @@ def test_a_budget_is_a_finite_positive_number(epsilon: float) -> None:
 def test_a_label_share_is_equal_or_a_fraction(share: float | str) -> None:
     """Anything else is a UserError."""
     with pytest.raises(UserError, match="label_share"):
-        label_share(share, 4)
+        label_budget_share(share, 4)

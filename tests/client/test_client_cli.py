@@ -17,10 +17,10 @@ from typer.testing import CliRunner, Result
 
 from curvote import envelope, sealed
 from curvote.client import report as reports
-from curvote.envelope import issue, seal
+from curvote.envelope import issue_invitations, seal_message
 from curvote.errors import UserError
 from curvote.flows.commands import intake as cli_intake
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.run.project import Project
 from curvote.server.intake import Intake
 from curvote.task import Task
@@ -50,14 +50,14 @@ def test_a_report_and_a_vote_travel_from_client_to_server(
 
 def test_an_envelope_is_sealed_to_the_key_of_the_signed_task(home: Home) -> None:
     """Whoever carries it learns its size only; the owner of the key reads it."""
-    private = sealed.new_key()
+    private = sealed.new_private_key()
     invitation = home.invite(REPORTS)
-    home.publish(REPORTS.to_json(), seal_to=sealed.public(private))
+    home.publish(REPORTS.to_json(), seal_to=sealed.public_key(private))
     done = printed(home.client("report", "--json"))
     data = Path(done["envelope"]).read_bytes()
     assert invitation.id not in data.decode() + done["envelope"]
-    _, inner = sealed.opened(data, {sealed.public(private): private}.get)
-    assert envelope.read(inner).invitation == invitation.id
+    _, inner = sealed.open_sealed(data, {sealed.public_key(private): private}.get)
+    assert envelope.read_envelope(inner).invitation == invitation.id
 
 
 def test_a_client_is_light(home: Home) -> None:
@@ -224,8 +224,10 @@ def test_the_inbox_is_emptied_and_what_is_refused_is_kept_with_its_reason(
     project: Project,
 ) -> None:
     """Files of one envelope or one a line; of a copy nothing is kept."""
-    invitations = issue(REPORTS, 4)
-    sealed = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invitations)]
+    invitations = issue_invitations(REPORTS, 4)
+    sealed = [
+        seal_message(i, payload(REPORTS, i, k)) for k, i in enumerate(invitations)
+    ]
     with Intake(project.intake) as intake:
         given = {"pipeline": "tiny", "needed": 3, "invitations": invitations}
         intake.open_round("one", task=REPORTS, **given)
@@ -266,12 +268,12 @@ def test_a_round_is_closed_by_hand(project: Project) -> None:
     words = ["close", "tiny", "--project", str(project.root)]
     nothing = CliRunner().invoke(cli_intake.app, words)
     assert "opens one" in str(nothing.exception)
-    invited = issue(REPORTS, 21)
+    invited = issue_invitations(REPORTS, 21)
     with Intake(project.intake) as intake:
         given = {"pipeline": "tiny", "needed": 21, "invitations": invited}
         intake.open_round("one", task=REPORTS, **given)
         for one in invited[:20]:
-            intake.take(seal(one, payload(REPORTS, one)), check)
+            intake.take(seal_message(one, payload(REPORTS, one)), parse_message)
     closed = CliRunner().invoke(cli_intake.app, words)
     assert "closed one: 20 of 21 reports" in closed.stdout
     assert [row["state"] for row in show(project)] == ["closed"]

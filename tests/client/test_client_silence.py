@@ -21,7 +21,7 @@ import pytest
 from curvote import envelope
 from curvote.client.ledger import Ledger
 from curvote.envelope import Invitation
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.signed import ServerKey
 from curvote.task import Task
 from tests.fuzzing import invited, shape
@@ -76,8 +76,8 @@ def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task)
 
 
 def _form(data: bytes, task: Task, invitation: Invitation) -> Any:
-    payload = envelope.read(data).payload
-    check(task, invitation.about, payload)
+    payload = envelope.read_envelope(data).payload
+    parse_message(task, invitation.about, payload)
     return shape(payload)
 
 

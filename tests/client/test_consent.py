@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from curvote.client import outbox, places, standing
-from curvote.client.consent import line, refuse_budget
+from curvote.client.consent import consent_line, refuse_excess_budget
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
-from curvote.client.register import books
-from curvote.client.standing import POPULATION, Standing
+from curvote.client.register import open_books
+from curvote.client.standing import POPULATION, Account
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.protocols.described import described
+from curvote.protocols.described import describe_answer
 from curvote.signed import ServerKey
-from curvote.strict_json import canonical
+from curvote.strict_json import canonical_json
 from curvote.task import Task
 from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES
@@ -90,11 +90,11 @@ def test_after_an_honest_release_a_huge_task_is_refused(
     home.invite(replace(REPORTS, epsilon=epsilon, number=2))
     home.refusal("report")
     assert drawn == []
-    with Ledger(places.ledger()) as ledger:
-        spent = Standing.of(ledger)
-    assert spent.left() == (1.0, 0.0)
+    with Ledger(places.ledger_path()) as ledger:
+        spent = Account.from_ledger(ledger)
+    assert spent.remaining() == (1.0, 0.0)
     with pytest.raises(UserError, match="no room"):
-        refuse_budget(spent, Budget(epsilon))
+        refuse_excess_budget(spent, Budget(epsilon))
 
 
 @pytest.mark.parametrize("cap_delta", ["0", "1e-5", "0.9999999"])
@@ -130,12 +130,12 @@ def test_the_house_default_never_changes_by_itself(
     """It stands in the ledger from the first release on, not from a refused one."""
     home.invite(replace(REPORTS, epsilon=50.0))
     home.refusal("report")
-    with Ledger(places.ledger()) as ledger:
+    with Ledger(places.ledger_path()) as ledger:
         assert ledger.cap(POPULATION) is None
         assert ledger.setting("server") is None
     home.invite(REPORTS)
     home.client("report")
-    monkeypatch.setattr(standing, "HOUSE", Budget(100.0))
+    monkeypatch.setattr(standing, "DEFAULT_CAP", Budget(100.0))
     home.invite(replace(REPORTS, epsilon=50.0))
     assert "your cap is epsilon 2" in home.refusal("report")
 
@@ -186,7 +186,7 @@ def test_an_altered_or_unsigned_task_is_refused(home: Home) -> None:
         bad[place] ^= 1
         Path("task.json").write_bytes(bytes(bad))
         home.refusal("report")
-    Path("task.json").write_bytes(canonical(REPORTS.to_json()))
+    Path("task.json").write_bytes(canonical_json(REPORTS.to_json()))
     assert "not a signed task" in home.refusal("report")
 
 
@@ -237,8 +237,8 @@ def test_a_server_writes_no_line_of_consent(home: Home) -> None:
     """Line breaks, control sequences and marks of direction become question marks."""
     evil = "yes\nme sends nothing\x1b[2K\r\u202e" + "x" * 1000
     task = replace(REPORTS, classes=("no", evil))
-    where = Standing("me", Budget(2.0), chosen=True, server=None, spent=Amount())
-    shown = line(where, task.budget, "ab" * 32, described(task, None))
+    where = Account("me", Budget(2.0), chosen=True, server=None, spent=Amount())
+    shown = consent_line(where, task.budget, "ab" * 32, describe_answer(task, None))
     assert shown.isprintable()
     assert len(shown) < 400
 
@@ -248,10 +248,10 @@ def test_the_library_refuses_delta_as_the_command_does(
 ) -> None:
     """Whoever calls the outbox without a command line gets the same rule."""
     with (
-        books(tmp_path / "ledger", tmp_path / "register") as opened,
+        open_books(tmp_path / "ledger", tmp_path / "register") as opened,
         pytest.raises(UserError, match=r"at most 0\.0001"),
     ):
-        outbox.release(
+        outbox.release_message(
             dict,
             task=GAUSSIAN,
             invitation=home.invite(GAUSSIAN),

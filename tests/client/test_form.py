@@ -17,15 +17,15 @@ from curvote.client.form import Form
 from curvote.client.ledger import Ledger
 from curvote.client.standing import (
     POPULATION,
-    Standing,
-    Wanted,
-    begin,
-    refuse_strangers,
+    Account,
+    AccountOptions,
+    open_account,
+    refuse_new_ids,
 )
 from curvote.client.table import read_records
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.protocols.judging import judged
+from curvote.protocols.judging import validate_task
 from curvote.transfer.task import Level
 from tests import registry
 from tests.hospitals import FORM, Hospital, steward, table
@@ -45,7 +45,7 @@ def outcome(task: Any, path: Path) -> str:
     """Return what becomes of a task: all of it that could be seen from outside."""
     features, classes = task
     try:
-        STATED.refuse(features, classes)
+        STATED.refuse_misfit(features, classes)
     except UserError as error:
         return str(error)
     try:
@@ -90,7 +90,7 @@ def test_what_becomes_of_a_task_depends_on_the_statement_alone(
 ) -> None:
     """10,000 tasks against 20 tables: a refusal tells nothing of what stands there."""
     read = {path: pd.read_csv(path) for path in tables(tmp_path)}
-    monkeypatch.setattr("curvote.table_file.given", lambda path: read[path])
+    monkeypatch.setattr("curvote.table_file.read_cells", lambda path: read[path])
     seen: set[str] = set()
     for task in tasks():
         sound, faulty = (
@@ -140,15 +140,15 @@ def test_columns_are_added_and_nothing_else_changes_after_a_release(
     ledger: Ledger,
 ) -> None:
     """Before the first release a form may be mended."""
-    forms.settle(ledger, STATED.model_copy(update={"label": "disese"}))
-    forms.settle(ledger, STATED)
-    assert forms.settled(ledger) == STATED
-    begin(ledger, Wanted())
+    forms.store_form(ledger, STATED.model_copy(update={"label": "disese"}))
+    forms.store_form(ledger, STATED)
+    assert forms.current_form(ledger) == STATED
+    open_account(ledger, AccountOptions())
     ledger.reserve("r", ["a"], Budget(1.0), population=POPULATION, facts={})
     more = STATED.model_dump() | {
         "columns": STATED.columns | {"sugar": forms.Column(bounds=(0, 9))}
     }
-    forms.settle(ledger, Form.model_validate(more))
+    forms.store_form(ledger, Form.model_validate(more))
     for change in (
         {"id": "mrn"},
         {"label": "other"},
@@ -156,20 +156,20 @@ def test_columns_are_added_and_nothing_else_changes_after_a_release(
         {"columns": {}},
     ):
         with pytest.raises(UserError, match="nothing else changes"):
-            forms.settle(ledger, STATED.model_copy(update=change))
-    assert forms.settled(ledger) == Form.model_validate(more)
+            forms.store_form(ledger, STATED.model_copy(update=change))
+    assert forms.current_form(ledger) == Form.model_validate(more)
 
 
 def test_a_draft_takes_names_alone_and_says_what_is_open(tmp_path: Path) -> None:
     """No bound and no class is taken from a value."""
     path = tmp_path / "t.csv"
     path.write_text("patient,disease,age\n7,sick,4711\n")
-    text = forms.draft(path)
+    text = forms.draft_form(path)
     assert "4711" not in text
     assert "sick" not in text
     (tmp_path / "form.yaml").write_text(text)
     with pytest.raises(UserError, match="still to be stated"):
-        forms.read(tmp_path / "form.yaml")
+        forms.read_table_form(tmp_path / "form.yaml")
 
 
 def test_a_form_is_settled_by_the_commands(tmp_path: Path) -> None:
@@ -232,13 +232,13 @@ def test_strangers_are_more_than_half_new_while_known_ones_are_gone(
     ledger: Ledger,
 ) -> None:
     """A table that grows is none; a ledger that knows nobody asks nothing."""
-    refuse_strangers(ledger, ["a", "b"])
-    begin(ledger, Wanted())
+    refuse_new_ids(ledger, ["a", "b"])
+    open_account(ledger, AccountOptions())
     ledger.reserve("r", list("abcd"), Budget(1.0), population=POPULATION, facts={})
-    refuse_strangers(ledger, list("abcdefghij"))
-    refuse_strangers(ledger, list("abx"))
+    refuse_new_ids(ledger, list("abcdefghij"))
+    refuse_new_ids(ledger, list("abx"))
     with pytest.raises(UserError, match="3 of 4 records are new"):
-        refuse_strangers(ledger, list("axyz"))
+        refuse_new_ids(ledger, list("axyz"))
 
 
 def test_a_refused_first_task_settles_nothing(tmp_path: Path) -> None:
@@ -252,8 +252,12 @@ def test_a_refused_first_task_settles_nothing(tmp_path: Path) -> None:
     home.receive(server)
     assert "no room" in home.refusal()  # the house's cap holds no delta
     with Ledger(home.ledger) as own:
-        standing = Standing.of(own)
-    assert (standing.server, standing.chosen, standing.called) == (None, False, None)
+        standing = Account.from_ledger(own)
+    assert (standing.server, standing.chosen, standing.sender_name) == (
+        None,
+        False,
+        None,
+    )
     home.init("--cap", "2", "--cap-delta", "1e-3")
     assert home.released()["new"]
 
@@ -263,7 +267,7 @@ def test_classes_that_look_alike_are_no_form(other: str) -> None:
     """Nor a task of a hospital: who states them could not tell which is which."""
     with pytest.raises(ValueError, match="look alike"):
         Form(id=None, label="ill", classes=("yes", other), columns={})
-    task = servers.task("transfer.moments", Level(1.0))
+    task = servers.example_task("transfer.moments", Level(1.0))
     document = task.to_json() | {"classes": ["yes", other]}
     with pytest.raises(UserError, match="look alike"):
-        judged(document)
+        validate_task(document)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from curvote.client.ledger import Clients, Ledger, total
+from curvote.client.ledger import ClientIds, Ledger, sum_entries
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
 
@@ -41,7 +41,7 @@ def temporary_ledger() -> Iterator[Ledger]:
 def reserve(
     ledger: Ledger,
     release: str,
-    clients: Clients,
+    clients: ClientIds,
     epsilon: float = 0.5,
     delta: float = 0.0,
     *,
@@ -50,7 +50,7 @@ def reserve(
 ) -> None:
     """Reserve with the usual facts, under a cap that is set once."""
     budget = Budget(epsilon, delta)
-    ledger.set_up(population, cap)
+    ledger.set_cap(population, cap)
     ledger.reserve(release, clients, budget, population=population, facts=FACTS)
 
 
@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
     @rule(release=releases, clients=cohorts, epsilon=tenths)
     def reserve(self, release: str, clients: set[int], epsilon: int) -> None:
         """Only a new or cancelled release, and only where all have room."""
-        ids: Clients = np.array(sorted(clients))
+        ids: ClientIds = np.array(sorted(clients))
         cap = Budget(self.CAP / 10)
         fits = all(self.spent(c) + epsilon <= self.CAP for c in clients)
         if self.model.get(release, ("cancelled",))[0] != "cancelled":
@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
         calls = {
             "confirmed": lambda: self.ledger.confirm(release, place="x", digest="y"),
             "cancelled": lambda: self.ledger.cancel(release),
-            "spent": lambda: self.ledger.spend(release, "killed"),
+            "spent": lambda: self.ledger.mark_spent(release, "killed"),
         }
         found = self.model.get(release)
         again = found is not None and found[0] == to == "confirmed"
@@ -133,7 +133,7 @@ class Machine(RuleBasedStateMachine):
             assert set(self.ledger.members(release)) == {str(c) for c in clients}
         for client in range(6):
             about = self.ledger.releases_of("p", client)
-            assert total(about)[0] == expected.get(str(client), 0)
+            assert sum_entries(about)[0] == expected.get(str(client), 0)
         assert self.ledger.problems() == []
 
     def teardown(self) -> None:
@@ -243,7 +243,7 @@ def test_a_number_and_its_text_are_one_client(ledger: Ledger) -> None:
     ],
 )
 def test_ids_that_name_nobody_are_refused(
-    ledger: Ledger, clients: Clients, said: str
+    ledger: Ledger, clients: ClientIds, said: str
 ) -> None:
     """Before anything is written."""
     with pytest.raises(UserError, match=said):
@@ -263,7 +263,7 @@ def test_a_refusal_counts_but_names_nobody_and_writes_nothing(ledger: Ledger) ->
     assert "canary" not in message
     assert state(ledger) == before
     assert ledger.entry("b") is None
-    assert ledger.counts() == (1, 2)
+    assert ledger.count_releases() == (1, 2)
 
 
 def test_an_entry_says_what_was_told(ledger: Ledger) -> None:
@@ -281,7 +281,7 @@ def test_an_entry_says_what_was_told(ledger: Ledger) -> None:
     assert found.confirmed is not None
     assert found.reserved <= found.confirmed
     reserve(ledger, "b", ["x"], population="other")
-    ledger.spend("b", "killed while it was published")
+    ledger.mark_spent("b", "killed while it was published")
     (other,) = ledger.entries("other")
     assert (other.reason, other.confirmed) == ("killed while it was published", None)
     assert ledger.entries() == [found, other]

@@ -38,11 +38,11 @@ def test_a_cap_is_set_once_and_only_raised(ledger: Ledger) -> None:
         ledger.reserve("r", ["a"], Budget(0.1), population="p", facts={})
     with pytest.raises(UserError, match="no cap yet"):
         ledger.raise_cap("p", ONE)
-    ledger.set_up("p", ONE)
-    ledger.set_up("p", ONE)
+    ledger.set_cap("p", ONE)
+    ledger.set_cap("p", ONE)
     for other in (Budget(2.0, 1e-6), Budget(0.5, 1e-6), Budget(1.0)):
         with pytest.raises(UserError, match="raise-cap"):
-            ledger.set_up("p", other)
+            ledger.set_cap("p", other)
     for lower in (ONE, Budget(0.9, 1e-6), Budget(9.0), Budget(0.9, 1e-5)):
         with pytest.raises(UserError, match="does not raise it"):
             ledger.raise_cap("p", lower)
@@ -58,7 +58,7 @@ def test_the_room_above_a_cap_does_not_grow_with_it(
     ledger: Ledger, epsilon: float
 ) -> None:
     """One part in 10^12 of a huge cap was room for a second release."""
-    ledger.set_up("p", Budget(epsilon, 1e-4))
+    ledger.set_cap("p", Budget(epsilon, 1e-4))
     ledger.reserve("r", ["a"], Budget(epsilon), population="p", facts={})
     for more in (Budget(1e-9), Budget(1.0), Budget(epsilon * 1e-13)):
         with pytest.raises(UserError, match="no room"):
@@ -67,7 +67,7 @@ def test_the_room_above_a_cap_does_not_grow_with_it(
 
 def test_a_cap_without_delta_has_room_for_none(ledger: Ledger) -> None:
     """Not even the room that is left for rounding."""
-    ledger.set_up("p", Budget(1.0))
+    ledger.set_cap("p", Budget(1.0))
     with pytest.raises(UserError, match="no room"):
         ledger.reserve("r", ["a"], Budget(0.5, 5e-324), population="p", facts={})
 
@@ -75,11 +75,11 @@ def test_a_cap_without_delta_has_room_for_none(ledger: Ledger) -> None:
 def test_a_setting_is_written_once(ledger: Ledger) -> None:
     """Again with the same value: nothing; another one: refused, the first stays."""
     assert ledger.setting("client") is None
-    ledger.settle_once("client", "me")
+    ledger.store_setting("client", "me")
     head = ledger.head()
-    ledger.settle_once("client", "me")
+    ledger.store_setting("client", "me")
     with pytest.raises(UserError, match="client is 'me'"):
-        ledger.settle_once("client", "Me")
+        ledger.store_setting("client", "Me")
     assert (ledger.setting("client"), ledger.head()) == ("me", head)
     assert ledger.problems() == []
 
@@ -109,7 +109,7 @@ def test_a_head_tells_nothing_to_who_guesses_its_entry(tmp_path: Path) -> None:
     heads = set()
     for name in ("a", "b"):
         with Ledger(tmp_path / name) as ledger:
-            ledger.set_up("p", ONE)
+            ledger.set_cap("p", ONE)
             heads.add(ledger.head())
     assert len(heads) == 2
 
@@ -180,7 +180,7 @@ def test_a_ledger_of_format_1_is_upgraded_in_place(
     with Ledger(path) as ledger:
         assert ledger.cap("p") == (None if clients else ONE)
         head = ledger.head()
-        ledger.set_up("p", ONE)
+        ledger.set_cap("p", ONE)
         reserve(ledger, "more", np.arange(5))
         assert ledger.knows(head)
         assert ledger.problems() == []
@@ -196,7 +196,7 @@ def test_an_upgrade_that_fails_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_schema.ledger_chain, "adopt", fails)
+        patch.setattr(ledger_schema.ledger_chain, "adopt_format_1", fails)
         with pytest.raises(KeyboardInterrupt):
             Ledger(path)
     with closing(FIRST.connect(path)) as db:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvote.client import ledger_cohort
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_cohort import Clients, Cohort, names
+from curvote.client.ledger_cohort import ClientIds, Cohort, sorted_ids
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from tests.ledgers import TENTH, reserve, says
@@ -26,7 +26,7 @@ QUICK = settings(max_examples=200, deadline=None, derandomize=True)
 def small() -> Iterator[None]:
     """Make batches small, so that few ids are many batches."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_cohort, "BATCH", BATCH)
+        patch.setattr(ledger_cohort, "BATCH_SIZE", BATCH)
         yield
 
 
@@ -35,8 +35,8 @@ def small() -> Iterator[None]:
 def test_numbers_stand_in_the_order_of_their_text(ids: set[int]) -> None:
     """As Python sorts the texts; so a ledger's digests are those of before."""
     expected = sorted(map(str, ids))
-    assert names(np.array(list(ids), dtype=np.int64)) == expected
-    assert names(list(map(str, ids))) == expected
+    assert sorted_ids(np.array(list(ids), dtype=np.int64)) == expected
+    assert sorted_ids(list(map(str, ids))) == expected
 
 
 def _many(make: Callable[[int], Any]) -> list[Any]:
@@ -62,9 +62,9 @@ def test_an_array_and_its_pieces_are_one_cohort(make: Callable[[int], Any]) -> N
 @pytest.mark.parametrize("batch", [1, 10])
 def test_numbers_and_texts_mix(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """A number and its text are one client, in whatever chunks they come."""
-    monkeypatch.setattr(ledger_cohort, "BATCH", batch)
+    monkeypatch.setattr(ledger_cohort, "BATCH_SIZE", batch)
     pieces = [np.arange(5), np.array(["5", "x"])]
-    assert names(iter(pieces)) == ["0", "1", "2", "3", "4", "5", "x"]
+    assert sorted_ids(iter(pieces)) == ["0", "1", "2", "3", "4", "5", "x"]
     with pytest.raises(UserError, match="1 of 7 client ids"):
         Cohort(iter([np.arange(5), np.array(["4", "x"])]))
 
@@ -102,13 +102,13 @@ def test_a_large_cohort_is_counted_as_a_small_one(ledger: Ledger) -> None:
     assert len(sums) == n + 5
     assert {sums[str(i)] for i in (*range(5), n, n + 4)} == {TENTH.epsilon}
     assert {sums[str(i)] for i in range(5, n)} == {2 * TENTH.epsilon}
-    assert ledger.overlap("p", np.arange(n - 5, n + 300)) == 10
-    assert ledger.overlap("nowhere", np.arange(3)) == 0
-    assert ledger.n_spent("p") == n + 5
+    assert ledger.count_overlap("p", np.arange(n - 5, n + 300)) == 10
+    assert ledger.count_overlap("nowhere", np.arange(3)) == 0
+    assert ledger.count_spenders("p") == n + 5
     assert says(ledger.path)[2] == []
 
 
-def _spent(ledger: Ledger) -> tuple[Clients, np.ndarray]:
+def _spent(ledger: Ledger) -> tuple[ClientIds, np.ndarray]:
     spent = ledger.spent("p")
     return spent.clients, spent.epsilon
 

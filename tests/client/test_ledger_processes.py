@@ -68,7 +68,7 @@ def _busy(path: Path) -> None:
             elif how == "cancel":
                 ledger.cancel(name)
             else:
-                ledger.spend(name, "?")
+                ledger.mark_spent(name, "?")
 
 
 def test_a_killed_process_leaves_a_sound_ledger(tmp_path: Path) -> None:

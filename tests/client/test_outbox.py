@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.client.outbox import latest, release
-from curvote.client.register import books
-from curvote.envelope import issue, read
+from curvote.client.outbox import latest_number, release_message
+from curvote.client.register import open_books
+from curvote.envelope import issue_invitations, read_envelope
 from curvote.errors import UserError
 from tests.releasing import ONE, Client, refuse
 from tests.rounds import REPORTS, VOTES
@@ -19,10 +19,10 @@ from tests.rounds import REPORTS, VOTES
 
 def test_a_release_is_published_and_confirmed(client: Client) -> None:
     """One envelope named by its invitation; the ledger knows place and bytes."""
-    (invitation,) = issue(REPORTS, 1)
+    (invitation,) = issue_invitations(REPORTS, 1)
     path, data = client.release(invitation)
     assert path.name == invitation.file_name
-    assert read(data).invitation == invitation.id
+    assert read_envelope(data).invitation == invitation.id
     entry = client.entry()
     assert entry is not None
     assert (entry.state, entry.budget, entry.place) == ("confirmed", ONE, str(path))
@@ -33,9 +33,9 @@ def test_a_release_is_published_and_confirmed(client: Client) -> None:
 def test_a_thousand_reruns_release_one_and_the_same(client: Client) -> None:
     """Whatever invitation they bring: averaging reruns teaches nobody anything."""
     first = client.release()
-    with books(client.path, client.register) as opened:
-        for invitation in issue(REPORTS, 1000):
-            again = release(
+    with open_books(client.path, client.register) as opened:
+        for invitation in issue_invitations(REPORTS, 1000):
+            again = release_message(
                 client.draw,
                 task=REPORTS,
                 invitation=invitation,
@@ -63,17 +63,21 @@ def test_a_second_release_needs_room_in_the_cap(client: Client) -> None:
     _, second = client.release(number=2)
     assert second != first
     with Ledger(client.path) as ledger:
-        assert latest(ledger, REPORTS, "me") == 2
-        assert latest(ledger, REPORTS, "you") == latest(ledger, VOTES, "me") == 0
+        assert latest_number(ledger, REPORTS, "me") == 2
+        assert (
+            latest_number(ledger, REPORTS, "you")
+            == latest_number(ledger, VOTES, "me")
+            == 0
+        )
 
 
 def test_an_invitation_is_for_one_task_and_one_release(client: Client) -> None:
     """Another task: refused before anything. Used: the budget would be wasted."""
-    (invitation,) = issue(VOTES, 1)
+    (invitation,) = issue_invitations(VOTES, 1)
     with pytest.raises(UserError, match="different rounds"):
         client.release(invitation)
     assert not client.outbox.exists()
-    (invitation,) = issue(REPORTS, 1)
+    (invitation,) = issue_invitations(REPORTS, 1)
     path, data = client.release(invitation)
     client.raise_cap(2)
     for _ in range(2):

@@ -12,7 +12,7 @@ from curvote.client import outbox
 from curvote.client.ledger import Ledger
 from curvote.client.register import Register
 from curvote.client.standing import POPULATION
-from curvote.envelope import issue
+from curvote.envelope import issue_invitations
 from curvote.errors import UserError
 from tests.releasing import Client, Killed, kill_round, killing, refuse, undisturbed
 from tests.rounds import VOTES
@@ -22,8 +22,8 @@ STEPS: list[tuple[Any, str, bool, str | None, set[str], str | None]] = [
     (os, "fsync", False, None, {".tmp"}, None),
     (Ledger, "reserve", False, None, {".tmp"}, None),
     (Ledger, "reserve", True, "reserved", {".tmp"}, "cancelled"),
-    (Register, "enter", True, "reserved", {".tmp"}, "cancelled"),
-    (outbox, "seal", True, "reserved", {".tmp"}, "cancelled"),
+    (Register, "claim", True, "reserved", {".tmp"}, "cancelled"),
+    (outbox, "seal_message", True, "reserved", {".tmp"}, "cancelled"),
     (Path, "rename", False, "reserved", {".tmp"}, "cancelled"),
     (Path, "rename", True, "reserved", {"envelope"}, "confirmed"),
     (Ledger, "confirm", False, "reserved", {"envelope"}, "confirmed"),
@@ -49,7 +49,7 @@ def test_a_kill_at_any_step_is_settled_by_the_next_call(
     assert (client.state(), client.files()) == (state, files)
     published = {p: p.read_bytes() for p in client.outbox.glob("*.json")}
     with pytest.raises(UserError, match="different rounds"):
-        client.release(issue(VOTES, 1)[0])
+        client.release(issue_invitations(VOTES, 1)[0])
     assert client.state() == state  # a refused call settles nothing
     if settled == "confirmed":
         with pytest.raises(UserError, match="room"):

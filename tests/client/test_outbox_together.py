@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.client.outbox import Answer, release_each
-from curvote.client.register import books
+from curvote.client.outbox import Answer, release_messages
+from curvote.client.register import open_books
 from curvote.client.standing import POPULATION
-from curvote.envelope import issue
+from curvote.envelope import issue_invitations
 from curvote.errors import UserError
 from tests.client.test_outbox_killed import STEPS
 from tests.releasing import Client, Killed, killing, refuse
@@ -26,11 +26,11 @@ def _each(client: Client) -> list[bytes]:
     """Release a message of each of some records, all together."""
     answers = [
         Answer(client.draw, invitation, f"r{i}", 1)
-        for i, invitation in enumerate(issue(REPORTS, MANY))
+        for i, invitation in enumerate(issue_invitations(REPORTS, MANY))
     ]
-    with books(client.path, client.register) as opened:
+    with open_books(client.path, client.register) as opened:
         given = {"task": REPORTS, "books": opened, "outbox": client.outbox}
-        return [path.read_bytes() for path in release_each(answers, **given)]
+        return [path.read_bytes() for path in release_messages(answers, **given)]
 
 
 @pytest.mark.parametrize(("where", "name", "after"), [step[:3] for step in STEPS])
@@ -62,15 +62,15 @@ def test_releases_together_are_settled_one_by_one(
 
 def test_releases_together_are_all_refused_for_one(client: Client) -> None:
     """Nothing of them is reserved, drawn or written; nor one invitation for two."""
-    invited = issue(REPORTS, 3)
+    invited = issue_invitations(REPORTS, 3)
     answers = [Answer(client.draw, each, f"r{i}", 1) for i, each in enumerate(invited)]
     bad = replace(answers[2], draw=refuse)
-    with books(client.path, client.register) as opened:
+    with open_books(client.path, client.register) as opened:
         given = {"task": REPORTS, "books": opened, "outbox": client.outbox}
         with pytest.raises(UserError, match="NaN"):
-            release_each([*answers[:2], bad], **given)
+            release_messages([*answers[:2], bad], **given)
         with pytest.raises(UserError, match="used for another"):
-            release_each([*answers, replace(answers[0], sender="r9")], **given)
+            release_messages([*answers, replace(answers[0], sender="r9")], **given)
         assert opened[0].spent(POPULATION).epsilon.tolist() == []
         assert not [*client.outbox.glob("*.json")]
-        assert len(release_each(answers, **given)) == 3
+        assert len(release_messages(answers, **given)) == 3

@@ -13,7 +13,7 @@ from curvote.client import places
 from curvote.client.ledger import Ledger
 from curvote.client.register import Register
 from curvote.client.standing import POPULATION
-from curvote.envelope import issue
+from curvote.envelope import issue_invitations
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from tests.invited import Home, envelopes, printed, refused, run
@@ -63,7 +63,7 @@ def test_a_second_ledger_cannot_answer_the_same_invitation(
 ) -> None:
     """Whatever --ledger says: a new one, an older copy, one of somebody else."""
     run("init")
-    older = files(places.ledger())
+    older = files(places.ledger_path())
     home.client("report")
     put(older, tmp_path / "older")
     put({}, tmp_path / "new")
@@ -71,7 +71,10 @@ def test_a_second_ledger_cannot_answer_the_same_invitation(
         second = tmp_path / name / "ledger.sqlite"
         for more in ((), ("--new-release",), ("--outbox", str(tmp_path / "other"))):
             said = home.refusal("report", "--ledger", str(second), *more)
-            words = ("an older copy", f"answered from the ledger {places.ledger()}")
+            words = (
+                "an older copy",
+                f"answered from the ledger {places.ledger_path()}",
+            )
             assert words[name == "new"] in said
         assert list(tmp_path.glob("other/*.json")) == []
 
@@ -81,12 +84,12 @@ def test_an_older_copy_is_recognised_wherever_it_stands(
 ) -> None:
     """For a new invitation, too: it would have the budget of before."""
     run("init", "--cap", "1")
-    put(files(places.ledger()), tmp_path / "copies")
+    put(files(places.ledger_path()), tmp_path / "copies")
     copy = ("--ledger", str(tmp_path / "copies" / "ledger.sqlite"))
     home.client("report")
     home.invite(VOTES)
     assert "an older copy" in home.refusal("vote", *copy)
-    put(files(places.ledger()), tmp_path / "copies")
+    put(files(places.ledger_path()), tmp_path / "copies")
     assert "room" in home.refusal("vote", *copy)  # the newest may stand anywhere
 
 
@@ -106,7 +109,7 @@ def test_two_people_of_one_user_answer_their_own_invitations(
 
 def test_an_invitation_is_claimed_before_its_noise_is_drawn(tmp_path: Path) -> None:
     """Two ledgers at the same moment: the second draws nothing and spends nothing."""
-    (invitation,) = issue(REPORTS, 1)
+    (invitation,) = issue_invitations(REPORTS, 1)
     people = [Client(tmp_path / name) for name in ("one", "two")]
     for person in people:
         person.register = tmp_path / "register.sqlite"
@@ -126,7 +129,7 @@ def test_claims_that_meet_are_decided_by_the_register(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have looked and found nothing; one of them is given its budget back."""
-    (invitation,) = issue(REPORTS, 1)
+    (invitation,) = issue_invitations(REPORTS, 1)
     one, two = (Client(tmp_path / name) for name in ("one", "two"))
     one.register = two.register
     look = Register.refuse_answered
@@ -178,7 +181,7 @@ def test_two_copies_at_the_same_moment_spend_one_budget(tmp_path: Path) -> None:
 def test_an_older_or_a_lost_ledger_is_noticed(home: Home) -> None:
     """The register holds the newest link of its chain: nothing begins afresh."""
     run("init", "--cap", "1")
-    ledger = places.ledger()
+    ledger = places.ledger_path()
     older = files(ledger)
     home.client("report")
     newest = files(ledger)
@@ -199,7 +202,7 @@ def test_a_lost_register_is_rebuilt_from_the_ledger_in_use(
 ) -> None:
     """Also what a ledger knows that was used before there was a register."""
     home.client("report")
-    for path in places.register().parent.glob("register.sqlite*"):
+    for path in places.register_path().parent.glob("register.sqlite*"):
         path.unlink()
     assert not printed(home.client("report", "--json"))["new"]
     second = ("--ledger", str(tmp_path / "second.sqlite"))
@@ -212,24 +215,24 @@ def test_without_a_sound_register_nothing_is_released(
 ) -> None:
     """It fails closed: what is no register is refused and left as it is."""
     home.client("report")
-    for path in places.register().parent.glob("register.sqlite?*"):
+    for path in places.register_path().parent.glob("register.sqlite?*"):
         path.unlink()
-    places.register().write_bytes(damage)
+    places.register_path().write_bytes(damage)
     home.invite(VOTES)
     assert "the register" in home.refusal("vote")
-    assert places.register().read_bytes() == damage
+    assert places.register_path().read_bytes() == damage
 
 
 def test_a_ledger_of_an_earlier_curvote_is_not_forgotten(home: Home) -> None:
     """In the working folder, and none at the new place: refused with two ways out."""
-    with Ledger(places.FORMER) as old:
-        old.set_up(POPULATION, Budget(1.0))
+    with Ledger(places.FORMER_LEDGER) as old:
+        old.set_cap(POPULATION, Budget(1.0))
     for words in (home.words("report"), ["init"], ["raise-cap", "--cap", "3"]):
         said = refused(*words)
-        assert f"--ledger {places.FORMER}" in said
+        assert f"--ledger {places.FORMER_LEDGER}" in said
         assert "Move it there" in said
-    assert not (places.register().parent / "ledger.sqlite").exists()
-    named = ("--ledger", str(places.FORMER))
+    assert not (places.register_path().parent / "ledger.sqlite").exists()
+    named = ("--ledger", str(places.FORMER_LEDGER))
     assert printed(home.client("report", *named, "--json"))["left"] == 0
     commands = re.search(r"Move it there \(`(.*)`\)", said)
     assert commands is not None
@@ -242,8 +245,8 @@ def test_a_ledger_keeps_the_name_that_it_counts_for(
     home: Home, names: list[str]
 ) -> None:
     """An earlier curvote asked for it each time: ``me`` would have spent nothing."""
-    with Ledger(places.ledger()) as old:
-        old.set_up(POPULATION, Budget(1.0))
+    with Ledger(places.ledger_path()) as old:
+        old.set_cap(POPULATION, Budget(1.0))
         for name in names:
             old.reserve(
                 name, [name], Budget(1.0), population=POPULATION, facts={"number": 1}
@@ -270,7 +273,7 @@ def test_the_state_folder_is_the_users_own(
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(home.root))
     expected = home.root / ".local" / "state" / "curvote" / "ledger.sqlite"
-    assert places.ledger() == expected.resolve()
+    assert places.ledger_path() == expected.resolve()
 
 
 def test_a_state_folder_that_cannot_be_made_is_a_user_error(

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.client import sending
-from curvote.client.sending import NotSent, send
-from curvote.envelope import issue
+from curvote.client.sending import NotSent, send_envelope
+from curvote.envelope import issue_invitations
 from curvote.errors import UserError
 from curvote.flows.commands import client as cli_client
 from curvote.server.intake import Intake
@@ -70,12 +70,12 @@ def test_it_asks_again_until_it_is_accepted() -> None:
     lost, drains, done = (0, {}, b""), (503, {}, b"x"), (200, {}, b"{}")
     waits: list[float] = []
     with fake(lost, busy, drains, done) as (url, server):
-        assert send(url, b"envelope", sleep=waits.append) == "accepted before"
+        assert send_envelope(url, b"envelope", sleep=waits.append) == "accepted before"
         assert server.came == [b"envelope"] * 4
     assert waits[1] == 7
     assert all(0 < wait <= 60 for wait in waits)
     with fake((201, {}, b"{}")) as (url, _):
-        assert send(url, b"envelope") == "accepted"
+        assert send_envelope(url, b"envelope") == "accepted"
 
 
 def test_a_refusal_is_final_and_in_plain_words() -> None:
@@ -83,21 +83,21 @@ def test_a_refusal_is_final_and_in_plain_words() -> None:
     text = json.dumps({"title": "round closed\x1b[2J", "detail": "y" * 999}).encode()
     with fake((410, {}, text)) as (url, server):
         with pytest.raises(UserError, match=r"refused .*round closed\?\[2J") as caught:
-            send(url, b"envelope", sleep=None)
+            send_envelope(url, b"envelope", sleep=None)
         assert len(str(caught.value)) < 600
         assert len(server.came) == 1
     for odd in (b"", b"[]", b"\xff", b'{"name": 3}'):
         refused = pytest.raises(UserError, match="status 302")
         with fake((302, {"Location": "http://x"}, odd)) as (url, _), refused:
-            send(url, b"envelope", sleep=None)
+            send_envelope(url, b"envelope", sleep=None)
 
 
 def test_hope_ends_and_the_envelope_waits() -> None:
     """Some tries, then an error that says how to go on; nothing is lost."""
     waits: list[float] = []
     with pytest.raises(NotSent, match="the same command sends it again"):
-        send("http://127.0.0.1:1", b"envelope", sleep=waits.append)
-    assert len(waits) == sending.TRIES - 1
+        send_envelope("http://127.0.0.1:1", b"envelope", sleep=waits.append)
+    assert len(waits) == sending.MAX_TRIES - 1
     assert max(waits) <= sending.LONGEST_WAIT
 
 
@@ -112,7 +112,7 @@ def test_hope_ends_and_the_envelope_waits() -> None:
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     """Nor is one on whose way others could read."""
     with pytest.raises(UserError, match=r"no address|not encrypted"):
-        send(url, b"envelope", sleep=None)
+        send_envelope(url, b"envelope", sleep=None)
 
 
 def test_an_answer_is_drawn_once_and_sent_as_often_as_it_takes(
@@ -120,9 +120,9 @@ def test_an_answer_is_drawn_once_and_sent_as_often_as_it_takes(
 ) -> None:
     """First to nobody, then to its service, then again: one envelope, one message."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(sending, "TRIES", 1)
+    monkeypatch.setattr(sending, "MAX_TRIES", 1)
     place = project(tmp_path / "p")
-    (invitation,) = issue(REPORTS, 1)
+    (invitation,) = issue_invitations(REPORTS, 1)
     with Intake(place.intake) as intake:
         given = {"pipeline": "far", "needed": 1, "invitations": [invitation]}
         intake.open_round("one-1", task=REPORTS, **given)

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from curvote import task_form
-from curvote.client.record import Given, read_form
+from curvote.client.record import OwnerRecord, read_record
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.answering import answer, centre, known
-from curvote.protocols.judging import judged
-from curvote.protocols.message import check
+from curvote.protocols.answering import answer_task, client_inputs, public_centre
+from curvote.protocols.judging import validate_task
+from curvote.protocols.message import parse_message
 from curvote.protocols.mrma.messages import Report
 from curvote.task import Task
 from tests.fuzzing import RECORDS, Home, bend, invited, observed, released, shape
@@ -47,7 +47,7 @@ def _same_for_all(home: Home, bent: Document, about: int) -> str:
     first, second = (observed(home, bent, about, number) for number in (0, 1))
     seen = [first, second]
     if first.outcome == "sent":
-        task = judged(bent)
+        task = validate_task(bent)
         invitation = invited(task, about)
         seen += [released(home, task, invitation, k) for k in range(2, RECORDS)]
     assert all(each == first for each in seen), (bent, set(map(str, seen)))
@@ -155,17 +155,17 @@ def test_a_free_matrix_is_refused(tmp_path: Path) -> None:
         matrix = bent["encoding"]["matrix"]
         matrix[0] = [1.0] + [0.0] * (len(matrix[0]) - 1)
         with pytest.raises(UserError, match="not that of basis"):
-            judged(bent)
+            validate_task(bent)
     bent = document(tasks()["mrma-report-1"])
     bent["encoding"]["matrix"][2][5] *= 1 + 1e-7
     with pytest.raises(UserError, match="multiplies its curve by no other"):
-        judged(bent)
+        validate_task(bent)
 
 
 def _extreme(name: str) -> Document:
     """Return a task with the largest public numbers that its form allows."""
     bent = document(tasks()[name])
-    most, least = task_form.LARGEST, task_form.SMALLEST_SCALE
+    most, least = task_form.LARGEST_NUMBER, task_form.SMALLEST_SCALE
     known = {"centre": -most, "scale": least, "lower": -most, "upper": most}
     constants = bent["encoding"]["constants"]
     bent["encoding"]["constants"] = {key: known[key] for key in constants}
@@ -196,9 +196,9 @@ def test_the_largest_numbers_of_a_task_meet_every_record(
     assert {each.outcome for each in seen} == {"sent"}
     assert all(each == seen[0] for each in seen)
     for number in range(RECORDS):
-        task = judged(bent)
-        given = read_form(home.record(number, points), "yes", task)
-        told = known(task, given, 0)
+        task = validate_task(bent)
+        given = read_record(home.record(number, points), "yes", task)
+        told = client_inputs(task, given, 0)
         assert np.isfinite(told.z).all()
         assert np.isfinite(told.coefficients).all()
 
@@ -209,14 +209,16 @@ def test_a_missing_value_stands_for_the_public_centre() -> None:
         task = tasks()[name]
         values = np.full(12, 7.0)
         values[3] = np.nan
-        told = known(task, Given(values, 1), None)
-        assert np.array_equal(told.coefficients, centre(task.encoding))
+        told = client_inputs(task, OwnerRecord(values, 1), None)
+        assert np.array_equal(told.coefficients, public_centre(task.encoding))
         assert told.labels == 1
         if task.encoding.constants:
             assert np.allclose(told.z, 0)
     high, bound = (
-        known(tasks()["mrma-report-0"], Given(np.full(12, value), 1), None)
-        for value in (np.inf, task_form.LARGEST_VALUE)
+        client_inputs(
+            tasks()["mrma-report-0"], OwnerRecord(np.full(12, value), 1), None
+        )
+        for value in (np.inf, task_form.LARGEST_CURVE_VALUE)
     )
     assert np.array_equal(high.z, bound.z)
 
@@ -225,8 +227,8 @@ def test_a_draw_that_fails_for_one_record_is_answered_as_for_a_public_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever fails inside: the message of another record has the same form."""
-    task = judged(document(tasks()["mrma-report-0"]))
-    whole = answer(task, Given(np.ones(12), 1), None, SeededEntropy(1))
+    task = validate_task(document(tasks()["mrma-report-0"]))
+    whole = answer_task(task, OwnerRecord(np.ones(12), 1), None, SeededEntropy(1))
     real = Report.draw
 
     def fails(self: Report, task: Task, told: Any, entropy: Any) -> Any:
@@ -235,6 +237,6 @@ def test_a_draw_that_fails_for_one_record_is_answered_as_for_a_public_one(
         return real(self, task, told, entropy)
 
     monkeypatch.setattr(Report, "draw", fails)
-    other = answer(task, Given(np.ones(12), 1), None, SeededEntropy(1))
+    other = answer_task(task, OwnerRecord(np.ones(12), 1), None, SeededEntropy(1))
     assert shape(other) == shape(whole)
-    check(task, None, other)
+    parse_message(task, None, other)

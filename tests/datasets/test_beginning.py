@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from curvote.datasets.own.open_places import TO_STATE
-from curvote.datasets.own.starter import word
+from curvote.datasets.own.starter import quote_yaml
 from curvote.errors import UserError
-from curvote.run.beginning import begin
+from curvote.run.beginning import begin_project
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import parsed
+from curvote.run.config.yaml_lines import parse_value
 from curvote.run.project import Project
 
 
@@ -36,7 +36,7 @@ def started(folder: Path, table: pd.DataFrame, name: str = "people.csv") -> str:
     """Return the pipelines.yaml that `init --table` writes."""
     folder.mkdir()
     table.to_csv(folder / name, index=False)
-    made, _ = begin(folder, "table", folder / name)
+    made, _ = begin_project(folder, "table", folder / name)
     return made.read_text(encoding="utf-8")
 
 
@@ -51,7 +51,7 @@ def test_nothing_but_names_kinds_and_the_number_of_rows_is_taken(
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     """Also names that YAML would take for something else; columns fall into place."""
-    values = parsed(started(tmp_path / "a", people()))
+    values = parse_value(started(tmp_path / "a", people()))
     source = values["pipelines"]["people"]["source"]
     assert source["id"] == "patient_id"
     assert source["label"] == "class"
@@ -65,7 +65,7 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
 )
 def test_a_name_is_a_text_to_yaml(text: str) -> None:
     """Whatever it looks like, inside a list too."""
-    assert parsed(f"x: [{word(text)}]") == {"x": [text]}
+    assert parse_value(f"x: [{quote_yaml(text)}]") == {"x": [text]}
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_a_name_is_a_text_to_yaml(text: str) -> None:
 def test_a_pipeline_is_called_as_its_file(tmp_path: Path, file: str, name: str) -> None:
     """In letters that every shell and folder takes."""
     text = started(tmp_path / "a", people(), file)
-    assert [*parsed(text)["pipelines"]] == [name]
+    assert [*parse_value(text)["pipelines"]] == [name]
 
 
 def test_a_word_among_numbers_makes_no_categories(tmp_path: Path) -> None:
     """What is no number there is named by `check`, with its row."""
     made = people().astype({"age": object})
     made.loc[3, "age"] = "n/a"
-    source = parsed(started(tmp_path / "a", made))["pipelines"]["people"]
+    source = parse_value(started(tmp_path / "a", made))["pipelines"]["people"]
     assert "age" in source["source"]["bounds"]
 
 
@@ -93,8 +93,8 @@ def test_an_index_column_and_decimal_commas_are_seen_for_what_they_are(
     made = people().astype({"age": str}).assign(age="1,5")
     (tmp_path / "a").mkdir()
     made.to_csv(tmp_path / "a" / "people.csv")
-    place, _ = begin(tmp_path / "a", "table", tmp_path / "a" / "people.csv")
-    source = parsed(place.read_text())["pipelines"]["people"]["source"]
+    place, _ = begin_project(tmp_path / "a", "table", tmp_path / "a" / "people.csv")
+    source = parse_value(place.read_text())["pipelines"]["people"]["source"]
     assert source["features"] == ["age", "no", "sex: given"]
     assert "age" in source["bounds"]
 
@@ -103,7 +103,7 @@ def test_every_mark_is_named_in_one_pass(tmp_path: Path) -> None:
     """With its line, its columns, and what to write."""
     started(tmp_path / "a", people())
     with pytest.raises(UserError) as raised:
-        PipelinesFile(Project(tmp_path / "a")).configured("people")
+        PipelinesFile(Project(tmp_path / "a")).configure_pipeline("people")
     said = [problem.message for problem in raised.value.problems]
     assert len(said) == 3
     assert all(re.match(r"pipelines\.yaml:\d+: source\.", line) for line in said)
@@ -117,15 +117,15 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
     place = tmp_path / "pipelines.yaml"
     place.touch()
     with pytest.raises(UserError, match="is there already, and init never overwrites"):
-        begin(tmp_path, None, None)
+        begin_project(tmp_path, None, None)
     assert not place.read_bytes()
     assert [*tmp_path.iterdir()] == [place]
 
 
 def test_without_a_file_there_is_something_to_run(tmp_path: Path) -> None:
     """In a folder that is made; nothing is left open."""
-    begin(tmp_path / "new", None, None)
-    PipelinesFile(Project(tmp_path / "new")).check()
+    begin_project(tmp_path / "new", None, None)
+    PipelinesFile(Project(tmp_path / "new")).check_all()
 
 
 @pytest.mark.parametrize("name", ["days.csv", "days.parquet"])
@@ -142,9 +142,9 @@ def test_four_columns_are_told_by_name_or_order(tmp_path: Path, name: str) -> No
     days.to_csv(tmp_path / name, index=False) if name.endswith(
         "csv"
     ) else days.to_parquet(tmp_path / name, index=False)
-    made, _ = begin(tmp_path, "curves", tmp_path / name)
+    made, _ = begin_project(tmp_path, "curves", tmp_path / name)
     text = made.read_text(encoding="utf-8")
-    own = parsed(text)["pipelines"]["days"]
+    own = parse_value(text)["pipelines"]["days"]
     four = [own["source"][key] for key in ("id", "time", "value", "label")]
     assert four == ["wearer", "when", "activity", "work"]
     assert "since the midnight" in text
@@ -168,7 +168,7 @@ def test_a_file_of_no_use_is_refused_and_nothing_written(
     written = content if isinstance(content, bytes) else content.encode()
     (tmp_path / "x.csv").write_bytes(written)
     with pytest.raises(UserError, match=said) as error:
-        begin(tmp_path / "new", "table", tmp_path / "x.csv")
+        begin_project(tmp_path / "new", "table", tmp_path / "x.csv")
     assert error.value.__cause__ is None  # a reader's own words may quote a cell
     assert not (tmp_path / "new").exists()
 
@@ -176,4 +176,4 @@ def test_a_file_of_no_use_is_refused_and_nothing_written(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     """And of which kind one should be."""
     with pytest.raises(UserError, match=r"no file .*x\.csv\. Name a CSV or Parquet"):
-        begin(tmp_path, "table", tmp_path / "x.csv")
+        begin_project(tmp_path, "table", tmp_path / "x.csv")

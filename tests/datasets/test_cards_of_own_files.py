@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from curvote.datasets import curves, table
-from curvote.datasets.lookup import module, remote
-from curvote.datasets.own.examined import Examined
+from curvote.datasets.lookup import is_remote, module
+from curvote.datasets.own.examined import FileCard
 from curvote.datasets.registry import DATASETS
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
-from curvote.run.own_data import examined
+from curvote.run.own_data import user_file_card
 from curvote.run.project import Project
 from tests import long_file, plain
 from tests.datasets.test_own_data import STUDY, TABLE
@@ -38,7 +38,7 @@ ROWS = pd.DataFrame(
 )
 
 
-def card(folder: Path, rows: pd.DataFrame = ROWS, **changes: object) -> Examined:
+def card(folder: Path, rows: pd.DataFrame = ROWS, **changes: object) -> FileCard:
     """Return the card of a table."""
     rows.to_csv(folder / "people.csv", index=False)
     parameters = table.Parameters.model_validate(GIVEN | changes)
@@ -47,7 +47,7 @@ def card(folder: Path, rows: pd.DataFrame = ROWS, **changes: object) -> Examined
 
 def test_every_source_of_ones_own_has_a_card() -> None:
     """Whatever source says that its file is the user's and holds all of a record."""
-    sources = {name: module(name) for name in DATASETS if not remote({"name": name})}
+    sources = {name: module(name) for name in DATASETS if not is_remote({"name": name})}
     given = [name for name in sources if getattr(sources[name], "GIVEN", False)]
     assert {"table", "curves"} <= {*given}
     assert all(hasattr(sources[name], "examined") for name in given)
@@ -78,14 +78,14 @@ def test_what_is_odd_is_said(tmp_path: Path) -> None:
 
 def test_one_line_says_what_befell_the_values(tmp_path: Path) -> None:
     """By the policies of the source; nothing is said of a file as it should be."""
-    assert card(tmp_path).line() == (
+    assert card(tmp_path).summary_line() == (
         "people.csv: 1 missing value filled with the public centre; 3 of 14 values"
         " outside their bounds (age); 1 repeated record left out"
     )
-    dropped = card(tmp_path, missing="drop", duplicates="keep").line()
+    dropped = card(tmp_path, missing="drop", duplicates="keep").summary_line()
     assert dropped is not None
     assert dropped.endswith("1 repeated record kept; 1 left out: a value is missing")
-    assert card(tmp_path, ROWS.iloc[:2]).line() is None
+    assert card(tmp_path, ROWS.iloc[:2]).summary_line() is None
 
 
 def test_no_card_tells_where_values_end(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_curves_are_counted_by_client(tmp_path: Path) -> None:
     said = " ".join(found.remarks())
     assert "2 of 5 clients are left out" in said
     assert "1 curves hold one value only" in said
-    line = found.line()
+    line = found.summary_line()
     assert line is not None
     assert "1 left out: a gap above 4 h" in line
 
@@ -142,8 +142,8 @@ def test_a_pipeline_that_asks_for_more_clients_is_told(tmp_path: Path) -> None:
     file = PipelinesFile(plain.write(tmp_path, own=own, tiny=tiny))
     project = Project(tmp_path)
     with pytest.raises(UserError, match="asks for 130, but there are only 5"):
-        examined(project, file.configured("own"))
-    assert examined(project, file.configured("tiny")) is None
+        user_file_card(project, file.configure_pipeline("own"))
+    assert user_file_card(project, file.configure_pipeline("tiny")) is None
     (tmp_path / "people.csv").unlink()
     with pytest.raises(UserError, match="no file"):
-        examined(project, file.configured("own"))
+        user_file_card(project, file.configure_pipeline("own"))

@@ -79,7 +79,7 @@ def test_unreadable_bytes_are_refused(root: Path, case: str) -> None:
     path = put(root, content, "phoneme.data.gz")
     for attempt in (
         lambda: raw.locate(root, "phonemes"),
-        lambda: phonemes.load(path),
+        lambda: phonemes.load_curves(path),
     ):
         with pytest.raises(DamagedError, match=message):
             attempt()
@@ -101,4 +101,4 @@ def test_many_faults_are_listed_briefly(root: Path) -> None:
     """Five faults are shown, the others counted."""
     path = put(root, TEXT.replace(",iy,", ",IY,").replace(",aa,", ",AA,"))
     with pytest.raises(UserError, match=r"not one of.*; and 3 more"):
-        phonemes.load(path)
+        phonemes.load_curves(path)

@@ -40,7 +40,7 @@ def made(n: int = 40, seed: int = 1) -> list[list[str]]:
     rows = [[str(i + 1)] for i in range(n)]
     for feature in SCHEMA.features:
         values = rng.uniform(feature.lower, feature.upper, size=n)
-        values = values.round(0 if feature.whole else 3)
+        values = values.round(0 if feature.integral else 3)
         values[rng.random(n) < 0.2] = feature.missing[0] if feature.missing else 18
         for row, value in zip(rows, values, strict=True):
             row.append(f"{value:g}")

@@ -111,7 +111,7 @@ def test_facts_state_public_bounds(tmp_path: Path, module: object, lower: int) -
     """Every pixel has the format's bounds; repeated images are counted."""
     paths = {mnist: mnist_paths, zipcode: zip_paths}[module](tmp_path)
     facts = module.facts(module.Parameters(), paths)
-    pixels = module.SIDE**2
+    pixels = module.EDITION.side**2
     assert facts["grid"] == list(range(pixels))
     assert len({feature["name"] for feature in facts["features"]}) == pixels
     assert {feature["lower"] for feature in facts["features"]} == {lower}
@@ -121,7 +121,7 @@ def test_facts_state_public_bounds(tmp_path: Path, module: object, lower: int) -
 
 def test_zip_labels_are_written_with_decimals() -> None:
     """5.0000 is the digit 5; the grey values come back as they were."""
-    greys, labels = zipcode.parse(zip_text())
+    greys, labels = zipcode.parse_digits(zip_text())
     assert labels.tolist() == LABELS.tolist()
     assert np.array_equal(greys, GREYS)
 

@@ -46,7 +46,7 @@ def test_only_clients_who_come_after_the_turn_differ() -> None:
 def test_a_turned_slope_keeps_the_spread_of_the_logit(degrees: float) -> None:
     """The labels are as hard to tell: (s_1, s_2) turns by the angle, length kept."""
     zeta = (-1.0) ** np.arange(50) / np.arange(1, 51)
-    start, turned = (zeta * drifting.turned(x) for x in (0.0, degrees))
+    start, turned = (zeta * drifting.rotated_slope(x) for x in (0.0, degrees))
     np.testing.assert_allclose(np.linalg.norm(turned), np.linalg.norm(start))
     np.testing.assert_array_equal(turned[2:], start[2:])
     length = start[:2] @ start[:2]
@@ -60,7 +60,7 @@ def test_labels_follow_the_turned_slope() -> None:
     """The stated logit explains the labels of the turned arrivals (5 std. errors)."""
     points = 2001
     source = made(3000, points=points, periods=1, since=0, turn=90.0)
-    grid, beta = np.linspace(0, 1, points), drifting.turned(90.0)
+    grid, beta = np.linspace(0, 1, points), drifting.rotated_slope(90.0)
     j = np.arange(50)[:, None]
     phi = np.where(j > 0, np.sqrt(2), 1) * np.cos(j * np.pi * grid)
     logit = 0.1 + np.trapezoid(source["curve"] * (beta @ phi), grid, axis=1)

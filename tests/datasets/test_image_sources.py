@@ -24,7 +24,7 @@ def test_an_absent_collection_says_how_it_may_come(
     module = lookup.module(name)
     n = {"fashion-mnist": 70_000}.get(name, 60_000)
     assert module.size(module.Parameters()) == n
-    rows = {row["source"]: row for row in raw.verify(root)}
+    rows = {row["source"]: row for row in raw.verify_all(root)}
     for file in module.files(module.Parameters()):
         assert raw.locate(root, file, download=False) is None
         assert f"curvote data fetch {file}" in str(rows[file]["message"])
@@ -42,7 +42,9 @@ def test_all_training_images_come_before_the_copy(
     assert mnist.ALL not in mnist.files(mnist.Parameters())
     assert raw.locate(root, mnist.ALL, download=False) is None
     known = sources.catalogue(root)
-    monkeypatch.setattr(raw, "check", lambda path, source: (path.name, source.name))
+    monkeypatch.setattr(
+        raw, "check_edition", lambda path, source: (path.name, source.name)
+    )
     for name in ("mnist-train-images", mnist.ALL):
         (tmp_path / known[name].file).touch()
         found = raw.locate(root, mnist.ALL)

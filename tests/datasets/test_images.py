@@ -94,7 +94,7 @@ def test_listed_classes_stand_in_the_order_of_the_list(
     tmp_path: Path, module: ModuleType, places: list[int]
 ) -> None:
     """Each record keeps its id and its pixels whatever else is chosen."""
-    names = module.EDITION.known
+    names = module.EDITION.class_names
     listed: list[Any] = [names[place] for place in places]
     if module in (mnist, zipcode):
         listed = places
@@ -134,7 +134,7 @@ def test_the_publishers_split_is_a_column(tmp_path: Path, module: ModuleType) ->
     table = module.clients(parameters, paths)
     assert table["part"].tolist() == [0] * N + [1] * N
     assert module.facts(parameters, paths)["parts"] == {"train": N, "test": N}
-    assert lookup.published({"name": parameters.name, **said})
+    assert lookup.keeps_published_split({"name": parameters.name, **said})
     plain = module.Parameters(classes="all")
     assert "part" not in module.clients(plain, put(module, tmp_path))
 
@@ -235,7 +235,11 @@ def test_wrong_parameters_are_refused(
     """Known classes, at least two, each once; the split needs both parts."""
     with pytest.raises(ValidationError, match=next(iter(wrong))):
         module.Parameters.model_validate(wrong)
-    twice = [module.EDITION.known[0]] * 2 if module not in (mnist, zipcode) else [3, 3]
+    twice = (
+        [module.EDITION.class_names[0]] * 2
+        if module not in (mnist, zipcode)
+        else [3, 3]
+    )
     with pytest.raises(ValidationError, match="each class once"):
         module.Parameters(classes=twice)
 

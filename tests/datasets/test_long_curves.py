@@ -28,7 +28,7 @@ def test_curves_are_those_of_a_loop_over_clients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rows: int
 ) -> None:
     """Whatever the format and the blocks: same clients, curves, labels, in order."""
-    monkeypatch.setattr(long_rows.Reader.blocks, "__defaults__", (rows,))
+    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (rows,))
     expected = long_file.one_by_one(TABLE)
     table = read(write(TABLE, tmp_path, name))
     assert 10 < len(expected) < 40
@@ -183,8 +183,8 @@ def test_date_times_need_a_unit_of_time(tmp_path: Path) -> None:
 def test_text_ids_are_stable_numbers(tmp_path: Path) -> None:
     """An id is the same in each format and order; plain whole numbers stay."""
     texts = ["007", "7", "-12", "Zoë", "+1", "12345678901234567890", "a b"]
-    numbers, marks = arrow_cells.identities(pa.array(texts))
-    again, _ = arrow_cells.identities(pa.array(texts[::-1]))
+    numbers, marks = arrow_cells.identify(pa.array(texts))
+    again, _ = arrow_cells.identify(pa.array(texts[::-1]))
     assert numbers.tolist() == again.tolist()[::-1]
     assert (numbers[1], numbers[2]) == (7, -12)
     digest = blake2b(b"007", digest_size=16).digest()

@@ -42,7 +42,7 @@ def test_everything_is_reported_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Each kind has its count and its rows, in whatever block they stand."""
-    monkeypatch.setattr(long_rows.Reader.blocks, "__defaults__", (rows,))
+    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (rows,))
     last = len(TABLE)
     first = TABLE["who"].ne(TABLE["who"].shift()).to_numpy().nonzero()[0] + 1
     start = int(first[3])
@@ -106,7 +106,7 @@ def test_an_id_that_comes_back_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """A client's rows must follow each other; the message says what to do."""
-    monkeypatch.setattr(long_rows.Reader.blocks, "__defaults__", (rows,))
+    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (rows,))
     moved = pd.concat([TABLE.iloc[1:], TABLE.iloc[:1]])
     assert TABLE.loc[0, "who"] == TABLE.loc[1, "who"]
     (found,) = problems(write(moved, tmp_path, "long.csv"))
@@ -119,7 +119,7 @@ def test_a_file_sorted_by_time_is_refused_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not at its end, when the ids of all rows would be in memory."""
-    monkeypatch.setattr(long_rows.Reader.blocks, "__defaults__", (100,))
+    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (100,))
     monkeypatch.setattr(given, "_ROWS", 100)
     seen = []
     plain = identifiers.Identifiers.add
@@ -142,7 +142,7 @@ def test_two_texts_with_one_number_are_refused(
     """A digest that is shared is no identity, also between neighbours."""
     monkeypatch.setattr(given, "_ROWS", rows)
     monkeypatch.setattr(
-        arrow_cells, "digest", lambda text: bytes(8) + text.encode().ljust(8, b"-")
+        arrow_cells, "text_digest", lambda text: bytes(8) + text.encode().ljust(8, b"-")
     )
     table = long_file.frame()
     named = table.assign(who=table["who"].map(lambda who: f"{who:07d}p"))
@@ -216,7 +216,7 @@ def test_the_file_is_never_all_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight times the rows need no more memory, but for the ids."""
-    monkeypatch.setattr(long_rows.Reader.blocks, "__defaults__", (2000,))
+    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (2000,))
     monkeypatch.setattr(given, "_ROWS", 1000)
     peaks = []
     for copies in (1, 8):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from curvote.datasets import curves, table
-from curvote.datasets.own.columns import layout
+from curvote.datasets.own.columns import read_layout
 from curvote.errors import UserError
-from curvote.run.beginning import begin
+from curvote.run.beginning import begin_project
 from tests import messy_table
-from tests.datasets.test_beginning import parsed
+from tests.datasets.test_beginning import parse_value
 
 ROWS = 1_200
 
@@ -28,9 +28,9 @@ def messy(tmp_path: Path) -> tuple[Path, dict[str, int]]:
 
 def stated(path: Path, **changes: object) -> table.Parameters:
     """Return what `init` writes for the file, with what its steward knows."""
-    made, name = begin(path.parent, "table", path)
-    source = parsed(made.read_text(encoding="utf-8"))["pipelines"][name]["source"]
-    source |= parsed(messy_table.STATED) | {"path": str(path)} | changes
+    made, name = begin_project(path.parent, "table", path)
+    source = parse_value(made.read_text(encoding="utf-8"))["pipelines"][name]["source"]
+    source |= parse_value(messy_table.STATED) | {"path": str(path)} | changes
     source.pop("positive", None)
     return table.Parameters.model_validate(source)
 
@@ -121,8 +121,8 @@ def test_curves_with_commas_and_days_first(tmp_path: Path) -> None:
         for hour in range(0, 24, 2)
     ]
     path.write_text("\n".join(["wearer;when;activity;work", *rows]))
-    made, name = begin(tmp_path / "new", "curves", path)
-    source = parsed(made.read_text(encoding="utf-8"))["pipelines"][name]["source"]
+    made, name = begin_project(tmp_path / "new", "curves", path)
+    source = parse_value(made.read_text(encoding="utf-8"))["pipelines"][name]["source"]
     assert (source["separator"], source["decimal"]) == (";", ",")
     assert source["dates"] == "%d.%m.%Y %H:%M"
     source |= {"path": str(path), "positive": "a", "unit": "h", "gaps": {"most": 3}}
@@ -149,9 +149,9 @@ def test_a_column_that_names_its_rows_is_proposed_as_id(
     path.write_text(
         "\n".join([",".join(columns), *(",".join(map(str, r)) for r in rows)])
     )
-    assert layout(path).own == ((own,) if own else ())
-    made, name = begin(tmp_path / "new", "table", path)
-    source = parsed(made.read_text(encoding="utf-8"))["pipelines"][name]["source"]
+    assert read_layout(path).unique_columns == ((own,) if own else ())
+    made, name = begin_project(tmp_path / "new", "table", path)
+    source = parse_value(made.read_text(encoding="utf-8"))["pipelines"][name]["source"]
     assert source.get("id") == own
     assert own not in source["features"]
 
@@ -159,11 +159,11 @@ def test_a_column_that_names_its_rows_is_proposed_as_id(
 _ENDS_EARLY = """
 import sys
 from pathlib import Path
-from curvote.datasets.own.given import Violations, batches
+from curvote.datasets.own.given import Violations, read_batches
 from curvote.errors import UserError
 path = Path(sys.argv[1])
 try:
-    for _ in batches(path, ["a", "b"], Violations(path)):
+    for _ in read_batches(path, ["a", "b"], Violations(path)):
         raise UserError("wrong")
 except UserError:
     sys.exit(2)

@@ -84,7 +84,7 @@ def test_curves_are_those_computed_by_hand(
     monkeypatch: pytest.MonkeyPatch, minutes: int, hours: int, days: int, size: int
 ) -> None:
     """In any row order and chunk size, with gaps, repeated rows and missing sums."""
-    monkeypatch.setattr(xport, "chunks", partial(xport.chunks, size=size))
+    monkeypatch.setattr(xport, "read_chunks", partial(xport.read_chunks, size=size))
     frame = _damaged(_table(*range(1, 13)))
     wanted = np.arange(2, 13)
     ids, curves = nhanes_hours.mean_days(
@@ -182,7 +182,7 @@ def test_impossible_hours_are_refused(column: str, value: float, message: str) -
     frame = _table(101).astype({column: object})
     frame.loc[40, column] = value
     with pytest.raises(UserError, match=message):
-        nhanes_hours.check(nhanes_files.hours(frame))
+        nhanes_hours.check_hours(nhanes_files.hours(frame))
 
 
 def test_nobody_left_is_a_user_error(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_memory_is_bounded_by_the_file() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert not len(ids)
-    assert nhanes_hours.check(data) == len(frame) * times > 4 * xport.CHUNK
+    assert nhanes_hours.check_hours(data) == len(frame) * times > 4 * xport.CHUNK
     assert peak < 1.5 * len(data)
     assert peak < 40e6
 
@@ -255,9 +255,13 @@ def test_the_published_cohort_lies_between_two_wear_rules() -> None:
         nhanes.DEMOGRAPHICS: folder / "DEMO_H.XPT.gz",
         nhanes.HDL: folder / "HDL_H.XPT",
     }
-    people = {name: nhanes._persons(name, read(path)) for name, path in files.items()}
-    hdl = nhanes.women(people[nhanes.DEMOGRAPHICS], people[nhanes.HDL]).dropna()
-    table = nhanes.activity(read(folder / "nhanes_2013_2014_activity_summary.csv.gz"))
+    people = {
+        name: nhanes._read_persons(name, read(path)) for name, path in files.items()
+    }
+    hdl = nhanes.women_hdl(people[nhanes.DEMOGRAPHICS], people[nhanes.HDL]).dropna()
+    table = nhanes.read_activity(
+        read(folder / "nhanes_2013_2014_activity_summary.csv.gz")
+    )
     worn = table.set_index("SEQN")["num_valid_days"]
     monitored = hdl[hdl.index.isin(worn.index)]
     strict = hdl[hdl.index.isin(worn.index[worn >= 1])]
@@ -275,9 +279,13 @@ def test_the_real_files_are_as_listed() -> None:
         source = sources.find(name)
         path = next(folder.glob(f"{source.file}*"))
         nhanes.check(read(path), source)
-    demographics = nhanes._persons(nhanes.DEMOGRAPHICS, read(folder / "DEMO_H.XPT.gz"))
+    demographics = nhanes._read_persons(
+        nhanes.DEMOGRAPHICS, read(folder / "DEMO_H.XPT.gz")
+    )
     assert (demographics["RIDAGEYR"] == 0).sum() == 405
-    table = nhanes.activity(read(folder / "nhanes_2013_2014_activity_summary.csv.gz"))
+    table = nhanes.read_activity(
+        read(folder / "nhanes_2013_2014_activity_summary.csv.gz")
+    )
     same = demographics.loc[table["SEQN"].astype(int)]
     assert same["RIDAGEYR"].tolist() == table["age_in_years_at_screening"].tolist()
     assert (same["RIAGENDR"] - 1).tolist() == table["gender"].tolist()

@@ -10,7 +10,7 @@ import pytest
 
 from curvote.datasets.raw import digest
 from curvote.errors import UserError
-from curvote.reporting.report import report
+from curvote.reporting.report import draw_report
 from curvote.run.project import Project
 from tests import plain, private_table
 
@@ -45,7 +45,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.mark.usefixtures("blank_figures")
 def test_a_study_tells_its_owner_what_it_counted(project: Project) -> None:
     """Repeats and gaps stand in data/clients; the report holds neither, nor a card."""
-    page = report(project, plain.run(project, "study")).read_text()
+    page = draw_report(project, plain.run(project, "study")).read_text()
     (manifest,) = project.clients.glob("ingest/*/manifest.json")
     for told in ("10 of 150 rows repeat an earlier one", "dose 1"):
         assert told in manifest.read_text()
@@ -58,7 +58,7 @@ def test_a_study_tells_its_owner_what_it_counted(project: Project) -> None:
 @pytest.mark.usefixtures("blank_figures")
 def test_a_release_says_nothing_of_the_clients_file(project: Project) -> None:
     """Exact counts and digests of private records are no part of it."""
-    page = report(project, plain.run(project, "real")).read_text()
+    page = draw_report(project, plain.run(project, "real")).read_text()
     assert "This is a real release." in page
     assert "10 of 150" not in page
     assert digest(project.root / "people.csv") not in page

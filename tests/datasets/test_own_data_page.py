@@ -13,7 +13,7 @@ import pytest
 
 from curvote.flows import cli
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from curvote.run.project import Project
 from tests.house import ROOT
 
@@ -75,9 +75,9 @@ def say(
 
 def fill_in(file: Path, stated: str) -> None:
     """Write what the page states over what init left open."""
-    values = parsed(file.read_text(encoding="utf-8"))
+    values = parse_value(file.read_text(encoding="utf-8"))
     (pipeline,) = values["pipelines"].values()
-    own = parsed(stated)
+    own = parse_value(stated)
     assert own.keys() <= pipeline["source"].keys()
     pipeline["source"] |= own
     file.write_text(as_yaml(values), encoding="utf-8")
@@ -133,12 +133,12 @@ def test_the_table_can_be_released_as_the_page_says(say: Say, tmp_path: Path) ->
     (stated,) = blocks("yaml", part("A table"))
     file = tmp_path / "pipelines.yaml"
     fill_in(file, stated)
-    values = parsed(file.read_text(encoding="utf-8"))
+    values = parse_value(file.read_text(encoding="utf-8"))
     (real,) = blocks("yaml", part("For real"))
     people = values["pipelines"]["people"]
     for study in ("protocols", "epsilon", "replicates"):
         del people[study]
-    people.update(parsed(real))
+    people.update(parse_value(real))
     file.write_text(as_yaml(values), encoding="utf-8")
     assert "never released" in say("curvote plan people")
 
@@ -155,4 +155,4 @@ def test_nothing_is_open_but_what_is_marked(say: Say, tmp_path: Path) -> None:
     say(commands(part("Curves"))[0])
     (stated,) = blocks("yaml", part("Curves"))
     fill_in(tmp_path / "curves" / "pipelines.yaml", stated)
-    PipelinesFile(Project(tmp_path / "curves")).check()
+    PipelinesFile(Project(tmp_path / "curves")).check_all()

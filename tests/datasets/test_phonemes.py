@@ -20,7 +20,7 @@ MIRROR = os.environ.get(raw.MIRROR)
 
 def test_phonemes_become_a_table_of_clients(root: Path) -> None:
     """Rows in the file's order; 1 is the positive class; speakers by appearance."""
-    table = phonemes.load(put(root, TEXT))
+    table = phonemes.load_curves(put(root, TEXT))
     assert table.curves.shape == (8, 256)
     assert table.labels.tolist() == [0, 1] * 4
     assert table.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -64,7 +64,7 @@ def test_a_label_is_the_place_in_the_list(root: Path, names: list[str]) -> None:
     """Two or more phonemes in any order; facts and clients tell the same."""
     paths = {"phonemes": put(root, TEXT)}
     chosen = phonemes.Parameters.model_validate({"classes": names, "groups": "speaker"})
-    whole = phonemes.load(paths["phonemes"], ["aa", "ao", "dcl", "iy", "sh"])
+    whole = phonemes.load_curves(paths["phonemes"], ["aa", "ao", "dcl", "iy", "sh"])
     known = dict(zip(whole.ids.tolist(), whole.labels.tolist(), strict=True))
     columns = phonemes.clients(chosen, paths)
     spelled = [names[label] for label in columns["label"]]
@@ -114,7 +114,7 @@ def test_an_unknown_phoneme_is_refused(
 ) -> None:
     """The message suggests what may have been meant."""
     with pytest.raises(UserError, match=message):
-        phonemes.load(put(root, TEXT), names)
+        phonemes.load_curves(put(root, TEXT), names)
 
 
 @pytest.mark.parametrize(
@@ -162,11 +162,11 @@ def test_the_real_phonemes_are_as_published(
     assert "accepted" not in found.origin
     published = sources.find("phonemes")
     phonemes.check(read(found.path), published)
-    table = phonemes.load(found.path)
+    table = phonemes.load_curves(found.path)
     assert np.bincount(table.labels).tolist() == [1163, 872]
     assert np.bincount(table.groups).shape == (437,)
     assert np.bincount(table.groups).max() == 6
-    every = phonemes.load(found.path, phonemes.PHONEMES)
+    every = phonemes.load_curves(found.path, phonemes.PHONEMES)
     tested = every.tested == 1
     assert np.bincount(every.labels[tested]).tolist() == [176, 263, 195, 311, 224]
     assert np.bincount(every.labels[~tested]).tolist() == [519, 759, 562, 852, 648]

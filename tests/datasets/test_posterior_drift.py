@@ -57,9 +57,9 @@ def test_servers_have_the_sizes_that_are_stated(
 ) -> None:
     """The same before and after drawing; the target's test records come on top."""
     source = {"name": "posterior_drift"} | said
-    dataset, chosen = lookup.chosen(source)
+    dataset, chosen = lookup.resolve_source(source)
     assert lookup.servers(source) == dataset.facts(chosen)["servers"] == sizes
-    assert not lookup.apart(source)
+    assert not lookup.drawn_per_server(source)
     columns = drift.clients(chosen, dataset.size(chosen), np.random.default_rng(1))
     assert np.bincount(columns["group"]).tolist() == [*sizes.values()]
     assert dataset.size(chosen) == len(columns["label"]) == len({*columns["client_id"]})

@@ -19,7 +19,7 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.plan import fingerprint
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, artifact, folders
+from curvote.run.store.artifacts import Artifact, all_folders, artifact
 from tests import declared, plain, private_table
 from tests.private_table import files_elsewhere, open_to_others, says, text_of
 
@@ -37,11 +37,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def _run_all(project: Project) -> None:
-    from curvote.flows.environment import prepare
+    from curvote.flows.environment import prepare_environment
     from curvote.flows.server.private import PrefectServer
 
     os.environ.pop("PREFECT_API_URL", None)
-    prepare(project.root)
+    prepare_environment(project.root)
     with PrefectServer(project.root) as server:
         from curvote.flows.chain import chain
         from curvote.flows.tracking import log as tracking
@@ -49,14 +49,14 @@ def _run_all(project: Project) -> None:
         server.wait()
         for name in ("study", "real"):
             chain(pipeline=name, project=str(project.root), workers=1)
-            tracking.repair(project)
+            tracking.log_missing_runs(project)
 
 
 def kept(project: Project, pipeline: str, stage: str) -> Artifact:
     """Return an artifact of the latest run of a pipeline."""
-    (record,) = history.load_all(project, pipeline)
+    (record,) = history.load_records(project, pipeline)
     assert record.status == "completed"
-    ((_, key),) = record.keys(stage)[:1]
+    ((_, key),) = record.stage_keys(stage)[:1]
     return artifact(project, stage, key)
 
 
@@ -103,7 +103,7 @@ def test_marks_say_what_a_table_holds(ran: Project, finished: Project) -> None:
             manifest = kept(ran, name, stage).manifest
             assert (manifest["mark"], manifest["private"]) == (mark, private)
     assert kept(ran, "study", "report").manifest["mark"] == "raw"
-    simulated = {Artifact(f).manifest["mark"] for f in folders(finished)}
+    simulated = {Artifact(f).manifest["mark"] for f in all_folders(finished)}
     assert simulated == {"public"}
 
 
@@ -113,7 +113,7 @@ def test_guesses_of_the_last_row_cannot_be_tested(ran: Project) -> None:
     names = {path.name for path in haystack}
     assert {"mlflow.db", "prefect.db", "report.html", "manifest.json"} <= names
     guesses = private_table.digests_of_guesses(ran)
-    assert guesses["right"] == fingerprint.of_file(ran.root / "people.csv")
+    assert guesses["right"] == fingerprint.file_digest(ran.root / "people.csv")
     for digest in guesses.values():
         wanted = [digest, digest[:16], *_keys(ran, digest)]
         assert not [p for p, text in haystack.items() if any(w in text for w in wanted)]
@@ -123,7 +123,7 @@ def test_guesses_of_the_last_row_cannot_be_tested(ran: Project) -> None:
 
 
 def _steps(project: Project) -> tuple[Any, ...]:
-    configured = PipelinesFile(project).configured("study")
+    configured = PipelinesFile(project).configure_pipeline("study")
     return make_plan(project, configured).steps
 
 
@@ -132,7 +132,7 @@ def _keys(project: Project, digest: str) -> list[str]:
     (step, *_) = _steps(project)
     raws = ({"path": digest}, {"path": {"sha256": digest}})
     parts = [step.components | {"raw": raw} for raw in raws]
-    return [fingerprint.of_json(components)[:32] for components in parts]
+    return [fingerprint.json_digest(components)[:32] for components in parts]
 
 
 def test_the_cohort_is_known_to_the_ledger_only(ran: Project) -> None:
@@ -147,7 +147,7 @@ def test_exact_counts_of_a_private_file_stay_with_its_owner(ran: Project) -> Non
     """Rows, classes, repeats and gaps: in data/clients, and in no other file."""
     counted = {private_table.AGAIN}
     for name in ("study", "real"):
-        facts = kept(ran, name, "project").facts
+        facts = kept(ran, name, "project").metadata
         counted |= {facts["rows"], *facts["counts"].values()}
         counted |= {facts["duplicates"]["rows"], facts["duplicates"]["distinct"]}
         counted |= {n for n in facts["missing"]["counts"].values() if n}
@@ -163,7 +163,7 @@ def test_exact_counts_of_a_private_file_stay_with_its_owner(ran: Project) -> Non
 def test_the_report_tells_a_digest_under_the_key(ran: Project) -> None:
     """It changes with the file; what was counted is told to the owner only."""
     page = (ran.reports / "study" / "report.html").read_text()
-    told = kept(ran, "study", "ingest").facts["raw"][0]["hmac_sha256"]
+    told = kept(ran, "study", "ingest").metadata["raw"][0]["hmac_sha256"]
     assert f"HMAC-SHA-256 {told}" in page
     assert "data/clients/ingest" in page
     assert "outside their bounds" not in page
@@ -180,7 +180,7 @@ def test_a_comparison_without_privacy_stands_with_the_clients(tmp_path: Path) ->
     few = {"replicates": 1, "learners": ["centroid"]}
     project = plain.write(tmp_path, tiny=plain.of("clean") | few)
     plain.run(project)
-    assert {f.parent.name for f in folders(project)} == {
+    assert {f.parent.name for f in all_folders(project)} == {
         "ingest",
         "project",
         "fit",

@@ -72,16 +72,17 @@ def test_another_edition_with_the_same_content_can_be_accepted(root: Path) -> No
         located(root)
     assert sha256(TEXT) in str(refusal.value)  # both digests are named
     with pytest.raises(UserError, match=f"is {digest}"):
-        raw.accept(root, "phonemes", "0" * 64)
-    assert raw.accept(root, "phonemes", digest).sha256 == digest
+        raw.accept_edition(root, "phonemes", "0" * 64)
+    assert raw.accept_edition(root, "phonemes", digest).sha256 == digest
     assert "accepted by the user" in located(root).origin
-    raw.accept(root, "phonemes", digest)  # again: nothing new
+    raw.accept_edition(root, "phonemes", digest)  # again: nothing new
     other = put(root, TEXT + "\n").read_bytes()
-    raw.accept(root, "phonemes", sha256(other))
+    raw.accept_edition(root, "phonemes", sha256(other))
     assert len((root / "data" / "accepted.toml").read_text().splitlines()) == 4
     put(root, content)
     np.testing.assert_array_equal(
-        phonemes.load(path).curves, phonemes.load(put(root, TEXT, "lf")).curves
+        phonemes.load_curves(path).curves,
+        phonemes.load_curves(put(root, TEXT, "lf")).curves,
     )
 
 

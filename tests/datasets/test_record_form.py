@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.client.record import read_form
+from curvote.client.record import read_record
 from curvote.errors import UserError
 from tests.valid_tasks import document, tasks
 
@@ -22,7 +22,7 @@ def test_a_label_outside_the_classes_is_told_before_the_file_is_opened() -> None
     """To the owner alone; the file need not even be there."""
     task = tasks()["mrma-report-0"]
     with pytest.raises(UserError, match="Known: no, yes"):
-        read_form(Path("nowhere.csv"), "male", task)
+        read_record(Path("nowhere.csv"), "male", task)
 
 
 def test_the_form_of_a_file_is_told_its_values_are_not(tmp_path: Path) -> None:
@@ -43,15 +43,15 @@ def test_the_form_of_a_file_is_told_its_values_are_not(tmp_path: Path) -> None:
         ",,\n": [np.nan] * 3,
     }.items():
         path.write_text(text, encoding="utf-8")
-        given = read_form(path, "yes", task)
+        given = read_record(path, "yes", task)
         assert np.array_equal(given.values, found, equal_nan=True), text
     for text in ("1,2\n", "1,2,x\n", "1,2,3\n4,5\n", "", "\n", "1;2;3\n", "1,2,3x\n"):
         path.write_text(text)
         with pytest.raises(UserError, match=r"curve\.csv"):
-            read_form(path, "yes", task)
+            read_record(path, "yes", task)
     path.write_bytes(b"\xff\xfe1,2,3")
     with pytest.raises(UserError, match="no such table"):
-        read_form(path, "yes", task)
+        read_record(path, "yes", task)
 
 
 def test_a_parquet_file_is_read_in_the_same_form(tmp_path: Path) -> None:
@@ -67,16 +67,16 @@ def test_a_parquet_file_is_read_in_the_same_form(tmp_path: Path) -> None:
         ["1", "", "1e999"],
     ):
         pd.DataFrame({"v": values}).to_parquet(path)
-        given = read_form(path, "yes", task)
+        given = read_record(path, "yes", task)
         assert given.values[0] == 1
         assert np.isnan(given.values[1])
     for wrong in (["1", "a", "2"], [[1], [2], [3]], pd.to_datetime(["2020"] * 3)):
         pd.DataFrame({"v": wrong}).to_parquet(path)
         with pytest.raises(UserError, match="is no number"):
-            read_form(path, "yes", task)
+            read_record(path, "yes", task)
     path.write_bytes(b"PAR1")
     with pytest.raises(UserError, match="no such table"):
-        read_form(path, "yes", task)
+        read_record(path, "yes", task)
 
 
 def test_a_client_loads_no_heavy_library(tmp_path: Path) -> None:
@@ -85,13 +85,13 @@ def test_a_client_loads_no_heavy_library(tmp_path: Path) -> None:
     (tmp_path / "curve.csv").write_text("1\n" * 12)
     code = (
         "import json, sys; from pathlib import Path;"
-        " from curvote.client.record import read_form;"
+        " from curvote.client.record import read_record;"
         " from curvote.entropy import SystemEntropy;"
-        " from curvote.protocols.answering import answer;"
-        " from curvote.protocols.judging import judged;"
-        " task = judged(json.loads(Path('task.json').read_text()));"
-        " given = read_form(Path('curve.csv'), 'yes', task);"
-        " answer(task, given, None, SystemEntropy()); print(*sys.modules)"
+        " from curvote.protocols.answering import answer_task;"
+        " from curvote.protocols.judging import validate_task;"
+        " task = validate_task(json.loads(Path('task.json').read_text()));"
+        " given = read_record(Path('curve.csv'), 'yes', task);"
+        " answer_task(task, given, None, SystemEntropy()); print(*sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

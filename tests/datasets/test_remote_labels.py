@@ -53,7 +53,7 @@ def test_records_have_names_and_numbers_and_no_label(tmp_path: Path) -> None:
 def test_its_labels_are_elsewhere() -> None:
     """Envelopes bring them; the classes are the pipeline's."""
     source = GIVEN | {"name": "remote_labels"}
-    assert lookup.remote(source)
+    assert lookup.is_remote(source)
     assert lookup.classes(source) == ("low", "mid", "high")
 
 

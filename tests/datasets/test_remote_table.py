@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from curvote.datasets import lookup, remote_table
-from curvote.reporting.source_words import record_of
-from curvote.run.config.yaml_lines import parsed
+from curvote.reporting.source_words import record_word
+from curvote.run.config.yaml_lines import parse_value
 
 SOURCE = """
 name: remote_table
@@ -25,7 +25,7 @@ record: patient
 def wrong(**said: Any) -> str:
     """Return what is wrong with a source that says something else."""
     with pytest.raises(ValidationError) as error:
-        remote_table.Parameters.model_validate(parsed(SOURCE) | said)
+        remote_table.Parameters.model_validate(parse_value(SOURCE) | said)
     details = error.value.errors()
     assert {detail["loc"][0] for detail in details} == {*said}
     return str(details[0]["msg"])
@@ -33,17 +33,17 @@ def wrong(**said: Any) -> str:
 
 def test_what_is_stated_is_public() -> None:
     """Servers without sizes, features with bounds, classes in order; no record."""
-    source = parsed(SOURCE)
-    _, stated = lookup.chosen(source)
+    source = parse_value(SOURCE)
+    _, stated = lookup.resolve_source(source)
     facts = json.loads(json.dumps(remote_table.facts(stated)))
     assert facts["servers"] == {"cleveland": None, "va-2": None, "s_3": None}
     assert facts["servers"] == lookup.servers(source)
     bounds = {f["name"]: (f["lower"], f["upper"]) for f in facts["features"]}
     assert bounds == {"age": (20, 90), "sex": (0, 1), "ST depression": (-3, 7.5)}
     assert facts["classes"] == ["no", "yes"] == [*(lookup.classes(source) or ())]
-    assert record_of(facts) == "patient"
-    assert lookup.remote(source)
-    assert not lookup.apart(source)
+    assert record_word(facts) == "patient"
+    assert lookup.is_remote(source)
+    assert not lookup.drawn_per_server(source)
     columns = remote_table.clients(stated, 7, np.random.default_rng(1))
     assert columns["curve"].shape == (0, remote_table.width(stated))
 
@@ -51,8 +51,8 @@ def test_what_is_stated_is_public() -> None:
 @pytest.mark.parametrize("text", ["[true, false]", "[0, 1]"])
 def test_yaml_words_that_are_no_texts_want_quotes(text: str) -> None:
     """An unquoted true or number is no class; no and off are texts in YAML 1.2."""
-    assert "in quotes" in wrong(classes=parsed(text))
-    assert "in quotes" in wrong(record=parsed(text)[0])
+    assert "in quotes" in wrong(classes=parse_value(text))
+    assert "in quotes" in wrong(record=parse_value(text)[0])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.chain.stage import Here
+from curvote.chain.stage import StageContext
 from curvote.datasets import lookup
 from curvote.errors import UserError
 from curvote.protocols.stages import ingest
@@ -29,7 +29,7 @@ def drawn(source: dict[str, Any], *place: int, **params: Any) -> dict[str, Any]:
     """Return the clients of one repetition."""
     known = {"source": source, "seed": 3, "clients": None} | params
     sizes = (5, 25)[: len(place)]
-    return ingest.one(Here("ingest", place, sizes, {}, known, {}))["clients"]
+    return ingest.one(StageContext("ingest", place, sizes, {}, known, {}))["clients"]
 
 
 def test_a_source_of_known_size_needs_no_roles() -> None:
@@ -51,14 +51,14 @@ def test_records_that_stay_away_are_not_drawn() -> None:
 def test_a_repetition_of_one_server_draws_its_clients() -> None:
     """What stands behind the replicate in the place names the server."""
     source = {"name": "simulated_servers", "points": 9}
-    assert lookup.apart(source)
-    dataset, parameters = lookup.chosen(source)
-    here = Here("ingest", (2, 17), (5, 25), {}, {"seed": 3}, {})
+    assert lookup.drawn_per_server(source)
+    dataset, parameters = lookup.resolve_source(source)
+    context = StageContext("ingest", (2, 17), (5, 25), {}, {"seed": 3}, {})
     params = {"source": source, "seed": 3, "clients": {"train": 4}}
     found = drawn(source, 2, 17, clients={"train": 4})
-    own = dataset.clients(parameters, 4, here.generator("simulate"), 17)
+    own = dataset.clients(parameters, 4, context.generator("simulate"), 17)
     assert all((found[name] == own[name]).all() for name in own)
-    other = dataclasses.replace(here, place=(2, 18), params=params)
+    other = dataclasses.replace(context, place=(2, 18), params=params)
     assert not (ingest.one(other)["clients"]["curve"] == own["curve"]).all()
 
 
@@ -96,4 +96,4 @@ def test_servers_that_are_drawn_apart_are_for_systems_that_ask_for_them(
     """Others pool the records of all servers, or know which is whose."""
     project = plain.write(tmp_path, tiny=plain.of(protocol) | {"source": source})
     with pytest.raises(UserError, match="several servers"):
-        PipelinesFile(project).configured("tiny")
+        PipelinesFile(project).configure_pipeline("tiny")

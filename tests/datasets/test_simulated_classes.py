@@ -49,10 +49,12 @@ def test_two_classes_have_the_error_of_two_gaussians() -> None:
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_means_are_corners_of_a_simplex_where_there_is_room(k: int) -> None:
     """All as far apart as is stated, around 0; with less room, in the root mean."""
-    assert pdist(source.means(k, 11, 6.0)) == pytest.approx(6.0)
-    few = source.means(k, 1, 6.0)
+    assert pdist(source.class_means(k, 11, 6.0)) == pytest.approx(6.0)
+    few = source.class_means(k, 1, 6.0)
     assert np.sqrt((pdist(few) ** 2).mean()) == pytest.approx(6.0)
-    np.testing.assert_allclose(source.means(k, 11, 6.0).mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        source.class_means(k, 11, 6.0).mean(axis=0), 0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("said", SETTINGS)
@@ -61,7 +63,9 @@ def test_records_follow_the_stated_law(said: dict[str, Any]) -> None:
     parameters, table = drawn(**said)
     k, d = parameters.n_classes, parameters.d
     assert chisquare(np.bincount(table["label"], minlength=k)).pvalue > 1e-6
-    centred = table["curve"] - source.means(k, d, parameters.distance)[table["label"]]
+    centred = (
+        table["curve"] - source.class_means(k, d, parameters.distance)[table["label"]]
+    )
     np.testing.assert_allclose(np.cov(centred.T), np.eye(d), atol=0.04)
     bounds = source.facts(parameters)["features"]
     assert len(bounds) == d

@@ -10,7 +10,7 @@ import pytest
 
 from curvote.datasets import table
 from curvote.datasets.own import given, table_scan
-from curvote.datasets.own.repeated import Repeated
+from curvote.datasets.own.repeated import RepeatedRows
 from curvote.errors import UserError
 
 POLICIES = [(d, m) for d in ("distinct", "keep") for m in ("centre", "drop")]
@@ -54,7 +54,7 @@ def test_blocks_change_nothing(
     asked, paths = parameters(duplicates=duplicates, missing=missing), write(tmp_path)
 
     def everything() -> list[Any]:
-        table_scan._survey.cache_clear()
+        table_scan._cached_survey.cache_clear()
         facts, found = table.facts(asked, paths), table.clients(asked, paths)
         who = [part["client_id"] for part in table.members(asked, paths)]
         assert np.concatenate(who).tolist() == found["client_id"].tolist()
@@ -89,13 +89,13 @@ def test_repeated_rows_are_told_from_their_digests() -> None:
     rows = rng.integers(0, 4, (500, 3)).astype(float)
     rows[rows == 3] = np.nan
     rows[::7] *= -1.0
-    found = Repeated()
+    found = RepeatedRows()
     for part in np.array_split(rows, 9):
         found.add(part)
-    first = found.first()
+    first = found.first_occurrences()
     plain = [str((row + 0.0).tolist()) for row in rows]
     assert first is not None
     assert first.tolist() == [text not in plain[:i] for i, text in enumerate(plain)]
-    none = Repeated()
+    none = RepeatedRows()
     none.add(np.arange(8.0).reshape(4, 2))
-    assert none.first() is None
+    assert none.first_occurrences() is None

@@ -36,7 +36,7 @@ class Invented(PublishedTable[tabular.TableParameters]):
 
 def read(data: bytes, schema: tabular.TableSchema = SCHEMA) -> pd.DataFrame:
     """Return the checked table."""
-    return tabular.checked(tabular.parse(data, schema), schema, LIMITS)
+    return tabular.check_table(tabular.parse_table(data, schema), schema, LIMITS)
 
 
 def refusal(data: bytes, schema: tabular.TableSchema = SCHEMA) -> str:
@@ -54,7 +54,7 @@ def test_cells_come_as_written(end: str, tail: str) -> None:
     data = tables.text(cells, end=end)
     data = data[: -len(end)] if tail == "cut" else data + tail.encode()
     for given in (data, b"\xef\xbb\xbf" + data):
-        frame = tabular.parse(given, SCHEMA)
+        frame = tabular.parse_table(given, SCHEMA)
         assert frame.to_numpy().tolist() == cells
         assert frame.columns.tolist() == tables.HEADER.split(",")
         assert frame.index.tolist() == list(range(2, len(cells) + 2))
@@ -80,7 +80,7 @@ def test_a_file_without_header_has_the_columns_in_their_order() -> None:
     cells = tables.rows()
     data = tables.text(cells).partition(b"\n")[2]
     np.testing.assert_array_equal(read(data, bare), read(tables.text(cells)))
-    assert tabular.parse(data, bare).index[0] == 1
+    assert tabular.parse_table(data, bare).index[0] == 1
     assert replace(bare, order=()).columns == ["Weight", "Town", "Visits", "Ill"]
 
 

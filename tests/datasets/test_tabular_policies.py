@@ -16,7 +16,7 @@ from curvote.datasets.tables.one_hot import one_hot
 from curvote.datasets.tables.tabular import (
     Duplicates,
     Missing,
-    Prepared,
+    PreparedTable,
     TableParameters,
 )
 from curvote.errors import UserError
@@ -30,14 +30,14 @@ CENTRES = np.array([70.0, 1.0, 5.0])
 def table(n: int = 60, seed: int = 1, *, gaps: bool = True) -> pd.DataFrame:
     """Return a checked table with repeats, and with numbers that mean missing."""
     data = tables.text(tables.rows(n, seed, gaps=gaps))
-    return tabular.checked(tabular.parse(data, SCHEMA), SCHEMA, LIMITS)
+    return tabular.check_table(tabular.parse_table(data, SCHEMA), SCHEMA, LIMITS)
 
 
 def prepared(
     frame: pd.DataFrame, duplicates: str = "keep", missing: str = "centre"
-) -> Prepared:
+) -> PreparedTable:
     """Return the clients of the table."""
-    return tabular.prepare(frame, SCHEMA, duplicates, missing)
+    return tabular.prepare_clients(frame, SCHEMA, duplicates, missing)
 
 
 def absent(values: np.ndarray) -> np.ndarray:

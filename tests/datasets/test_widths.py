@@ -113,7 +113,7 @@ def test_the_width_is_stated_without_a_file(
 @of(SIMULATED)
 def test_it_is_that_of_simulated_clients(name: str, said: dict[str, Any]) -> None:
     """Whatever grid or d a pipeline asks for."""
-    instance = [0] if lookup.apart({"name": name} | said) else []
+    instance = [0] if lookup.drawn_per_server({"name": name} | said) else []
     given = (4, np.random.default_rng(1), *instance)
     assert width(name, said) in (None, found(name, said, *given))
 

@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 
 from curvote import DirectClassifier, MRMAClassifier
-from curvote.protocols.direct.arms import PROTOCOLS
+from curvote.protocols.direct.arms import ARM_PROTOCOLS
 
-ARMS = ("auto", "mean", "joint", *PROTOCOLS)
+ARMS = ("auto", "mean", "joint", *ARM_PROTOCOLS)
 WORDS = np.array(["aa", "ao", "dcl", "iy", "sh"])
 Data = tuple[np.ndarray, np.ndarray]
 

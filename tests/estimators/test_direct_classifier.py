@@ -16,12 +16,16 @@ from curvote.datasets.simulated import generate
 from curvote.errors import UserError
 from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.choice import arm_of
-from curvote.protocols.direct.arms import PROTOCOLS, SHARES, from_params
+from curvote.protocols.choice import choose_arm
+from curvote.protocols.direct.arms import (
+    ARM_PROTOCOLS,
+    LABEL_SHARES,
+    directions_from_params,
+)
 from curvote.protocols.message import message_of
 from curvote.representation.direction import Directions, Whitening
 
-ARMS = ("auto", *SHARES)
+ARMS = ("auto", *LABEL_SHARES)
 SPLINES = {"basis": "bspline", "n_basis": 4}
 Data = tuple[np.ndarray, np.ndarray]
 every_arm = pytest.mark.parametrize("arm", ARMS)
@@ -81,7 +85,7 @@ def test_auto_is_the_arm_of_the_rule(n: int, epsilon: float, arm: str) -> None:
     x, y = vectors(n)
     auto = DirectClassifier(epsilon=epsilon, random_state=1).fit(x, y)
     named = clone(auto).set_params(arm=arm).fit(x, y)
-    rule = arm_of(n, 2, epsilon)
+    rule = choose_arm(n, 2, epsilon)
     assert (auto.arm_, auto.noise_, auto.reason_) == (arm, rule.noise, rule.reason)
     assert rule.arm == arm
     assert same(auto, named)
@@ -107,7 +111,7 @@ def test_every_row_reports_once_with_the_whole_budget(
     monkeypatch.setattr(kind, "release", counted)
     x, y = vectors(501)
     model = DirectClassifier(arm=arm, epsilon=1.5, random_state=0).fit(x, y)
-    given = from_params(2, model.task_.params)
+    given = directions_from_params(2, model.task_.params)
     assert made == [given, given.whitened][: len(asked)]
     assert len(asked) == (2 if arm == "two" else 1)
     assert sum(n for _, n in asked) == 501
@@ -131,7 +135,7 @@ def test_the_second_round_speaks_in_the_coordinates_of_the_first(
 
     monkeypatch.setattr(DirectionReporter, "release", kept)
     monkeypatch.setattr(
-        "curvote.protocols.direct_two.whiten.whitening", lambda *_: made
+        "curvote.protocols.direct_two.whiten.estimate_whitening", lambda *_: made
     )
     x, y = vectors(100)
     DirectClassifier(arm="two", random_state=0).fit(x, y)
@@ -154,7 +158,7 @@ def test_only_a_study_takes_the_short_cut(
         raise AssertionError("the short cut was taken")
 
     monkeypatch.setattr(PrivUnit, "simulate", never)
-    monkeypatch.setattr(OneOf, "simulated", never)
+    monkeypatch.setattr(OneOf, "simulate_reports", never)
     DirectClassifier(arm=arm).fit(x, y)
     with pytest.raises(AssertionError, match="short cut"):
         DirectClassifier(arm=arm, random_state=0).fit(x, y)
@@ -246,8 +250,8 @@ def test_the_task_is_what_a_client_would_be_sent(arm: str) -> None:
     task = DirectClassifier(arm=arm, epsilon=2, random_state=0).fit(*vectors(300)).task_
     again = Task.from_json(task.to_json())
     assert again.digest() == task.digest()
-    assert again.protocol == PROTOCOLS.get(arm, "direct")
-    assert message_of(again).worst_loss(again) == pytest.approx(2)
+    assert again.protocol == ARM_PROTOCOLS.get(arm, "direct")
+    assert message_of(again).max_privacy_loss(again) == pytest.approx(2)
     assert message_of(again).name == "report"
 
 

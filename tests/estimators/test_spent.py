@@ -86,7 +86,7 @@ def test_a_failure_after_the_draw_has_counted(
         raise RuntimeError("the server is gone")
 
     model = kind()
-    step = "_weak" if kind is MRMAClassifier else "_decoded"
+    step = "_fit_weak" if kind is MRMAClassifier else "_decode_rounds"
     with monkeypatch.context() as patch:
         patch.setattr(kind, step, fails)
         with pytest.raises(RuntimeError, match="gone"):

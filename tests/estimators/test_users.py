@@ -56,7 +56,7 @@ def data() -> Data:
 @pytest.fixture
 def unsaid(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Collect warnings in a process that has said nothing yet."""
-    monkeypatch.setattr(counted, "_fits", Counter())
+    monkeypatch.setattr(counted, "_clone_fits", Counter())
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         yield heard

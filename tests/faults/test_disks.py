@@ -12,7 +12,7 @@ import pytest
 
 from curvote.run import history
 from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, folders
+from curvote.run.store.artifacts import Artifact, all_folders
 from tests import plain
 from tests.small_disks import MARKS, Disk, again, disk
 
@@ -47,7 +47,7 @@ def run(project: Project, **variables: str) -> tuple[int, list[str]]:
 
 def sound(project: Project) -> bool:
     """Say whether every artifact under a final name is what was committed."""
-    there = (f for f in folders(project) if not f.name.startswith("."))
+    there = (f for f in all_folders(project) if not f.name.startswith("."))
     return all(Artifact(f).problem(content=True) is None for f in there)
 
 
@@ -65,7 +65,7 @@ def test_one_full_disk_is_said_and_room_lets_it_go_on(
     assert sound(project)
     again(root, "size=400m")
     assert run(project)[0] == 0
-    assert history.completed(project, "tiny").status == "completed"
+    assert history.completed_run(project, "tiny").status == "completed"
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -114,7 +114,7 @@ def test_a_full_disk_below_mlflow_is_a_warning(tmp_path: Path, disk: Disk) -> No
     assert any("warning: MLflow" in s and "space" in s for s in said)
     again(folder, "size=50m")
     assert run(project, **where)[0] == 0
-    assert all(record.mlflow_run for record in history.load_all(project))
+    assert all(record.mlflow_run for record in history.load_records(project))
 
 
 def test_a_full_disk_below_prefect_is_said(tmp_path: Path, disk: Disk) -> None:

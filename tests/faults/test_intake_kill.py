@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import issue, seal
+from curvote.envelope import issue_invitations, seal_message
 from curvote.server.intake import Intake
 from tests.rounds import REPORTS, payload, quiet
 
@@ -18,7 +18,7 @@ N = 400
 TAKE = """
 import sys
 from pathlib import Path
-from curvote.protocols.checking import check_all
+from curvote.protocols.checking import parse_messages
 from curvote.server import inbox
 from curvote.server.intake import Intake
 
@@ -26,16 +26,17 @@ inbox.BATCH = 7
 root = Path(sys.argv[1])
 print("ready", flush=True)
 with Intake(root / "intake.sqlite") as intake:
-    print(inbox.take_all(intake, root / "inbox", root / "kept", check_all).accepted)
+    taken = inbox.accept_inbox(intake, root / "inbox", root / "kept", parse_messages)
+    print(taken.accepted)
 """
 
 
 @pytest.mark.faults
 def test_no_kill_loses_an_envelope_or_counts_one_twice(tmp_path: Path) -> None:
     """Whatever was deleted was accepted; nothing is set aside."""
-    invited, folder = issue(REPORTS, N), tmp_path / "inbox"
+    invited, folder = issue_invitations(REPORTS, N), tmp_path / "inbox"
     folder.mkdir()
-    sent = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+    sent = [seal_message(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
     for k, data in enumerate(sent[: N // 2]):
         (folder / f"{k}.json").write_bytes(data)
     (folder / "many.jsonl").write_bytes(b"".join(sent[N // 2 :]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from curvote.server.intake import Intake
-from curvote.server.intake_base import URL
+from curvote.server.intake_base import URL_VARIABLE
 from tests import postgres
 from tests.envelope_service import answered, invite, project, serving
 
@@ -25,7 +25,7 @@ def test_no_kill_between_two_services_loses_or_doubles(
     """All to both, one killed in the middle, then all again: exact counts."""
     place = project(tmp_path / "p")
     with postgres.postgres() as url:
-        monkeypatch.setenv(URL, url)
+        monkeypatch.setenv(URL_VARIABLE, url)
         sent = answered(invite(NOWHERE, N))
         told: set[int] = set()
         with serving(place) as stays:

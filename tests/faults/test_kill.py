@@ -65,7 +65,7 @@ def start(project: Project) -> subprocess.Popen[bytes]:
 def complete(project: Project) -> dict[str, str]:
     """Run the command to its end; return the SHA-256 of every table."""
     assert start(project).wait(timeout=300) == 0
-    return plain.hashes(project, history.completed(project, "tiny"))
+    return plain.hashes(project, history.completed_run(project, "tiny"))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_backup import backup
+from curvote.client.ledger_backup import back_up_ledger
 from curvote.errors import UserError
 from tests.ledgers import filled, reserve, says
 from tests.small_disks import MARKS, Disk, again, disk
@@ -43,14 +43,14 @@ def test_a_full_disk_under_the_ledger(small: Path) -> None:
 def test_a_full_disk_under_a_backup(small: Path, tmp_path: Path) -> None:
     """The file appears whole or not at all, an earlier one stays."""
     path, copy = filled(tmp_path / "ledger.sqlite"), small / "backup.sqlite"
-    backup(path, copy)
+    back_up_ledger(path, copy)
     before = copy.read_bytes()
     with Ledger(path) as ledger:
         reserve(ledger, "large", np.arange(10_000, 110_000))
     with pytest.raises(UserError, match="no space is left"):
-        backup(path, copy)
+        back_up_ledger(path, copy)
     assert copy.read_bytes() == before
     assert [file.name for file in small.iterdir()] == [copy.name]
     again(small, "size=100m")
-    backup(path, copy)
+    back_up_ledger(path, copy)
     assert says(copy)[2] == []

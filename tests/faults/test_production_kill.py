@@ -15,7 +15,7 @@ import pytest
 from curvote.chain.streams import CLIENT_BLOCK
 from curvote.client.ledger import Ledger
 from curvote.run.project import Project
-from curvote.run.release.ledger_check import problems
+from curvote.run.release.ledger_check import ledger_problems
 from curvote.run.store.artifacts import artifact
 from tests import production
 from tests.processes import in_child
@@ -101,12 +101,12 @@ def check_the_end(project: Project, before: dict[str, str]) -> None:
     made = production.run(project)
     final = published(project)
     assert before.items() <= final.items()
-    assert not made.blocked()
+    assert not made.blocked_steps()
     assert len(final) == len(production.confirmed(project)) == 2
     members = list(counted(project).values())
     assert [len(m) for m in members] == [2000, 4000]
     assert not members[0] & members[1]
-    assert problems(project) == []
+    assert ledger_problems(project) == []
     (reports,) = (project.artifacts / "privatize").glob("[!.]*")
     rows = artifact(project, "privatize", reports.name).columns("reports", (0,))
     assert len(np.unique(rows["z"], axis=0)) == 2000, "a message twice, or lost"

@@ -11,18 +11,18 @@ import pytest
 from curvote.chain.axis import Cell
 from curvote.datasets import phonemes, simulated
 from curvote.errors import UserError
-from curvote.protocols.roles import Roles, split
-from curvote.reporting.report import report
+from curvote.protocols.roles import Roles, split_roles
+from curvote.reporting.report import draw_report
 from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
 from curvote.run.plan import expand as chain
 from curvote.run.plan import fingerprint
-from curvote.run.results import final_model, find
-from curvote.server.intake import Intake, Refused
+from curvote.run.results import final_model, find_artifact
+from curvote.server.intake import Intake, RefusedEnvelope
 from tests import plain
 from tests.exchange import FAR, NAME, Server, answers
 
-CELL = Cell.of({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
+CELL = Cell.from_mapping({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
 
 
 def some_clients(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +36,7 @@ def some_clients(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def blocked(server: Server) -> str:
     """Return what a run stops at."""
     plan, _ = server.run()
-    return plan.blocked()[0].reason if plan.blocked() else ""
+    return plan.blocked_steps()[0].reason if plan.blocked_steps() else ""
 
 
 @pytest.mark.usefixtures("blank_figures")
@@ -58,23 +58,23 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     votes = answers(server, "vote", *some_clients(80, 2), tmp_path / "votes")
     server.take(votes)
     plan, record = server.run()
-    assert not plan.blocked()
-    cell = CELL.with_(epsilon=100.0)
+    assert not plan.blocked_steps()
+    cell = CELL.with_values(epsilon=100.0)
     curves, labels = some_clients(400, 3)
     model = final_model(server.project, record, cell)
     told = np.asarray(model.predict(curves)) == "+1"
     assert np.mean(told != labels) < 0.4
-    page = report(server.project, record).read_text()
+    page = draw_report(server.project, record).read_text()
     assert "This is a real release." in page
     assert "No curves are shown." in page
 
     with Intake(server.project.intake) as intake:
         for data in (reports[0], votes[0]):
-            with pytest.raises(Refused, match="used before"):
+            with pytest.raises(RefusedEnvelope, match="used before"):
                 intake.take(data, lambda *_: None)
-    monkeypatch.setattr(fingerprint, "versions", lambda *_: {"numpy": "99"})
+    monkeypatch.setattr(fingerprint, "library_versions", lambda *_: {"numpy": "99"})
     monkeypatch.setattr(chain, "VERSION", 99)
-    assert {step.stage.name for step in server.plan().to_run()} == {"aggregate"}
+    assert {step.stage.name for step in server.plan().steps_to_run()} == {"aggregate"}
 
 
 def test_a_round_may_be_closed_early(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_a_round_may_be_closed_early(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no open round"):
         server.close()
     plan, record = server.run()
-    assert not plan.blocked()
+    assert not plan.blocked_steps()
     made, votes = (
-        find(server.project, record, stage, CELL).columns(table, (0,))
+        find_artifact(server.project, record, stage, CELL).columns(table, (0,))
         for stage, table in (("aggregate", "ensemble"), ("evaluate", "votes"))
     )
     silent = votes["n"] == 0
@@ -149,9 +149,9 @@ def test_phonemes_reach_the_accuracy_of_the_study(tmp_path: Path) -> None:
     50 volunteers make the constants public; no speaker stands in two roles.
     """
     (path,) = Path(os.environ["CURVOTE_DATA_MIRROR"]).glob("phoneme*")
-    table = phonemes.load(path)
+    table = phonemes.load_curves(path)
     sizes = {"public": 50, "train": 300, "vote": 1150, "test": 535}
-    roles = split(1, 0, len(table.labels), sizes, table.groups)
+    roles = split_roles(1, 0, len(table.labels), sizes, table.groups)
     pipeline = phonemes_elsewhere(table, roles)
     server = Server(plain.write(tmp_path / "server", **{NAME: pipeline}))
     server.run()
@@ -162,8 +162,8 @@ def test_phonemes_reach_the_accuracy_of_the_study(tmp_path: Path) -> None:
             answers(server, asks, table.curves[mine], table.labels[mine], place)
         )
         plan, record = server.run()
-    assert not plan.blocked()
-    model = final_model(server.project, record, CELL.with_(epsilon=10.0))
+    assert not plan.blocked_steps()
+    model = final_model(server.project, record, CELL.with_values(epsilon=10.0))
     test = roles["test"]
     told = np.asarray(model.predict(table.curves[test]))
     error = np.mean((told == "sh") != (table.labels[test] == 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from curvote.server.intake import Intake
-from curvote.server.intake_base import URL
+from curvote.server.intake_base import URL_VARIABLE
 from tests import plain, postgres
 from tests.envelope_service import LINES, serving
 from tests.exchange import FAR, NAME, Server, answers
@@ -27,7 +27,7 @@ def test_two_rounds_through_two_services(
     """
     server = Server(plain.write(tmp_path / "server", **{NAME: FAR}))
     with postgres.postgres() as url:
-        monkeypatch.setenv(URL, url)
+        monkeypatch.setenv(URL_VARIABLE, url)
         assert blocked(server) == "reports 0 of 60"
         with serving(server.project) as one, serving(server.project) as two:
             for asks, count in (("report", 60), ("vote", 80)):
@@ -44,7 +44,7 @@ def test_two_rounds_through_two_services(
                 if asks == "report":
                     assert blocked(server) == "votes 0 of 80"
         plan, _ = server.run()
-        assert not plan.blocked()
+        assert not plan.blocked_steps()
         with Intake(server.project.intake) as intake:
             assert [r.accepted for r in intake.rounds(NAME)] == [60, 80]
             assert all(r.closed for r in intake.rounds(NAME))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.chain.stage import Here
+from curvote.chain.stage import StageContext
 from curvote.federation import poll
 from curvote.federation.faults import FAULTS
 from curvote.federation.system import SYSTEM
@@ -45,7 +45,7 @@ def test_every_voter_spends_its_epsilon_once(
         counts = made["evaluate"].columns("votes", place)["n"]
         assert counts.max() - counts.min() <= 1
     for stage in ("evaluate", "reevaluate"):
-        facts = made[stage].facts
+        facts = made[stage].metadata
         assert facts["epsilon"] == pytest.approx(5 * share, rel=1e-12)
 
 
@@ -53,9 +53,9 @@ def test_no_voter_judges_own_and_foreign_classifiers(few: Study) -> None:
     """Under `clients` the two polls ask different clients; together they ask all."""
     values = few.values | {"federation.split": "clients"}
     for place in few.places:
-        here = Here("reevaluate", place, few.sizes, {}, values, {})
-        own = np.flatnonzero(poll.parts(here, 400) < values["train.count"])
-        foreign = poll.remaining(here, 400)
+        context = StageContext("reevaluate", place, few.sizes, {}, values, {})
+        own = np.flatnonzero(poll.voter_parts(context, 400) < values["train.count"])
+        foreign = poll.remaining_voters(context, 400)
         assert sorted([*own, *foreign]) == list(range(400))
 
 
@@ -146,8 +146,16 @@ def test_releases_add_up_to_epsilon() -> None:
         "privatize": {"mechanism": "laplace", "params": {}, "label_share": "equal"},
         "federation": {"split": "budget"},
     }
-    spent = [r.epsilon for r in SYSTEM.sent(config, 4) if r.who == "evaluation client"]
+    spent = [
+        r.epsilon
+        for r in SYSTEM.describe_messages(config, 4)
+        if r.who == "evaluation client"
+    ]
     assert spent == ["epsilon / 2", "epsilon / 2"]
     config["federation"]["split"] = "clients"
-    spent = [r.epsilon for r in SYSTEM.sent(config, 4) if r.who == "evaluation client"]
+    spent = [
+        r.epsilon
+        for r in SYSTEM.describe_messages(config, 4)
+        if r.who == "evaluation client"
+    ]
     assert spent == ["epsilon"]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from curvote.errors import UserError
-from curvote.reporting.gather import page_data
+from curvote.reporting.gather import load_page_data
 from curvote.run.config.file import PipelinesFile
-from curvote.run.results import notes
-from curvote.run.summary import scores, summary
+from curvote.run.results import run_notes
+from curvote.run.summary import mean_scores, replicate_scores
 from tests import plain
 
 SERVERS = plain.TINY | {
@@ -32,16 +32,16 @@ def test_a_bad_server_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
         "server 0 was dropped: sent numbers that are not finite",
         "server 2 was dropped: sent nothing",
     ]
-    assert notes(project, record) == said
-    assert set(said) <= set(page_data(project, record).notes)
-    assert {row["replicates"] for row in summary(project, record)} == {3}
+    assert run_notes(project, record) == said
+    assert set(said) <= set(load_page_data(project, record).notes)
+    assert {row["replicates"] for row in mean_scores(project, record)} == {3}
 
 
 def test_where_all_answer_nobody_is_reported(tmp_path: Path) -> None:
     """Nor where a pipeline has one server."""
     for name, pipeline in (("many", SERVERS), ("one", plain.TINY)):
         project = plain.write(tmp_path / name, tiny=pipeline)
-        assert notes(project, plain.run(project)) == []
+        assert run_notes(project, plain.run(project)) == []
 
 
 def test_the_servers_of_a_replicate_count_once(tmp_path: Path) -> None:
@@ -49,14 +49,14 @@ def test_the_servers_of_a_replicate_count_once(tmp_path: Path) -> None:
     source = SERVERS["source"] | {"servers": [2, 1, 1]}
     project = plain.write(tmp_path, tiny=SERVERS | {"source": source})
     record = plain.run(project)
-    table = scores(project, record)
+    table = replicate_scores(project, record)
     table = table[table["metric"] == "misclassification"]
     mine = table[(table["group"] == "1") & (table["method"] == "federated")]
     mine = mine[mine["metric"] == "misclassification"]
     assert len(mine) == 2 * 3
     (row,) = (
         row
-        for row in summary(project, record)
+        for row in mean_scores(project, record)
         if (row["group"], row["method"]) == ("1", "federated")
     )
     each = mine.groupby("replicate")["value"].mean()
@@ -79,4 +79,4 @@ def test_what_cannot_be_is_refused(
     """Before anything runs, in words."""
     project = plain.write(tmp_path, tiny=SERVERS | changes)
     with pytest.raises(UserError, match=message):
-        PipelinesFile(project).configured("tiny")
+        PipelinesFile(project).configure_pipeline("tiny")

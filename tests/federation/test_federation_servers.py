@@ -53,12 +53,12 @@ def test_slopes_of_a_group_have_its_law() -> None:
     rng, n = np.random.default_rng(3), 400
     decay = np.arange(1, 51) ** -2.0 * (-1.0) ** np.arange(50)
     low, high = (
-        np.array([data.slope(rng, g) for _ in range(n)]) / decay for g in (1, 3)
+        np.array([data.draw_slope(rng, g) for _ in range(n)]) / decay for g in (1, 3)
     )
     for gamma, centre in ((low, -5), (high, 5)):
         assert np.abs(gamma - centre).max() <= 3 * (1 + 1e-12)
         assert abs(gamma.mean() - centre) < 5 * np.sqrt(3 / gamma.size)
-    drawn = np.array([data.slope(rng, 2) for _ in range(n)])
+    drawn = np.array([data.draw_slope(rng, 2) for _ in range(n)])
     inverse = np.linalg.inv(data.process_covariance())
     mean = np.einsum("ij,jk,ik->i", drawn, inverse, drawn).mean()
     assert abs(mean - 50) < 5 * np.sqrt(100 / n)
@@ -68,7 +68,9 @@ def test_slopes_of_a_group_have_its_law() -> None:
 def test_labels_follow_the_slope_of_their_server(server: int) -> None:
     """The logit is alpha0 + integral X beta: no surprise is left (5 errors)."""
     n = 20_000
-    slope = data.slope(np.random.default_rng(server), data.group_of(CHOSEN, server))
+    slope = data.draw_slope(
+        np.random.default_rng(server), data.group_of(CHOSEN, server)
+    )
     clients = data.clients(CHOSEN, n, np.random.default_rng(server), server)
     logit = 0.1 + np.trapezoid(clients["curve"] * (slope @ PHI), GRID, axis=1)
     surprise = clients["label"] - 1 / (1 + np.exp(-logit))

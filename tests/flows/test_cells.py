@@ -11,15 +11,15 @@ from curvote.chain.axis import Cell
 from curvote.flows.tracking import view as mlflow_view
 from curvote.flows.tracking.cells import (
     Row,
-    by_cell,
-    choice,
+    axis_step,
+    chosen_by_rule,
+    load_scores,
+    metrics_by_cell,
     parts_by_cell,
-    scores_of,
     stage_keys,
-    step,
 )
-from curvote.flows.tracking.headline import Headline, of_outcomes, of_study
-from curvote.run.config.parts import parts_of
+from curvote.flows.tracking.headline import Headline, outcomes_headline, study_headline
+from curvote.run.config.parts import labelled_parts
 from tests.tracked_run import CONFIG, EPSILONS, make_record, make_rows
 
 SHARED = {name: CONFIG[name] for name in ("source", "clients", "project", "epsilon")}
@@ -27,19 +27,19 @@ ROW = {"learner": None, "metric": "misclassification", "value": 0.1, "se": 0.01}
 
 
 def _headline(rows: list[Any], **config: Any) -> Headline:
-    return of_study(make_record(config=CONFIG | config), rows)
+    return study_headline(make_record(config=CONFIG | config), rows)
 
 
 def _cell(epsilon: float, **more: Any) -> Cell:
-    return Cell.of({"protocol": "mrma", "epsilon": epsilon, **more})
+    return Cell.from_mapping({"protocol": "mrma", "epsilon": epsilon, **more})
 
 
 def test_cells_take_what_their_epsilon_shares() -> None:
     """The majority stands in every child, and alone only where there is no other."""
-    scores = scores_of(make_record(), make_rows())
+    scores = load_scores(make_record(), make_rows())
     cells = {_cell(epsilon, learner="centroid") for epsilon in EPSILONS}
-    assert set(by_cell(scores)) == cells
-    alone = by_cell(score for score in scores if score.method == "majority")
+    assert set(metrics_by_cell(scores)) == cells
+    alone = metrics_by_cell(score for score in scores if score.method == "majority")
     assert set(alone) == {_cell(epsilon) for epsilon in EPSILONS}
 
 
@@ -54,18 +54,18 @@ def test_what_a_rule_takes_is_logged_under_its_protocol_too() -> None:
     """What `auto` took differs from epsilon to epsilon; its line in MLflow is one."""
     record = make_record(config={**SHARED, "protocol": "auto", "epsilon": [0.5, 20.0]})
     rows: list[Row] = []
-    for setting, part in parts_of(record.config):
+    for setting, part in labelled_parts(record.config):
         if setting:  # the volunteers, who stand beside it unasked
             continue
-        here = dict(part.pairs) | {"protocol": "auto", "method": part.method}
-        rows.append(ROW | here)
-        assert choice(part) == {"chosen": part.method, "why": part.reason}
-    scores = scores_of(record, rows)
-    for metrics in by_cell(scores).values():
+        context = dict(part.pairs) | {"protocol": "auto", "method": part.method}
+        rows.append(ROW | context)
+        assert chosen_by_rule(part) == {"chosen": part.method, "why": part.reason}
+    scores = load_scores(record, rows)
+    for metrics in metrics_by_cell(scores).values():
         assert metrics["misclassification.auto"] == 0.1
         assert metrics["misclassification_se.auto"] == 0.01
         assert len(metrics) == 4
-    points = of_study(record, rows).points
+    points = study_headline(record, rows).points
     assert ("misclassification.auto", 0.1, 500) in points
     assert ("misclassification.auto", 0.1, 20000) in points
 
@@ -75,7 +75,7 @@ def test_what_a_rule_takes_is_logged_under_its_protocol_too() -> None:
 )
 def test_a_step_is_a_whole_number(value: Any, place: int) -> None:
     """A thousandth of a fraction, a count as it is; else there is no place."""
-    assert step(Cell.of({"epsilon": value}), "epsilon") == place
+    assert axis_step(Cell.from_mapping({"epsilon": value}), "epsilon") == place
 
 
 def test_the_headline_is_the_learner_that_is_stated_first() -> None:
@@ -89,8 +89,8 @@ def test_the_headline_is_the_learner_that_is_stated_first() -> None:
     assert ("misclassification.mrma.lda", 0.1, 500) in found.points
     assert ("misclassification.majority", 0.25, 2000) in found.points
     assert ("epsilon", 0.5, 500) in found.points
-    assert found.names[:2] == ["main", "misclassification.mrma"]
-    assert not any("weak" in name or name == "epsilon" for name in found.names)
+    assert found.metric_names[:2] == ["main", "misclassification.mrma"]
+    assert not any("weak" in name or name == "epsilon" for name in found.metric_names)
 
 
 def test_of_arrivals_the_latest_is_told() -> None:
@@ -117,29 +117,29 @@ def test_what_spends_nothing_holds_at_every_epsilon() -> None:
     found = _headline(rows, protocols=["mrma", "clean"])
     flat = [point for point in found.points if point[0] == "misclassification.clean"]
     assert [place for _, _, place in flat] == [500, 2000]
-    assert found.names[:2] == ["main", "misclassification.mrma"]
+    assert found.metric_names[:2] == ["main", "misclassification.mrma"]
 
 
 def test_groups_stand_for_a_cell_that_is_not_known_as_a_whole() -> None:
     """Each has a line of its own; the first is the headline."""
     rows = [row | {"group": g} for row in make_rows() for g in ("near", "far")]
     found = _headline(rows)
-    assert found.names[:2] == ["main", "misclassification.mrma.group-near"]
+    assert found.metric_names[:2] == ["main", "misclassification.mrma.group-near"]
     assert ("misclassification.mrma.group-far", 0.25, 500) in found.points
     whole = [*rows, *(row | {"value": 0.1} for row in make_rows())]
     assert _headline(whole).title == "mrma 10.0 % (epsilon 0.5, centroid)"
-    assert not any("group" in name for name in _headline(whole).names)
+    assert not any("group" in name for name in _headline(whole).metric_names)
 
 
 def test_a_release_is_told_by_what_it_estimates() -> None:
     """No true error is known; counts and estimates are."""
     cell = _cell(2.0, learner="centroid")
     known = {"reports": 60.0, "utility": 0.7, "utility_se": 0.02}
-    found = of_outcomes({cell: known}, parts_by_cell(make_record(), [cell]))
+    found = outcomes_headline({cell: known}, parts_by_cell(make_record(), [cell]))
     assert found.title == "utility 0.7"
     assert ("reports", 60.0, 2000) in found.points
     assert ("epsilon", 2.0, 2000) in found.points
-    assert not of_outcomes({}, {}).points
+    assert not outcomes_headline({}, {}).points
 
 
 @pytest.mark.parametrize("length", [3, 40, 200])
@@ -147,7 +147,7 @@ def test_a_view_of_many_methods_fits_the_tag_that_holds_it(length: int) -> None:
     """The first names stand in it; MLflow refuses a longer one and what follows."""
     names = [f"{number:04}".ljust(length, "x") for number in range(1000)]
     points = tuple((name, 1.0, 0) for name in names)
-    state = mlflow_view._state(Headline(points=points))
+    state = mlflow_view._view_state(Headline(points=points))
     kept = state["selectedColumns"][:-4]
     assert kept == [f"metrics.`{name}`" for name in names[: len(kept)]]
     assert 10 < len(kept) < 1000

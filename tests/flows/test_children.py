@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from curvote.flows.server.guard import guarded
-from curvote.flows.serving.children import FIRST_WAIT, LONGEST_WAIT, Child
+from curvote.flows.server.guard import kept_alive
+from curvote.flows.serving.children import FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS, Child
 from tests.processes import until
 
 
@@ -25,26 +25,26 @@ def test_waits_double_to_a_minute() -> None:
     waits = []
     for _ in range(8):
         child.start()
-        waits.append(child.fell())
-    assert waits[:4] == [FIRST_WAIT, 2, 4, 8]
-    assert waits[-1] == LONGEST_WAIT == 60
+        waits.append(child.schedule_restart())
+    assert waits[:4] == [FIRST_WAIT_SECONDS, 2, 4, 8]
+    assert waits[-1] == MAX_WAIT_SECONDS == 60
     child.start()
     child.started -= 1000
-    assert child.fell() == FIRST_WAIT
+    assert child.schedule_restart() == FIRST_WAIT_SECONDS
 
 
 def test_one_that_does_not_end_is_killed() -> None:
     """With all that it started; whoever asks twice does no harm."""
     child = Child("it", sleeper)
-    assert not child.there()
+    assert not child.is_started()
     child.start()
     process = child.process
     assert process is not None
-    assert child.ended() == ""
+    assert child.end_reason() == ""
     child.end(0.1)
     child.end(0.1)
     assert process.returncode == -9
-    assert not child.there()
+    assert not child.is_started()
 
 
 def test_how_it_ended_is_said_in_words() -> None:
@@ -54,15 +54,15 @@ def test_how_it_ended_is_said_in_words() -> None:
     assert child.process is not None
     child.process.terminate()
     child.process.wait()
-    assert child.ended() == "was ended by SIGTERM"
-    assert not child.done()
+    assert child.end_reason() == "was ended by SIGTERM"
+    assert not child.has_finished()
     child.end(0.0)
     child.spawn = lambda: subprocess.Popen([sys.executable, "-S", "-c", ""])
     child.start()
     assert child.process is not None
     child.process.wait()
-    assert child.ended() == "ended with exit code 0"
-    assert child.done()
+    assert child.end_reason() == "ended with exit code 0"
+    assert child.has_finished()
 
 
 def test_a_guarded_one_that_cannot_be_started_is_given_up(
@@ -77,7 +77,7 @@ def test_a_guarded_one_that_cannot_be_started_is_given_up(
     child.start()
     child.spawn = full
     said = ""
-    with guarded(child):
+    with kept_alive(child):
         assert child.process is not None
         child.process.kill()
 
@@ -88,4 +88,4 @@ def test_a_guarded_one_that_cannot_be_started_is_given_up(
 
         assert until(given_up, 30.0)
     assert "Traceback" not in said
-    assert not child.there()
+    assert not child.is_started()

@@ -74,7 +74,7 @@ def test_verify_prints_one_json_document(root: Path) -> None:
 
 def test_verify_never_downloads(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An absent file stays absent."""
-    monkeypatch.setattr(raw, "fetch", pytest.fail)
+    monkeypatch.setattr(raw, "download_file", pytest.fail)
     assert curvote_data(root, "verify").exit_code == 0
 
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_fetched_says_so(
     root: Path, monkeypatch: pytest.MonkeyPatch, key: str, message: str
 ) -> None:
     """No download is tried; the message names the folder; a copy there is found."""
-    monkeypatch.setattr(raw, "_download", pytest.fail)
+    monkeypatch.setattr(raw, "_download_to", pytest.fail)
     describe(root, "rows = 20", f"rows = 20\n{key} = true")
     said = refused(root, "fetch", "phonemes")
     assert message in said

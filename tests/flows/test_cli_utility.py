@@ -174,7 +174,7 @@ def test_a_logged_model_is_read_as_any_file(
     skops.io.dump(Strange(), tmp_path / "strange.skops")
     mine = {"skops_trusted_types": [f"{Strange.__module__}.Strange"]}
     places.append(logged(tmp_path / "s", tmp_path / "strange.skops", "skops", **mine))
-    monkeypatch.setattr(models, "_fetched", lambda asked: places.pop(0))
+    monkeypatch.setattr(models, "_fetch_logged", lambda asked: places.pop(0))
     code, out, err = run(uri, *ASK, *QUICK, "--json")
     assert code == 0, err
     assert json.loads(out)["model"]["features"] == list(stroke_like(1).names)

@@ -14,11 +14,16 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.environment import prepare
+from curvote.flows.environment import prepare_environment
 from curvote.flows.examining import databases, mending
-from curvote.flows.examining.databases import MLFLOW, PREFECT, Database, unanswered
+from curvote.flows.examining.databases import (
+    MLFLOW,
+    PREFECT,
+    Database,
+    describe_silence,
+)
 from curvote.flows.server.private import PrefectServer
-from curvote.flows.stopped import cause, in_words
+from curvote.flows.stopped import explained_errors, stop_cause
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
 from curvote.run import history
@@ -50,7 +55,7 @@ def repair(project: Project) -> list[str]:
     code = "import sys; from pathlib import Path"
     code += "; from curvote.flows.tracking import log"
     code += "; from curvote.run.project import Project"
-    code += "; log.repair(Project(Path(sys.argv[1])))"
+    code += "; log.log_missing_runs(Project(Path(sys.argv[1])))"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, str(project.root)],
         capture_output=True,
@@ -98,12 +103,12 @@ def test_mlflow_that_cannot_be_used_is_a_warning(
 ) -> None:
     """One line at once, where MLflow itself would try for minutes; no secret in it."""
     damage(done.state / "mlflow.db")
-    tracking.repair(done)
+    tracking.log_missing_runs(done)
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith("warning: MLflow could not log (MLflow's")
     assert told in said
     assert "hidden" not in said
-    assert history.load_all(done)[0].mlflow_run is None
+    assert history.load_records(done)[0].mlflow_run is None
 
 
 @pytest.mark.faults
@@ -113,19 +118,19 @@ def test_a_run_that_mlflow_missed_is_logged_once_it_can_be(done: Project) -> Non
     assert len(repair(done)) == 1
     (done.state / "mlflow.db").unlink()
     assert repair(done) == []
-    assert all(record.mlflow_run for record in history.load_all(done))
+    assert all(record.mlflow_run for record in history.load_records(done))
 
 
 @pytest.mark.faults
 def test_an_absent_database_of_mlflow_is_made_and_filled_again(done: Project) -> None:
     """What it had is logged again by `doctor --fix`, from the records."""
     repair(done)
-    (first,) = history.load_all(done)
+    (first,) = history.load_records(done)
     (done.state / "mlflow.db").unlink()
-    assert mending.unlogged(done) == [first.id]
+    assert mending.runs_missing_in_mlflow(done) == [first.id]
     told = command(done, "doctor", "--fix")
     assert "1 of 1 runs logged again in MLflow" in told.stderr
-    assert not mending.unlogged(done)
+    assert not mending.runs_missing_in_mlflow(done)
     assert command(done, "doctor").returncode == 0
 
 
@@ -155,7 +160,7 @@ def test_only_what_listens_somewhere_is_asked(
     monkeypatch.setattr("socket.create_connection", refuse)
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "db.example")
-    said = unanswered(url)
+    said = describe_silence(url)
     assert places == ([] if asked is None else [asked])
     assert said == (
         "{}:{} does not answer (Connection refused)".format(*asked) if asked else None
@@ -169,8 +174,8 @@ def test_a_server_that_is_busy_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
         raise TimeoutError("timed out")
 
     monkeypatch.setattr("socket.create_connection", wait)
-    assert unanswered("http://127.0.0.1:9/api", patient=True) is None
-    assert unanswered("http://127.0.0.1:9/api") is not None
+    assert describe_silence("http://127.0.0.1:9/api", patient=True) is None
+    assert describe_silence("http://127.0.0.1:9/api") is not None
 
 
 def test_prefects_database_of_a_newer_version_is_said(tmp_path: Path) -> None:
@@ -192,9 +197,12 @@ def falls_over() -> None:
 
 def test_prefect_falling_over_a_message_of_ours_hides_nothing(tmp_path: Path) -> None:
     """The first UserError is what is told; what we know nothing of stays as it is."""
-    with pytest.raises(UserError, match="what was meant"), in_words(Project(tmp_path)):
+    with (
+        pytest.raises(UserError, match="what was meant"),
+        explained_errors(Project(tmp_path)),
+    ):
         falls_over()
-    with pytest.raises(ZeroDivisionError), in_words(Project(tmp_path)):
+    with pytest.raises(ZeroDivisionError), explained_errors(Project(tmp_path)):
         _ = 1 / 0
 
 
@@ -212,7 +220,7 @@ def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None
         str(tmp_path),
     ]
     running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    assert until(lambda: bool(history.load_all(project)), 100)
+    assert until(lambda: bool(history.load_records(project)), 100)
     destroy(project.state / "prefect" / "prefect.db")
     _, told = running.communicate(timeout=170)
     said = [line for line in told.splitlines() if not line.startswith("[")]
@@ -221,10 +229,10 @@ def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None
     assert running.returncode in {0, 2}
     if running.returncode:
         assert any("curvote doctor --fix" in line for line in said)
-    mending.mend(project)
+    mending.repair_project(project)
     again = command(project, "run", "tiny")
     assert again.returncode == 0, again.stderr
-    assert history.completed(project, "tiny").status == "completed"
+    assert history.completed_run(project, "tiny").status == "completed"
 
 
 def half_made(path: Path) -> None:
@@ -255,14 +263,16 @@ def test_a_half_made_database_of_mlflow_is_no_end(
     assert repair(done) == []
     path = done.state / "mlflow.db"
     damage(path)
-    assert databases.MLFLOW.problem(done) == databases.UNFINISHED
-    (found,) = (each for each in databases.databases(done) if "MLflow" in each.check)
+    assert databases.MLFLOW.problem(done) == databases.HALF_MADE
+    (found,) = (
+        each for each in databases.check_databases(done) if "MLflow" in each.check
+    )
     assert "`curvote doctor --fix`" in str(found.fix)
-    (told, *_) = mending.mend(done)
+    (told, *_) = mending.repair_project(done)
     assert mended in told
     assert databases.MLFLOW.problem(done) is None
     assert repair(done) == []
-    assert all(record.mlflow_run for record in history.load_all(done))
+    assert all(record.mlflow_run for record in history.load_records(done))
 
 
 def test_the_database_of_mlflow_appears_whole(
@@ -278,12 +288,12 @@ def test_the_database_of_mlflow_appears_whole(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "migrate", cut_off)
+        patched.setattr(store, "migrate_database", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            store.make(project)
+            store.make_new_database(project)
     assert not path.exists()
     path.touch()  # sqlite leaves an empty file where it was only looked for
-    store.make(project)
+    store.make_new_database(project)
     assert databases.MLFLOW.problem(project) is None
     assert path.stat().st_size > 100_000
 
@@ -309,7 +319,7 @@ def test_a_hot_journal_is_played_back(tmp_path: Path) -> None:
         pytest.raises(sqlite3.OperationalError),
     ):
         db.execute("SELECT * FROM runs").fetchall()
-    assert databases.MLFLOW.problem(project) == databases.UNFINISHED  # no revision
+    assert databases.MLFLOW.problem(project) == databases.HALF_MADE  # no revision
     with closing(sqlite3.connect(read_only, uri=True)) as db:
         assert db.execute("SELECT DISTINCT substr(x, 1, 1) FROM runs").fetchall() == [
             ("a",)
@@ -319,7 +329,7 @@ def test_a_hot_journal_is_played_back(tmp_path: Path) -> None:
 def test_a_database_that_is_being_written_is_no_fault(tmp_path: Path) -> None:
     """Whoever holds its lock can read it; `doctor` waits and says nothing."""
     project = Project(tmp_path)
-    store.migrate(_placed(project))
+    store.migrate_database(_placed(project))
     with closing(sqlite3.connect(_placed(project), isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         assert databases.MLFLOW.problem(project) is None
@@ -335,7 +345,7 @@ def _placed(project: Project) -> Path:
 def test_a_folder_whose_name_ends_addresses_is_refused(tmp_path: Path) -> None:
     """Databases would land outside of the project."""
     with pytest.raises(UserError, match="Rename the folder"):
-        prepare(tmp_path / "what?")
+        prepare_environment(tmp_path / "what?")
 
 
 @pytest.mark.parametrize("database", [PREFECT, MLFLOW])
@@ -346,11 +356,11 @@ def test_a_refused_password_is_said_by_its_variable(
     url = "postgresql+psycopg://me:hidden@db.example/x"
     monkeypatch.setenv(database.variable, url)
     inner = OSError('connection failed: FATAL: password authentication failed for "me"')
-    said = cause(project, inner, database)
+    said = stop_cause(project, inner, database)
     assert str(said) == (
         f"the database that {database.variable} names refuses the user or the password"
         " in it."
     )
-    assert cause(project, OSError("something else"), database) is None
+    assert stop_cause(project, OSError("something else"), database) is None
     monkeypatch.delenv(database.variable)
-    assert cause(project, inner, database) is None  # a file asks for no password
+    assert stop_cause(project, inner, database) is None  # a file asks for no password

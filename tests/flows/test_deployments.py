@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from curvote.flows.serving import deployments
-from curvote.flows.serving.deployments import missed, pass_over
+from curvote.flows.serving.deployments import delete_surplus_runs, missed_firings
 
 OURS, THEIRS = uuid4(), uuid4()
 
@@ -77,7 +77,7 @@ def test_thousands_of_missed_firings_are_counted(
     since, minute = datetime(2026, 11, 1, tzinfo=UTC), timedelta(minutes=1)
     begun_of(monkeypatch, [since + (i + 1) * minute for i in range(1440)])
     until = since + timedelta(days=3, seconds=30)
-    found = missed(OURS, schedule, since.isoformat(), until)
+    found = missed_firings(OURS, schedule, since.isoformat(), until)
     assert found == {
         "count": 2 * 1440,
         "first": (since + 1441 * minute).isoformat(),
@@ -90,9 +90,9 @@ def test_what_fires_each_second_for_years_is_counted_up_to_a_limit(
 ) -> None:
     """At least so many; nobody waits for all of them to be looked at."""
     begun_of(monkeypatch, [])
-    monkeypatch.setattr(deployments, "MOST", 5000)
+    monkeypatch.setattr(deployments, "MAX_MISSED", 5000)
     until = datetime(2026, 11, 1, tzinfo=UTC)
-    found = missed(OURS, {"interval": 1.0}, "2020-01-01T00:00:00+00:00", until)
+    found = missed_firings(OURS, {"interval": 1.0}, "2020-01-01T00:00:00+00:00", until)
     assert found is not None
     assert 4998 <= found["count"] <= 5000
     assert found["last"] == (until - timedelta(seconds=1)).isoformat()
@@ -104,6 +104,6 @@ def test_only_our_own_late_runs_are_passed_over(
     """Another project on the same database has a pipeline of the same name."""
     client = Client()
     monkeypatch.setattr("prefect.client.orchestration.get_client", lambda: client)
-    assert asyncio.run(pass_over([OURS])) == {"demo": 2}
+    assert asyncio.run(delete_surplus_runs([OURS])) == {"demo": 2}
     ours = [run.id for run in client.late if run.deployment_id == OURS]
     assert client.deleted == ours[1:]  # the first one waits longest

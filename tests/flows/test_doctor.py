@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from curvote.client.ledger import Ledger
 from curvote.flows.cli import app
-from curvote.flows.environment import prepare, process_tag
+from curvote.flows.environment import prepare_environment, process_tag
 from curvote.flows.examining import checks, machine, mending
 from curvote.flows.examining.databases import MLFLOW, PREFECT
 from curvote.flows.tracking import log as tracking
@@ -84,7 +84,7 @@ def install_a_trap(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 def reserve(project: Project) -> None:
     """Begin a release that never ends."""
     with Ledger(project.ledger) as ledger:
-        ledger.set_up("another", Budget(1.0))
+        ledger.set_cap("another", Budget(1.0))
         facts: dict[str, str | int | float] = {"base": "x", "number": 1}
         ledger.reserve("r1", ["a"], Budget(0.5), population="another", facts=facts)
 
@@ -93,22 +93,22 @@ def test_a_sound_project_is_all_ok(done: Project) -> None:
     """Exit 0; what does not apply (ledger, intake, witness) is left out."""
     code, wrong = doctor(done)
     assert (code, wrong) == (0, {})
-    named = {each.check for each in checks.examined(done)}
+    named = {each.check for each in checks.run_checks(done)}
     assert {"versions", "space", "file system", "artifacts", "clock"} <= named
     assert not named & {"ledger", "intake", "witness", "reservations"}
 
 
 def damage(done: Project, monkeypatch: pytest.MonkeyPatch) -> str:
     """Do eight damages to a project that has run once; return the stale run's id."""
-    (made,) = history.load_all(done)
-    history.save(done, replace(made, mlflow_run="logged in what is destroyed"))
-    prepare(done.root)
+    (made,) = history.load_records(done)
+    history.save_record(done, replace(made, mlflow_run="logged in what is destroyed"))
+    prepare_environment(done.root)
     destroy(done.state / "mlflow.db")
     destroy(done.state / "prefect" / "prefect.db")
     stale = make_record("20200101-000000-000000", status="running", owner=NOBODY)
-    history.save(done, stale)
+    history.save_record(done, stale)
     later = "2999-01-01T00:00:00+00:00"
-    history.save(done, make_record("19990101-000000-000000", finished=later))
+    history.save_record(done, make_record("19990101-000000-000000", finished=later))
     alter_a_table(done)
     tear_a_manifest(done)
     install_a_trap(done, monkeypatch)
@@ -120,9 +120,9 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the next run computes what was altered, and only the rest is left."""
-    monkeypatch.setattr(summary, "summary", lambda *_: make_rows())
+    monkeypatch.setattr(summary, "mean_scores", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
-    (made,) = history.load_all(done)
+    (made,) = history.load_records(done)
     stale = damage(done, monkeypatch)
 
     code, wrong = doctor(done)
@@ -135,7 +135,7 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     assert "constraints.txt" in wrong["versions"]["fix"]
     assert "set the clock" in wrong["clock"]["fix"]
     assert "torn.json" in wrong["run records"]["found"]
-    told = [e for e in checks.examined(done) if e.check == "artifacts"]
+    told = [e for e in checks.run_checks(done) if e.check == "artifacts"]
     assert [e.status for e in told] == ["failed", "failed", "ok"]
     assert "`curvote run tiny`" in told[1].fix
     assert "`curvote run tiny --force train`" in told[0].fix
@@ -145,7 +145,7 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     kept = sorted(p.name for p in done.state.rglob("*.aside-0"))
     assert kept == ["mlflow.db.aside-0", "prefect.db.aside-0"]
     assert (done.state / kept[0]).read_bytes().startswith(b"no database any more")
-    after = {r.id: r for r in history.load_all(done)}
+    after = {r.id: r for r in history.load_records(done)}
     assert after[stale].status == "killed"
     assert after[made.id].mlflow_run not in (None, "logged in what is destroyed")
 
@@ -178,7 +178,7 @@ def test_a_database_of_a_newer_version_is_no_destroyed_one(done: Project) -> Non
 
 def test_sound_databases_are_known(done: Project) -> None:
     """That of MLflow as installed, at least."""
-    tracking.initialise(done)
+    tracking.make_database(done)
     assert MLFLOW.problem(done) is None
     assert doctor(done) == (0, {})
 
@@ -199,15 +199,15 @@ def test_fix_refuses_beside_a_running_run(done: Project) -> None:
     """Exit 2; nothing was set aside, and no other run ended."""
     destroy(done.state / "mlflow.db")
     stale = make_record("20200101-000000-000000", status="running", owner=NOBODY)
-    history.save(done, stale)
+    history.save_record(done, stale)
     mine = make_record("20200102-000000-000000", status="running", owner=process_tag())
-    history.save(done, mine)
+    history.save_record(done, mine)
     before = sorted(p.name for p in done.state.rglob("*"))
     with pytest.raises(Exception, match=f"run {mine.id} is going on") as refused:
-        mending.mend(done)
+        mending.repair_project(done)
     assert len(str(refused.value).splitlines()) == 1
     assert sorted(p.name for p in done.state.rglob("*")) == before
-    assert {r.id: r.status for r in history.load_all(done)}[stale.id] == "running"
+    assert {r.id: r.status for r in history.load_records(done)}[stale.id] == "running"
 
 
 def test_accounts_that_disagree_are_named(town: Project) -> None:
@@ -255,7 +255,7 @@ def test_a_file_system_is_really_tried(
 ) -> None:
     """Without locks or syncs it is no place for a ledger."""
     monkeypatch.setattr(where, name, broken)
-    (found,) = machine.file_systems(done)
+    (found,) = machine.check_file_systems(done)
     assert found.status == "failed"
     assert said in found.found
     assert not list(done.root.rglob(".doctor-*"))
@@ -277,12 +277,12 @@ def test_a_held_lock_without_a_run_is_named(done: Project) -> None:
 
 def test_little_room_is_named(done: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """In bytes as in files."""
-    monkeypatch.setattr(machine, "TOO_LITTLE", 2**60)
-    monkeypatch.setattr(machine, "FEW", 2**60)
+    monkeypatch.setattr(machine, "MIN_BYTES", 2**60)
+    monkeypatch.setattr(machine, "FEW_INODES", 2**60)
     _, wrong = doctor(done)
     assert wrong["space"]["status"] == "failed"
     assert wrong.get("inodes", {"status": "warning"})["status"] == "warning"
-    assert asdict(next(machine.space(done)))["fix"] == machine.SPACE
+    assert asdict(next(machine.check_space(done)))["fix"] == machine.SPACE_REMEDY
 
 
 def test_lines_for_people(done: Project) -> None:
@@ -299,5 +299,5 @@ def test_a_faulty_pipeline_is_said_once(project: Project) -> None:
     """By the check of pipelines; that of witnesses looks at the others."""
     text = project.pipelines_file.read_text()
     project.pipelines_file.write_text(f"{text}  bad:\n    source: {{name: nothing}}\n")
-    found = [each for each in checks.examined(project) if each.status == "failed"]
+    found = [each for each in checks.run_checks(project) if each.status == "failed"]
     assert [each.check for each in found] == ["pipelines"]

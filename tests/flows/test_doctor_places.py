@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from curvote.flows.examining import checks, machine
-from curvote.flows.stopped import cause
+from curvote.flows.stopped import stop_cause
 from curvote.run import places
 from curvote.run.project import Project
 from tests import object_store, plain
@@ -23,7 +23,7 @@ def address() -> Iterator[str]:
 
 def told(project: Project, check: str) -> list[tuple[str, str]]:
     """Return status and words of one check."""
-    found = checks.examined(project)
+    found = checks.run_checks(project)
     return [(each.status, each.found) for each in found if each.check == check]
 
 
@@ -37,7 +37,7 @@ def test_an_object_store_is_really_written(
     assert told(project, "object store") == [
         ("ok", f"{object_store.ROOT} can be written")
     ]
-    places.ready.cache_clear()
+    places.check_writable.cache_clear()
     with object_store.answering(403) as other:
         object_store.point_at(monkeypatch, other)
         ((status, words),) = told(project, "object store")
@@ -56,7 +56,7 @@ def test_raw_files_may_be_on_a_full_disk(
 ) -> None:
     """Nothing is written there; it is no reason for anything."""
     monkeypatch.setattr(Project, "raw", Path("/proc"))
-    assert machine.scarce(project, 1) is None
-    assert machine.scarce(project, 1, Path("/proc")) == Path("/proc")
-    assert cause(project, ZeroDivisionError()) is None
+    assert machine.full_folder(project, 1) is None
+    assert machine.full_folder(project, 1, Path("/proc")) == Path("/proc")
+    assert stop_cause(project, ZeroDivisionError()) is None
     assert {status for status, _ in told(project, "file system")} == {"ok"}

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from curvote.durable import owner_folder
+from curvote.durable import private_folder
 from curvote.errors import UserError
 from curvote.flows.cli import app
 from curvote.flows.environment import process_tag
-from curvote.flows.health import health, overdue
+from curvote.flows.health import check_health, describe_overdue
 from curvote.flows.serving import firing, heartbeat
-from curvote.flows.serving.firing import Due, firings
-from curvote.flows.serving.heartbeat import STALE, Heartbeat
+from curvote.flows.serving.firing import DueFirings, firing_times
+from curvote.flows.serving.heartbeat import STALE_SECONDS, Heartbeat
 from curvote.run import history
 from curvote.run.project import Project
 from tests import plain
@@ -47,14 +47,14 @@ def beat(project: Project, *, served: timedelta, **changes: object) -> Heartbeat
         due={"tiny": [at.isoformat() for at in gone[::-1]]},
     )
     found = replace(made, **changes)
-    owner_folder(project.state)
+    private_folder(project.state)
     found.write(project)
     return found
 
 
 def statuses(project: Project, max_age: timedelta | None = None) -> dict[str, str]:
     """Return what is said of each thing that was looked at."""
-    return {row["check"]: row["status"] for row in health(project, max_age)}
+    return {row["check"]: row["status"] for row in check_health(project, max_age)}
 
 
 def test_nothing_is_well_where_serve_is_not_alive(project: Project) -> None:
@@ -63,9 +63,9 @@ def test_nothing_is_well_where_serve_is_not_alive(project: Project) -> None:
     dead = process_tag(gone.pid)
     gone.wait()
     assert statuses(project) == {"serve": "failed"}
-    for changes in ({"process": dead}, {"beat": time.monotonic() - STALE - 1}):
+    for changes in ({"process": dead}, {"beat": time.monotonic() - STALE_SECONDS - 1}):
         beat(project, served=HOUR, **changes)
-        (row,) = health(project)
+        (row,) = check_health(project)
         assert row["status"] == "failed"
         assert "curvote serve" in row["fix"]
 
@@ -77,14 +77,14 @@ def test_a_destroyed_file_is_no_heartbeat(project: Project) -> None:
     whole = path.read_text()
     for text in (whole[: len(whole) // 2], "[]", '{"process": "x"}'):
         path.write_text(text)
-        assert heartbeat.last(project) is None
+        assert heartbeat.last_heartbeat(project) is None
         assert statuses(project) == {"serve": "failed"}
 
 
 def test_schedules_that_do_not_fire_are_no_health(project: Project) -> None:
     """Serve lives and says itself why nothing fires."""
     beat(project, served=HOUR, trouble="Prefect's server does not answer")
-    serve, schedules, _ = health(project)
+    serve, schedules, _ = check_health(project)
     assert serve["status"] == "ok"
     assert schedules["status"] == "failed"
     assert schedules["found"] == "Prefect's server does not answer"
@@ -92,12 +92,12 @@ def test_schedules_that_do_not_fire_are_no_health(project: Project) -> None:
 
 def test_a_success_that_is_too_old_is_named(done: Project) -> None:
     """By the age that is given, or by two firings; serve's start counts before it."""
-    (record,) = history.load_all(done)
+    (record,) = history.load_records(done)
     beat(done, served=9 * HOUR)
     assert statuses(done)["tiny"] == "ok"
     for hours, expected in ((1.4, "ok"), (1.6, "failed")):
         ended = datetime.now(UTC) - hours * HOUR
-        history.save(done, replace(record, finished=ended.isoformat()))
+        history.save_record(done, replace(record, finished=ended.isoformat()))
         assert statuses(done)["tiny"] == expected
         assert statuses(done, 5 * HOUR)["tiny"] == "ok"
         assert statuses(done, 1 * HOUR)["tiny"] == "failed"
@@ -203,7 +203,7 @@ RUNS_FOR = timedelta(minutes=5)
 def the_year(schedule: dict[str, object]) -> list[datetime]:
     """Return all firings of a year."""
     found: list[datetime] = []
-    while more := firings(
+    while more := firing_times(
         schedule, after=found[-1] if found else BEGUN, until=BEGUN + timedelta(days=365)
     ):
         found += more
@@ -219,12 +219,12 @@ def test_a_year_of_firings_gives_no_false_alarm(
     In time: before the second firing after the first that failed is over. One failure
     that the next firing makes good is none; nor is the rest after it.
     """
-    schedule, due = YEARS[name], Due()
+    schedule, due = YEARS[name], DueFirings()
     every = the_year(schedule)
-    due.look({name: schedule}, BEGUN)
+    due.observe({name: schedule}, BEGUN)
     monkeypatch.setattr(  # the same, from the list: ten thousand looks in no time
         firing,
-        "firings",
+        "firing_times",
         lambda _, after, until: every[
             bisect_right(every, after) : bisect_right(every, until)
         ],
@@ -237,12 +237,12 @@ def test_a_year_of_firings_gives_no_false_alarm(
         pause = every[i + 1] - at
         for after in (timedelta(seconds=1), RUNS_FOR, pause / 2, pause * 0.99):
             now = at + after
-            due.look({name: schedule}, now)
+            due.observe({name: schedule}, now)
             if after >= RUNS_FOR and i not in failed:
                 success = at + RUNS_FOR
             tried = i in failed and after >= RUNS_FOR
-            latest = [datetime.fromisoformat(date) for date in due.told()[name]]
-            if overdue(latest, success, now, tried=tried):
+            latest = [datetime.fromisoformat(date) for date in due.to_json()[name]]
+            if describe_overdue(latest, success, now, tried=tried):
                 alarms.append(now)
     for first, count in broken.items():
         begun, ended = every[first], every[first + count] + RUNS_FOR
@@ -256,56 +256,56 @@ def test_a_year_of_firings_gives_no_false_alarm(
 @pytest.mark.parametrize("name", YEARS)
 def test_what_never_succeeded_is_told_of_at_once(name: str) -> None:
     """Failed at its first firing, however long the next one is away."""
-    schedule, due = YEARS[name], Due()
+    schedule, due = YEARS[name], DueFirings()
     first, second, *_ = the_year(schedule)
-    due.look({name: schedule}, BEGUN)
+    due.observe({name: schedule}, BEGUN)
     for now, expected in ((first, False), (first + (second - first) * 0.99, True)):
-        due.look({name: schedule}, now)
-        latest = [datetime.fromisoformat(date) for date in due.told()[name]]
-        assert bool(overdue(latest, None, now, tried=True)) is expected
-    assert not overdue([first], None, second, tried=False)
+        due.observe({name: schedule}, now)
+        latest = [datetime.fromisoformat(date) for date in due.to_json()[name]]
+        assert bool(describe_overdue(latest, None, now, tried=True)) is expected
+    assert not describe_overdue([first], None, second, tried=False)
 
 
 def test_what_could_not_fire_is_nobodys_fault() -> None:
     """A schedule that is new or changed, or a machine that slept, counts from then."""
-    due, hourly = Due(), {"interval": 3600.0}
+    due, hourly = DueFirings(), {"interval": 3600.0}
     day = timedelta(days=1)
-    due.look({"a": hourly}, BEGUN)
-    due.look({"a": hourly}, BEGUN + day)
-    assert len(due.told()["a"]) == 4
-    due.look({"a": hourly, "b": hourly}, BEGUN + 2 * day)
-    assert due.told()["b"] == []
-    due.look({"a": {"interval": 1800.0}}, BEGUN + 3 * day)
-    assert due.told() == {"a": []}
-    due.look({"a": {"interval": 1800.0}}, BEGUN + 4 * day)
-    due.look({"a": {"interval": 1800.0}}, BEGUN + 3 * day)  # the clock was set back
-    assert due.told() == {"a": []}
-    due.look({"a": {"interval": 1800.0}}, BEGUN + 4 * day)
-    due.forget()
-    due.look({"a": {"interval": 1800.0}}, BEGUN + 5 * day)
-    assert due.told() == {"a": []}
+    due.observe({"a": hourly}, BEGUN)
+    due.observe({"a": hourly}, BEGUN + day)
+    assert len(due.to_json()["a"]) == 4
+    due.observe({"a": hourly, "b": hourly}, BEGUN + 2 * day)
+    assert due.to_json()["b"] == []
+    due.observe({"a": {"interval": 1800.0}}, BEGUN + 3 * day)
+    assert due.to_json() == {"a": []}
+    due.observe({"a": {"interval": 1800.0}}, BEGUN + 4 * day)
+    due.observe({"a": {"interval": 1800.0}}, BEGUN + 3 * day)  # the clock was set back
+    assert due.to_json() == {"a": []}
+    due.observe({"a": {"interval": 1800.0}}, BEGUN + 4 * day)
+    due.clear()
+    due.observe({"a": {"interval": 1800.0}}, BEGUN + 5 * day)
+    assert due.to_json() == {"a": []}
 
 
 def test_a_restart_of_serve_begins_nothing_anew() -> None:
     """What came due before counts on; what went by meanwhile, and another form, not."""
-    due, day, hourly = Due(), timedelta(days=1), {"interval": 3600.0}
-    due.look({"a": hourly, "b": hourly}, BEGUN)
-    due.look({"a": hourly, "b": hourly}, BEGUN + day)
-    later, known = Due(), due.told()
-    later.take_over({"a": hourly, "b": hourly}, known, BEGUN + 2 * day)
-    later.look({"a": hourly, "b": {"interval": 60.0}}, BEGUN + 2 * day)
-    assert later.told() == {"a": known["a"], "b": []}
+    due, day, hourly = DueFirings(), timedelta(days=1), {"interval": 3600.0}
+    due.observe({"a": hourly, "b": hourly}, BEGUN)
+    due.observe({"a": hourly, "b": hourly}, BEGUN + day)
+    later, known = DueFirings(), due.to_json()
+    later.resume({"a": hourly, "b": hourly}, known, BEGUN + 2 * day)
+    later.observe({"a": hourly, "b": {"interval": 60.0}}, BEGUN + 2 * day)
+    assert later.to_json() == {"a": known["a"], "b": []}
 
 
 def test_a_run_under_way_is_given_its_time(done: Project) -> None:
     """One that takes longer than a period is not late while it runs."""
-    (record,) = history.load_all(done)
+    (record,) = history.load_records(done)
     beat(done, served=9 * HOUR)
     ended = (datetime.now(UTC) - 1.6 * HOUR).isoformat()
-    history.save(done, replace(record, finished=ended))
+    history.save_record(done, replace(record, finished=ended))
     assert statuses(done)["tiny"] == "failed"
     begun = (datetime.now(UTC) - 1.5 * HOUR).isoformat()
-    history.save(
+    history.save_record(
         done,
         replace(
             record,

@@ -16,10 +16,10 @@ import uvicorn
 
 from curvote.errors import InternalError
 from curvote.flows import intake_http
-from curvote.flows.intake.metrics import FOLDER, Metrics
-from curvote.flows.intake.tasks import Published
-from curvote.flows.intake_http import Service
-from curvote.server.intake_group import Full, Unavailable
+from curvote.flows.intake.metrics import COUNTS_VARIABLE, IntakeMetrics
+from curvote.flows.intake.tasks import PublishedTasks
+from curvote.flows.intake_http import IntakeService
+from curvote.server.intake_group import IntakeUnavailable, QueueFull
 
 
 class Group:
@@ -38,7 +38,7 @@ class Group:
 
     def put(self, sent: Any) -> Future[Any]:
         """Return the outcome, or refuse."""
-        if isinstance(self.fate, Full):
+        if isinstance(self.fate, QueueFull):
             raise self.fate
         told: Future[Any] = Future()
         if isinstance(self.fate, Exception):
@@ -48,7 +48,9 @@ class Group:
         return told
 
 
-def asked(service: Service, *parts: bytes, wait: float = 0.0) -> tuple[int, Any, bytes]:
+def asked(
+    service: IntakeService, *parts: bytes, wait: float = 0.0
+) -> tuple[int, Any, bytes]:
     """Return status, headers and body of the answer to one upload, cut in parts."""
     more = [True] * (len(parts) - 1) + [wait > 0]
     coming, told = zip(parts, more, strict=True), []
@@ -74,22 +76,22 @@ def asked(service: Service, *parts: bytes, wait: float = 0.0) -> tuple[int, Any,
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Service:
+def service(tmp_path: Path) -> IntakeService:
     """Return a service that accepts whatever comes."""
-    return Service(Group([None]), Metrics(), Published(tmp_path))  # type: ignore[arg-type]
+    return IntakeService(Group([None]), IntakeMetrics(), PublishedTasks(tmp_path))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("fate", "status", "wait"),
     [
         ([None], 201, None),
-        (Full(), 429, "2"),
-        (Unavailable(), 503, "5"),
+        (QueueFull(), 429, "2"),
+        (IntakeUnavailable(), 503, "5"),
         (InternalError("ZeroDivisionError"), 500, None),
     ],
 )
 def test_each_fate_has_its_answer(
-    service: Service, fate: Any, status: int, wait: str | None
+    service: IntakeService, fate: Any, status: int, wait: str | None
 ) -> None:
     """A full queue, a database that fails, a check that breaks: come back, or not."""
     service.group.fate = fate  # type: ignore[attr-defined]
@@ -98,7 +100,7 @@ def test_each_fate_has_its_answer(
     assert b"ZeroDivision" not in body
 
 
-def test_while_it_drains_or_fails_it_is_not_ready(service: Service) -> None:
+def test_while_it_drains_or_fails_it_is_not_ready(service: IntakeService) -> None:
     """And takes nothing new while it drains."""
     assert service.ready
     service.group.problem = "the disk is full"  # type: ignore[misc]
@@ -110,31 +112,31 @@ def test_while_it_drains_or_fails_it_is_not_ready(service: Service) -> None:
 
 
 def test_what_comes_too_slowly_is_given_up(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: IntakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After some seconds, with what was read of it."""
-    monkeypatch.setattr(intake_http, "READING", 0.05)
+    monkeypatch.setattr(intake_http, "READ_SECONDS", 0.05)
     assert asked(service, b"x", b"y", b"z", wait=0.1)[0] == 408
     assert service.reading == 0
 
 
 def test_all_that_is_being_read_has_a_limit(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: IntakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many send at once; and what is read is given back."""
-    monkeypatch.setattr(intake_http, "MOST_READ", 10)
+    monkeypatch.setattr(intake_http, "MAX_PENDING_BYTES", 10)
     service.reading = 9
     status, headers, _ = asked(service, b"xyz")
     assert (status, headers["retry-after"], service.reading) == (429, "2", 9)
 
 
-def test_how_it_stands_is_counted_whoever_is_asked(service: Service) -> None:
+def test_how_it_stands_is_counted_whoever_is_asked(service: IntakeService) -> None:
     """Another process of the same service may be the one that is."""
 
     async def lives() -> bytes:
         async with service._lifespan(service.app()):
             await asyncio.sleep(0)
-            return service.metrics.page()
+            return service.metrics.render_page()
 
     page = asyncio.run(lives())
     assert b"curvote_intake_waiting 3.0" in page
@@ -145,23 +147,23 @@ def test_a_process_that_has_gone_does_not_wait(tmp_path: Path) -> None:
     """Its uploads count for ever; it is neither ready, nor does anything wait in it."""
     code = (
         "import os\n"
-        "from curvote.flows.intake.metrics import Metrics\n"
-        "metrics = Metrics()\n"
-        "metrics.state(waiting=1, ready=True)\n"
+        "from curvote.flows.intake.metrics import IntakeMetrics\n"
+        "metrics = IntakeMetrics()\n"
+        "metrics.set_state(waiting=1, ready=True)\n"
         "child = os.fork()\n"
         "if not child:\n"
-        "    metrics.answered(201)\n"
-        "    metrics.state(waiting=5, ready=True)\n"
+        "    metrics.count_upload(201)\n"
+        "    metrics.set_state(waiting=5, ready=True)\n"
         "    os._exit(0)\n"
         "os.waitpid(child, 0)\n"
-        "print(metrics.page().decode())"
+        "print(metrics.render_page().decode())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=True,
-        env=os.environ | {FOLDER: str(tmp_path)},
+        env=os.environ | {COUNTS_VARIABLE: str(tmp_path)},
     )
     for figure in ("waiting 1.0", "ready 1.0", 'uploads_total{status="201"} 1.0'):
         assert f"curvote_intake_{figure}" in done.stdout
@@ -174,7 +176,7 @@ def test_half_a_head_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, begun: bytes, asked: int
 ) -> None:
     """Nor none at all, nor half of a third one: the connection ends. Others go on."""
-    monkeypatch.setattr(intake_http, "READING", 0.3)
+    monkeypatch.setattr(intake_http, "READ_SECONDS", 0.3)
     whole = b"GET /x HTTP/1.1\r\nHost: here\r\n\r\n"
 
     async def answers(scope: Any, receive: Any, send: Any) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, issue, seal
-from curvote.flows.intake_http import LARGEST, LARGEST_BODY, MOST
-from curvote.sealed import new_key
+from curvote.envelope import Invitation, issue_invitations, seal_message
+from curvote.flows.intake_http import MAX_BATCH, MAX_BODY_BYTES, MAX_ENVELOPE_BYTES
+from curvote.sealed import new_private_key
 from curvote.server.intake import Intake
 from tests.envelope_service import (
     JSON,
@@ -49,7 +49,7 @@ def service(root: Path, free: Iterator[Invitation]) -> Iterator[Service]:
 
 def sent(invitation: Invitation, seed: int = 0) -> bytes:
     """Return what an honest client sends."""
-    return seal(invitation, payload(REPORTS, invitation, seed))
+    return seal_message(invitation, payload(REPORTS, invitation, seed))
 
 
 def test_an_envelope_is_accepted_once_and_said_so_for_ever(
@@ -90,14 +90,14 @@ def test_each_refusal_is_a_problem_of_its_own_type(
 ) -> None:
     """RFC 9457: type, title, status and detail; none is an acceptance."""
     one = next(free)
-    (stranger,) = issue(REPORTS, 1)
+    (stranger,) = issue_invitations(REPORTS, 1)
     good = sent(one)
     cases = {
         "unreadable": (400, b"nothing"),
         "unknown-invitation": (403, sent(stranger)),
         "unknown-task": (404, edited(good, lambda e: e.update(task="0" * 64))),
         "wrong-seal": (403, edited(good, lambda e: e["message"].update(label=-1))),
-        "impossible-message": (422, seal(one, {"z": [0.3] * 4, "label": 1})),
+        "impossible-message": (422, seal_message(one, {"z": [0.3] * 4, "label": 1})),
     }
     for name, (status, data) in cases.items():
         told = service.send(data)
@@ -118,22 +118,22 @@ def test_what_is_no_upload_is_refused_before_anything_is_taken(
     cases = [
         (415, good, {"Content-Type": "text/plain"}),
         (415, good, JSON | {"Content-Encoding": "gzip"}),
-        (413, good + b" " * LARGEST, JSON),
-        (413, good * (MOST + 1), LINES),
-        (413, good + b"x" * LARGEST + b"\n", LINES),
+        (413, good + b" " * MAX_ENVELOPE_BYTES, JSON),
+        (413, good * (MAX_BATCH + 1), LINES),
+        (413, good + b"x" * MAX_ENVELOPE_BYTES + b"\n", LINES),
         (400, b"\n\n", LINES),
     ]
     for status, body, headers in cases:
         told = service.send(body, headers)
         assert told.status == status, told
         assert told.json["type"].startswith("urn:curvote:intake:")
-    huge = LINES | {"Content-Length": str(LARGEST_BODY + 1)}
+    huge = LINES | {"Content-Length": str(MAX_BODY_BYTES + 1)}
     assert service.send(b"", huge).status == 413
     other = service.ask("GET", "/v1/envelopes")
     assert (other.status, other.headers["allow"]) == (405, "POST")
     assert service.ask("GET", "/v1/nothing").status == 404
     assert accepted(root) == before
-    assert service.send(good * MOST, LINES).lines[0]["status"] == 201
+    assert service.send(good * MAX_BATCH, LINES).lines[0]["status"] == 201
 
 
 def test_a_published_task_is_served_for_ever(service: Service, root: Path) -> None:
@@ -189,12 +189,17 @@ def test_a_closed_round_takes_nothing_more(
 ) -> None:
     """410 for who comes late; who was in time is still told so. Sealed ones, too."""
     with Intake(project(root).intake) as intake:
-        invited = issue(REPORTS, 3)
-        given = {"pipeline": "far", "needed": 1, "task": REPORTS, "seal": new_key()}
+        invited = issue_invitations(REPORTS, 3)
+        given = {
+            "pipeline": "far",
+            "needed": 1,
+            "task": REPORTS,
+            "seal": new_private_key(),
+        }
         intake.open_round("two-1", invitations=invited, **given)
         to = intake.round("two-1").seal_to
-    early, late = (seal(i, payload(REPORTS, i), to) for i in invited[:2])
-    bare = seal(invited[2], payload(REPORTS, invited[2]))
+    early, late = (seal_message(i, payload(REPORTS, i), to) for i in invited[:2])
+    bare = seal_message(invited[2], payload(REPORTS, invited[2]))
     assert [service.send(d).status for d in (early, early, bare)] == [201, 200, 400]
     with Intake(project(root).intake) as intake:
         intake.close("two-1")

@@ -27,7 +27,7 @@ def test_a_log_that_cannot_be_written_stops_nobody(
 ) -> None:
     """The thread that takes envelopes in is among those who write it."""
     monkeypatch.setattr(sys, "stderr", Full())
-    intake_serving.say("the disk is full")
+    intake_serving.log_line("the disk is full")
 
 
 def test_a_librarys_warning_is_one_line_without_values(
@@ -40,7 +40,7 @@ def test_a_librarys_warning_is_one_line_without_values(
         told = sys.exc_info()
     words = "Fatal error: it failed.\ntransport: <203.0.113.77>"
     record = logging.LogRecord("asyncio", 40, "", 0, words, None, told)
-    intake_serving._Plain().emit(record)
+    intake_serving._PlainHandler().emit(record)
     assert capsys.readouterr().err == (
         "curvote intake: Fatal error: it failed. (ValueError)\n"
     )
@@ -54,15 +54,15 @@ def test_one_that_begins_takes_no_other_ones_folder(
     alone = []
 
     def making(**given: Any) -> Any:
-        with intake_serving._locked(tmp_path) as nobody:
+        with intake_serving._folder_locked(tmp_path) as nobody:
             alone.append(not nobody)
         return made(**given)
 
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     monkeypatch.setattr(tempfile, "TemporaryDirectory", making)
-    with intake_serving._counting(tmp_path, 2):
+    with intake_serving._counts_folder(tmp_path, 2):
         (folder,) = tmp_path.iterdir()
-        with intake_serving._counting(tmp_path, 1):
+        with intake_serving._counts_folder(tmp_path, 1):
             assert folder.exists()
     assert alone == [True]
     assert not [*tmp_path.iterdir()]

@@ -18,7 +18,7 @@ from curvote.errors import UserError
 from curvote.flows.commands.ledger import app
 from curvote.privacy import Budget
 from curvote.run.project import Project
-from curvote.run.release.ledger_check import problems
+from curvote.run.release.ledger_check import ledger_problems
 from tests.ledgers import filled, says
 
 SHA = hashlib.sha256
@@ -49,10 +49,10 @@ def released(empty: Project) -> Project:
                 "number": number,
             }
             budget = Budget(0.1 * number, 1e-7)
-            ledger.set_up("p", Budget(2, 1e-6))
+            ledger.set_cap("p", Budget(2, 1e-6))
             ledger.reserve(f"r{number}", ids, budget, population="p", facts=facts)
         ledger.confirm("r1", place="data/artifacts/privatize/k1", digest=published)
-        ledger.spend("r2", "killed")
+        ledger.mark_spent("r2", "killed")
     return empty
 
 
@@ -200,9 +200,9 @@ def test_check_compares_the_ledger_with_the_store(
     released: Project, change: Callable[[Project], None], said: str
 ) -> None:
     """A release that is not recorded, or a record of what is not there: exit 1."""
-    assert problems(released) == []
+    assert ledger_problems(released) == []
     change(released)
-    (line,) = problems(released)
+    (line,) = ledger_problems(released)
     assert said in line
     result = curvote_ledger(released, "check")
     assert (result.exit_code, result.stdout) == (1, f"{line}\n")
@@ -273,7 +273,7 @@ def test_outside_of_a_project_it_is_ones_own(
     monkeypatch.chdir(tmp_path / "elsewhere")
     told = CliRunner().invoke(app, ["show"])
     assert isinstance(told.exception, UserError)  # there is none: no project here
-    own = filled(places.ledger())
+    own = filled(places.ledger_path())
     told = CliRunner().invoke(app, ["show", "--json"])
     assert [row["release"] for row in json.loads(told.stdout)] == [
         "r0",

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from curvote.errors import UserError
 from curvote.flows import cli
 from curvote.run import history
-from curvote.run.config.yaml_lines import parsed
+from curvote.run.config.yaml_lines import parse_value
 from curvote.run.project import Project
 from tests import plain, production
 
@@ -122,11 +122,11 @@ def test_show_prints_a_pipeline_that_could_stand_in_the_file(run: Run) -> None:
     """Its description as a comment, then YAML with every default filled in."""
     out = run("show", "often")
     assert out.startswith("# every minute\n")
-    own = parsed(out)["often"]
+    own = parse_value(out)["often"]
     assert own["aggregate"]["cutoff"] == 0.7
     assert own["privatize"]["mechanism"] == "laplace"
     told = run("show", "often", "--set", "aggregate.cutoff=0.6")
-    assert parsed(told)["often"]["aggregate"]["cutoff"] == 0.6
+    assert parse_value(told)["often"]["aggregate"]["cutoff"] == 0.6
 
 
 def test_list_groups_pipelines_and_says_what_they_are(run: Run) -> None:
@@ -148,14 +148,14 @@ def test_a_killed_run_is_recognised_at_once(run: Run, place: Project) -> None:
     done = plain.run(place, "often")
     made = plain.plan(place, "often")
     owner = "pid:4194305@1"  # above the highest number that a process may have
-    record = history.begin(place, made.configured, made.steps, owner)
+    record = history.record_start(place, made.configured, made.steps, owner)
     row = _rows(run)["often"]
     assert (row["run"], row["status"]) == (record.id, "killed")
     assert row["last_success"] == done.finished
     assert row["group"] == "on a schedule"
     runs = json.loads(run("runs", "often", "--json"))
     assert [one["status"] for one in runs] == ["killed", "completed"]
-    assert history.load(place, record.id) == record
+    assert history.load_record(place, record.id) == record
 
 
 def test_reproductions_are_shown_where_they_are_asked_for(
@@ -164,7 +164,9 @@ def test_reproductions_are_shown_where_they_are_asked_for(
     """Those that ran here; what left pipelines.yaml is always shown."""
     for name in ("figure-2", "once"):
         made = replace(plain.plan(place).configured, name=name)
-        history.finish(place, history.begin(place, made, (), ""), "completed")
+        history.record_end(
+            place, history.record_start(place, made, (), ""), "completed"
+        )
     assert {"once", "tiny"} <= set(_rows(run))
     assert "figure-2" not in _rows(run)
     assert "figure-2" in _rows(run, "--all")

@@ -10,7 +10,7 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.flows.metrics import Figures, open_page
+from curvote.flows.metrics import ProjectMetrics, serve_metrics
 from curvote.flows.output import pace
 from curvote.flows.server.launch import listen
 from curvote.privacy import Budget
@@ -19,7 +19,7 @@ from curvote.run.project import Project
 
 def figures(project: Project, **counted: int) -> dict[str, float]:
     """Return every figure of a project, by its name and labels."""
-    asked = Figures(project, serving=True)
+    asked = ProjectMetrics(project, serving=True)
     for child, count in counted.items():
         asked.count("serve_restarts", child, count)
     found = {}
@@ -46,7 +46,7 @@ def test_the_least_room_of_a_population_is_told_and_no_client(
     """The room of whoever spent most, anew after each release."""
     project.state.mkdir(parents=True, mode=0o700)
     with Ledger(project.ledger) as ledger:
-        ledger.set_up("town", Budget(3.0))
+        ledger.set_cap("town", Budget(3.0))
         for number, ids in enumerate((["a", "b"], ["b"])):
             ledger.reserve(f"r{number}", ids, Budget(1.0), population="town", facts={})
             found = figures(project)
@@ -66,8 +66,8 @@ def test_they_are_served_on_this_machine(done: Project) -> None:
     with listen(0) as free:
         port = free.getsockname()[1]
         with pytest.raises(UserError, match="--metrics-port"):
-            open_page(Figures(done), port)
-    open_page(Figures(done), port)
+            serve_metrics(ProjectMetrics(done), port)
+    serve_metrics(ProjectMetrics(done), port)
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     assert 'curvote_runs{pipeline="tiny",status="completed"} 1.0' in text
@@ -81,17 +81,17 @@ def test_pace_says_rate_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> Non
     """Blocks that an earlier run left are no pace of this one."""
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    one = pace.Pace(100.0)
-    assert one.words(40, 100) == ""
+    one = pace.StagePace(100.0)
+    assert one.to_text(40, 100) == ""
     clock[0] += 10
-    assert one.words(60, 100) == "2/s, about 20 s left"
-    assert one.figures(60, 100) == {"rate": 2.0, "remaining": 20.0}
-    one.show("train", 60, 100)
-    assert pace.current == {
+    assert one.to_text(60, 100) == "2/s, about 20 s left"
+    assert one.to_numbers(60, 100) == {"rate": 2.0, "remaining": 20.0}
+    one.publish("train", 60, 100)
+    assert pace.current_progress == {
         "stage": "train",
         "blocks_done": 60,
         "blocks": 100,
         "remaining_seconds": 20.0,
     }
     clock[0] += 3590
-    assert one.words(61, 100_000).endswith("h left")
+    assert one.to_text(61, 100_000).endswith("h left")

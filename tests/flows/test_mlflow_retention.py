@@ -12,12 +12,12 @@ import pytest
 from curvote.flows import retention
 from curvote.flows.tracking import log as tracking
 from curvote.run import history
-from curvote.run.garbage import Limits
+from curvote.run.garbage import RetentionLimits
 from curvote.run.project import Project
 from tests.mlflow_runs import children_of, log, mlflow_client
 from tests.tracked_run import make_record
 
-OLD = Limits(runs=90 * 86_400)
+OLD = RetentionLimits(runs=90 * 86_400)
 
 
 @pytest.fixture(scope="module")
@@ -29,18 +29,18 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     place.pipelines_file.write_text("pipelines: {}\n")
     page = place.reports / "demo" / "report.html"
     page.parent.mkdir(parents=True)
-    tracking.initialise(place)
+    tracking.make_database(place)
     yield place
     os.environ.clear()
     os.environ.update(before)
 
 
 def logged(project: Project, name: str, page: str, **changes: object) -> str:
-    """Log a run as `tracking.repair` does; return its MLflow run."""
+    """Log a run as `tracking.log_missing_runs` does; return its MLflow run."""
     (project.reports / "demo" / "report.html").write_text(page)
-    record = history.save(project, make_record(name, **changes))
+    record = history.save_record(project, make_record(name, **changes))
     run = log(project, record)
-    history.save(project, replace(record, mlflow_run=run))
+    history.save_record(project, replace(record, mlflow_run=run))
     return run
 
 
@@ -62,12 +62,14 @@ def test_old_runs_go_with_their_files_and_shown_ones_stay(project: Project) -> N
     between = logged(project, "three", "<c>")
     last = logged(project, "four", "<b>")
     before = files(project)
-    told = retention.collect(project, limits=OLD, dry_run=True)
+    told = retention.collect_garbage(project, limits=OLD, dry_run=True)
     assert files(project) == before
     found = {pile.kind: pile for pile in told}
     assert {path.stem for path in found["records"].paths} == {"one", "three"}
     assert found["mlflow"].bytes > 0
-    assert [p.kind for p in retention.collect(project, limits=OLD)] == list(found)
+    assert [p.kind for p in retention.collect_garbage(project, limits=OLD)] == list(
+        found
+    )
     client = mlflow_client()
     for run in (shown, last):
         assert client.get_run(run).info.lifecycle_stage == "active"
@@ -80,7 +82,7 @@ def test_old_runs_go_with_their_files_and_shown_ones_stay(project: Project) -> N
     gone = before - files(project)
     assert {path.name for path in gone} >= {alone, between}
     assert any(path.parent.name == "models" for path in gone)
-    assert {r.id for r in history.load_all(project)} == {"two", "four"}
+    assert {r.id for r in history.load_records(project)} == {"two", "four"}
 
 
 def test_where_mlflow_fails_its_records_stay(
@@ -95,11 +97,11 @@ def test_where_mlflow_fails_its_records_stay(
 
     logged(project, "five", "<d>")
     logged(project, "six", "<e>")
-    history.save(project, make_record("unlogged", status="failed"))
-    history.save(project, make_record("newest"))
+    history.save_record(project, make_record("unlogged", status="failed"))
+    history.save_record(project, make_record("newest"))
     monkeypatch.setattr("curvote.flows.tracking.retention.connect", fail)
-    retention.collect(project, limits=OLD)
-    names = {record.id for record in history.load_all(project)}
+    retention.collect_garbage(project, limits=OLD)
+    names = {record.id for record in history.load_records(project)}
     assert names >= {"five", "six", "newest"}
     assert "unlogged" not in names
     assert "MLflow keeps its runs (no database)" in capsys.readouterr().err

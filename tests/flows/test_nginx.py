@@ -43,8 +43,8 @@ class Front:
         """Return a connection over TLS."""
         made = str(self.folder / "certificates" / "fullchain.pem")
         trusted = ssl.create_default_context(cafile=made)
-        here = "127.0.0.1", self.port
-        return http.client.HTTPSConnection(*here, timeout=30, context=trusted)
+        context = "127.0.0.1", self.port
+        return http.client.HTTPSConnection(*context, timeout=30, context=trusted)
 
     def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
         """Return status, and headers and body, of an answer."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.notices import notify, tell_missed, telling
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.flows.notices import failures_noticed, report_missed, send_notice
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from curvote.run.project import Project
 from tests import plain
 
@@ -20,7 +20,7 @@ KEEP = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text(sys.stdin.read
 
 def told(project: Project, command: list[str], **more: Any) -> Path:
     """Let a project's file ask for notices by a command; return where it writes."""
-    values = parsed(project.pipelines_file.read_text())
+    values = parse_value(project.pipelines_file.read_text())
     values["runtime"] = {"notify": {"command": command, **more}}
     project.pipelines_file.write_text(as_yaml(values))
     return project.root / "told.json"
@@ -35,7 +35,7 @@ def keeping(project: Project, **more: Any) -> Path:
 def test_the_command_hears_what_happened(project: Project) -> None:
     """One JSON object on standard input: the pipeline, the event, the time."""
     place = keeping(project)
-    notify(project, "failed", "tiny")
+    send_notice(project, "failed", "tiny")
     notice = json.loads(place.read_text())
     assert notice.keys() == {"event", "pipeline", "time"}
     assert (notice["event"], notice["pipeline"]) == ("failed", "tiny")
@@ -44,12 +44,12 @@ def test_the_command_hears_what_happened(project: Project) -> None:
 def test_only_what_is_asked_for_is_told(project: Project) -> None:
     """``on`` names the events; a blocked run is told where it says so."""
     place = keeping(project, on=["missed"])
-    notify(project, "failed", "tiny")
-    notify(project, "blocked", "tiny")
+    send_notice(project, "failed", "tiny")
+    send_notice(project, "blocked", "tiny")
     assert not place.exists()
     said: list[str] = []
     fact = {"count": 3, "first": "2026-11-22T06:00:00+00:00", "made_up": False}
-    tell_missed(
+    report_missed(
         project,
         lambda text, *_, **__: said.append(text),
         "tiny",
@@ -63,7 +63,7 @@ def test_only_what_is_asked_for_is_told(project: Project) -> None:
 def test_no_word_of_an_error_is_told(project: Project) -> None:
     """A message may name a file or a value; a notice says that there was one."""
     place = keeping(project)
-    with pytest.raises(UserError), telling(project, "tiny"):
+    with pytest.raises(UserError), failures_noticed(project, "tiny"):
         raise UserError("client 4711 has value 0.25")
     assert "4711" not in place.read_text()
     assert json.loads(place.read_text())["event"] == "failed"
@@ -84,7 +84,7 @@ def test_a_notice_that_fails_fails_nothing_else(
 ) -> None:
     """It is one line of warning."""
     told(project, command)
-    notify(project, "failed", "tiny")
+    send_notice(project, "failed", "tiny")
     warning = capsys.readouterr().err
     assert said in warning
     assert warning.count("\n") == 1
@@ -107,11 +107,11 @@ def test_addresses_come_from_the_environment_only(
         ),
     )
     monkeypatch.setenv("CURVOTE_NOTIFY_URLS", "json://127.0.0.1:9/secret")
-    notify(project, "failed", "tiny")
+    send_notice(project, "failed", "tiny")
     assert len(sent) == 1
     assert "tiny failed" in sent[0]
     monkeypatch.setenv("CURVOTE_NOTIFY_URLS", "nothing://secret")
-    notify(project, "failed", "tiny")
+    send_notice(project, "failed", "tiny")
     warning = capsys.readouterr().err
     assert "CURVOTE_NOTIFY_URLS" in warning
     assert "secret" not in warning
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_read_tells_the_usual(
     seen: list[dict[str, Any]] = []
     monkeypatch.setenv("CURVOTE_NOTIFY_URLS", "json://127.0.0.1:9")
     monkeypatch.setattr(
-        "curvote.flows.notices._apprise", lambda _urls, notice: seen.append(notice)
+        "curvote.flows.notices._send_apprise", lambda _urls, notice: seen.append(notice)
     )
-    notify(project, "failed", "tiny")
+    send_notice(project, "failed", "tiny")
     assert [notice["event"] for notice in seen] == ["failed"]

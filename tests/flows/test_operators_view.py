@@ -11,20 +11,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from curvote.datasets.lookup import chosen
+from curvote.datasets.lookup import resolve_source
 from curvote.datasets.own.given import Violations
 from curvote.errors import UserError
-from curvote.flows.chain import reason
-from curvote.flows.environment import RUNNER_PID, SERVED, process_tag
+from curvote.flows.chain import failure_reason
+from curvote.flows.environment import RUNNER_VARIABLE, SERVED_VARIABLE, process_tag
 from curvote.flows.output import lines
 from curvote.flows.serving import scheduled
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.schema import Schedule
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from curvote.run.project import Project
-from curvote.run.status import overview
-from curvote.tasks.unsaid import unsaid
+from curvote.run.status import project_status
+from curvote.tasks.unsaid import redaction
 from tests import plain
 
 GONE = "people.csv is not there"
@@ -35,7 +35,7 @@ def project_of(root: Path, **schedule: float) -> Project:
     listening = [sys.executable, "-c", "import sys; open('told', 'a').write(input())"]
     every = plain.TINY | {"schedule": {"interval": 3600, **schedule}}
     project = plain.write(root, tiny=every)
-    values = parsed(project.pipelines_file.read_text())
+    values = parse_value(project.pipelines_file.read_text())
     notify = {"on": ["failed", "recovered"], "command": listening}
     text = as_yaml(values | {"runtime": {"notify": notify}})
     project.pipelines_file.write_text(text)
@@ -50,10 +50,12 @@ def failing(monkeypatch: pytest.MonkeyPatch, *whys: str) -> None:
         place = Project(Path(project))
         if left:
             raise UserError(left.pop(0))
-        made = history._new(place, pipeline, process_tag())
-        return history.finish(place, history.save(place, made), "completed").id
+        made = history._new_record(place, pipeline, process_tag())
+        return history.record_end(
+            place, history.save_record(place, made), "completed"
+        ).id
 
-    monkeypatch.setattr(scheduled, "perform", perform)
+    monkeypatch.setattr(scheduled, "perform_run", perform)
 
 
 def test_what_could_not_be_planned_is_on_record(
@@ -63,13 +65,13 @@ def test_what_could_not_be_planned_is_on_record(
     project = project_of(tmp_path)
     failing(monkeypatch, GONE)
     with pytest.raises(UserError, match="people"):
-        scheduled._performed(project, "tiny")
-    (row,) = overview(project, content=False)
+        scheduled._perform_once(project, "tiny")
+    (row,) = project_status(project, content=False)
     assert (row["status"], row["why"]) == ("failed", GONE)
-    scheduled._performed(project, "tiny")
-    (row,) = overview(project, content=False)
+    scheduled._perform_once(project, "tiny")
+    (row,) = project_status(project, content=False)
     assert (row["status"], row["why"]) == ("completed", "")
-    assert [r.status for r in history.load_all(project)] == ["failed", "completed"]
+    assert [r.status for r in history.load_records(project)] == ["failed", "completed"]
 
 
 @pytest.mark.parametrize("failures", range(4))
@@ -82,14 +84,14 @@ def test_a_schedule_tries_again_as_often_as_it_says(
     schedule = Schedule(interval=3600, retries=2, retry_delay=0)
 
     def once() -> str:
-        return scheduled._performed(project, "tiny")
+        return scheduled._perform_once(project, "tiny")
 
     if failures > 2:
         with pytest.raises(UserError, match="people"):
-            scheduled._tried(schedule, once)
+            scheduled._try_repeatedly(schedule, once)
     else:
-        assert scheduled._tried(schedule, once)
-    tried = [r.status for r in history.load_all(project)]
+        assert scheduled._try_repeatedly(schedule, once)
+    tried = [r.status for r in history.load_records(project)]
     assert tried == (["failed"] * failures + ["completed"])[:3]
 
 
@@ -99,14 +101,14 @@ def test_the_first_success_after_a_failure_is_told(
     """`recovered`, once, though a run waited meanwhile; no word of the failure."""
     project = project_of(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED, str(tmp_path))
-    monkeypatch.setattr(scheduled.tracking, "repair", lambda _: None)
-    failed = history.refused(project, "tiny", GONE, process_tag())
-    history.finish(project, history._new(project, "tiny", ""), "blocked")
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(scheduled.tracking, "log_missing_runs", lambda _: None)
+    failed = history.record_refusal(project, "tiny", GONE, process_tag())
+    history.record_end(project, history._new_record(project, "tiny", ""), "blocked")
     for _ in range(2):
         failing(monkeypatch)
-        record = scheduled._done(project, "tiny")
-        assert scheduled._said(record) == f"run {record.id}: completed"
+        record = scheduled._run_with_retries(project, "tiny")
+        assert scheduled._describe_end(record) == f"run {record.id}: completed"
     told = json.loads((tmp_path / "told").read_text())
     assert (told["event"], told["pipeline"]) == ("recovered", "tiny")
     assert told["run"] > failed.id
@@ -119,11 +121,11 @@ def test_a_failure_is_told_once_and_in_the_words_of_its_record(
     """In the log, to Prefect and, without the reason, in the notice: the same run."""
     project = project_of(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED, str(tmp_path))
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     said, logged = deaf(monkeypatch)
     failing(monkeypatch, GONE)
     state = scheduled.scheduled.fn("tiny", str(tmp_path))
-    record = history.latest(project, "tiny")
+    record = history.latest_run(project, "tiny")
     assert record
     assert state.message == f"run {record.id}: failed: {GONE}"
     assert said == logged == [state.message]
@@ -137,8 +139,8 @@ def test_a_failure_at_every_firing_is_told_ever_more_rarely(
     """At 1, 2, 4, 8 ... in a row, with the count; the first success says how many."""
     project = project_of(tmp_path, retries=2, retry_delay=0)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED, str(tmp_path))
-    monkeypatch.setattr(scheduled.tracking, "repair", lambda _: None)
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(scheduled.tracking, "log_missing_runs", lambda _: None)
     deaf(monkeypatch)
     told = tmp_path / "told"
     counts = []
@@ -150,7 +152,7 @@ def test_a_failure_at_every_firing_is_told_ever_more_rarely(
             told.unlink()
     assert counts == [3, 6, 9, 18, 33]
     failing(monkeypatch)
-    scheduled._done(project, "tiny")
+    scheduled._run_with_retries(project, "tiny")
     notice = json.loads(told.read_text())
     assert (notice["event"], notice["count"]) == ("recovered", 60)
     told.unlink()
@@ -163,10 +165,10 @@ def test_cells_of_a_private_file_stay_on_its_owners_terminal() -> None:
     """Prefect keeps an error's text, a record its reason: neither quotes the file."""
     wrong = Violations(Path("people.csv"))
     wrong.add("age is not a finite number", 1, ["row 4711 'secret'"])
-    with pytest.raises(UserError) as raised, unsaid():
+    with pytest.raises(UserError) as raised, redaction():
         wrong.check()
     kept = "people.csv: age is not a finite number ... (`curvote check` shows the rest)"
-    assert str(raised.value) == reason(raised.value) == kept
+    assert str(raised.value) == failure_reason(raised.value) == kept
     (told,) = raised.value.problems
     assert (
         told.message == "people.csv: age is not a finite number (1): row 4711 'secret'."
@@ -179,14 +181,14 @@ def test_what_a_bug_says_is_told_to_nobody(
     """Its words may hold a client's value: its kind is told, and where it happened."""
     project_of(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED, str(tmp_path))
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     said, logged = deaf(monkeypatch)
 
     def perform(*_: object) -> str:
-        with unsaid():
+        with redaction():
             raise KeyError("client 4711")
 
-    monkeypatch.setattr(scheduled, "perform", perform)
+    monkeypatch.setattr(scheduled, "perform_run", perform)
     state = scheduled.scheduled.fn("tiny", str(tmp_path))
     assert str(state.message).endswith(": failed: KeyError")
     assert "in perform" in logged[0]
@@ -215,25 +217,25 @@ def test_what_a_message_quotes_of_a_file_is_kept_nowhere(
     table = {"name": "table", "path": "people.csv", "id": "id", "label": "ill"}
     table |= {"positive": "a", "features": ["age"], "bounds": {"age": [0, 5]}}
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED, str(tmp_path))
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     (tmp_path / "people.csv").write_text(text)
     said, logged = deaf(monkeypatch)
     caught: list[UserError] = []
 
     def perform(*_: object) -> str:
         try:
-            with unsaid(), PipelinesFile(project).placing("tiny"):
-                chosen(table)[0].examined(
-                    chosen(table)[1], {"path": tmp_path / "people.csv"}
+            with redaction(), PipelinesFile(project).errors_located("tiny"):
+                resolve_source(table)[0].examined(
+                    resolve_source(table)[1], {"path": tmp_path / "people.csv"}
                 )
         except UserError as error:
             caught.append(error)
             raise
         raise AssertionError
 
-    monkeypatch.setattr(scheduled, "perform", perform)
+    monkeypatch.setattr(scheduled, "perform_run", perform)
     state = scheduled.scheduled.fn("tiny", str(tmp_path))
-    record = history.latest(project, "tiny")
+    record = history.latest_run(project, "tiny")
     assert record
     kept = [str(caught[0]), *traceback.format_exception(caught[0]), record.why]
     told = (tmp_path / "told").read_text()
@@ -248,17 +250,17 @@ def test_who_may_start_a_run_puts_no_words_into_a_notice(
     """A name that no pipeline has is refused, and told to nobody outside."""
     project = project_of(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED, str(tmp_path))
-    monkeypatch.setenv(RUNNER_PID, str(os.getpid()))
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
     deaf(monkeypatch)
     words = "tiny: your password is over, see http://127.0.0.1/"
     state = scheduled.scheduled.fn(words, str(tmp_path))
     assert state.is_failed()
     given = {"pipeline": words, "project": str(tmp_path)}
     ended = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
-    scheduled._ended(None, *ended)
+    scheduled._on_crash(None, *ended)
     assert not (tmp_path / "told").exists()
-    assert not history.load_all(project)
+    assert not history.load_records(project)
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -268,15 +270,15 @@ def test_a_killed_run_is_named(
     """Where it had begun; an earlier one that was killed is not told again."""
     project = project_of(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SERVED, str(tmp_path))
-    monkeypatch.setenv(RUNNER_PID, str(os.getpid()))
+    monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
     said, _ = deaf(monkeypatch)
-    gone = history.save(project, history._new(project, "tiny", "pid:0@0"))
+    gone = history.save_record(project, history._new_record(project, "tiny", "pid:0@0"))
     if not begun:
-        history.finish(project, gone, "killed")
+        history.record_end(project, gone, "killed")
     given = {"pipeline": "tiny", "project": str(tmp_path)}
     run, state = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
-    scheduled._ended(None, run, state)
+    scheduled._on_crash(None, run, state)
     assert said[0].startswith(f"run {gone.id}: killed" if begun else "killed before")
     told = json.loads((tmp_path / "told").read_text())
     assert told.get("run") == (gone.id if begun else None)
@@ -287,7 +289,7 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
     said: list[str] = []
     logged: list[str] = []
     monkeypatch.setattr(
-        scheduled.lines, "say", lambda text, *_, **__: said.append(text)
+        scheduled.lines, "write_line", lambda text, *_, **__: said.append(text)
     )
     logger = SimpleNamespace(error=lambda form, *given: logged.append(form % given))
     monkeypatch.setattr(scheduled, "get_run_logger", lambda: logger)
@@ -297,14 +299,14 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
 
 def test_what_is_said_is_kept_with_its_time(tmp_path: Path) -> None:
     """For its owner only; a log that is full or gone stops nobody."""
-    log = lines.Kept(tmp_path / "serve.log")
-    made = lines.line("tiny: failed\ntwice", "error")
-    log.keep(made)
+    log = lines.LineLog(tmp_path / "serve.log")
+    made = lines.make_line("tiny: failed\ntwice", "error")
+    log.write_entry(made)
     kept = tmp_path / "serve.log"
     stamp = f"{made['time']} error   "
     assert kept.read_text() == f"{stamp}tiny: failed\n{stamp}twice\n"
     assert kept.stat().st_mode & 0o77 == 0
     log.stream.close()
     log.stream = kept.open()  # nothing can be written there
-    log.keep(made)
+    log.write_entry(made)
     log.close()

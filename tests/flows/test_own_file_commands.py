@@ -112,18 +112,18 @@ def test_a_run_says_once_what_was_filled(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In one line, only where the file is read, and never in lines for a program."""
-    plan = make_plan(project, PipelinesFile(project).configured("study"))
-    display.tell_own(project, plan)
+    plan = make_plan(project, PipelinesFile(project).configure_pipeline("study"))
+    display.print_user_file(project, plan)
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("people.csv: 1 missing value filled with the public centre;")
     assert "10 repeated records left out (`curvote check study`)" in said
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "is_elsewhere", lambda: True)
-        display.tell_own(project, plan)
+        patch.setattr(lines, "is_for_program", lambda: True)
+        display.print_user_file(project, plan)
     plain.run(project, "study")
-    again = make_plan(project, PipelinesFile(project).configured("study"))
-    display.tell_own(project, again)
+    again = make_plan(project, PipelinesFile(project).configure_pipeline("study"))
+    display.print_user_file(project, again)
     assert not capsys.readouterr().err
 
 

@@ -17,10 +17,10 @@ from curvote import load_run
 from curvote.errors import UserError
 from curvote.flows import cli
 from curvote.flows.tracking.model import save_model
-from curvote.run.beginning import begin
+from curvote.run.beginning import begin_project
 from curvote.run.project import Project
 from tests import messy_table, plain
-from tests.datasets.test_beginning import parsed
+from tests.datasets.test_beginning import parse_value
 from tests.private_table import TABLE
 from tests.run.test_final_models import into_folders
 
@@ -146,9 +146,9 @@ def test_a_messy_table_goes_from_init_to_predict(tmp_path: Path) -> None:
     """Read and written as the spreadsheet does; who has no height is at its centre."""
     path = tmp_path / "Fälle.csv"
     messy_table.write(path, 1_200)
-    made, name = begin(tmp_path, "table", path)
-    own = parsed(made.read_text(encoding="utf-8"))["pipelines"][name]
-    own["source"] |= parsed(messy_table.STATED)
+    made, name = begin_project(tmp_path, "table", path)
+    own = parse_value(made.read_text(encoding="utf-8"))["pipelines"][name]
+    own["source"] |= parse_value(messy_table.STATED)
     own["source"].pop("positive", None)
     few = {"clients": {"train": 1000, "test": 200}, "epsilon": [4], "replicates": 1}
     started = plain.write(tmp_path, messy=own | few)

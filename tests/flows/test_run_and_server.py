@@ -57,7 +57,7 @@ def test_a_run_goes_on_when_its_server_dies(tmp_path: Path) -> None:
     said = "Prefect's server was ended by SIGKILL; it is started again"
     assert told.count(said) == 2
     assert "Traceback" not in told
-    assert history.completed(project, "tiny").status == "completed"
+    assert history.completed_run(project, "tiny").status == "completed"
     assert not processes_of(project.root)
 
 
@@ -73,7 +73,7 @@ def test_a_database_elsewhere_that_does_not_answer_is_said(
         pytest.raises(UserError, match=said) as failure,
         PrefectServer(project.root) as server,
     ):
-        server.up()
+        server.await_child()
     assert "secret" not in str(failure.value)
     assert "\n" not in str(failure.value)
     assert not processes_of(project.root)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.health import health
+from curvote.flows.health import check_health
 from curvote.flows.server.access import read_secret
-from curvote.flows.server.private import served_by
+from curvote.flows.server.private import read_serving
 from curvote.flows.serving import heartbeat
 from curvote.run.project import Project
 from tests import plain, served
@@ -107,7 +107,7 @@ def serving(start: Callable[..., Serving]) -> Serving:
 
 def well(serving: Serving) -> bool:
     """Say whether `curvote health` has nothing to say of serve and schedules."""
-    rows = health(Project(serving.root))
+    rows = check_health(Project(serving.root))
     return [row["status"] for row in rows[:2]] == ["ok", "ok"]
 
 
@@ -118,13 +118,13 @@ def test_it_fires_again_when_its_server_is_killed(
     """Again and again, on the same port, secret and database, without a traceback."""
     number = signal.SIGTERM if round_ == 2 else signal.SIGKILL
     state = serving.root / "data" / "state"
-    entry, secret = served_by(state / "prefect"), read_secret(state / "serve.secret")
+    entry, secret = read_serving(state / "prefect"), read_secret(state / "serve.secret")
     before = serving.child("server.process")
     serving.kill("server.process", number)
     assert until(lambda: serving.child("server.process") != before, SOON)
     assert serving.next_one(), serving.log
     assert until(lambda: well(serving), SOON)
-    assert served_by(state / "prefect") == entry
+    assert read_serving(state / "prefect") == entry
     assert read_secret(state / "serve.secret") == secret
     assert "Prefect's server answers again" in serving.log
     assert "Traceback" not in serving.log
@@ -186,7 +186,7 @@ def test_what_was_missed_is_made_up_once(start: Callable[..., Serving]) -> None:
     project = Project(serving.root)
 
     def beats() -> bool:
-        left = heartbeat.last(project)
+        left = heartbeat.last_heartbeat(project)
         return left is not None and left.good is not None and bool(left.schedules)
 
     assert until(beats, SOON), serving.log

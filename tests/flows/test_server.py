@@ -15,10 +15,10 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.flows import environment
-from curvote.flows.server.flow_runs import mark_alive, sweep
-from curvote.flows.server.private import PrefectServer, served_by
-from curvote.flows.server.state import answers
-from curvote.flows.serving.serve import serve
+from curvote.flows.server.flow_runs import close_dead_flow_runs, tag_flow_run
+from curvote.flows.server.private import PrefectServer, read_serving
+from curvote.flows.server.state import is_healthy
+from curvote.flows.serving.serve import serve_schedules
 from curvote.run.project import Project
 from tests import plain, served
 from tests.processes import processes_of, until
@@ -71,9 +71,9 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
         from prefect.states import Running
 
         server.wait()
-        assert answers(server.url, 5.0)
+        assert is_healthy(server.url, 5.0)
         assert os.environ["PREFECT_API_URL"] == server.url
-        assert served_by(server.home) is None
+        assert read_serving(server.home) is None
         assert _posted(server.url) == 401
         assert not server.secret_file.exists()
 
@@ -83,15 +83,15 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
 
         @flow
         def several() -> int:
-            mark_alive()
-            assert sweep() == 0
+            tag_flow_run()
+            assert close_dead_flow_runs() == 0
             return sum(one.submit(i).result() for i in range(30))
 
         assert several() == sum(range(30))
         with get_client(sync_client=True) as client:
             for owner in (dead(), environment.process_tag()):
                 client.create_flow_run(several, tags=[owner], state=Running())
-        assert sweep() == 1
+        assert close_dead_flow_runs() == 1
     assert "PREFECT_API_URL" not in os.environ
     assert not processes_of(tmp_path)
     states = "select state_name, count(*) from {} group by 1 order by 1"
@@ -120,7 +120,7 @@ def test_schedules_fire_and_no_process_outlives_serve(
     serving, log = served.start(tmp_path), tmp_path / "serve.log"
     try:
         assert until((tmp_path / "fired").exists, LONG_ENOUGH), log.read_text()
-        assert served_by(tmp_path / "data" / "state" / "prefect")
+        assert read_serving(tmp_path / "data" / "state" / "prefect")
         assert len(processes_of(tmp_path)) >= 2
         serving.send_signal(number)
         serving.wait(10)
@@ -130,7 +130,7 @@ def test_schedules_fire_and_no_process_outlives_serve(
         serving.wait()
         for pid in processes_of(tmp_path):
             os.kill(pid, signal.SIGKILL)
-    assert served_by(tmp_path / "data" / "state" / "prefect") is None
+    assert read_serving(tmp_path / "data" / "state" / "prefect") is None
     assert "Traceback" not in log.read_text()
 
 
@@ -162,7 +162,7 @@ def test_an_unreachable_address_of_the_user_is_named(
 def test_serve_without_a_schedule_says_how_to_add_one(tmp_path: Path) -> None:
     """The error holds a line that works."""
     with pytest.raises(UserError, match="interval: 3600"):
-        serve(Project(tmp_path), {}, port=0)
+        serve_schedules(Project(tmp_path), {}, port=0)
 
 
 def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
     entry = {"url": "http://127.0.0.1:9/api", "process": environment.process_tag()}
     (home / "server.json").write_text(json.dumps(entry))
     with pytest.raises(UserError, match="served already"):
-        serve(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
+        serve_schedules(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
 
 
 def test_what_the_user_set_is_left_alone(
@@ -181,7 +181,7 @@ def test_what_the_user_set_is_left_alone(
     """Another project replaces our own values, never the user's."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://tracking.example")
     for name in ("one", "two"):
-        state = environment.prepare(tmp_path / name)
+        state = environment.prepare_environment(tmp_path / name)
         assert os.environ["PREFECT_HOME"] == str(state / "prefect")
         assert os.environ["MLFLOW_TRACKING_URI"] == "http://tracking.example"
 
@@ -190,7 +190,7 @@ def test_a_state_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """The message says what and where."""
     (tmp_path / "data").write_text("a file, not a folder")
     with pytest.raises(UserError, match=r"data/state cannot be written"):
-        environment.prepare(tmp_path)
+        environment.prepare_environment(tmp_path)
 
 
 @linux

@@ -11,8 +11,8 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.flows import environment
-from curvote.flows.server.launch import Launch, open_log
-from curvote.flows.serving.serve import serve
+from curvote.flows.server.launch import ServerLaunch, open_log
+from curvote.flows.serving.serve import serve_schedules
 from curvote.run.project import Project
 
 HOUR = 3600
@@ -25,7 +25,9 @@ def test_prefect_takes_the_retention_that_it_is_given(
     """Its own service deletes old runs; an hour is just too short for it."""
     from prefect.settings.models.server.services import ServerServicesDBVacuumSettings
 
-    for name, value in Launch(Path(), "secret", kept=kept).retention().items():
+    for name, value in (
+        ServerLaunch(Path(), "secret", keep_seconds=kept).retention().items()
+    ):
         monkeypatch.setenv(name, value)
     settings = ServerServicesDBVacuumSettings()
     assert "flow_runs" in settings.enabled_vacuum_types
@@ -35,7 +37,7 @@ def test_prefect_takes_the_retention_that_it_is_given(
 
 def test_nothing_is_deleted_unasked() -> None:
     """Runs are kept for ever where the project's file says nothing."""
-    assert Launch(Path(), "secret").retention() == {}
+    assert ServerLaunch(Path(), "secret").retention() == {}
 
 
 @pytest.mark.parametrize(
@@ -52,21 +54,21 @@ def test_a_database_elsewhere_is_said_in_words(
     """By its variable, without its address."""
     name = "PREFECT_API_DATABASE_CONNECTION_URL"
     monkeypatch.setenv(name, "postgresql+asyncpg://me:secret@10.0.0.1/none")
-    launch = Launch(tmp_path / "data" / "state" / "prefect", "secret")
+    launch = ServerLaunch(tmp_path / "data" / "state" / "prefect", "secret")
     with open_log(launch.log) as log:
         log.write(f"Traceback\n{line}\nmore\n".encode())
-    assert name in launch.why()
-    assert said in launch.why()
-    assert "10.0.0.1" not in launch.why()
+    assert name in launch.end_reason()
+    assert said in launch.end_reason()
+    assert "10.0.0.1" not in launch.end_reason()
 
 
 def test_what_an_earlier_start_said_is_no_reason(tmp_path: Path) -> None:
     """The end of this one's output is."""
-    launch = Launch(tmp_path / "data" / "state" / "prefect", "secret")
-    assert launch.why().endswith("says no more")
+    launch = ServerLaunch(tmp_path / "data" / "state" / "prefect", "secret")
+    assert launch.end_reason().endswith("says no more")
     with open_log(launch.log) as log:
         log.write(b"old trouble\n-- a server is started\n\n  new trouble\n\n")
-    assert launch.why().endswith("new trouble")
+    assert launch.end_reason().endswith("new trouble")
 
 
 def test_of_two_serves_that_start_at_once_one_is_refused(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_of_two_serves_that_start_at_once_one_is_refused(tmp_path: Path) -> None
     with (state / "serve.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(UserError, match="served already; end that one first"):
-            serve(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
+            serve_schedules(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
     assert not (state / "prefect" / "server.log").exists()
 
 
@@ -84,8 +86,8 @@ def test_the_folder_of_the_state_is_its_owners_alone(tmp_path: Path) -> None:
     """Whichever command comes first; one that is open to others is closed."""
     before = os.umask(0)
     try:
-        assert environment.prepare(tmp_path).stat().st_mode & 0o77 == 0
+        assert environment.prepare_environment(tmp_path).stat().st_mode & 0o77 == 0
         (tmp_path / "data" / "state").chmod(0o755)
-        assert environment.prepare(tmp_path).stat().st_mode & 0o77 == 0
+        assert environment.prepare_environment(tmp_path).stat().st_mode & 0o77 == 0
     finally:
         os.umask(before)

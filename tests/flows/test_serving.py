@@ -23,11 +23,11 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from curvote.errors import UserError
-from curvote.flows.environment import SERVED, no_idle_workers
-from curvote.flows.server.access import leave_secret, read_secret
+from curvote.flows.environment import SERVED_VARIABLE, workers_ended
+from curvote.flows.server.access import read_secret, write_secret
 from curvote.flows.server.launch import listen
-from curvote.flows.server.private import PrefectServer, served_by
-from curvote.flows.serving.serve import serve
+from curvote.flows.server.private import PrefectServer, read_serving
+from curvote.flows.serving.serve import serve_schedules
 from curvote.run.project import Project
 from tests import plain, production
 from tests.processes import processes_of, until
@@ -153,15 +153,15 @@ def test_the_users_other_commands_may_use_the_server(served: Served) -> None:
         with get_client(sync_client=True) as client:
             made = client.create_flow_from_name("of another command")
             assert client.read_flow_by_name("of another command").id == made
-    assert served_by(served.project.state / "prefect")
+    assert read_serving(served.project.state / "prefect")
 
 
 def test_a_second_serve_is_refused(served: Served) -> None:
     """The first one goes on; the message names it."""
     schedules = {"real": NEVER["schedule"]}
     with pytest.raises(UserError, match=rf"served already .*:{served.port}/api"):
-        serve(served.project, schedules, port=0)
-    assert served_by(served.project.state / "prefect")
+        serve_schedules(served.project, schedules, port=0)
+    assert read_serving(served.project.state / "prefect")
 
 
 def ordered(served: Served, place: str, order: dict[str, Any]) -> str:
@@ -180,17 +180,17 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served, n: int) ->
     code: the pipeline runs as its file has it, and each client is asked once.
     """
     (deployment,) = served.deployments()
-    here = {"pipeline": "real", "project": str(served.project.root)}
+    context = {"pipeline": "real", "project": str(served.project.root)}
     greedy = {"overrides": ["epsilon=100000"], "new_release": True}
     refused: list[dict[str, Any]] = [
-        {"parameters": here | greedy, "enforce_parameter_schema": False},
-        {"parameters": here | {"pipeline": "tiny"}},
-        {"parameters": here | {"project": "/"}},
-        {"parameters": here | greedy},
+        {"parameters": context | greedy, "enforce_parameter_schema": False},
+        {"parameters": context | {"pipeline": "tiny"}},
+        {"parameters": context | {"project": "/"}},
+        {"parameters": context | greedy},
     ]
     orders = [
         *refused[:n],
-        {"parameters": here, "job_variables": {"env": {"CURVOTE_SERVED": "/"}}},
+        {"parameters": context, "job_variables": {"env": {"CURVOTE_SERVED": "/"}}},
     ]
     place = f"/deployments/{deployment['id']}"
     steps = [{"prefect.deployments.steps.run_shell_script": {"script": "touch owned"}}]
@@ -228,17 +228,17 @@ def test_neither_another_project_nor_an_unscheduled_pipeline_runs(
 
     from curvote.flows.serving import scheduled
 
-    here = {"pipeline": "tiny", "project": str(project.root)}
+    context = {"pipeline": "tiny", "project": str(project.root)}
     assert scheduled.scheduled.should_validate_parameters
-    assert scheduled.scheduled.validate_parameters(here) == here
+    assert scheduled.scheduled.validate_parameters(context) == context
     for more in ({"overrides": ["epsilon=100000"]}, {"new_release": True}):
         with pytest.raises(SignatureMismatchError):
-            scheduled.scheduled.validate_parameters(here | more)
-    monkeypatch.setenv(SERVED, str(project.root))
+            scheduled.scheduled.validate_parameters(context | more)
+    monkeypatch.setenv(SERVED_VARIABLE, str(project.root))
     with pytest.raises(UserError, match=r"'/' is not served here"):
-        scheduled._done(Project(Path("/")), "tiny")
+        scheduled._run_with_retries(Project(Path("/")), "tiny")
     with pytest.raises(UserError, match="carries no schedule"):
-        scheduled._done(project, "tiny")
+        scheduled._run_with_retries(project, "tiny")
 
 
 def test_a_run_that_is_over_keeps_no_workers() -> None:
@@ -251,7 +251,7 @@ def test_a_run_that_is_over_keeps_no_workers() -> None:
 
 
 def _like_a_run() -> None:
-    with no_idle_workers():
+    with workers_ended():
         Parallel(n_jobs=2)(delayed(abs)(number) for number in range(4))
 
 
@@ -261,7 +261,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with listen(0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=rf"Port {port} .*another with --port"):
-            serve(Project(tmp_path), schedules, port=port)
+            serve_schedules(Project(tmp_path), schedules, port=port)
     assert not processes_of(tmp_path)
 
 
@@ -269,7 +269,7 @@ def test_a_secret_that_others_may_know_is_not_used(tmp_path: Path) -> None:
     """A laxer mode, a link and a missing file are refused, with the way out."""
     path = tmp_path / "serve.secret"
     path.write_text("known")
-    leave_secret(path, "curvote:new")
+    write_secret(path, "curvote:new")
     assert read_secret(path) == "curvote:new"
     (tmp_path / "link").symlink_to(path)
     path.chmod(0o640)

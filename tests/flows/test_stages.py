@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Stage
 from curvote.errors import UserError
-from curvote.flows.chain import Asked, perform
-from curvote.flows.output.display import tell_spending
+from curvote.flows.chain import RunRequest, perform_run
+from curvote.flows.output.display import print_spending
 from curvote.run import history
 from curvote.run.planner import make_plan
-from curvote.tasks.stages import HOURS, task_of
+from curvote.tasks.stages import MAX_HOURS, stage_task
 from tests import town
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_stage_has_a_task_of_its_name(name: str) -> None:
     """What leaves clients is tagged as a release, whatever the stage is called."""
-    for stage in system(name).every_stage:
-        task = task_of(stage)
+    for stage in find_system(name).all_stages:
+        task = stage_task(stage)
         assert task.name == stage.name
         assert task.tags <= {"client", "release", "server"}
         assert ("release" in task.tags) == (stage.side == "client -> server")
@@ -32,15 +32,15 @@ def test_every_stage_has_a_task_of_its_name(name: str) -> None:
 def test_a_stage_that_no_table_names_has_a_task_too() -> None:
     """A new system says its side; it gets the longest time that any stage gets."""
     tune = Stage("tune", "nowhere", side="server -> servers")
-    task = task_of(tune)
+    task = stage_task(tune)
     assert (task.name, task.tags) == ("tune", {"server"})
-    assert task.timeout_seconds == 3600 * max(HOURS.values())
-    assert task is task_of(tune)
+    assert task.timeout_seconds == 3600 * max(MAX_HOURS.values())
+    assert task is stage_task(tune)
 
 
 def test_the_common_chain_keeps_its_limits() -> None:
     """In seconds; no answer in that time is a failure, not a wait for ever."""
-    limits = {n: task_of(Stage(n, "nowhere")).timeout_seconds for n in HOURS}
+    limits = {n: stage_task(Stage(n, "nowhere")).timeout_seconds for n in MAX_HOURS}
     assert limits["privatize"] == limits["evaluate"] == 7200
     assert limits["train"] == 14400
     assert limits["ingest"] == limits["report"] == 3600
@@ -56,14 +56,14 @@ def test_the_first_release_about_people_is_agreed_to(
     monkeypatch.setattr(nobody, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdin", nobody)
     with pytest.raises(UserError, match="not agreed to"):
-        perform(town.NAME, str(tmp_path), Asked(ask=True))
+        perform_run(town.NAME, str(tmp_path), RunRequest(ask=True))
     assert not project.ledger.exists()
-    assert not history.load_all(project)
+    assert not history.load_records(project)
     plan = town.run(project)
     capsys.readouterr()
-    assert not tell_spending(project, plan)  # all is released by now, and reused
+    assert not print_spending(project, plan)  # all is released by now, and reused
     again = make_plan(project, plan.configured, new_release=True)
-    assert not tell_spending(project, again)  # the second time nobody is asked
+    assert not print_spending(project, again)  # the second time nobody is asked
     said = capsys.readouterr().err
     assert "the largest total so far epsilon 8" in said
     assert "privatize: epsilon 8 of each training client (60)" in said

@@ -6,14 +6,14 @@ import errno
 
 import pytest
 
-from curvote.durable import owner_folder
+from curvote.durable import private_folder
 from curvote.flows import supervisor
-from curvote.flows.health import health
+from curvote.flows.health import check_health
 from curvote.flows.output import lines
-from curvote.flows.server.state import DATABASE, READY
+from curvote.flows.server.state import DATABASE_DOWN, READY
 from curvote.flows.serving import heartbeat
 from curvote.flows.serving.heartbeat import Heartbeat
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from curvote.run.project import Project
 from tests import plain
 from tests.supervised import HOURLY, Watched, end, renewed, watched
@@ -74,9 +74,9 @@ def test_a_child_that_hangs_is_ended(watched: Watched, who: str) -> None:
         watched.state = None
         watched.tick()
         assert watched.said == []  # it may just be busy
-        watched.it._answered -= supervisor.SILENT + 1
+        watched.it._answered -= supervisor.MAX_SILENCE + 1
     else:
-        watched.it._reported -= supervisor.SILENT + 1
+        watched.it._reported -= supervisor.MAX_SILENCE + 1
     watched.tick()
     assert child.process is None
     assert "for 90 s; it is started again in 1 s" in watched.said[-1]
@@ -87,7 +87,7 @@ def test_systemd_hears_of_schedules_once(
 ) -> None:
     """READY when they are all registered, the watchdog all the time."""
     said: list[str] = []
-    monkeypatch.setattr(supervisor.systemd, "notify", said.append)
+    monkeypatch.setattr(supervisor.systemd, "notify_systemd", said.append)
     monkeypatch.setenv("WATCHDOG_USEC", "30000000")
     watched.tick()
     assert said.count("READY=1") == 0
@@ -100,8 +100,8 @@ def test_systemd_hears_of_schedules_once(
 def test_a_database_that_is_away_is_waited_for(watched: Watched) -> None:
     """No restart helps; when it is back, what was missed since is looked for."""
     watched.up()
-    good = watched.it._good
-    watched.state = DATABASE
+    good = watched.it._last_good
+    watched.state = DATABASE_DOWN
     for _ in range(3):
         watched.tick()
     assert watched.said == [
@@ -143,7 +143,7 @@ def test_an_edit_is_read_and_a_faulty_one_is_said(watched: Watched) -> None:
         assert "as it was" in watched.said[-1] or "as they were" in watched.said[-1]
         assert watched.said[-1].startswith("pipelines.yaml")
         assert watched.it.schedules == {"tiny": HOURLY}
-    values = parsed(sound)
+    values = parse_value(sound)
     values["pipelines"]["other"] = plain.TINY | {"schedule": {"cron": "0 6 * * *"}}
     project.pipelines_file.write_text(as_yaml(values))
     watched.tick()
@@ -161,7 +161,7 @@ def test_an_edit_is_read_and_a_faulty_one_is_said(watched: Watched) -> None:
 def test_a_faulty_pipeline_keeps_no_other_from_its_schedule(watched: Watched) -> None:
     """It is said once, and by health until it is mended; the others are taken up."""
     project = watched.it.project
-    values = parsed(project.pipelines_file.read_text())
+    values = parse_value(project.pipelines_file.read_text())
     values["pipelines"]["bad"] = plain.TINY | {"schedule": {"cron": "61 6 * * *"}}
     values["pipelines"]["worse"] = {"source": {"name": "nothing"}}
     values["pipelines"]["other"] = plain.TINY | {"schedule": {"cron": "0 6 * * *"}}
@@ -170,37 +170,39 @@ def test_a_faulty_pipeline_keeps_no_other_from_its_schedule(watched: Watched) ->
         watched.tick()
     assert watched.it.schedules.keys() == {"tiny", "other"}
     assert len([line for line in watched.said if "nothing runs it" in line]) == 2
-    owner_folder(project.state)
+    private_folder(project.state)
     watched.it.heartbeat().write(project)
-    beat = heartbeat.last(project)
+    beat = heartbeat.last_heartbeat(project)
     assert beat is not None
     assert beat.faulty.keys() == {"bad", "worse"}
-    told = {row["check"]: row["status"] for row in health(project)}
+    told = {row["check"]: row["status"] for row in check_health(project)}
     assert [told["bad"], told["worse"]] == ["failed", "failed"]
 
 
 def test_what_another_serve_left_says_since_when(watched: Watched) -> None:
     """The next start looks for what was missed, of schedules that stayed the same."""
     watched.up()
-    watched.it._beaten = 0.0
+    watched.it._last_beat = 0.0
     watched.tick()
-    left = heartbeat.last(watched.it.project)
+    left = heartbeat.last_heartbeat(watched.it.project)
     assert left is not None
     assert left.schedules == {"tiny": HOURLY}
     assert left.next["tiny"]
-    watched.it._good = None
+    watched.it._last_good = None
     watched.it._good_schedules = {}
-    watched.it._begin()
-    assert watched.it._good is not None
-    assert watched.it._good.isoformat() == left.good
+    watched.it._resume()
+    assert watched.it._last_good is not None
+    assert watched.it._last_good.isoformat() == left.good
     assert watched.it._good_schedules == left.schedules
 
 
 def test_a_missed_firing_is_told_with_its_pipeline(watched: Watched) -> None:
     """By the runner, which knows what ran."""
     missed = {"pipeline": "tiny", "count": 2, "made_up": True}
-    lines.send(watched.it.pipe.path, {"missed": missed})
-    lines.send(watched.it.pipe.path, {"passed": {"pipeline": "tiny", "count": 1}})
+    lines.send_message(watched.it.pipe.path, {"missed": missed})
+    lines.send_message(
+        watched.it.pipe.path, {"passed": {"pipeline": "tiny", "count": 1}}
+    )
     watched.tick()
     assert watched.missed == [
         ("tiny", {"count": 2, "made_up": True}),
@@ -235,7 +237,7 @@ def test_a_full_disk_ends_no_schedule(
     with monkeypatch.context() as patch:
         patch.setattr(Heartbeat, "write", full)
         patch.setattr(watched.it.runner, "spawn", full)
-        watched.it._beaten = 0.0
+        watched.it._last_beat = 0.0
         end(watched.it.runner)
         for _ in range(4):
             watched.tick()
@@ -243,11 +245,11 @@ def test_a_full_disk_ends_no_schedule(
         assert watched.it.runner.process is None
     watched.tick()
     assert watched.it.runner.starts == 2
-    left = heartbeat.last(watched.it.project)
+    left = heartbeat.last_heartbeat(watched.it.project)
     assert left is not None
     assert left.is_alive
     monkeypatch.setattr(Heartbeat, "write", full)
-    watched.it._beaten = 0.0
+    watched.it._last_beat = 0.0
     watched.tick()
     assert watched.said.count(said) == 2
 
@@ -257,7 +259,7 @@ def test_an_edit_while_the_server_started_is_taken_up(watched: Watched) -> None:
     project = watched.it.project
     text = project.pipelines_file.read_text()
     project.pipelines_file.write_text(text.replace("3600", "7200"))
-    watched.it._begin()
+    watched.it._resume()
     watched.tick()
     watched.tick()
     assert watched.said == ["pipelines.yaml has changed; scheduled now: tiny"]

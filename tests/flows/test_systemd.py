@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.server.launch import for_child
-from curvote.flows.serving.systemd import notify, watchdog
+from curvote.flows.server.launch import child_environment
+from curvote.flows.serving.systemd import notify_systemd, watchdog_seconds
 
 
 @pytest.mark.parametrize("kind", ["file", "abstract"])
@@ -23,7 +23,7 @@ def test_words_come_as_one_message(
         door.settimeout(10)
         said = f"@{name}" if kind == "abstract" else name
         monkeypatch.setenv("NOTIFY_SOCKET", said)
-        notify("READY=1", "STATUS=2 pipelines scheduled")
+        notify_systemd("READY=1", "STATUS=2 pipelines scheduled")
         assert door.recv(4096) == b"READY=1\nSTATUS=2 pipelines scheduled"
 
 
@@ -32,9 +32,9 @@ def test_nobody_listening_is_no_error(
 ) -> None:
     """Outside of systemd, and where its socket has gone."""
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    notify("READY=1")
+    notify_systemd("READY=1")
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
-    notify("READY=1")
+    notify_systemd("READY=1")
 
 
 def test_the_watchdog_is_for_the_process_it_names(
@@ -43,11 +43,14 @@ def test_the_watchdog_is_for_the_process_it_names(
     """Children are not given its variables at all."""
     monkeypatch.delenv("WATCHDOG_PID", raising=False)
     monkeypatch.setenv("WATCHDOG_USEC", "30000000")
-    assert watchdog() == 30.0
+    assert watchdog_seconds() == 30.0
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
-    assert watchdog() == 30.0
-    assert not {"WATCHDOG_USEC", "WATCHDOG_PID", "NOTIFY_SOCKET"} & for_child({}).keys()
+    assert watchdog_seconds() == 30.0
+    assert (
+        not {"WATCHDOG_USEC", "WATCHDOG_PID", "NOTIFY_SOCKET"}
+        & child_environment({}).keys()
+    )
     monkeypatch.setenv("WATCHDOG_PID", "1")
-    assert watchdog() is None
+    assert watchdog_seconds() is None
     monkeypatch.delenv("WATCHDOG_USEC")
-    assert watchdog() is None
+    assert watchdog_seconds() is None

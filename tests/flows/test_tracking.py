@@ -18,12 +18,12 @@ from curvote.chain.axis import Cell
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError
 from curvote.flows import environment, running
-from curvote.flows.looking_back import listed
+from curvote.flows.looking_back import list_runs
 from curvote.flows.tracking import log as tracking
-from curvote.flows.tracking.view import address
+from curvote.flows.tracking.view import page_fragment
 from curvote.named_columns import grid_names
 from curvote.reporting import words
-from curvote.reporting.gather import page_data
+from curvote.reporting.gather import load_page_data
 from curvote.run import history, results, summary
 from curvote.run.project import Project
 from tests import plain
@@ -49,7 +49,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     figures.mkdir(parents=True)
     (figures / "error.png").write_bytes(b"drawing")
     (figures.parent / "report.html").write_text("<html>")
-    tracking.initialise(place)
+    tracking.make_database(place)
     yield place
     os.environ.clear()
     os.environ.update(before)
@@ -134,7 +134,9 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
 
 def test_the_pages_open_where_numbers_are(project: Project) -> None:
     """A saved view has the columns; the address of the pages names it."""
-    history.save(project, replace(make_record("a", pipeline="seen"), mlflow_run="x"))
+    history.save_record(
+        project, replace(make_record("a", pipeline="seen"), mlflow_run="x")
+    )
     log(project, make_record("seen", pipeline="seen"))
     experiment = mlflow_client().get_experiment_by_name("seen")
     tag = experiment.tags["mlflow.sharedViewState.headline"]
@@ -145,14 +147,17 @@ def test_the_pages_open_where_numbers_are(project: Project) -> None:
     ]
     assert state["globalLineChartConfig"]["selectedXAxisMetricKey"] == "epsilon"
     place = f"#/experiments/{experiment.experiment_id}/runs?"
-    assert address(project).startswith(place)
-    assert address(project).endswith("&viewStateShareKey=headline")
+    assert page_fragment(project).startswith(place)
+    assert page_fragment(project).endswith("&viewStateShareKey=headline")
     assert "25.0 % (epsilon 0.5, centroid)" in experiment.tags["mlflow.note.content"]
 
 
 def test_without_a_run_the_pages_open_with_all_pipelines(tmp_path: Path) -> None:
     """Not with what MLflow shows of language models."""
-    assert address(Project(tmp_path)) == "#/experiments?workflowType=machine_learning"
+    assert (
+        page_fragment(Project(tmp_path))
+        == "#/experiments?workflowType=machine_learning"
+    )
 
 
 def test_every_completed_run_registers_one_version(project: Project) -> None:
@@ -259,21 +264,21 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The results stand; the next run logs what is missing, once."""
-    monkeypatch.setattr(summary, "summary", lambda *_: make_rows())
+    monkeypatch.setattr(summary, "mean_scores", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
-    history.save(project, make_record("missed", pipeline="missed"))
+    history.save_record(project, make_record("missed", pipeline="missed"))
     database = project.state / "mlflow.db"
     monkeypatch.chdir(project.root)
     uri = f"sqlite:///file:{database}?mode=ro&uri=true"
     with monkeypatch.context() as readonly:
         readonly.setenv("MLFLOW_TRACKING_URI", uri)
-        tracking.repair(project)
+        tracking.log_missing_runs(project)
     assert "warning: MLflow" in capsys.readouterr().err
-    assert history.load_all(project, "missed")[0].mlflow_run is None
-    tracking.repair(project)
-    tracking.repair(project)
+    assert history.load_records(project, "missed")[0].mlflow_run is None
+    tracking.log_missing_runs(project)
+    tracking.log_missing_runs(project)
     assert capsys.readouterr().err == ""
-    assert history.load_all(project, "missed")[0].mlflow_run
+    assert history.load_records(project, "missed")[0].mlflow_run
     assert len(runs_of(name="missed")) == 1 + len(EPSILONS)
     left = (project.root / "file:").rglob("*")  # MLflow itself makes a folder there
     assert not [path for path in left if path.is_file()]
@@ -283,7 +288,7 @@ def test_runs_of_a_killed_process_are_marked_as_killed(project: Project) -> None
     """A run left open is closed, unless its process still works on it."""
     import mlflow
 
-    from curvote.flows.tracking.store import connect, sweep
+    from curvote.flows.tracking.store import close_dead_runs, connect
 
     client = connect(project)
     experiment = client.create_experiment("killed")
@@ -295,7 +300,7 @@ def test_runs_of_a_killed_process_are_marked_as_killed(project: Project) -> None
         name: client.create_run(experiment, tags={"curvote.pid": owner}).info.run_id
         for name, owner in owners.items()
     }
-    sweep(client)
+    close_dead_runs(client)
     status = {name: mlflow.get_run(run).info.status for name, run in runs.items()}
     assert status == {"dead": "KILLED", "alive": "RUNNING"}
 
@@ -338,8 +343,8 @@ def test_one_number_stands_for_a_run_in_all_places(
     asked = {"protocols": protocols, "epsilon": [0.5, 1, 4], "replicates": 2}
     plain.write(project.root, **{name: plain.TINY | asked})
     record = plain.run(project, name)
-    tracking.repair(project)
-    main = listed(project, name, 1)[0]["main"]
+    tracking.log_missing_runs(project)
+    main = list_runs(project, name, 1)[0]["main"]
     running._print_results(project, record.id)
     assert f"\nmain: {main}\n" in capsys.readouterr().out
     (told,) = [
@@ -352,8 +357,8 @@ def test_one_number_stands_for_a_run_in_all_places(
     current = mlflow_client().get_model_version_by_alias(name, "current")
     assert current.description == main
     assert "epsilon=1" in current.tags["cell"]
-    data = page_data(project, history.load_all(project, name)[0])
-    (value, unit, method, at), *_ = words.tiles(data)
+    data = load_page_data(project, history.load_records(project, name)[0])
+    (value, unit, method, at), *_ = words.headline_tiles(data)
     assert f"{method} {value}{unit} ({where})".lower() == main.lower()
     assert at.startswith(where)
     assert "At epsilon 1, " in words.headline(data)

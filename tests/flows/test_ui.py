@@ -16,8 +16,8 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from curvote.flows.server.access import leave_secret, new_secret
-from curvote.flows.server.gate import Door
+from curvote.flows.server.access import new_secret, write_secret
+from curvote.flows.server.gate import CookieGate
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking.ui import SECRET_FILE
 from curvote.run.project import Project
@@ -29,7 +29,7 @@ TICKET, SECRET = "ticket", "curvote:secret"
 class Browser:
     """A browser at the door of a page: it keeps cookies, and follows no link."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: CookieGate) -> None:
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(door), base_url=ADDRESS
         )
@@ -49,7 +49,7 @@ def browser() -> Browser:
         return PlainTextResponse("numbers")
 
     app = Starlette(routes=[Route("/{path:path}", page, methods=["GET", "POST"])])
-    door = Door(app, ADDRESS, SECRET, TICKET, "/#/runs")
+    door = CookieGate(app, ADDRESS, SECRET, TICKET, "/#/runs")
     return Browser(door)
 
 
@@ -103,7 +103,7 @@ def test_the_pages_themselves_ask(tmp_path: Path, own_variables: None) -> None:
     """By the installed command: a process, as MLflow's app must take our settings."""
     project = Project(tmp_path)
     (tmp_path / "pipelines.yaml").write_text("pipelines: {}\n")
-    tracking.initialise(project)
+    tracking.make_database(project)
     shown = subprocess.Popen(
         [sys.executable, "-m", "curvote.flows", "ui", "--port", "0"],
         cwd=tmp_path,
@@ -132,6 +132,6 @@ def test_the_pages_themselves_ask(tmp_path: Path, own_variables: None) -> None:
 
 def test_each_start_has_another_secret(tmp_path: Path) -> None:
     """What was left by an earlier one opens nothing."""
-    leave_secret(tmp_path / "s", first := new_secret())
-    leave_secret(tmp_path / "s", new_secret())
+    write_secret(tmp_path / "s", first := new_secret())
+    write_secret(tmp_path / "s", new_secret())
     assert first not in (tmp_path / "s").read_text()

@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from curvote.envelope import issue, seal
+from curvote.envelope import issue_invitations, seal_message
 from curvote.flows.environment import process_tag
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.run import audited, history
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
-from curvote.run.keyed import keyed
+from curvote.run.execute import execute_step
+from curvote.run.keyed import keyed_digest
 from curvote.run.project import Project
 from curvote.server.intake import Intake
 from tests import plain, production, rounds
@@ -35,15 +35,15 @@ def make(root: Path) -> None:
     """Write a project, with all that it keeps, into a folder."""
     project = plain.write(root, tiny=TINY, real=REAL)
     record = plain.run(project)
-    verdicts = [(t, {"verdict": "holds"}) for t in audited.tasks_of(project, record)]
-    audited.save(project, "tiny", verdicts)
+    verdicts = [(t, {"verdict": "holds"}) for t in audited.run_tasks(project, record)]
+    audited.save_verdicts(project, "tiny", verdicts)
     made = production.plan(project)
-    configured = PipelinesFile(project).configured("real")
-    release = history.begin(project, configured, made.steps, process_tag())
-    for step in made.to_run():
-        execute(project, step)
-    history.finish(project, release, "completed")
-    keyed(project, "0" * 64)
+    configured = PipelinesFile(project).configure_pipeline("real")
+    release = history.record_start(project, configured, made.steps, process_tag())
+    for step in made.steps_to_run():
+        execute_step(project, step)
+    history.record_end(project, release, "completed")
+    keyed_digest(project, "0" * 64)
     take_in(project, root / "wire")
     (root / "client").mkdir()
     Client(root / "client").release()
@@ -58,12 +58,15 @@ def take_in(project: Project, wire: Path) -> None:
     wire.mkdir()
     with Intake(project.intake) as intake:
         for task, came in ((rounds.REPORTS, 4), (rounds.VOTES, 2)):
-            invited = issue(task, 4)
+            invited = issue_invitations(task, 4)
             given = {"pipeline": "elsewhere", "needed": 2, "invitations": invited}
             intake.open_round(task.asks, task=task, **given)
-            sent = [seal(i, rounds.payload(task, i, k)) for k, i in enumerate(invited)]
+            sent = [
+                seal_message(i, rounds.payload(task, i, k))
+                for k, i in enumerate(invited)
+            ]
             for data in sent[:came]:
-                intake.take(data, check)
+                intake.take(data, parse_message)
             lines = "".join(json.dumps(each.to_json()) + "\n" for each in invited)
             (wire / f"invitations-{task.asks}.jsonl").write_text(lines)
             (wire / f"envelope-{task.asks}.json").write_bytes(sent[0])

@@ -15,20 +15,20 @@ from curvote.chain import tasks
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_schema import LEDGER
 from curvote.client.register import REGISTER
-from curvote.durable import DurableFile, backup_of
+from curvote.durable import DurableFile, format_backup_path
 from curvote.envelope import Invitation
 from curvote.errors import UserError
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.run import audited, history
 from curvote.run.plan.step import VERSION
 from curvote.run.project import Project
 from curvote.run.record_index import FORMAT
 from curvote.run.release import ledger_check, releases_log
-from curvote.run.store.artifacts import Artifact, folders
-from curvote.run.store.moving import move_raw
+from curvote.run.store.artifacts import Artifact, all_folders
+from curvote.run.store.moving import migrate_raw_artifacts
 from curvote.server.intake import Intake
 from curvote.server.intake_file import INTAKE
-from curvote.signed import opened
+from curvote.signed import open_signed
 from tests import production
 from tests.formats import make
 
@@ -51,7 +51,7 @@ def old(archive: Path, tmp_path: Path) -> Project:
         tar.extractall(tmp_path, filter="data")
     for path in (tmp_path / "data").rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
-    move_raw(Project(tmp_path))
+    migrate_raw_artifacts(Project(tmp_path))
     return Project(tmp_path)
 
 
@@ -69,13 +69,13 @@ def test_the_ledger_goes_on_with_what_was_spent(old: Project) -> None:
         (population,) = {entry.population for entry in ledger.entries()}
         assert set(ledger.spent(population).epsilon) == {4.0}
         assert not ledger.problems()
-    assert not ledger_check.problems(old)
+    assert not ledger_check.ledger_problems(old)
     kept_before(old.ledger, LEDGER, before)
 
 
 def kept_before(path: Path, kind: DurableFile, before: int) -> None:
     """Look for the copy of a file that changed, for none of one that did not."""
-    backup = backup_of(path, before)
+    backup = format_backup_path(path, before)
     assert backup.exists() == (before < kind.version)
     assert version(path) == kind.version
     if backup.exists():
@@ -93,8 +93,8 @@ def test_the_intake_goes_on_with_its_rounds(old: Project) -> None:
         assert (closed.accepted, closed.closed) == (4, True)
         assert len(intake.payloads("report", str(closed.accepted_digest))[0]) == 4
         assert (still_open.accepted, still_open.closed) == (2, False)
-        intake.take(unsent, check)
-        again = intake.take_batch([used, unsent], check)
+        intake.take(unsent, parse_message)
+        again = intake.take_batch([used, unsent], parse_message)
         assert intake.round("vote").accepted == 3  # type: ignore[union-attr]
         assert len(again) == 2
     kept_before(old.intake, INTAKE, before)
@@ -102,9 +102,9 @@ def test_the_intake_goes_on_with_its_rounds(old: Project) -> None:
 
 def test_every_artifact_is_read_and_stays_as_it_is(old: Project) -> None:
     """Each table by its places, as many rows as were counted; no byte has changed."""
-    there = {path: path.read_bytes() for f in folders(old) for path in f.glob("*")}
+    there = {path: path.read_bytes() for f in all_folders(old) for path in f.glob("*")}
     assert len(there) > 20
-    for folder in folders(old):
+    for folder in all_folders(old):
         artifact = Artifact(folder)
         assert artifact.problem(content=True) is None
         for name, entry in artifact.manifest["tables"].items():
@@ -116,11 +116,11 @@ def test_every_artifact_is_read_and_stays_as_it_is(old: Project) -> None:
 
 def test_records_are_read_in_their_order(old: Project) -> None:
     """The study, then the release; one that is saved again is of today's format."""
-    study, release = history.load_all(old)
+    study, release = history.load_records(old)
     assert (study.pipeline, release.pipeline) == ("tiny", "real")
-    assert history.completed(old, "tiny") == study
-    history.save(old, study)
-    assert [r.id for r in history.load_all(old)] == [study.id, release.id]
+    assert history.completed_run(old, "tiny") == study
+    history.save_record(old, study)
+    assert [r.id for r in history.load_records(old)] == [study.id, release.id]
     text = (old.state / "runs" / f"{study.id}.json").read_text()
     assert json.loads(text).get("format", 1) == FORMAT
 
@@ -128,16 +128,16 @@ def test_records_are_read_in_their_order(old: Project) -> None:
 def test_nothing_is_released_again(old: Project) -> None:
     """The next run of a release that is there spends nothing and writes nothing."""
     made = production.plan(old)
-    assert not [s for s in made.to_run() if s.release]
+    assert not [s for s in made.steps_to_run() if s.release]
     production.run(old)
-    assert len(production.entries(old)) == 2
+    assert len(production.ledger_entries(old)) == 2
     assert not list(old.artifacts.glob("*/.altered-*"))
 
 
 def test_verdicts_of_an_earlier_form_are_read_or_passed_over(old: Project) -> None:
     """Never an error: an audit is repeated easily."""
-    (record,) = history.load_all(old, "tiny")
-    found = audited.saved(old, record)
+    (record,) = history.load_records(old, "tiny")
+    found = audited.stored_verdicts(old, record)
     assert found is None or [row["verdict"] for row in found["rows"]]
 
 
@@ -147,7 +147,9 @@ def test_what_travelled_is_read(old: Project) -> None:
         wire = old.root / "wire"
         text = (wire / f"task-{asks}.json").read_bytes()
         signed = b'"protected"' in text
-        task = tasks.read(opened(text).document["task"] if signed else json.loads(text))
+        task = tasks.read_task(
+            open_signed(text).document["task"] if signed else json.loads(text)
+        )
         lines = (wire / f"invitations-{asks}.jsonl").read_text().splitlines()
         invited = [Invitation.from_json(json.loads(line)) for line in lines]
         assert {each.task for each in invited} == {task.digest()}
@@ -166,12 +168,12 @@ def test_a_clients_own_files_go_on(old: Project) -> None:
 def test_the_copy_of_releases_and_the_digest_key_are_read(old: Project) -> None:
     """Where there were any yet."""
     copy = old.state / "releases.jsonl"
-    assert len(releases_log.lines(old)) == (4 if copy.exists() else 0)
+    assert len(releases_log.copy_lines(old)) == (4 if copy.exists() else 0)
     if old.digest_key.exists():
-        from curvote.run.keyed import keyed
+        from curvote.run.keyed import keyed_digest
 
         before = old.digest_key.read_bytes()
-        assert re.fullmatch("[0-9a-f]{64}", keyed(old, "0" * 64))
+        assert re.fullmatch("[0-9a-f]{64}", keyed_digest(old, "0" * 64))
         assert old.digest_key.read_bytes() == before
 
 
@@ -201,7 +203,7 @@ def test_every_format_has_its_archive(tmp_path: Path) -> None:
         project = Project(root)
         found["ledger"].add(version(project.ledger))
         found["intake"].add(version(project.intake))
-        for folder in folders(project):
+        for folder in all_folders(project):
             found["artifacts"].add(Artifact(folder).manifest["components"]["contract"])
         for path in (project.state / "runs").glob("*.json"):
             found["records"].add(json.loads(path.read_text()).get("format", 1))

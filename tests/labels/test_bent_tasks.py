@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from curvote.entropy import SeededEntropy
-from curvote.envelope import issue_each, seal
+from curvote.envelope import issue_record_invitations, seal_message
 from curvote.errors import UserError
 from curvote.labels.encoders import ENCODERS
 from curvote.labels.task import Task
-from curvote.protocols.answering import of_record
-from curvote.protocols.described import described
-from curvote.protocols.judging import check_invitation, judged
-from curvote.protocols.message import check, message_of
+from curvote.protocols.answering import answer_about_record
+from curvote.protocols.described import describe_answer
+from curvote.protocols.judging import check_invitation, validate_task
+from curvote.protocols.message import message_of, parse_message
 from tests.fuzzing import HOSTILE, bend
 
 SENT = [name for name in ENCODERS if name != "rr_with_prior"]
@@ -44,16 +44,16 @@ def bent(rng: random.Random) -> dict[str, Any]:
 
 def hides(task: Any) -> None:
     """Any label is told as any other, by an envelope of one length, within epsilon."""
-    (invited,) = issue_each(task, ["r"], "ab" * 32)
+    (invited,) = issue_record_invitations(task, ["r"], "ab" * 32)
     check_invitation(task, invited)
-    assert message_of(task).worst_loss(task) <= task.epsilon * (1 + 1e-9)
-    assert described(task, "r").isprintable()
+    assert message_of(task).max_privacy_loss(task) <= task.epsilon * (1 + 1e-9)
+    assert describe_answer(task, "r").isprintable()
     lengths = set()
     for place in {0, 1, len(task.classes) - 1}:
-        payload = of_record(task, "r", place, SeededEntropy(place))
-        assert check(task, "r", payload) == payload
+        payload = answer_about_record(task, "r", place, SeededEntropy(place))
+        assert parse_message(task, "r", payload) == payload
         assert json.loads(json.dumps(payload)) == payload
-        lengths.add(len(seal(invited, payload)))
+        lengths.add(len(seal_message(invited, payload)))
     assert len(lengths) == 1
 
 
@@ -62,7 +62,7 @@ def test_a_bent_task_is_refused_or_hides_every_label() -> None:
     rng, taken = random.Random(5), 0
     for _ in range(ROUNDS):
         try:
-            task = judged(bent(rng))
+            task = validate_task(bent(rng))
         except UserError:
             continue
         taken += 1
@@ -78,7 +78,7 @@ def test_every_encoder_answers_in_one_form(
 ) -> None:
     """Up to the largest number of classes; it fits an envelope."""
     classes = [f"c{i}" for i in range(n_classes)]
-    task = judged(document(encoder, classes=classes, epsilon=epsilon))
+    task = validate_task(document(encoder, classes=classes, epsilon=epsilon))
     hides(task)
 
 
@@ -114,6 +114,6 @@ def test_every_encoder_answers_in_one_form(
 def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
     """Before any label is looked at; printable, whatever stood there."""
     with pytest.raises(UserError) as caught:
-        judged(document() | change)
+        validate_task(document() | change)
     assert words in str(caught.value)
     assert str(caught.value).isprintable()

@@ -28,7 +28,7 @@ def test_probabilities_are_a_law_that_keeps_the_order(exponent):
 
 def test_a_record_without_votes_is_uniform():
     """Where no vote is positive nothing is known."""
-    assert calibration.simplex(np.array([[-1.0, 0.0]])) == pytest.approx(0.5)
+    assert calibration.to_simplex(np.array([[-1.0, 0.0]])) == pytest.approx(0.5)
     assert calibration.probabilities(np.zeros((1, 4)), 5) == pytest.approx(0.25)
 
 
@@ -40,7 +40,7 @@ def test_the_exponent_is_found_from_codes(true):
     proba = calibration.probabilities(given, true)
     y = (proba.cumsum(axis=1) < rng.random((len(proba), 1))).sum(axis=1).clip(max=4)
     codes = encode(y, np.arange(5), 2.0, "subset", true)
-    assert calibration.exponent(given, codes).exponent == true
+    assert calibration.fit_exponent(given, codes).exponent == true
 
 
 def test_the_likelihood_is_that_of_the_mixture():
@@ -55,4 +55,4 @@ def test_one_code_a_record():
     """Votes and codes of different length are refused."""
     codes = encode([0, 1, 0], [0, 1], 1.0, "rr", 0)
     with pytest.raises(UserError, match="votes are of 2 records, codes of 3"):
-        calibration.exponent(np.ones((2, 2)), codes)
+        calibration.fit_exponent(np.ones((2, 2)), codes)

@@ -98,7 +98,7 @@ def test_a_failure_after_the_draw_has_counted(
         raise RuntimeError("the server is gone")
 
     made = PrivateLabelClassifier("ridge")
-    monkeypatch.setattr(classifier, "left_out", fails)
+    monkeypatch.setattr(classifier, "left_out_votes", fails)
     with pytest.raises(RuntimeError, match="gone"):
         made.fit(*data)
     assert made.spent_ == Budget(1)
@@ -185,9 +185,11 @@ def test_left_out_votes_are_taken_for_calibration_and_balance_only(
 ) -> None:
     """They cost a pass over all training records."""
     taken: list[object] = []
-    passing = classifier.left_out
+    passing = classifier.left_out_votes
     monkeypatch.setattr(
-        classifier, "left_out", lambda *args: (taken.append(args[0]), passing(*args))[1]
+        classifier,
+        "left_out_votes",
+        lambda *args: (taken.append(args[0]), passing(*args))[1],
     )
     for calibrate, decide in (
         (False, "accuracy"),

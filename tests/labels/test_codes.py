@@ -13,8 +13,8 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.labels import Codes, encode
-from curvote.labels.encoders import ENCODERS, built
-from curvote.strict_json import canonical
+from curvote.labels.encoders import ENCODERS, build_encoder
+from curvote.strict_json import canonical_json
 
 CLASSES = ["aa", "iy", "sh", "dcl", "ao"]
 N = 60
@@ -162,8 +162,8 @@ def test_a_false_digest_does_not_make_codes(tmp_path):
     }
     values = codes.values.copy()
     values[4] = 17
-    digest = hashlib.sha256(canonical(about) + values.tobytes()).hexdigest()
-    told = canonical({**about, "sha256": digest})
+    digest = hashlib.sha256(canonical_json(about) + values.tobytes()).hexdigest()
+    told = canonical_json({**about, "sha256": digest})
     table = pa.table({"code": values})
     pq.write_table(table.replace_schema_metadata({b"curvote.codes": told}), path)
     with pytest.raises(UserError, match=r"1 of 60 codes.*k_rr.*row 4"):
@@ -198,7 +198,7 @@ def test_an_epsilon_that_is_no_budget(epsilon):
 def test_sets_of_another_size_are_impossible():
     """Omega is part of what a code must obey."""
     codes = made("subset_selection")
-    assert codes.params == {"omega": built("subset_selection", 5, 1.5).omega}
+    assert codes.params == {"omega": build_encoder("subset_selection", 5, 1.5).omega}
     with pytest.raises(UserError, match="subset_selection"):
         Codes(codes.values, CLASSES, 1.5, "subset_selection", {"omega": 3})
 
@@ -234,4 +234,4 @@ def test_true_labels_are_no_encoder():
     with pytest.raises(UserError, match="encoder is 'none'"):
         encode(["a", "b"], encoder="none")
     with pytest.raises(UserError, match="'none'"):
-        built("none", 3, 1.0)
+        build_encoder("none", 3, 1.0)

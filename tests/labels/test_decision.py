@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.labels.decision import frequent, settled
+from curvote.labels.decision import break_ties, class_frequencies
 
 X = np.arange(3000.0)[:, None]
 
@@ -13,20 +13,20 @@ X = np.arange(3000.0)[:, None]
 def test_ties_fall_evenly_and_by_the_record() -> None:
     """Each of the largest as often; the same record the same class in any company."""
     proba = np.tile([0.4, 0.2, 0.4], (3000, 1))
-    places = settled(proba, X, 7).argmax(axis=1)
+    places = break_ties(proba, X, 7).argmax(axis=1)
     share = np.bincount(places, minlength=3) / 3000
     assert share == pytest.approx([0.5, 0, 0.5], abs=0.04)
     order = np.random.default_rng(0).permutation(3000)[:100]
-    again = settled(proba[order], X[order], 7)
+    again = break_ties(proba[order], X[order], 7)
     assert np.array_equal(again.argmax(axis=1), places[order])
     assert again.sum(axis=1) == pytest.approx(np.ones(100))
-    assert (settled(proba, X, 8).argmax(axis=1) != places).any()
+    assert (break_ties(proba, X, 8).argmax(axis=1) != places).any()
 
 
 def test_a_sum_in_another_order_is_a_tie_too() -> None:
     """Rounding decides nothing."""
     proba = np.tile([0.5 + 1e-12, 0.5 - 1e-12], (3000, 1))
-    share = settled(proba, X, 0).argmax(axis=1).mean()
+    share = break_ties(proba, X, 0).argmax(axis=1).mean()
     assert share == pytest.approx(0.5, abs=0.04)
 
 
@@ -34,11 +34,13 @@ def test_what_is_no_tie_stays() -> None:
     """Not a digit moves, and the given array is left alone."""
     proba = np.random.default_rng(0).dirichlet(np.ones(4), size=3000)
     given = proba.copy()
-    assert settled(proba, X, 0) == pytest.approx(given, abs=1e-15)
+    assert break_ties(proba, X, 0) == pytest.approx(given, abs=1e-15)
     assert np.array_equal(proba, given)
 
 
 def test_no_class_counts_as_never() -> None:
     """Division needs a share above 0."""
-    assert frequent(np.array([[1.0, 0.0], [0.8, 0.2]])) == pytest.approx([0.9, 0.1])
-    assert (frequent(np.array([[1.0, 0.0]])) > 0).all()
+    assert class_frequencies(np.array([[1.0, 0.0], [0.8, 0.2]])) == pytest.approx(
+        [0.9, 0.1]
+    )
+    assert (class_frequencies(np.array([[1.0, 0.0]])) > 0).all()

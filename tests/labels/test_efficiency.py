@@ -11,13 +11,19 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.labels.efficiency import (
-    ceiling,
-    efficiency,
+    accuracy_ceiling,
+    encoder_efficiency,
     retention,
-    signal,
-    soft_labels,
+    signal_ratio,
+    soft_label_statistics,
 )
-from curvote.labels.encoders import CANDIDATES, best, built, code_bytes, concrete
+from curvote.labels.encoders import (
+    CANDIDATES,
+    best_encoder,
+    build_encoder,
+    code_bytes,
+    mechanism_name,
+)
 
 EPSILONS = (0.01, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 CLASSES = (2, 3, 4, 8, 16, 33, 100, 1000)
@@ -28,7 +34,7 @@ CLASSES = (2, 3, 4, 8, 16, 33, 100, 1000)
 @pytest.mark.parametrize("n_classes", [2, 3, 5, 7])
 def test_signal_is_that_of_the_channel(encoder, epsilon, n_classes):
     """The variance of the difference of two decoded numbers, output by output."""
-    law = built(encoder, n_classes, epsilon)
+    law = build_encoder(encoder, n_classes, epsilon)
     labels = np.arange(n_classes)
     chances, rows = law.probabilities(labels), law.decode(law.outputs())
     spread = []
@@ -38,7 +44,7 @@ def test_signal_is_that_of_the_channel(encoder, epsilon, n_classes):
             mean = chances[own] @ gap
             assert mean == pytest.approx(1)
             spread.append(chances[own] @ gap**2 - mean**2)
-    assert 1 / signal(law) == pytest.approx(np.mean(spread))
+    assert 1 / signal_ratio(law) == pytest.approx(np.mean(spread))
 
 
 @pytest.mark.parametrize("encoder", CANDIDATES)
@@ -46,8 +52,8 @@ def test_signal_is_that_of_the_channel(encoder, epsilon, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 5, 9])
 def test_pair_is_that_of_the_channel(encoder, epsilon, n_classes):
     """One of two labels is supported without the other as often as is said."""
-    law = built(encoder, n_classes, epsilon)
-    table = law._table(law.outputs())
+    law = build_encoder(encoder, n_classes, epsilon)
+    table = law._support_table(law.outputs())
     chances = law.probabilities([0])[0]
     alone = [chances @ (table[:, a] & ~table[:, b]) for a, b in ((0, 1), (1, 0))]
     assert alone == pytest.approx([float(chance) for chance in law.pair()])
@@ -60,8 +66,11 @@ def test_pair_is_that_of_the_channel(encoder, epsilon, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 6])
 def test_retention_is_that_of_draws(encoder, epsilon, n_classes):
     """How often a code's likeliest class, at random among equals, is the label."""
-    row = efficiency(encoder, n_classes, epsilon, draws=40_000, seed=3)
-    law, labels = built(encoder, n_classes, epsilon), np.arange(40_000) % n_classes
+    row = encoder_efficiency(encoder, n_classes, epsilon, draws=40_000, seed=3)
+    law, labels = (
+        build_encoder(encoder, n_classes, epsilon),
+        np.arange(40_000) % n_classes,
+    )
     codes = law.randomize(labels, SeededEntropy(5))
     likely = law.likelihood(codes) == 1
     right = likely[np.arange(40_000), labels] / likely.sum(axis=1)
@@ -76,11 +85,11 @@ def test_retention_is_that_of_draws(encoder, epsilon, n_classes):
 def test_no_code_is_above_the_ceiling(encoder, epsilon):
     """e^eps/K bounds every guess from one code, of whichever encoder (B.1)."""
     for n_classes in (2, 5, 40, 500):
-        law = built(encoder, n_classes, epsilon)
+        law = build_encoder(encoder, n_classes, epsilon)
         top = math.exp(epsilon) / (math.exp(epsilon) + n_classes - 1)
         kept = retention(law)
         assert 1 / n_classes - 1e-9 <= kept <= top * (1 + 1e-9)
-        assert top <= ceiling(n_classes, epsilon)
+        assert top <= accuracy_ceiling(n_classes, epsilon)
         if encoder == "k_rr":
             assert kept == pytest.approx(top)
 
@@ -90,22 +99,24 @@ def test_formulas_are_those_of_the_listed_outputs():
     listed = retention.dispatch(object)
     for encoder in ("subset_selection", "unary_symmetric", "unary_optimised"):
         for epsilon, n_classes in product((0.1, 1.0, 5.0), (2, 5, 8)):
-            law = built(encoder, n_classes, epsilon)
+            law = build_encoder(encoder, n_classes, epsilon)
             assert retention(law) == pytest.approx(listed(law))
     with pytest.raises(UserError, match="4096"):
-        listed(built("unary_symmetric", 20, 1.0))
+        listed(build_encoder("unary_symmetric", 20, 1.0))
 
 
 def test_subset_selection_is_never_below_vector():
     """For every number of classes and epsilon of a grid; at K = 2 it is k_rr."""
     for n_classes, epsilon in product(CLASSES, EPSILONS):
         subset, vector = (
-            signal(built(name, n_classes, epsilon))
+            signal_ratio(build_encoder(name, n_classes, epsilon))
             for name in ("subset_selection", "unary_symmetric")
         )
         assert subset >= vector * (1 - 1e-12)
     for epsilon in EPSILONS:
-        subset, rr = (built(name, 2, epsilon) for name in ("subset_selection", "k_rr"))
+        subset, rr = (
+            build_encoder(name, 2, epsilon) for name in ("subset_selection", "k_rr")
+        )
         assert subset.channel() == rr.channel()
         assert subset.pair_variance() == rr.pair_variance()
 
@@ -114,7 +125,7 @@ def test_subset_selection_is_never_below_vector():
 def test_known_gains_over_vector(n_classes, times):
     """The published ratios at epsilon 1."""
     subset, vector = (
-        signal(built(name, n_classes, 1.0))
+        signal_ratio(build_encoder(name, n_classes, 1.0))
         for name in ("subset_selection", "unary_symmetric")
     )
     assert subset / vector == pytest.approx(times, abs=0.006)
@@ -123,23 +134,26 @@ def test_known_gains_over_vector(n_classes, times):
 def test_auto_takes_the_largest_signal_and_few_bytes():
     """By the number of classes and epsilon only; of equals the smallest code."""
     for n_classes, epsilon in product(CLASSES, EPSILONS):
-        signals = {name: signal(built(name, n_classes, epsilon)) for name in CANDIDATES}
-        name = concrete("auto", n_classes, epsilon)
-        assert name == best(n_classes, epsilon)
+        signals = {
+            name: signal_ratio(build_encoder(name, n_classes, epsilon))
+            for name in CANDIDATES
+        }
+        name = mechanism_name("auto", n_classes, epsilon)
+        assert name == best_encoder(n_classes, epsilon)
         top = [one for one in CANDIDATES if signals[one] == max(signals.values())]
-        sizes = {one: code_bytes(built(one, n_classes, epsilon)) for one in top}
+        sizes = {one: code_bytes(build_encoder(one, n_classes, epsilon)) for one in top}
         assert name in top
         assert sizes[name] == min(sizes.values())
-    assert best(2, 1.0) == best(100, 1.0) == "subset_selection"
-    assert best(100, 10.0) == "k_rr"
+    assert best_encoder(2, 1.0) == best_encoder(100, 1.0) == "subset_selection"
+    assert best_encoder(100, 10.0) == "k_rr"
 
 
 def test_30_speaks_of_one_soft_label_and_not_of_the_mean_of_many():
     """One soft label hardly names its class among many; the mean of k does."""
-    few, many = (soft_labels(100, 1.0, k=k, means=40) for k in (10, 2000))
+    few, many = (soft_label_statistics(100, 1.0, k=k, means=40) for k in (10, 2000))
     for one in (few, many):
-        assert one.own <= one.bound
-        assert one.own < 0.03
+        assert one.label_weight <= one.bound
+        assert one.label_weight < 0.03
     assert few.right < 0.3
     assert many.right > 0.9
-    assert many.own > many.other
+    assert many.label_weight > many.other_weight

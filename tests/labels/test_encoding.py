@@ -10,7 +10,7 @@ from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.labels import Codes, encode
 from curvote.labels.encoders import ENCODERS
-from curvote.labels.encoding import entropy_of, shares
+from curvote.labels.encoding import class_shares, entropy_of
 from curvote.labels.places import places_of
 from curvote.mechanisms import make
 from tests.noise import Replay
@@ -118,7 +118,7 @@ def test_a_class_nobody_has():
     """It is allowed, and its share is 0 within chance."""
     y = np.random.default_rng(1).choice(["a", "b"], 20_000)
     codes = encode(y, ["a", "b", "nobody's"], 1.0, random_state=3)
-    share, se = shares(codes)
+    share, se = class_shares(codes)
     assert abs(share[2]) < 5 * se[2]
     assert share.sum() == pytest.approx(1)
 
@@ -127,14 +127,14 @@ def test_a_class_nobody_has():
 def test_shares(encoder):
     """Unbiased with honest standard errors, by every encoder but the biased one."""
     y = np.repeat(np.arange(4), [4000, 3000, 2000, 1000])
-    share, se = shares(encode(y, epsilon=1.0, encoder=encoder, random_state=5))
+    share, se = class_shares(encode(y, epsilon=1.0, encoder=encoder, random_state=5))
     assert (np.abs(share - [0.4, 0.3, 0.2, 0.1]) < 5 * se).all()
     assert (se < 0.1).all()
     law = make(encoder, epsilon=1.0, n_classes=4)
     expected = np.sqrt(law.variance(y).mean(axis=0) / len(y))
     assert se == pytest.approx(expected, rel=0.35)
     with pytest.raises(UserError, match="no code"):
-        shares(encode([], [1, 2], random_state=0))
+        class_shares(encode([], [1, 2], random_state=0))
 
 
 def test_an_encoder_is_told_by_any_of_its_names():

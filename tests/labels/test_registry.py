@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from curvote import jws
 from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
-from curvote.envelope import read
+from curvote.envelope import read_envelope
 from curvote.errors import UserError
 from curvote.flows import cli
 from curvote.run.store.artifacts import artifact
@@ -66,7 +66,9 @@ def _joined(steward: Server, keepers: list[Keeper], table: pd.DataFrame) -> None
     """Each record once, beside its features; what was sent, and nothing else."""
     plan, record = steward.run()
     assert record.status == "completed"
-    sent = [read(data).payload for each in keepers for data in each.envelopes()]
+    sent = [
+        read_envelope(data).payload for each in keepers for data in each.envelopes()
+    ]
     steps = {step.stage.name: step for step in plan.steps}
     stored = artifact(steward.project, "privatize", steps["privatize"].key)
     codes = stored.columns("codes", (0,))
@@ -93,7 +95,7 @@ def test_people_and_a_registry_send_one_code_each(
         assert set(spent.epsilon) == {2.0}
     assert reason(steward, "privatize") == "reuse: round closed"
     other = server(steward.project.root, table, learners=["ridge"])
-    assert [s.stage.name for s in other.plan().to_run()] == ["train"]
+    assert [s.stage.name for s in other.plan().steps_to_run()] == ["train"]
     assert other.run()[1].status == "completed"
 
 
@@ -201,7 +203,7 @@ def test_what_cannot_be_asked_by_envelope_is_said_before(
 def test_the_digest_is_that_of_the_published_text(steward: Server) -> None:
     """So nobody needs a copy of how Python writes numbers; as docs/envelope.md says."""
     line = json.loads(steward.published("code")[0].read_bytes())
-    document = jws.decode(line["payload"])
+    document = jws.from_base64url(line["payload"])
     task = document[document.index(b'"task":') + len(b'"task":') : -1]
     digest = hashlib.sha256(task).hexdigest()
     assert {each.task for each in invitations(steward).values()} == {digest}

@@ -13,15 +13,15 @@ import pandas as pd
 import pytest
 
 from curvote.entropy import SeededEntropy
-from curvote.envelope import issue_each, seal
+from curvote.envelope import issue_record_invitations, seal_message
 from curvote.errors import UserError
 from curvote.labels.task import Task
-from curvote.protocols.checking import check_all
-from curvote.protocols.message import check
+from curvote.protocols.checking import parse_messages
+from curvote.protocols.message import parse_message
 from curvote.run.release.publishing import server_key
-from curvote.server.inbox import take_all
-from curvote.server.intake import Intake, Refused
-from curvote.signed import opened
+from curvote.server.inbox import accept_inbox
+from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.signed import open_signed
 from tests.exchange import Server
 from tests.registry import (
     ALONE,
@@ -35,7 +35,7 @@ from tests.registry import (
 
 
 def _signed(given: Server) -> Task:
-    document = opened(given.published("code")[0].read_bytes()).document
+    document = open_signed(given.published("code")[0].read_bytes()).document
     return Task.from_json(document["task"])
 
 
@@ -46,31 +46,61 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
     good = _code(task)
     odd = [good + 1] * 9 if isinstance(good, int) else [*good, 0]
     wrong: list[tuple[str, bytes]] = [
-        ("unknown record", seal(second, {"record": "p-x", "code": good})),
-        ("another record", seal(second, {"record": first.record, "code": good})),
-        ("impossible message", seal(second, {"record": second.record, "code": odd})),
-        ("impossible message", seal(second, {"record": second.record, "code": -1})),
-        ("impossible message", seal(second, {"record": second.record, "code": 2.0})),
-        ("impossible message", seal(second, {"record": second.record, "code": [256]})),
-        ("impossible message", seal(second, {"record": [], "code": good})),
-        ("impossible message", seal(second, {"code": good})),
-        ("impossible message", seal(second, {"record": second.record, "code": True})),
+        ("unknown record", seal_message(second, {"record": "p-x", "code": good})),
+        (
+            "another record",
+            seal_message(second, {"record": first.record, "code": good}),
+        ),
+        (
+            "impossible message",
+            seal_message(second, {"record": second.record, "code": odd}),
+        ),
+        (
+            "impossible message",
+            seal_message(second, {"record": second.record, "code": -1}),
+        ),
+        (
+            "impossible message",
+            seal_message(second, {"record": second.record, "code": 2.0}),
+        ),
+        (
+            "impossible message",
+            seal_message(second, {"record": second.record, "code": [256]}),
+        ),
+        ("impossible message", seal_message(second, {"record": [], "code": good})),
+        ("impossible message", seal_message(second, {"code": good})),
+        (
+            "impossible message",
+            seal_message(second, {"record": second.record, "code": True}),
+        ),
     ]
     with Intake(steward.project.intake) as intake:
-        intake.take(seal(first, {"record": first.record, "code": good}), check)
-        with pytest.raises(Refused) as caught:
-            intake.take(seal(first, {"record": first.record, "code": good}), check)
+        intake.take(
+            seal_message(first, {"record": first.record, "code": good}), parse_message
+        )
+        with pytest.raises(RefusedEnvelope) as caught:
+            intake.take(
+                seal_message(first, {"record": first.record, "code": good}),
+                parse_message,
+            )
         assert caught.value.reason == "used invitation"
         for expected, data in wrong:
-            with pytest.raises(Refused) as caught:
-                intake.take(data, check)
+            with pytest.raises(RefusedEnvelope) as caught:
+                intake.take(data, parse_message)
             assert caught.value.reason == expected, caught.value
-        intake.take(seal(second, {"record": second.record, "code": good}), check)
+        intake.take(
+            seal_message(second, {"record": second.record, "code": good}), parse_message
+        )
         (found,) = intake.rounds()
         assert found.accepted == 2
     forged = replace(third, key="0" * 64)
-    with Intake(steward.project.intake) as intake, pytest.raises(Refused) as caught:
-        intake.take(seal(forged, {"record": third.record, "code": good}), check)
+    with (
+        Intake(steward.project.intake) as intake,
+        pytest.raises(RefusedEnvelope) as caught,
+    ):
+        intake.take(
+            seal_message(forged, {"record": third.record, "code": good}), parse_message
+        )
     assert caught.value.reason == "wrong seal"
 
 
@@ -85,16 +115,18 @@ def test_a_record_is_answered_once_whatever_invitation_came(
 ) -> None:
     """Somebody who was invited twice has one code, and nothing of the other stays."""
     task = _signed(steward)
-    twice = issue_each(task, ["p-0"], "ab" * 32) + issue_each(task, ["p-0"], "ab" * 32)
+    twice = issue_record_invitations(
+        task, ["p-0"], "ab" * 32
+    ) + issue_record_invitations(task, ["p-0"], "ab" * 32)
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     for each in twice:
-        data = seal(each, {"record": "p-0", "code": _code(task)})
+        data = seal_message(each, {"record": "p-0", "code": _code(task)})
         (inbox / each.file_name).write_bytes(data)
     with Intake(tmp_path / "intake.sqlite") as intake:
         given = {"pipeline": "p", "needed": 1, "invitations": twice}
         intake.open_round("one", task=task, **given)
-        done = take_all(intake, inbox, tmp_path / "quarantine", check_all)
+        done = accept_inbox(intake, inbox, tmp_path / "quarantine", parse_messages)
     assert (done.accepted, done.refused) == (1, {"record answered": 1})
     assert [*tmp_path.glob("quarantine/*")] == []
     assert [*inbox.iterdir()] == []
@@ -140,7 +172,7 @@ def test_a_task_is_judged_before_the_label_is_looked_at(
     """The same refusal whatever the label is, even if it is none of the classes."""
     person = Keeper.at(tmp_path / "me", steward)
     person.invited(invitations(steward)["p-0"])
-    document = opened((person.root / "task.json").read_bytes()).document
+    document = open_signed((person.root / "task.json").read_bytes()).document
     changed = document | {"task": document["task"] | change}
     data = server_key(steward.project).sign(changed)
     (person.root / "task.json").write_bytes(data)

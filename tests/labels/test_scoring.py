@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
 from curvote.errors import UserError
 from curvote.labels import Codes, Score, encode, private_score
-from curvote.labels.decoded import unbiased
+from curvote.labels.decoded import decode_unbiased
 
 LINEAR = ("accuracy", "brier", "log_loss")
 Records = tuple[np.ndarray, np.ndarray]
@@ -105,7 +105,7 @@ def test_rows_of_decoded_codes_sum_to_one_and_lose_no_mean(encoder: str) -> None
     """A constant score is that constant, whatever the noise: it is the same in it."""
     y = np.arange(6000) % 5
     codes = encode(y, epsilon=1.0, encoder=encoder, random_state=1)
-    made = unbiased(codes)
+    made = decode_unbiased(codes)
     assert made.sum(axis=1) == pytest.approx(np.ones(6000))
     error = (made - np.eye(5)[y]).mean(axis=0)
     assert (abs(error) < 4 * made.std(axis=0) / np.sqrt(6000)).all()
@@ -115,7 +115,7 @@ def test_rows_of_decoded_codes_sum_to_one_and_lose_no_mean(encoder: str) -> None
 def test_two_classes_of_vector_lose_half_of_the_noise() -> None:
     """Both of a code's bits speak of the label; decoding alone hears one."""
     codes = encode(np.arange(20_000) % 2, epsilon=0.5, encoder="vector", random_state=0)
-    assert unbiased(codes).var() < 0.6 * codes.decode().var()
+    assert decode_unbiased(codes).var() < 0.6 * codes.decode().var()
 
 
 def test_a_function_is_scored_as_accuracy_is() -> None:

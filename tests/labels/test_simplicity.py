@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from curvote.labels.learners.knn import KNN
 from curvote.labels.learners.ridge import RidgeVotes
 from curvote.labels.learners.spectral import SpectralVotes
-from curvote.labels.simplicity import order
+from curvote.labels.simplicity import simplicity_order
 
 
 def piped(alpha: float) -> Any:
@@ -36,7 +36,7 @@ def piped(alpha: float) -> Any:
 )
 def test_smoother_ones_come_first(candidates: list[Any], expected: list[int]) -> None:
     """Within a kind by its own number; kinds, and what has none, as in the grid."""
-    found = order(candidates)
+    found = simplicity_order(candidates)
     if expected == [0, 2, 3, 1]:  # a tuned ridge has no number
         assert sorted(found[:2]) == [0, 2]
         assert found[2:] == [3, 1]

@@ -30,7 +30,9 @@ def test_no_label_is_needed_for_the_risk() -> None:
     wrong = (labels != predicted).mean(axis=1)
     se = wrong.std() / np.sqrt(len(wrong))
     assert abs(wrong.mean() - theory.risk(eta, predicted)) < 4 * se
-    assert theory.risk(eta, theory.bayes(eta)) == pytest.approx(theory.bayes_risk(eta))
+    assert theory.risk(eta, theory.bayes_classes(eta)) == pytest.approx(
+        theory.bayes_risk(eta)
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -40,11 +42,11 @@ def test_proposition_1(seed: int) -> None:
     eta = drawn(rng)
     predicted = rng.integers(eta.shape[1], size=(3, len(eta)))
     above = theory.risk(eta, predicted) - theory.bayes_risk(eta)
-    assert theory.excess(eta, predicted) == pytest.approx(above, abs=1e-12)
-    each = [theory.excess(eta, one) for one in predicted]
-    assert theory.excess(eta, predicted) == pytest.approx(np.mean(each), abs=1e-12)
+    assert theory.excess_risk(eta, predicted) == pytest.approx(above, abs=1e-12)
+    each = [theory.excess_risk(eta, one) for one in predicted]
+    assert theory.excess_risk(eta, predicted) == pytest.approx(np.mean(each), abs=1e-12)
     assert min(each) >= 0
-    assert theory.excess(eta, theory.bayes(eta)) == 0
+    assert theory.excess_risk(eta, theory.bayes_classes(eta)) == 0
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -58,7 +60,7 @@ def test_theorem_2_is_above_the_excess(seed: int) -> None:
     outputs = smoothed + reach * rng.uniform(-1, 1, size=eta.shape)
     delta = np.abs(outputs - smoothed).max(axis=1)
     bound = theory.excess_bound(eta, delta, p - q)
-    assert theory.excess(eta, outputs.argmax(axis=1)) <= bound
+    assert theory.excess_risk(eta, outputs.argmax(axis=1)) <= bound
     assert bound == pytest.approx(theory.excess_bound(eta, delta / (p - q), 1.0))
 
 
@@ -67,7 +69,7 @@ def test_theorem_2_cannot_be_halved() -> None:
     gap, lead = 0.3, 0.2
     eta = [[0.5 + lead / 2, 0.5 - lead / 2]]
     delta = [gap * lead / 2 + 1e-9]
-    assert theory.excess(eta, [1]) == pytest.approx(
+    assert theory.excess_risk(eta, [1]) == pytest.approx(
         theory.excess_bound(eta, delta, gap)
     )
     assert theory.excess_bound(eta, [gap * lead / 2 - 1e-9], gap) == 0
@@ -137,7 +139,7 @@ def test_the_bound_of_neighbours_holds(size: int, k: int, epsilon: float) -> Non
     r0 = np.array([circle.radius(x, 2 * k / n) for x in points])
     bound = theory.knn_bound(k, size, epsilon, circle.lipschitz, r0)
     assert (delta <= bound).mean() >= 0.95
-    assert theory.excess(eta, votes.argmax(axis=1)) <= theory.excess_bound(
+    assert theory.excess_risk(eta, votes.argmax(axis=1)) <= theory.excess_bound(
         eta, delta, gap
     )
 
@@ -146,7 +148,7 @@ def test_the_radius_holds_enough_neighbours() -> None:
     """(35): the k-th of n lies beyond r0 at most as often as it says."""
     rng, k, n = np.random.default_rng(9), 4, 100
     within = rng.binomial(n, 2 * k / n, size=20_000) < k
-    assert within.mean() <= theory.far(k)
+    assert within.mean() <= theory.far_neighbour_bound(k)
 
 
 def test_the_rule_for_k_balances_both_parts() -> None:
@@ -155,14 +157,14 @@ def test_the_rule_for_k_balances_both_parts() -> None:
         k = theory.best_k(n, epsilon, d)
         noise, distance = k**-0.5, epsilon * (k / n) ** (1 / d)
         assert noise == pytest.approx(distance)
-        assert noise / epsilon == pytest.approx(theory.rate(n, epsilon, d))
+        assert noise / epsilon == pytest.approx(theory.excess_rate(n, epsilon, d))
 
 
 def test_a_margin_makes_it_faster() -> None:
     """The exponent is -(1 + gamma)/(d + 2)."""
-    one, other = (theory.rate(10**4, 0.5, 2, gamma=gamma) for gamma in (0, 1))
+    one, other = (theory.excess_rate(10**4, 0.5, 2, gamma=gamma) for gamma in (0, 1))
     assert other == pytest.approx(one**2)
-    assert theory.rate(10**6, 0.5, 2) < theory.rate(10**4, 0.5, 2)
+    assert theory.excess_rate(10**6, 0.5, 2) < theory.excess_rate(10**4, 0.5, 2)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_a_margin_makes_it_faster() -> None:
         (lambda: theory.knn_bound(1, 2, 1.0, 1.0, -1.0), "r0"),
         (lambda: theory.knn_bound(1, 2, 1.0, 1.0, 1.0, delta=0), "delta"),
         (lambda: theory.best_k(10, 0, 2), "epsilon"),
-        (lambda: theory.rate(10, 1.0, 2, gamma=-1), "gamma"),
+        (lambda: theory.excess_rate(10, 1.0, 2, gamma=-1), "gamma"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call: Any, said: str) -> None:

@@ -46,7 +46,7 @@ def test_is_the_scalar_mechanism_flattened(name):
     assert (rows.ravel() == flat).all()
     assert vector.mean(values) == pytest.approx(scalar.mean(values))
     assert vector.variance(values) == pytest.approx(scalar.variance(values))
-    assert vector.possible(rows).all()
+    assert vector.possible_mask(rows).all()
     assert (vector.unbiased, vector.tight) == (scalar.unbiased, scalar.tight)
     assert (vector.low, vector.high) == (scalar.low, scalar.high)
 

@@ -111,9 +111,9 @@ def test_hybrid_outputs_are_those_of_its_parts(epsilon):
     """Piecewise outputs are possible only where the coin can choose them."""
     mechanism = make("hybrid", epsilon=epsilon)
     inner = mechanism.piecewise.randomize(INPUTS, SeededEntropy(SEED))
-    assert mechanism.possible(mechanism.duchi.outputs).all()
-    assert (mechanism.possible(inner) == (epsilon == 1)).all()
-    assert not mechanism.piecewise.possible(mechanism.duchi.outputs).any()
+    assert mechanism.possible_mask(mechanism.duchi.outputs).all()
+    assert (mechanism.possible_mask(inner) == (epsilon == 1)).all()
+    assert not mechanism.piecewise.possible_mask(mechanism.duchi.outputs).any()
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

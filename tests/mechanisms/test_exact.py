@@ -57,8 +57,8 @@ def test_below_exp_at_its_bounds(bits, margin, monkeypatch):
     at = np.array([exp_prefix(k, bits, 64) for k in u.tolist()], dtype=np.uint64)
     entropy = SeededEntropy(SEED)
     for step in (1, 5, 1 << 15, 1 << 40):
-        assert exact.below_exp(at - np.uint64(step), u, bits, entropy).all()
-        assert not exact.below_exp(at + np.uint64(step), u, bits, entropy).any()
+        assert exact.bernoulli_exp(at - np.uint64(step), u, bits, entropy).all()
+        assert not exact.bernoulli_exp(at + np.uint64(step), u, bits, entropy).any()
 
 
 @pytest.mark.parametrize(("offset", "below"), [(-9, True), (9, False)])
@@ -67,7 +67,7 @@ def test_undecided_words_draw_more_bits(offset, below):
     first, second = divmod(exp_prefix(3, 3, 128) + offset, 1 << 64)
     u, entropy = np.array([3]), Replay(second)
     words = np.array([first], dtype=np.uint64)
-    assert exact.below_exp(words, u, 3, entropy).tolist() == [below]
+    assert exact.bernoulli_exp(words, u, 3, entropy).tolist() == [below]
     assert not entropy.left
 
 
@@ -76,23 +76,23 @@ def test_geometric_at_its_bounds():
     for k in (1, 2, 3):
         bound = exp_prefix(k, 0, 64)
         words = np.array([bound - 1, bound + 1], dtype=np.uint64)
-        assert exact.geometric(words, 99, Replay()).tolist() == [k, k - 1]
+        assert exact.geometric_draws(words, 99, Replay()).tolist() == [k, k - 1]
         for fresh, v in ((0, k), (2**64 - 1, k - 1)):
             tie = np.array([bound], dtype=np.uint64)
-            assert exact.geometric(tie, 99, Replay(fresh)).tolist() == [v]
+            assert exact.geometric_draws(tie, 99, Replay(fresh)).tolist() == [v]
 
 
 def test_geometric_of_zeros_ends():
     """Even an endless run of zero bits ends, at the stated largest V."""
     zeros = np.zeros(1, dtype=np.uint64)
-    assert exact.geometric(zeros, 70, Replay(0, 0, 0)).tolist() == [70]
+    assert exact.geometric_draws(zeros, 70, Replay(0, 0, 0)).tolist() == [70]
 
 
 def test_geometric_filter_is_the_exact_path():
     """The table lookup and exact arithmetic give the same V for the same words."""
     words = SeededEntropy(SEED).words(400) >> np.repeat(np.uint64([0, 20]), 200)
-    table = exact.geometric(words, 99, Replay())
-    slow = [exact.geometric_exact(word, 99, Replay()) for word in words.tolist()]
+    table = exact.geometric_draws(words, 99, Replay())
+    slow = [exact.geometric_draw(word, 99, Replay()) for word in words.tolist()]
     assert table.tolist() == slow
     assert max(slow) > 12
 
@@ -117,7 +117,7 @@ def test_discrete_laplace_channel_by_enumeration(s, bits):
     replay = Replay(*uniform, *[0] * len(cases), *[between[v] for _, _, v in cases])
     signed = [(-1) ** sign * ((u + (v << bits)) // s) for u, sign, v in cases]
     placed = [(k, c) for k, c in zip(signed, cases, strict=True) if k or not c[1]]
-    drawn = exact.DiscreteLaplace(s, bits)._attempt(len(cases), replay)
+    drawn = exact.DiscreteLaplace(s, bits)._draw_candidates(len(cases), replay)
     assert drawn.tolist() == [k for k, _ in placed]
     mass: dict[int, float] = dict.fromkeys(range(-9, 10), 0.0)
     for k, (u, _, v) in placed:

@@ -16,7 +16,7 @@ from curvote.errors import InternalError, UserError
 from curvote.mechanisms import discrete_gaussian, gaussian_noise, make
 from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
 from curvote.mechanisms.gaussian_noise import delta_bound, loss_deviation
-from curvote.mechanisms.grid import STEP
+from curvote.mechanisms.grid import GRID_STEP
 from curvote.privacy import ZCDP
 from tests.noise import ALPHA, SEED, Replay
 
@@ -69,7 +69,7 @@ def test_a_wrong_scale_is_caught():
 def test_the_exponent_is_never_negative(sigma):
     """E is exactly at least 0, next to its zero too, and small there."""
     law = of_sigma(sigma)
-    lowest = round(2.0**law.bits / (2 * law._quadratic))
+    lowest = round(2.0**law.bits / (2 * law._scaled_rate))
     exponents = [law._exact_exponent(y) for y in range(lowest - 9, lowest + 10)]
     assert 0 <= min(exponents) < Fraction(1, 100)
     floats = law._exponent(np.arange(lowest - 9, lowest + 10))
@@ -81,9 +81,9 @@ def test_the_exact_comparison_decides_as_the_filter(monkeypatch):
     law = of_sigma(1000.0)
     y = law.proposal.sample(300, SeededEntropy(SEED))
     words = SeededEntropy(SEED + 1).words(300)
-    fast = law._kept(y, words, Replay())
+    fast = law._accept(y, words, Replay())
     monkeypatch.setattr(discrete_gaussian, "MARGIN", 1.0)
-    assert (law._kept(y, words, SeededEntropy(SEED)) == fast).all()
+    assert (law._accept(y, words, SeededEntropy(SEED)) == fast).all()
     assert 0.5 < fast.mean() < 0.9
 
 
@@ -133,9 +133,9 @@ def test_calibration(epsilon, delta, d):
 @pytest.mark.parametrize("share", [0.5, 0.99, 1 - 1e-9])
 def test_too_little_noise_is_declared_and_caught(monkeypatch, share):
     """A sigma below the calibrated one shows in the loss, and the audit refuses it."""
-    calibrate = gaussian_noise.calibrate
+    calibrate = gaussian_noise.calibrate_sigma
     monkeypatch.setattr(
-        gaussian_noise, "calibrate", lambda *claim: share * calibrate(*claim)
+        gaussian_noise, "calibrate_sigma", lambda *claim: share * calibrate(*claim)
     )
     assert make("gaussian", epsilon=1, delta=1e-5, d=3).worst_log_ratio() > 1
     for name in ("gaussian", "transfer.moments", "transfer.kernel"):
@@ -188,10 +188,10 @@ def test_outputs_lie_on_the_grid():
     """Whatever the input's low bits, outputs are multiples of 2^-20, halves to even."""
     mechanism = make("gaussian", epsilon=1, d=4, delta=1e-6)
     values = np.random.default_rng(SEED).uniform(-1, 1, (500, 4))
-    steps = mechanism.randomize(values, SeededEntropy(SEED)) / STEP
+    steps = mechanism.randomize(values, SeededEntropy(SEED)) / GRID_STEP
     assert (steps == np.rint(steps)).all()
-    halves = np.array([[0.5, 1.5, 2.5, -0.5]]) * STEP
-    assert (mechanism.mean(halves) == np.array([[0, 2, 2, 0]]) * STEP).all()
+    halves = np.array([[0.5, 1.5, 2.5, -0.5]]) * GRID_STEP
+    assert (mechanism.mean(halves) == np.array([[0, 2, 2, 0]]) * GRID_STEP).all()
 
 
 @pytest.mark.parametrize("epsilon", [2.0**-20, 1, 1e300])
@@ -204,4 +204,4 @@ def test_the_cut_gives_every_input_the_same_output(epsilon):
         fixed = {"sample": lambda *_, k=noise: np.array([k])}
         object.__setattr__(mechanism.noise, "law", type("Cut", (), fixed))
         out = mechanism.randomize([[x]], Replay())
-        assert out == math.copysign(gaussian_noise.LIMIT * STEP, noise)
+        assert out == math.copysign(gaussian_noise.OUTPUT_LIMIT * GRID_STEP, noise)

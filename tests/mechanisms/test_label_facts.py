@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import bits, hadamard, make
-from curvote.mechanisms.subset_selection import SubsetSelection, best_omega
+from curvote.mechanisms.subset_selection import SubsetSelection, best_subset_size
 from tests.noise import ALPHA, EPSILONS, SEED, Replay, exp_oracle
 
 RARE = {
@@ -91,7 +91,7 @@ def test_omega_is_the_most_efficient(epsilon):
             w: efficiency(SubsetSelection(epsilon=epsilon, n_classes=K, omega=w))
             for w in range(1, K)
         }
-        assert sets[best_omega(epsilon, K)] == max(sets.values())
+        assert sets[best_subset_size(epsilon, K)] == max(sets.values())
 
 
 def test_subset_selection_of_two_is_randomized_response():
@@ -127,9 +127,9 @@ def test_subset_size_out_of_range(omega):
 def test_subsets_are_uniform(share, size, monkeypatch):
     """All subsets are equally likely, wherever the search for one begins."""
     if share is not None:
-        monkeypatch.setattr(bits, "_share", lambda size, width: share)
+        monkeypatch.setattr(bits, "_initial_share", lambda size, width: share)
     n, width, barred = 20_000, 6, 2
-    rows = bits.subsets(
+    rows = bits.random_subsets(
         np.full(n, size), np.full(n, barred), width, SeededEntropy(SEED)
     )
     seen = rows @ (1 << np.arange(width))
@@ -150,7 +150,7 @@ def test_bernoulli_is_settled_by_the_whole_threshold(lead, rest):
     tails = [max(rest - 1, 0), rest, 0, 2**56 - 1, 1][: len(tied)]
     tails += [0] * (len(tied) - len(tails))
     first = int(np.array(leading, dtype=np.uint8).view(np.uint64)[0])
-    out = bits.bernoulli(
+    out = bits.bernoulli_bits(
         (lead << 56) + rest, 8, Replay(first, *(tail << 8 for tail in tails))
     )
     left = iter(tails)

@@ -12,7 +12,7 @@ from curvote.errors import UserError
 from curvote.mechanisms.base import SMALLEST_EPSILON
 from curvote.mechanisms.exact import DiscreteLaplace
 from curvote.mechanisms.laplace import Laplace
-from curvote.mechanisms.laplace_sum import sum_of_noise
+from curvote.mechanisms.laplace_sum import draw_noise_sums
 from tests.noise import ALPHA, SEED
 
 SIZE = 20_000
@@ -41,7 +41,7 @@ def test_the_sum_follows_the_law_of_summed_draws(n: int, noise: DiscreteLaplace)
     """Two samples cannot be told apart; at 0.7 or 1.3 times the scale they can."""
     real = one_by_one(n, noise)
     for factor, alike in ((1.0, True), (0.7, False), (1.3, False)):
-        drawn = sum_of_noise(n, rescaled(noise, factor), SIZE, rng())
+        drawn = draw_noise_sums(n, rescaled(noise, factor), SIZE, rng())
         found = stats.ks_2samp(real, drawn, method="asymp").pvalue
         assert (found > ALPHA) == alike
 
@@ -54,7 +54,7 @@ def test_the_sum_has_the_convolved_law(n: int):
     law = one
     for _ in range(n - 1):
         law = np.convolve(law, one, mode="same")
-    drawn = sum_of_noise(n, noise, SIZE, rng())
+    drawn = draw_noise_sums(n, noise, SIZE, rng())
     counts = np.array([(drawn == value).sum() for value in k])
     likely = law * SIZE > 20
     rest = SIZE - counts[likely].sum(), SIZE * (1 - law[likely].sum())
@@ -68,7 +68,7 @@ def test_the_sum_has_the_convolved_law(n: int):
 def test_mean_and_variance_hold_from_tiny_to_huge(n: int, epsilon: float):
     """Neither tiny success probabilities nor huge counts bend the first two moments."""
     noise = Laplace(epsilon=epsilon).noise
-    drawn = sum_of_noise(n, noise, SIZE, rng()).astype(float)
+    drawn = draw_noise_sums(n, noise, SIZE, rng()).astype(float)
     variance = n * noise.variance
     assert abs(drawn.mean()) < 5 * np.sqrt(variance / SIZE)
     # The excess kurtosis of a Laplace law is 3, of a sum of n of them 3/n.
@@ -78,12 +78,12 @@ def test_mean_and_variance_hold_from_tiny_to_huge(n: int, epsilon: float):
 
 def test_noise_that_is_always_zero_sums_to_zero():
     """At an epsilon beyond every scale the sum is exactly 0."""
-    assert not sum_of_noise(100, Laplace(epsilon=1e300).noise, SIZE, rng()).any()
+    assert not draw_noise_sums(100, Laplace(epsilon=1e300).noise, SIZE, rng()).any()
 
 
 def test_sums_beyond_64_bits_are_refused():
     """A sum that might overflow is an error that names n, never a wrong number."""
     with pytest.raises(UserError, match=r"n is 10000000.*may not fit 64 bits"):
-        sum_of_noise(10**7, Laplace(epsilon=SMALLEST_EPSILON).noise, 1, rng())
+        draw_noise_sums(10**7, Laplace(epsilon=SMALLEST_EPSILON).noise, 1, rng())
     with pytest.raises(UserError, match="n is 0"):
-        sum_of_noise(0, LAWS[0], 1, rng())
+        draw_noise_sums(0, LAWS[0], 1, rng())

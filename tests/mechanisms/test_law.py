@@ -11,7 +11,7 @@ from curvote.entropy import SeededEntropy
 from curvote.mechanisms import law as laws
 from curvote.mechanisms import make, names
 from curvote.mechanisms.base import LabelMechanism, Mechanism
-from curvote.mechanisms.law import Law, atoms, product, smooth
+from curvote.mechanisms.law import Law, atomic_law, continuous_law, product_law
 from tests.noise import SEED, build
 
 DRAWS = 20_000
@@ -24,7 +24,7 @@ def inputs(mechanism: Mechanism) -> np.ndarray:
     d = getattr(mechanism, "d", 1)
     columns = low + (high - low) * np.tile(np.array(shares)[:, None], (1, d))
     columns[1, -1] = high if mechanism.name == "binary_rr" else low
-    return mechanism.shaped(columns)
+    return mechanism.to_inputs(columns)
 
 
 def drawn(mechanism: Mechanism, x: np.ndarray, number: int = DRAWS) -> np.ndarray:
@@ -127,14 +127,14 @@ def test_terms_are_counted(name, params, terms):
     """More products than ``MOST_TERMS`` are not written out."""
     law = make(name, epsilon=2, **params).law(np.zeros((2, params["d"])))
     assert (law and len(law.terms)) == terms
-    assert laws.MOST_TERMS == 4096
+    assert laws.MAX_TERMS == 4096
 
 
 def some_laws() -> list[Law]:
     """Laws with atoms, without, and with both, for five inputs."""
     x = np.linspace(-1, 1, 5)
     made = [make(name, epsilon=1) for name in ("laplace", "exponential", "hybrid")]
-    uneven = atoms(
+    uneven = atomic_law(
         np.sort(np.random.default_rng(0).normal(size=(5, 3))), [[0.2, 0.5, 0.3]] * 5
     )
     return [m.law(x).terms[0][0] for m in made] + [uneven]
@@ -147,7 +147,7 @@ PLACES.sort()
 @pytest.mark.parametrize("law", some_laws())
 def test_law_is_a_law(law):
     """Distribution functions rise from 0 to 1; below is never more than up to."""
-    upto, below = law.upto(PLACES), law.below(PLACES)
+    upto, below = law.cdf(PLACES), law.below(PLACES)
     assert upto.shape == below.shape == (5, len(PLACES))
     assert upto[:, 0] == pytest.approx(0)
     assert upto[:, -1] == pytest.approx(1)
@@ -155,7 +155,7 @@ def test_law_is_a_law(law):
     assert (below <= upto + 1e-15).all()
     assert (upto[:, :-1] <= below[:, 1:] + 1e-15).all()
     wide = np.broadcast_to(PLACES, (5, len(PLACES)))
-    assert np.array_equal(law.upto(wide), upto)
+    assert np.array_equal(law.cdf(wide), upto)
     parts = zip(PLACES[1:], PLACES[1:], strict=True)
     whole = law.between([-math.inf], [math.inf])
     assert whole == pytest.approx(1)
@@ -169,25 +169,25 @@ def test_clipped_edges_take_the_outside_mass(law):
     clipped = law.clipped(low, high)
     at = np.array([low, high])
     edges = clipped.between(at, at)
-    assert edges[:, :1] == pytest.approx(law.upto([low]))
+    assert edges[:, :1] == pytest.approx(law.cdf([low]))
     assert edges[:, 1:] == pytest.approx(1 - law.below([high]))
     inside = PLACES[np.abs(PLACES - 0.1) < 0.7]
-    assert clipped.upto(inside) == pytest.approx(law.upto(inside), abs=1e-14)
+    assert clipped.cdf(inside) == pytest.approx(law.cdf(inside), abs=1e-14)
     assert clipped.below([low]) == pytest.approx(0)
-    assert clipped.upto([high]) == pytest.approx(1)
+    assert clipped.cdf([high]) == pytest.approx(1)
     assert clipped.clipped(-1, 1) is clipped
 
 
 @pytest.mark.parametrize("law", some_laws())
 def test_moving_and_clipping_commute(law):
     """Clipping before or after a power of two changes nothing, and slices neither."""
-    first = law.clipped(-0.5, 0.75).mapped(4.0, 2.0)
-    then = law.mapped(4.0, 2.0).clipped(0.0, 5.0)
+    first = law.clipped(-0.5, 0.75).scaled(4.0, 2.0)
+    then = law.scaled(4.0, 2.0).clipped(0.0, 5.0)
     at = np.sort(np.append(4 * PLACES[1:-1] + 2, [0, 5]))
-    assert first.upto(at) == pytest.approx(then.upto(at), abs=1e-14)
+    assert first.cdf(at) == pytest.approx(then.cdf(at), abs=1e-14)
     assert first.below(at) == pytest.approx(then.below(at), abs=1e-14)
     for which in (slice(1, 3), np.array([4, 0])):
-        assert np.array_equal(then.of(which).upto(at), then.upto(at)[which])
+        assert np.array_equal(then.select(which).cdf(at), then.cdf(at)[which])
 
 
 def misplaced(law: Law, seen: Law, scale: float, shift: float) -> int:
@@ -195,7 +195,7 @@ def misplaced(law: Law, seen: Law, scale: float, shift: float) -> int:
     outputs = np.random.default_rng(1).integers(0, 1 << 20, 2000) / (1 << 20)
     landed = shift + scale * outputs
     return int(
-        np.count_nonzero(seen.upto(landed) != law.upto(outputs))
+        np.count_nonzero(seen.cdf(landed) != law.cdf(outputs))
         + np.count_nonzero(seen.below(landed) != law.below(outputs))
     )
 
@@ -204,14 +204,14 @@ def misplaced(law: Law, seen: Law, scale: float, shift: float) -> int:
 def test_mapped_law_is_exact_to_the_last_bit(scale, shift):
     """An output stays on its side of a threshold that is where it lands."""
     law = make("pm_01", epsilon=3).law(np.array([0.3])).terms[0][0]
-    assert misplaced(law, law.mapped(scale, shift), scale, shift) == 0
+    assert misplaced(law, law.scaled(scale, shift), scale, shift) == 0
 
 
 def test_plain_quotient_misplaces_outputs():
     """What was subtracted is rounded: hundreds of outputs change sides."""
     scale, shift = 47.3, 11.9
     law = make("pm_01", epsilon=3).law(np.array([0.3])).terms[0][0]
-    naive = smooth(law.inputs, lambda x, at: law.rest(x, (at - shift) / scale))
+    naive = continuous_law(law.inputs, lambda x, at: law.rest(x, (at - shift) / scale))
     assert misplaced(law, naive, scale, shift) > 100
 
 
@@ -220,7 +220,7 @@ def test_last_place_is_the_last():
     rng = np.random.default_rng(2)
     for scale, shift in ((0.7, 3.0), (1e-3, -5e4), (33.0, 0.0)):
         at = np.append(shift + scale * rng.normal(size=(1, 500)), [[shift, 0]], axis=1)
-        last = laws._last(at, scale, shift)
+        last = laws._largest_preimage(at, scale, shift)
         assert (shift + scale * last <= at).all()
         assert (shift + scale * np.nextafter(last, math.inf) > at).all()
 
@@ -260,17 +260,17 @@ def test_terms_share_their_laws():
     assert len({id(each) for term in law.terms for each in term}) == 15
     low, high = np.full((2, 14), -0.5), np.full((2, 14), 0.5)
     one = make("hybrid", epsilon=1 / 3).law(np.zeros(2)).terms[0][0]
-    one = one.mapped(14 / 3, 0.0).between([-0.5], [0.5])[0, 0]
+    one = one.scaled(14 / 3, 0.0).between([-0.5], [0.5])[0, 0]
     assert law.box(low, high) == pytest.approx(one**3)
     assert np.array_equal(
-        law.of(slice(0, 1)).box(low[:1], high[:1]), law.box(low, high)[:1]
+        law.select(slice(0, 1)).box(low[:1], high[:1]), law.box(low, high)[:1]
     )
 
 
 def test_product_of_laws_is_independent():
     """A box of two coordinates has the product of their shares."""
     law = make("laplace", epsilon=1).law(np.zeros(3)).terms[0][0]
-    both = product(law, law)
+    both = product_law(law, law)
     side = law.between([-0.3], [0.4])[:, 0]
     low, high = np.full((3, 2), -0.3), np.full((3, 2), 0.4)
     assert both.box(low, high) == pytest.approx(side**2)

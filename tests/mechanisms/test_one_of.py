@@ -12,8 +12,8 @@ from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import make
 from curvote.mechanisms.cap import SMALLEST_SHARE, Cap
-from curvote.mechanisms.one_of import MOST_CLASSES, OneOf, noise
-from curvote.mechanisms.privunit import mean_variance
+from curvote.mechanisms.one_of import MAX_CLASSES, OneOf, one_of_variance
+from curvote.mechanisms.privunit import privunit_variance
 from tests.noise import ALPHA, SEED, exp_oracle
 
 KINDS = [(2, 3), (5, 3), (26, 9)]
@@ -88,12 +88,12 @@ def test_rejection_and_parts_agree(epsilon, n_classes, p):
     """Both name classes and heights as the law says."""
     mechanism, n, own = made(epsilon, n_classes, p), 20_000, 1
     classes, u = one(mechanism, n, own)
-    share, kept = mechanism.cap.share, mechanism.kept * n_classes
+    share, kept = mechanism.cap.share, mechanism.acceptance * n_classes
     outside = mechanism.threshold_out / 2**64
     chances = np.full(n_classes, outside / kept)
     chances[own] = (share + outside * (1 - share)) / kept
     found = []
-    for draw in (mechanism.answers, mechanism.simulated):
+    for draw in (mechanism.answers, mechanism.simulate_reports):
         named, v = draw(classes, u, SeededEntropy(SEED))
         counts = np.bincount(named, minlength=n_classes)
         assert stats.chisquare(counts, n * chances).pvalue > ALPHA
@@ -110,24 +110,24 @@ def test_rejection_and_parts_agree(epsilon, n_classes, p):
 def test_the_variances_sum_to_the_noise(epsilon, n_classes, p):
     """Over all coordinates they are the squared length less that of the mean."""
     mechanism = made(epsilon, n_classes, p)
-    x = mechanism.joined(*one(mechanism, 1))
+    x = mechanism.join_records(*one(mechanism, 1))
     total = float(mechanism.variance(x).sum())
     assert total == pytest.approx(mechanism.m**-2 - 1)
-    assert total / mechanism.d == pytest.approx(noise(n_classes, p, epsilon))
+    assert total / mechanism.d == pytest.approx(one_of_variance(n_classes, p, epsilon))
 
 
 def test_the_noise_is_less_than_the_simplex_code_s_for_many_classes():
     """At epsilon 5 and ten classes a third of it, .08; not so at epsilon 1 or for 2."""
 
     def simplex(k: int, epsilon: float) -> float:
-        return ((k - 1) / k) ** 2 * mean_variance((k - 1) * 11, epsilon)
+        return ((k - 1) / k) ** 2 * privunit_variance((k - 1) * 11, epsilon)
 
-    assert noise(10, 11, 5.0) < 0.088
-    assert 2.7 * noise(10, 11, 5.0) < simplex(10, 5.0)
+    assert one_of_variance(10, 11, 5.0) < 0.088
+    assert 2.7 * one_of_variance(10, 11, 5.0) < simplex(10, 5.0)
     for k, epsilon in ((10, 1.0), (2, 1.0), (2, 5.0), (26, 2.0)):
-        assert noise(k, 11, epsilon) > simplex(k, epsilon)
+        assert one_of_variance(k, 11, epsilon) > simplex(k, epsilon)
     for k, epsilon in ((5, 5.0), (10, 3.0), (26, 5.0)):
-        assert noise(k, 11, epsilon) < simplex(k, epsilon)
+        assert one_of_variance(k, 11, epsilon) < simplex(k, epsilon)
 
 
 def test_clip_keeps_the_longest_block():
@@ -148,22 +148,22 @@ def test_two_blocks_or_none_are_not_possible():
     """Nor is another length."""
     mechanism = made(1.0, 3, 2)
     draws = mechanism.randomize(np.eye(6), SeededEntropy(SEED))
-    assert mechanism.possible(draws).all()
-    named, v = mechanism.parted(draws)
-    split = mechanism.joined(named, v * 0.8) + mechanism.joined(
+    assert mechanism.possible_mask(draws).all()
+    named, v = mechanism.split_records(draws)
+    split = mechanism.join_records(named, v * 0.8) + mechanism.join_records(
         (named + 1) % 3, v * 0.6
     )
     assert np.linalg.norm(split, axis=1) == pytest.approx(1 / mechanism.m)
     for wrong in (split, 0 * draws, 1.001 * draws):
-        assert not mechanism.possible(wrong).any()
+        assert not mechanism.possible_mask(wrong).any()
 
 
-@pytest.mark.parametrize("n_classes", [2, 26, MOST_CLASSES])
+@pytest.mark.parametrize("n_classes", [2, 26, MAX_CLASSES])
 def test_the_work_is_bounded(n_classes):
     """However large epsilon is, at least 2^-12 of the candidates is kept."""
     for epsilon in (20, 1e4):
         mechanism = made(epsilon, n_classes, 3)
-        assert mechanism.kept >= mechanism.share >= SMALLEST_SHARE * (1 - 1e-9)
+        assert mechanism.acceptance >= mechanism.share >= SMALLEST_SHARE * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(

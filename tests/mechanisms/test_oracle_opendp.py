@@ -17,7 +17,7 @@ from curvote.entropy import SeededEntropy
 from curvote.mechanisms import make
 from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
 from curvote.mechanisms.exact import DiscreteLaplace
-from curvote.mechanisms.laplace import RANGE_BITS, STEP
+from curvote.mechanisms.laplace import GRID_STEP, RANGE_BITS
 from tests.noise import ALPHA, SEED
 
 dp = pytest.importorskip("opendp.prelude", reason="opendp is not installed")
@@ -72,8 +72,8 @@ def test_laplace_mechanism(epsilon, x, factor):
     assert noise("laplace", span / epsilon).map(span) == pytest.approx(
         mechanism.worst_log_ratio(), rel=1e-6
     )
-    ours = mechanism.randomize(np.full(N, x), SeededEntropy(SEED)) / STEP
-    theirs = noise("laplace", factor * span / epsilon)([int(x / STEP)] * N)
+    ours = mechanism.randomize(np.full(N, x), SeededEntropy(SEED)) / GRID_STEP
+    theirs = noise("laplace", factor * span / epsilon)([int(x / GRID_STEP)] * N)
     assert alike(ours, theirs) == (factor == 1)
 
 
@@ -91,11 +91,11 @@ def test_discrete_gaussian(sigma, factor):
 def test_gaussian_mechanism(epsilon, delta, factor):
     """At its sigma OpenDP states the mechanism's rho, and the outputs agree."""
     mechanism = make("gaussian", epsilon=epsilon, delta=delta, d=1)
-    oracle, span = noise("gaussian", mechanism.sigma / STEP), 1 << RANGE_BITS
+    oracle, span = noise("gaussian", mechanism.sigma / GRID_STEP), 1 << RANGE_BITS
     assert oracle.map(span) == pytest.approx(mechanism.rho, rel=1e-9)
-    ours = mechanism.randomize(np.ones((N, 1)), SeededEntropy(SEED))[:, 0] / STEP
-    other = noise("gaussian", factor * mechanism.sigma / STEP)
-    assert alike(ours, other([int(1 / STEP)] * N)) == (factor == 1)
+    ours = mechanism.randomize(np.ones((N, 1)), SeededEntropy(SEED))[:, 0] / GRID_STEP
+    other = noise("gaussian", factor * mechanism.sigma / GRID_STEP)
+    assert alike(ours, other([int(1 / GRID_STEP)] * N)) == (factor == 1)
 
 
 @FACTORS

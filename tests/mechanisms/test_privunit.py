@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from curvote.audit import exact as audit_exact
 from curvote.audit import examples
-from curvote.audit.message_subject import of_message
+from curvote.audit.message_subject import message_subject_of
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import make, privunit
@@ -110,17 +110,19 @@ def test_the_margin_has_its_room_in_every_setting():
 
 def test_a_halved_threshold_is_told_by_the_exact_check_of_the_message(monkeypatch):
     """The loss that is stated is the true one, ln 2 too large: nothing clamps it."""
-    honest = privunit._threshold_out
-    monkeypatch.setattr(privunit, "_threshold_out", lambda rest: honest(rest) // 2)
-    subject = of_message(examples.task("direct", "report", 1.0))
+    honest = privunit._reject_threshold
+    monkeypatch.setattr(privunit, "_reject_threshold", lambda rest: honest(rest) // 2)
+    subject = message_subject_of(examples.example_task("direct", "report", 1.0))
     assert subject.loss().log == pytest.approx(1 + math.log(2))
-    found = audit_exact.check(subject, subject.loss())
+    found = audit_exact.check_declared_loss(subject, subject.loss())
     assert found.why == "the worst loss is 1.69315, not 1"
 
 
 def test_a_cap_holds_its_share_wherever_it_is():
     """Candidates fall into caps around any direction as often as uniform ones do."""
-    candidates = privunit.normals(3 * 400_000, SeededEntropy(SEED)).reshape(-1, 3)
+    candidates = privunit.normal_numbers(3 * 400_000, SeededEntropy(SEED)).reshape(
+        -1, 3
+    )
     candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
     share, n = Cap(0.6, 3).share, len(candidates)
     for u in rows([1, 0, 0], 1), rows([0, 0, -1], 1), rows([1, -2, 3], 1):
@@ -130,7 +132,7 @@ def test_a_cap_holds_its_share_wherever_it_is():
 
 def test_normals_are_normal():
     """Box and Muller's numbers follow the normal law; an odd number is possible."""
-    draws = privunit.normals(99_999, SeededEntropy(SEED))
+    draws = privunit.normal_numbers(99_999, SeededEntropy(SEED))
     assert draws.shape == (99_999,)
     assert stats.kstest(draws, stats.norm.cdf).pvalue > ALPHA
     assert abs(np.corrcoef(draws[:49_999], draws[50_000:])[0, 1]) < 0.03
@@ -178,9 +180,9 @@ def test_another_cap_is_told_apart():
 def test_direct_heights_invert_the_distribution(d):
     """A height h drawn inside has P(H >= h) = share times the uniform; so outside."""
     cap, uniform = best_cap(2, d), np.array([1e-4, 0.01, 0.5, 0.99, 1 - 1e-9])
-    inside = cap.heights(np.full(5, True), uniform)
+    inside = cap.draw_heights(np.full(5, True), uniform)
     assert (inside >= cap.gamma - 1e-12).all()
-    outside = cap.heights(np.full(5, False), uniform)
+    outside = cap.draw_heights(np.full(5, False), uniform)
     assert (outside <= cap.gamma + 1e-12).all()
     above = [cap.share * uniform, cap.share + (1 - cap.share) * uniform]
     for heights, expected in zip((inside, outside), above, strict=True):
@@ -218,7 +220,9 @@ def test_the_work_is_bounded(d):
     """However large epsilon is, at least 2^-12 of the candidates is kept."""
     for epsilon in (20, 44, 1e4):
         mechanism = make("privunit", epsilon=epsilon, d=d)
-        assert mechanism.kept >= mechanism.cap.share >= SMALLEST_SHARE * (1 - 1e-9)
+        assert (
+            mechanism.acceptance >= mechanism.cap.share >= SMALLEST_SHARE * (1 - 1e-9)
+        )
 
 
 def test_one_coordinate_is_refused():

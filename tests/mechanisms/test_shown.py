@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvote.mechanisms import make, names, per_coordinate
-from curvote.mechanisms.making import kind
+from curvote.mechanisms.making import mechanism_class
 from tests.noise import build
 
 KEPT = [name for name in names() if name != "rr_with_prior"]
@@ -18,10 +18,12 @@ KEPT = [name for name in names() if name != "rr_with_prior"]
 def test_what_is_written_builds_an_equal_mechanism(name: str) -> None:
     """Every mechanism of the registry that keeps what it was built from."""
     made = build(name, 1.5)
-    again = eval(repr(made), vars(importlib.import_module(kind(name).__module__)))
+    again = eval(
+        repr(made), vars(importlib.import_module(mechanism_class(name).__module__))
+    )
     assert repr(again) == repr(made)
     assert again.worst_log_ratio() == made.worst_log_ratio()
-    assert repr(made).startswith(f"{kind(name).__name__}(epsilon=1.5")
+    assert repr(made).startswith(f"{mechanism_class(name).__name__}(epsilon=1.5")
 
 
 def test_what_was_not_kept_is_left_open() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms import make
-from curvote.mechanisms.alibi import ONE, Alibi
-from curvote.mechanisms.soft_labels import moments
+from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
+from curvote.mechanisms.soft_labels import soft_label_moments
 from tests.noise import SEED
 
 SMALLEST = 2.0**-20
@@ -19,10 +19,10 @@ SMALLEST = 2.0**-20
 
 def summed(law: Alibi, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return all rows of numbers cut to [0, 1], and how likely label 0 makes each."""
-    within = np.arange(ONE)
-    own = np.diff(law.noise.cdf(within - ONE), prepend=0, append=1)
+    within = np.arange(ONE_HOT_STEPS)
+    own = np.diff(law.noise.cdf(within - ONE_HOT_STEPS), prepend=0, append=1)
     other = np.diff(law.noise.cdf(within), prepend=0, append=1)
-    rows = np.array(list(product(range(ONE + 1), repeat=n_classes)))
+    rows = np.array(list(product(range(ONE_HOT_STEPS + 1), repeat=n_classes)))
     chances = own[rows[:, 0]] * other[rows[:, 1:]].prod(axis=1)
     return rows, chances
 
@@ -78,7 +78,7 @@ def test_another_epsilon_is_biased():
 def test_soft_labels_tell_more_than_the_noised_label(n_classes, epsilon):
     """Noise far outside of [0, 1] is cut: twice the signal at small epsilon."""
     law = make("alibi", epsilon=epsilon, n_classes=n_classes)
-    gain = 2 * law.noise.variance / ONE**2 / law.pair_variance()
+    gain = 2 * law.noise.variance / ONE_HOT_STEPS**2 / law.pair_variance()
     assert 1.0 < gain <= 2.001
     if epsilon == SMALLEST:
         assert gain == pytest.approx(2, rel=1e-4)
@@ -88,10 +88,10 @@ def test_posterior_identity():
     """The gap is K/2 times the mean squared difference, K = 2: by the variance."""
     for epsilon in (SMALLEST, 1e-3, 1.0, 10.0):
         rate = make("alibi", epsilon=epsilon, n_classes=2).noise.rate
-        known = moments(rate, ONE, 2)
+        known = soft_label_moments(rate, ONE_HOT_STEPS, 2)
         assert known.pair + known.gap**2 == pytest.approx(known.gap, rel=1e-12)
-        assert known.own == pytest.approx(known.pair / 4, rel=1e-9)
-        assert known.other == pytest.approx(known.own, rel=1e-9)
+        assert known.label_variance == pytest.approx(known.pair / 4, rel=1e-9)
+        assert known.other_variance == pytest.approx(known.label_variance, rel=1e-9)
 
 
 def test_variance_of_every_epsilon_and_k():
@@ -112,5 +112,5 @@ def test_variance_of_every_epsilon_and_k():
 def test_moments_are_made_at_once():
     """They are asked for at each batch, and by `signal` for each row of a table."""
     start = time.process_time()
-    moments(2.0**-27 / 3, ONE, 999)
+    soft_label_moments(2.0**-27 / 3, ONE_HOT_STEPS, 999)
     assert time.process_time() - start < 0.1

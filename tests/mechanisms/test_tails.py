@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.client.report import RARE, Reporter
+from curvote.client.report import RARE_PROBABILITY, Reporter
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import make, making, names, per_coordinate
@@ -16,7 +16,7 @@ from curvote.mechanisms.base import Mechanism, ScalarMechanism, VectorMechanism
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.one_of import OneOf
-from curvote.protocols.message import check, messages
+from curvote.protocols.message import messages_of, parse_message
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -25,14 +25,14 @@ D, N = 3, 4000
 REPORTS = [
     name
     for name in names()
-    if issubclass(making.kind(name), ScalarMechanism | VectorMechanism)
-    and making.kind(name) not in {BinaryRR, OneOf}
+    if issubclass(making.mechanism_class(name), ScalarMechanism | VectorMechanism)
+    and making.mechanism_class(name) not in {BinaryRR, OneOf}
 ]
 
 
 def of_record(name: str, epsilon: float) -> VectorMechanism:
     """Return the mechanism of a record of D numbers."""
-    if issubclass(making.kind(name), ScalarMechanism):
+    if issubclass(making.mechanism_class(name), ScalarMechanism):
         return per_coordinate(name, D, epsilon)
     delta = {"delta": 1e-5} if name == "gaussian" else {}
     made: Mechanism = make(name, epsilon=epsilon, d=D, **delta)
@@ -42,29 +42,29 @@ def of_record(name: str, epsilon: float) -> VectorMechanism:
 
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
-@pytest.mark.parametrize("probability", [0.2, 0.01, RARE])
+@pytest.mark.parametrize("probability", [0.2, 0.01, RARE_PROBABILITY])
 def test_honest_numbers_exceed_the_tail_at_most_so_often(
     name: str, epsilon: float, probability: float
 ) -> None:
     """At the worst corner of the domain; a bound without a tail is never exceeded."""
     mechanism = of_record(name, epsilon)
-    tail = mechanism.tail(probability)
+    tail = mechanism.tail_bound(probability)
     drawn = mechanism.randomize(np.ones((N, D)), SeededEntropy(3))
     beyond = int((np.abs(drawn) > tail).sum())
     count = drawn.size * probability
-    assert beyond <= count + 6 * math.sqrt(count) * (probability > RARE)
+    assert beyond <= count + 6 * math.sqrt(count) * (probability > RARE_PROBABILITY)
     if math.isfinite(tail):
         assert beyond > count / 20 - 1
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.2, 5.0, 2000.0])
-@pytest.mark.parametrize("probability", [0.5, 1e-3, RARE])
+@pytest.mark.parametrize("probability", [0.5, 1e-3, RARE_PROBABILITY])
 def test_the_laplace_tail_is_that_of_the_law(
     epsilon: float, probability: float
 ) -> None:
     """From the exact distribution function, and no more than two steps too wide."""
     law = Laplace(epsilon=epsilon)
-    steps = round(law.tail(probability) * 2**20) - 2**20
+    steps = round(law.tail_bound(probability) * 2**20) - 2**20
 
     def rest(k: int) -> float:
         return 2 * float(law.noise.cdf(-k - 1))
@@ -77,13 +77,13 @@ def test_the_laplace_tail_is_that_of_the_law(
 def test_nothing_but_the_rarest_is_moved(name: str) -> None:
     """An honest report is gathered as it was sent."""
     task = stated(name)
-    reporter, rng = Reporter.of(task), np.random.default_rng(5)
+    reporter, rng = Reporter.for_task(task), np.random.default_rng(5)
     z, label = reporter.release(
         rng.uniform(-1, 1, (N, D)),
         np.ones(N),
         *(SeededEntropy(seed) for seed in (1, 2)),
     )
-    made = messages("mrma")["report"].gather(task, {"z": z, "label": label})
+    made = messages_of("mrma")["report"].collect(task, {"z": z, "label": label})
     np.testing.assert_array_equal(made["z"], z)
 
 
@@ -97,18 +97,18 @@ def stated(name: str) -> Task:
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_the_largest_lie_counts_no_more_than_an_honest_number_may(name: str) -> None:
     """One possible message of a liar once moved a mean without any bound."""
-    task, kind = stated(name), messages("mrma")["report"]
-    features = Reporter.of(task).features
+    task, kind = stated(name), messages_of("mrma")["report"]
+    features = Reporter.for_task(task).features
     lie = np.full(D, 2.0**20 if name == "laplace" else 2.0**30)
-    while not features.possible(lie[None])[0]:
+    while not features.possible_mask(lie[None])[0]:
         lie /= 2
-    check(task, None, {"z": lie.tolist(), "label": 1})
-    tail = features.tail(RARE)
+    parse_message(task, None, {"z": lie.tolist(), "label": 1})
+    tail = features.tail_bound(RARE_PROBABILITY)
     assert lie[0] > 30 * tail
     sent = {"z": np.stack([lie, -lie]), "label": np.array([1, -1])}
-    made = kind.gather(task, sent)["z"]
+    made = kind.collect(task, sent)["z"]
     np.testing.assert_array_equal(made, np.outer([tail, -tail], np.ones(D)))
-    assert features.possible(made).all()
+    assert features.possible_mask(made).all()
 
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, math.nan])
@@ -116,4 +116,4 @@ def test_the_largest_lie_counts_no_more_than_an_honest_number_may(name: str) -> 
 def test_a_tail_has_a_probability(name: str, probability: float) -> None:
     """Anything else is a UserError."""
     with pytest.raises(UserError, match="probability is"):
-        of_record(name, 1.0).tail(probability)
+        of_record(name, 1.0).tail_bound(probability)

@@ -98,7 +98,7 @@ def check_moments(mechanism: VectorMechanism, n: int = 20_000) -> None:
 
 def follows(draws: np.ndarray, law: VectorMechanism, x: np.ndarray) -> bool:
     """Say whether draws for x can be the law's: E[P(. | x2) / P(. | x)] = 1."""
-    if not law.possible(draws).all():
+    if not law.possible_mask(draws).all():
         return False
     for x2 in records(law):
         loss = law.log_ratio(rows(x, len(draws)), rows(x2, len(draws)), draws)
@@ -129,8 +129,8 @@ def test_a_budget_that_is_not_split_is_caught(monkeypatch):
 
 def test_half_the_sensitivity_is_caught(monkeypatch):
     """A Gaussian twin that takes sqrt(d) for the diameter is refused."""
-    real = gaussian.sensitivity
-    monkeypatch.setattr(gaussian, "sensitivity", lambda d: real(d) / 2)
+    real = gaussian.box_diameter
+    monkeypatch.setattr(gaussian, "box_diameter", lambda d: real(d) / 2)
     twin = build("gaussian", 1)
     with pytest.raises(AssertionError):
         check_private(twin)
@@ -139,12 +139,12 @@ def test_half_the_sensitivity_is_caught(monkeypatch):
 def test_a_shifted_cap_is_caught(monkeypatch):
     """A PrivUnit twin whose cap is smaller than its constants say is refused."""
     check_moments(twin := build("privunit", 1))
-    real = PrivUnit._kept
+    real = PrivUnit._accept
 
     def shifted(self, candidates, u, words):
         return real(self, candidates, 0.6 * u, words)
 
-    monkeypatch.setattr(PrivUnit, "_kept", shifted)
+    monkeypatch.setattr(PrivUnit, "_accept", shifted)
     with pytest.raises(AssertionError):
         check_moments(twin)
 
@@ -169,12 +169,12 @@ def test_possible(name):
     mechanism = build(name, 2)
     given = np.tile(records(mechanism), (40, 1))
     draws = mechanism.randomize(given, SeededEntropy(SEED))
-    assert mechanism.possible(draws).shape == (len(draws),)
-    assert mechanism.possible(draws).all()
+    assert mechanism.possible_mask(draws).shape == (len(draws),)
+    assert mechanism.possible_mask(draws).all()
     wrong = draws.copy()
     wrong[:, 0] += 2.0**-22
-    assert not mechanism.possible(wrong).all()
-    assert not mechanism.possible(np.full((1, mechanism.d), np.nan)).any()
+    assert not mechanism.possible_mask(wrong).all()
+    assert not mechanism.possible_mask(np.full((1, mechanism.d), np.nan)).any()
 
 
 def test_seed_reproduces_and_system_entropy_differs(name):
@@ -263,7 +263,7 @@ def test_any_number_of_coordinates(name, d):
     given = np.full((4, mechanism.d), 0.5)
     draws = mechanism.randomize(given, SeededEntropy(SEED))
     assert draws.shape == given.shape
-    assert mechanism.possible(draws).all()
+    assert mechanism.possible_mask(draws).all()
     assert 1 - 1e-6 <= mechanism.worst_log_ratio() <= 1
 
 

@@ -27,7 +27,7 @@ def channel(window: Window) -> list[list[Fraction]]:
     rest = Fraction(2**64 - window.threshold, 2**64 * (window.size - window.width))
     points = np.arange(window.first, window.last + 1)
     held = window.holds(CENTRES[:, None], points)
-    return [[inside if here else rest for here in row] for row in held]
+    return [[inside if context else rest for context in row] for row in held]
 
 
 def test_channel_of_a_tiny_window():
@@ -70,8 +70,8 @@ def test_every_word_leads_to_its_point(centre):
 def test_window_has_one_size_for_every_input(name, epsilon):
     """The window lies in the range for every input, its width is never cut."""
     mechanism = make(name, epsilon=epsilon)
-    window, ends = mechanism.window, mechanism._centres([-9, 9])
-    lowest, highest = window.middles(ends)
+    window, ends = mechanism.window, mechanism._window_centres([-9, 9])
+    lowest, highest = window.window_middles(ends)
     assert window.width < window.size
     assert lowest < highest
     assert lowest - window.half == window.first
@@ -132,7 +132,7 @@ def test_square_wave_is_the_papers(epsilon, x):
     at = np.linspace(-b, 1 + b, 99)
     expected = step_cdf(at, -b, 1 + b, 2 * b, e, (x + 1) / 2)
     assert mechanism.cdf(x, at) == pytest.approx(expected, abs=e * 2e-6)
-    assert not mechanism.possible(np.array([-b - 1e-6, 1 + b + 1e-6])).any()
+    assert not mechanism.possible_mask(np.array([-b - 1e-6, 1 + b + 1e-6])).any()
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 2, 5])
@@ -149,7 +149,7 @@ def test_unit_versions_are_the_papers(epsilon, x):
         mechanism, p = make(name, epsilon=epsilon), densities[name]
         expected = step_cdf(at, 0, 1, width, e, x)
         assert mechanism.cdf(x, at) == pytest.approx(expected, abs=p * 2e-6)
-        density = mechanism.mass(x, round(x * 2**20) / 2**20)
+        density = mechanism.point_probability(x, round(x * 2**20) / 2**20)
         assert density * 2**20 == pytest.approx(p, rel=1e-3)
 
 
@@ -169,7 +169,7 @@ def test_low_bits_of_the_input_do_not_matter(name):
     assert len(set(map(float, outputs))) == 1
     assert np.ptp(mechanism.mean(inputs)) == 0
     halves = np.array([0.5, 1.5, 2.5]) * 2**-20
-    assert (np.diff(mechanism._centres(halves)) == [2, 0]).all()
+    assert (np.diff(mechanism._window_centres(halves)) == [2, 0]).all()
 
 
 @every_window
@@ -178,7 +178,7 @@ def test_cdf_jumps_at_the_outputs_themselves(name):
     mechanism = make(name, epsilon=0.3)
     window = mechanism.window
     index = np.linspace(window.first, window.last, 20_001).round()
-    at, centre = index * mechanism.scale, mechanism._centres(0.25)
+    at, centre = index * mechanism.scale, mechanism._window_centres(0.25)
     assert (mechanism.cdf(0.25, at) == window.cdf(centre, index)).all()
     before = mechanism.cdf(0.25, np.nextafter(at, -np.inf))
     assert (before == window.cdf(centre, index - 1)).all()

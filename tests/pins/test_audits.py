@@ -18,7 +18,7 @@ from curvote.audit.servers import examples as servers
 from tests.pins import pinned
 
 KIND = "audits"
-NAMES = [*choice.drawing_names(), *servers.names()]
+NAMES = [*choice.drawing_names(), *servers.example_names()]
 
 
 def facts(name: str, patch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from curvote.audit import examples
 from curvote.datasets import raw
-from curvote.envelope import issue_each
+from curvote.envelope import issue_record_invitations
 from curvote.flows import cli
 from tests import asked_utility, exchange, hospitals, invited, plain, rounds, town
 from tests.formats import make
@@ -147,8 +147,8 @@ def at_home(root: Path, patch: pytest.MonkeyPatch) -> None:
     home.invite(rounds.VOTES)
     for name in ("task", "invitation"):
         (root / f"{name}.json").rename(root / f"vote-{name}.json")
-    asked = examples.task("labels", "code", 1.0)
-    (record,) = issue_each(asked, ["a"], home.server.fingerprint)
+    asked = examples.example_task("labels", "code", 1.0)
+    (record,) = issue_record_invitations(asked, ["a"], home.server.fingerprint)
     home.publish(asked.to_json())
     (root / "task.json").rename(root / "labels.json")
     (root / "record.json").write_text(json.dumps(record.to_json()))

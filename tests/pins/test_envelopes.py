@@ -15,16 +15,16 @@ import pytest
 from curvote.audit import choice, examples
 from curvote.audit.servers import examples as servers
 from curvote.chain import tasks
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, genuine, read, seal
-from curvote.protocols.message import check, message_of, row
+from curvote.envelope import Invitation, is_genuine, read_envelope, seal_message
+from curvote.protocols.message import message_of, parse_message, payload_at
 from tests import valid_tasks
 from tests.pins import pinned
 from tests.vectors.envelope import KEY
 
 KIND = "envelopes"
-NAMES = [*examples.names(), *examples.codes(), *servers.names()]
+NAMES = [*examples.message_names(), *examples.code_names(), *servers.example_names()]
 
 
 def facts(name: str) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def facts(name: str) -> dict[str, Any]:
     subject = choice.shipped(name, 1.0)
     task, message = subject.task, message_of(subject.task)
     known = subject.inputs(np.random.default_rng(0))[0]
-    payload = row(message.draw(task, known, SeededEntropy(1)), 0)
-    judge = getattr(known, "judge", None)
+    payload = payload_at(message.draw(task, known, SeededEntropy(1)), 0)
+    judge = getattr(known, "candidate", None)
     invitation = Invitation(
         id=bytes(range(16)).hex(),
         key=bytes(range(32)).hex(),
@@ -41,11 +41,11 @@ def facts(name: str) -> dict[str, Any]:
         asks=task.asks,
         about=None if judge is None else int(judge[0]),
         signer=KEY.fingerprint,
-        **{"record": "a"} if message.tied else {},
-        **{"server": servers.SERVER} if message.whole else {},
+        **{"record": "a"} if message.per_record else {},
+        **{"server": servers.SERVER} if message.per_table else {},
     )
-    payload |= {"record": "a"} if message.tied else {}
-    line = seal(invitation, payload)
+    payload |= {"record": "a"} if message.per_record else {}
+    line = seal_message(invitation, payload)
     signed = KEY.sign({"task": task.to_json(), "seal_to": None})
     return {
         "task": task.to_json(),
@@ -53,8 +53,10 @@ def facts(name: str) -> dict[str, Any]:
         "signed": pinned.digest(signed.decode()),
         "invitation": invitation.to_json(),
         "file": invitation.file_name,
-        "payload": pinned.digest(payload, 17) if message.whole else payload,
-        "envelope": pinned.digest(line.decode()) if message.whole else line.decode(),
+        "payload": pinned.digest(payload, 17) if message.per_table else payload,
+        "envelope": pinned.digest(line.decode())
+        if message.per_table
+        else line.decode(),
     }
 
 
@@ -79,7 +81,7 @@ def test_every_message_of_every_system_is_pinned() -> None:
     named = {tuple(name.partition("@")[0].split(".")) for name in NAMES}
     named |= {tuple(name.split("-")) for name in pinned.recorded(KIND, "tasks")}
     named |= {("transfer", "release")}
-    assert named >= {(one.name, asks) for one in systems() for asks in one.messages}
+    assert named >= {(one.name, asks) for one in all_systems() for asks in one.messages}
 
 
 def test_all_small_tasks_keep_their_digests() -> None:
@@ -98,12 +100,14 @@ def test_what_was_written_is_read(name: str) -> None:
     """The task has its digest, the invitation its form, the message is admitted."""
     known = pinned.recorded(KIND, name)
     task, invitation = (
-        tasks.read(known["task"]),
+        tasks.read_task(known["task"]),
         Invitation.from_json(known["invitation"]),
     )
     assert task.digest() == known["digest"] == invitation.task
     assert invitation.to_json() == known["invitation"]
     if isinstance(known["payload"], dict):
-        found = read(known["envelope"].encode())
-        assert genuine(found, invitation.key)
-        assert check(task, invitation.subject, found.payload) == known["payload"]
+        found = read_envelope(known["envelope"].encode())
+        assert is_genuine(found, invitation.key)
+        assert (
+            parse_message(task, invitation.subject, found.payload) == known["payload"]
+        )

@@ -19,10 +19,10 @@ import pytest
 import skops.io
 
 import curvote
-from curvote.chain.lookup import systems
-from curvote.durable import owner_folder
+from curvote.chain.lookup import all_systems
+from curvote.durable import private_folder
 from curvote.flows.tracking.model import save_model
-from curvote.run.results import final_model, views
+from curvote.run.results import final_model, final_views
 from tests.pins import pinned
 from tests.pins.test_studies import NUMBERS, STUDIES, finished, records
 from tests.run.test_final_models import into_folders
@@ -60,7 +60,9 @@ def write(root: Path, patch: pytest.MonkeyPatch) -> None:
     """Write the archive: the first model of each system, and all estimators."""
     place, asked = root / "models", {}
     into_folders(place, patch)
-    views_ = (v for s in STUDIES if s != NUMBERS for v in views(*finished(s, root / s)))
+    views_ = (
+        v for s in STUDIES if s != NUMBERS for v in final_views(*finished(s, root / s))
+    )
     for view in views_:
         model = final_model(view.project, view.record, view.cell)
         name = view.system.name
@@ -102,7 +104,7 @@ def unpacked(root: Path) -> Path:
 def every(root: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
     """Yield what each model answers; an archive that is there is never written anew."""
     if not ARCHIVE.exists():
-        write(owner_folder(root / "new"), patch)
+        write(private_folder(root / "new"), patch)
     place = unpacked(root)
     for name in json.loads((place / INPUTS).read_text()):
         yield name, answers(place, name)
@@ -116,7 +118,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_class_of_model_is_kept() -> None:
     """Of each system that keeps one, and each estimator that curvote exports."""
-    kept = {one.name for one in systems() if one.final} - {"auto", "clean"}
+    kept = {one.name for one in all_systems() if one.final_model} - {"auto", "clean"}
     known = {name.partition(" ")[0] for name in pinned.items(KIND)}
     assert known >= kept | {name.partition(" ")[0] for name in ESTIMATORS}
 

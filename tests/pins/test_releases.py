@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.run.config.file import PipelinesFile
 from curvote.run.plan import identity
 from curvote.run.plan.step import Step
@@ -176,11 +176,11 @@ def pipelines() -> dict[str, dict[str, Any]]:
     found = {}
     for system, every in BOTH.items():
         several = system == "mrma_classes"
-        here = production.REAL | (THREE if several else {})
+        context = production.REAL | (THREE if several else {})
         far = exchange.FAR | (FAR_THREE if several else {})
         for name, changes in every.items():
             given = {"protocol": system} | changes
-            found[f"{system} here {name}"] = production.changed(here, **given)
+            found[f"{system} here {name}"] = production.changed(context, **given)
             given.pop("ledger", None)  # who is elsewhere keeps one at home
             found[f"{system} far {name}"] = production.changed(far, **given)
     for system, every in HERE.items():
@@ -211,8 +211,8 @@ def facts(name: str, root: Path) -> Any:
     called = exchange.NAME if far else production.NAME
     project = plain.write(root, **{called: given})
     (root / "people.csv").write_text("person,age,town\na,30,north\nb,40,south\n")
-    configured = PipelinesFile(project).configured(called)
-    asked = identity.asked(configured.pipeline)
+    configured = PipelinesFile(project).configure_pipeline(called)
+    asked = identity.stated_settings(configured.pipeline)
     if far:
         made, _ = exchange.Server(project).run()
         told: dict[str, Any] = {"published": _published(project, called)}
@@ -240,13 +240,13 @@ def _drawn(project: Project, step: Step) -> Any:
     there = artifact(project, step.stage.name, step.key)
     (table,) = there.manifest["tables"]
     columns = pinned.of_columns(there.columns(table, (0,)))
-    return {"task": there.facts["task_digest"], table: columns}
+    return {"task": there.metadata["task_digest"], table: columns}
 
 
 def _published(project: Project, name: str) -> dict[str, list[str]]:
     """Return the digests of each published task, by its file's name."""
     return {
-        path.name: sorted(publishing.digests(path.read_bytes()))
+        path.name: sorted(publishing.task_digests(path.read_bytes()))
         for path in sorted(project.published(name).glob("*.task.json"))
     }
 
@@ -260,7 +260,7 @@ def every(root: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
 
 def test_every_system_that_releases_is_pinned() -> None:
     """In-house and by envelope, but for what exists in one way only."""
-    released = {one.name for one in systems() if one.production}
+    released = {one.name for one in all_systems() if one.production}
     ways = {tuple(name.split()[:2]) for name in PIPELINES}
     assert ways == {(n, w) for n in released for w in ("here", "far")} - {
         ("joined", "far"),

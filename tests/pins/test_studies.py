@@ -16,12 +16,12 @@ import pytest
 from curvote.chain.axis import Cell
 from curvote.chain.registry import SYSTEMS
 from curvote.datasets import raw
-from curvote.reporting.report import report
+from curvote.reporting.report import draw_report
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import RunView, final_model, views
+from curvote.run.results import RunView, final_model, final_views
 from curvote.run.store.artifacts import artifact
-from curvote.run.summary import scores, summary
+from curvote.run.summary import mean_scores, replicate_scores
 from tests import drawings, plain
 from tests.house import ROOT
 from tests.pins import pinned
@@ -52,9 +52,9 @@ def finished(name: str, root: Path) -> tuple[Project, RunRecord]:
 
 def facts(project: Project, record: RunRecord) -> Any:
     """Return what a study finds: tables, scores, what models answer, a page's words."""
-    cells = views(project, record)
-    lines = [line(row) for row in pinned.plain(summary(project, record))]
-    table = scores(project, record)
+    cells = final_views(project, record)
+    lines = [line(row) for row in pinned.plain(mean_scores(project, record))]
+    table = replicate_scores(project, record)
     systems = sorted({view.system.name for view in cells})
     return {
         "systems": systems,
@@ -105,7 +105,7 @@ def named(cell: Cell) -> str:
 def page(project: Project, record: RunRecord) -> dict[str, Any]:
     """Return a page's headings and the digest of its words, figures left out."""
     with drawings.left_blank():
-        html = report(project, record).read_text(encoding="utf-8")
+        html = draw_report(project, record).read_text(encoding="utf-8")
     html = re.sub(r"(?s)<(svg|style|script)\b.*?</\1>|data:image/[^\"')]*", "", html)
     heads = re.findall(r"(?s)<h[1-4][^>]*>(.*?)</h[1-4]>", html)
     told = unescape(re.sub(r"<[^>]*>", " ", html))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.system import System
 from curvote.datasets.registry import DATASETS
@@ -18,7 +18,7 @@ from curvote.labels.encoders import ENCODERS
 from curvote.labels.learners.registry import LEARNERS as LABEL_LEARNERS
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.reproduce.lookup import reproductions
-from curvote.run.config.schema import model
+from curvote.run.config.schema import pipeline_model
 from curvote.server.learners.registry import LEARNERS
 from curvote.transfer.forms.registry import FORMS
 from curvote.utility.engines.registry import ENGINES
@@ -49,8 +49,8 @@ def of_system(one: System) -> dict[str, Any]:
         "metrics": [[m.name, m.beside, m.spread] for m in one.metrics],
         "methods": [[method.name, method.study_only] for method in one.methods],
         "main": list(one.main),
-        "fixed": one.fixed,
-        "short": list(one.short),
+        "fixed": one.implied_settings,
+        "short": list(one.shorthand),
         "stages": [_stage(stage) for stage in one.stages],
         "production": [_stage(stage) for stage in one.production],
         "tables": {
@@ -69,7 +69,7 @@ def _stage(stage: Any) -> str:
 
 def sections() -> dict[str, list[str]]:
     """Return the keys of each section of pipelines.yaml by its dotted place."""
-    schema = model(frozenset(SYSTEMS)).model_json_schema()
+    schema = pipeline_model(frozenset(SYSTEMS)).model_json_schema()
     return dict(_below(schema, schema["$defs"], "pipeline"))
 
 
@@ -137,7 +137,7 @@ FACTS: dict[str, Any] = {
     "sources": parameters(),
     "exported": exported(),
     "signatures": signatures(),
-    **{f"system {one.name}": of_system(one) for one in systems()},
+    **{f"system {one.name}": of_system(one) for one in all_systems()},
 }
 
 

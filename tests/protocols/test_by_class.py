@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from curvote.chain.measure import SCORES
 from curvote.errors import UserError
 from curvote.flows.output.tables import print_scores
-from curvote.flows.tracking.cells import by_cell, scores_of
+from curvote.flows.tracking.cells import load_scores, metrics_by_cell
 from curvote.protocols import by_class
 from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.scores import score_rows
-from curvote.reporting.gather import page_data
-from curvote.reporting.page import render
+from curvote.reporting.gather import load_page_data
+from curvote.reporting.page import render_report
 from curvote.reporting.sections.by_class import ByClass
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import RunView, views
-from curvote.run.summary import summary
+from curvote.run.results import RunView, final_views
+from curvote.run.summary import mean_scores
 from tests import plain
 
 SOURCE = {"name": "simulated-classes", "n_classes": 4, "d": 3, "distance": 5.0}
@@ -44,7 +44,9 @@ def test_recall_and_confusion_are_counts(pairs: list[tuple[int, int]]) -> None:
     """Of classes that were tested; whatever is said of them adds up."""
     truth, said = np.array(pairs).T
     names = ["a", "b", "c", "d"]
-    told = by_class.told(score_rows({"own": 0.5}), "own", truth, said, names)
+    told = by_class.add_class_scores(
+        score_rows({"own": 0.5}), "own", truth, said, names
+    )
     counted = told[CONFUSION.name]
     assert counted["n"].sum() == len(pairs)
     recalls = {
@@ -57,14 +59,14 @@ def test_recall_and_confusion_are_counts(pairs: list[tuple[int, int]]) -> None:
     assert found == pytest.approx(recalls)
     assert rows["group"][0] is None
     for true, other, n in zip(*counted.values(), strict=True):
-        here = (truth == names.index(true)) & (said == names.index(other))
-        assert n == here.sum()
+        context = (truth == names.index(true)) & (said == names.index(other))
+        assert n == context.sum()
 
 
 def test_of_two_classes_nothing_is_told() -> None:
     """Their tables stay what they were."""
     rows, ends = score_rows({"own": 0.5}), np.array([0, 1])
-    assert by_class.told(rows, "own", ends, ends, ["no", "yes"]) is rows
+    assert by_class.add_class_scores(rows, "own", ends, ends, ["no", "yes"]) is rows
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,9 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, RunRecord]:
 
 def test_recall_is_one_less_the_error(done: tuple[Project, RunRecord]) -> None:
     """Weighted by how often a class was tested, in every cell that tells it."""
-    cells = [view for view in views(*done) if view.holds("report", CONFUSION.name)]
+    cells = [
+        view for view in final_views(*done) if view.holds("report", CONFUSION.name)
+    ]
     assert {view.cell["protocol"] for view in cells} == {
         "direct",
         "clean",
@@ -100,7 +104,7 @@ def _errors(view: RunView) -> Any:
 def test_two_classes_have_no_such_table(done: tuple[Project, RunRecord]) -> None:
     """Neither in the plan nor in what is stored."""
     project, _ = done
-    for view in views(project, plain.run(project, "two")):
+    for view in final_views(project, plain.run(project, "two")):
         assert not view.holds("report", CONFUSION.name)
         scores = view.read("report", SCORES.name)
         assert set(scores["metric"].astype(str)) <= {"misclassification"}
@@ -111,10 +115,10 @@ def test_rows_of_each_class_are_listed_and_logged(
 ) -> None:
     """In `scores --json`, as a metric for each in MLflow, and where they are named."""
     project, record = done
-    rows = summary(project, record)
+    rows = mean_scores(project, record)
     own = [row for row in rows if row["metric"] == "recall"]
     assert {row["group"] for row in own} == {"0", "1", "2", "3"}
-    logged = by_cell(scores_of(record, rows))
+    logged = metrics_by_cell(load_scores(record, rows))
     (clean,) = (values for cell, values in logged.items() if cell["learner"])
     assert {f"recall.clean.class-{k}" for k in range(4)} <= set(clean)
     print_scores(record, rows)
@@ -128,19 +132,19 @@ def test_the_page_has_a_section_of_classes(
     done: tuple[Project, RunRecord], tmp_path: Path
 ) -> None:
     """A table of recall, and matrices whose rows are shares; scores as they were."""
-    data = page_data(*done)
-    assert [metric.name for metric in data.measured] == ["misclassification"]
+    data = load_page_data(*done)
+    assert [metric.name for metric in data.measured_metrics] == ["misclassification"]
     (section,) = (one for one in data.sections if isinstance(one, ByClass))
     (table,) = section.recalls
     assert table.protocols == ["direct, epsilon 1", "clean, lda", "volunteers"]
     assert [row.name for row in table.rows] == ["0", "1", "2", "3"]
-    assert [one.called for one in section.matrices] == [
+    assert [one.title for one in section.matrices] == [
         "direct, epsilon 1",
         "direct, epsilon 8",
     ]
     for one in section.matrices:
         np.testing.assert_allclose(one.shares.sum(axis=1), 100)
-    page = render(data, tmp_path).read_text()
+    page = render_report(data, tmp_path).read_text()
     assert "Class by class" in page
     assert (tmp_path / "figures" / "by_class.png").is_file()
 

@@ -11,15 +11,15 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from curvote.audit import of_task
-from curvote.audit.examples import task as example
-from curvote.audit.metamorphic import Untouched
-from curvote.chain.lookup import system
+from curvote.audit.examples import example_task as example
+from curvote.audit.metamorphic import RefusingEntropy
+from curvote.chain.lookup import find_system
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.k_rr import KRR
-from curvote.protocols.cells.messages import MOST_ANSWERS, truth
+from curvote.protocols.cells.messages import MAX_ANSWERS, true_answers
 from curvote.protocols.cells.tables import ANSWERS, QUESTIONS, SCORECARD
-from curvote.protocols.message import Known, check, message_of, row
+from curvote.protocols.message import ClientData, message_of, parse_message, payload_at
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.store.arrow import to_arrow
@@ -60,16 +60,16 @@ def project(n_classes: int = 2) -> Memory:
 def chain(name: str, made: Memory | None = None, **changes: Any) -> Made:
     """Run every stage that follows the encoding."""
     found = {"project": made or project()}
-    for stage in system(name).stages[2:]:
+    for stage in find_system(name).stages[2:]:
         values = PARAMS | changes
         found[stage.name] = do(stage, found, values, replicates(values["replicates"]))
     return found
 
 
-def known(n: int, value: float = 0.3, label: float = 1.0) -> Known:
+def known(n: int, value: float = 0.3, label: float = 1.0) -> ClientData:
     """Return n clients with the same record."""
     z = np.full((n, D), value)
-    return Known(z, z, np.full(n, label))
+    return ClientData(z, z, np.full(n, label))
 
 
 # ------------------------------------------------------------------------ the message
@@ -111,8 +111,8 @@ def test_questions_and_cells_are_drawn_apart() -> None:
 def test_a_message_survives_its_envelope(name: str) -> None:
     """An honest one passes; a question or an answer that is none does not."""
     task = example(name, "report", 1.0)
-    sent = row(message_of(task).draw(task, known(3), SeededEntropy(SEED)), 1)
-    check(task, None, json.loads(json.dumps(sent)))
+    sent = payload_at(message_of(task).draw(task, known(3), SeededEntropy(SEED)), 1)
+    parse_message(task, None, json.loads(json.dumps(sent)))
     count = len(task.params["threshold"])
     words = 2 * (1 + len(task.params["threshold"][0]))
     for wrong in (
@@ -124,7 +124,7 @@ def test_a_message_survives_its_envelope(name: str) -> None:
         {"second": 0},
     ):
         with pytest.raises(UserError):
-            check(task, None, sent | wrong)
+            parse_message(task, None, sent | wrong)
 
 
 @every_protocol
@@ -139,17 +139,17 @@ def test_a_message_survives_its_envelope(name: str) -> None:
     ],
     ids=["no-label", "another-class", "nan", "labels", "numbers"],
 )
-def test_what_is_no_record_draws_nothing(name: str, wrong: Known) -> None:
+def test_what_is_no_record_draws_nothing(name: str, wrong: ClientData) -> None:
     """A UserError before a single word is asked for."""
     task = example(name, "report", 1.0)
     with pytest.raises(UserError):
-        message_of(task).draw(task, wrong, Untouched())
+        message_of(task).draw(task, wrong, RefusingEntropy())
 
 
 def bent() -> dict[str, dict[str, Any]]:
     """Return what a task must not say."""
     params = dict(example("counts", "report", 1.0).params)
-    rows = MOST_ANSWERS // 2
+    rows = MAX_ANSWERS // 2
     wide = {
         name: [list(range(rows)) if name == "of" else [0] * rows] for name in params
     }
@@ -169,9 +169,9 @@ def bent() -> dict[str, dict[str, Any]]:
 def test_another_task_is_refused(wrong: dict[str, Any]) -> None:
     """Before anything is drawn, whatever the record."""
     task = example("counts", "report", 1.0)
-    message_of(task).admit(task)
+    message_of(task).check_task(task)
     with pytest.raises(UserError):
-        message_of(task).admit(replace(task, **wrong))
+        message_of(task).check_task(replace(task, **wrong))
 
 
 @every_protocol
@@ -181,7 +181,7 @@ def test_a_task_comes_back_from_json(name: str) -> None:
     again = Task.from_json(json.loads(json.dumps(task.to_json())))
     assert again.digest() == task.digest()
     who = known(50)
-    words = [truth(t, who, np.zeros(50, dtype=np.int64)) for t in (task, again)]
+    words = [true_answers(t, who, np.zeros(50, dtype=np.int64)) for t in (task, again)]
     np.testing.assert_array_equal(*words)
 
 
@@ -189,9 +189,9 @@ def test_a_task_comes_back_from_json(name: str) -> None:
 @every_protocol
 def test_questions_come_from_no_client(name: str) -> None:
     """They are the same where there is no client to read, and for every epsilon."""
-    stage = system(name).stages[2]
+    stage = find_system(name).stages[2]
     assert "epsilon" not in stage.params
-    nobody = Memory(project().facts)
+    nobody = Memory(project().metadata)
     found = do(stage, {"project": nobody}, PARAMS, replicates(PARAMS["replicates"]))
     np.testing.assert_equal(found.tables, chain(name)["train"].tables)
 
@@ -238,6 +238,6 @@ def test_the_word_is_kept_as_often_as_the_mechanism_says() -> None:
     task = example("counts", "report", 2.0)
     who = known(20_000)
     sent = message_of(task).draw(task, who, SeededEntropy(SEED))
-    kept = (sent["answer"] == truth(task, who, sent["question"])).mean()
+    kept = (sent["answer"] == true_answers(task, who, sent["question"])).mean()
     expected = float(KRR(epsilon=2.0, n_classes=6).p)
     assert abs(kept - expected) < 6 * 0.5 / np.sqrt(20_000)

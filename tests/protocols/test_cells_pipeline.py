@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.roles import split
+from curvote.protocols.roles import split_roles
 from curvote.run.config.file import PipelinesFile
-from curvote.run.results import final_model, outcomes, views
-from curvote.run.summary import scores
+from curvote.run.results import final_model, final_views, production_outcomes
+from curvote.run.summary import replicate_scores
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.federation.test_exchange import blocked, some_clients
@@ -37,7 +37,9 @@ def test_settings_out_of_range_are_refused(
     """Too few and too many bins, and a section of another protocol."""
     written = plain.of("counts", given=plain.TINY | {"project": PLAIN}) | entry
     with pytest.raises(UserError, match=named):
-        PipelinesFile(plain.write(tmp_path, tiny=written)).configured("tiny", ())
+        PipelinesFile(plain.write(tmp_path, tiny=written)).configure_pipeline(
+            "tiny", ()
+        )
 
 
 def test_what_is_kept_is_what_was_scored(tmp_path: Path) -> None:
@@ -47,14 +49,14 @@ def test_what_is_kept_is_what_was_scored(tmp_path: Path) -> None:
     tiny = written | {"protocols": short, "epsilon": 8, "replicates": 2}
     project = plain.write(tmp_path, tiny=tiny)
     record = plain.run(project)
-    assert set(EVERY) <= set(scores(project, record)["method"])
+    assert set(EVERY) <= set(replicate_scores(project, record)["method"])
     sizes = {"counts": (4, 8), "stump": (1, 4), "tree": (1, 8)}
-    for view in views(project, record):
+    for view in final_views(project, record):
         name = view.cell["protocol"]
         assert view.columns("aggregate", "scorecard")["score"].shape == sizes[name]
         clients = view.columns("ingest", "clients")
         seed, people = view.setting("seed"), view.setting("clients")
-        test = split(seed, 0, len(clients["label"]), people)["test"]
+        test = split_roles(seed, 0, len(clients["label"]), people)["test"]
         model = final_model(project, record, view.cell)
         told = model.predict(clients["curve"][test])
         error = np.mean(told != model.classes_[clients["label"][test]])
@@ -83,8 +85,8 @@ def test_answers_by_envelope(tmp_path: Path) -> None:
     curves, labels = some_clients(20, 1)
     server.take(answers(server, "report", curves, labels, tmp_path / "sent"))
     plan, record = server.run()
-    assert not plan.blocked()
-    ((cell, told),) = outcomes(server.project, record).items()
+    assert not plan.blocked_steps()
+    ((cell, told),) = production_outcomes(server.project, record).items()
     assert told == {"reports": 20}
     model = final_model(server.project, record, cell)
     assert set(model.predict(curves)) <= {"-1", "+1"}

@@ -10,8 +10,14 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.checking import check_all
-from curvote.protocols.message import Known, check, knowledge, message_of, row
+from curvote.protocols.checking import parse_messages
+from curvote.protocols.message import (
+    ClientData,
+    client_data,
+    message_of,
+    parse_message,
+    payload_at,
+)
 from curvote.task import Task
 from tests.valid_tasks import tasks
 
@@ -20,13 +26,13 @@ SIGNED = ("mrma", "online", "drift", "federated", "majority", "votes")
 ODD = (2**53, -1, 0.5, True, None, "a", [1], {})
 
 
-def known(task: Task) -> Known:
+def known(task: Task) -> ClientData:
     """Return what one client can tell."""
     points = task.encoding.projection.matrix.shape[1]
     curve = np.random.default_rng(1).normal(size=(1, points))
     label = np.ones(1) if task.protocol in SIGNED else np.zeros(1, dtype=np.int64)
     judge = None if task.candidates is None else np.zeros(1, dtype=np.int64)
-    return knowledge(task, curve, label, judge)
+    return client_data(task, curve, label, judge)
 
 
 def bent(sent: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -44,7 +50,7 @@ def bent(sent: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def alone(task: Task, about: int | None, sent: dict[str, Any]) -> Any:
     """Return what a message is told that comes alone."""
     try:
-        return check(task, about, sent)
+        return parse_message(task, about, sent)
     except UserError as error:
         return str(error)
 
@@ -55,11 +61,11 @@ def test_together_each_is_told_what_it_is_told_alone(name: str) -> None:
     task = tasks()[name]
     about = None if task.candidates is None else 0
     message = message_of(task)
-    drawn = row(message.draw(task, known(task), SeededEntropy(1)), 0)
+    drawn = payload_at(message.draw(task, known(task), SeededEntropy(1)), 0)
     every = [(about, sent) for sent in bent(drawn)]
     told = [
         str(each) if isinstance(each, UserError) else each
-        for each in check_all(task, every)
+        for each in parse_messages(task, every)
     ]
     assert told == [alone(task, *each) for each in every]
     assert told[0] == drawn

@@ -10,14 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns, Stage
 from curvote.client.direction import DirectionReporter
-from curvote.protocols.direct.arms import FIRST, SHARES, from_params, protocol_of
+from curvote.protocols.direct.arms import (
+    FIRST_ROUND_SHARE,
+    LABEL_SHARES,
+    directions_from_params,
+    protocol_of,
+)
 from curvote.protocols.direct_two.messages import MESSAGES, Refinement
-from curvote.protocols.roles import EVERYBODY, ROLES, split
-from curvote.protocols.stages.drawn import asked, noised
-from curvote.protocols.study import clients_of
+from curvote.protocols.roles import EVERYBODY, ROLES, split_roles
+from curvote.protocols.stages.drawn import draw_messages, study_task
+from curvote.protocols.study import study_clients
 from curvote.representation.basis import identity
 from curvote.representation.direction import Whitening
 from curvote.representation.encoding import Encoding
@@ -60,7 +65,7 @@ def crowd(problem: tuple[np.ndarray, np.ndarray], replicate: int) -> Columns:
 def stages(arm: str) -> dict[str, Stage]:
     """Return the stages of an arm that follow the encoding."""
     name = protocol_of(arm)
-    return {stage.name: stage for stage in system(name).stages[2:]}
+    return {stage.name: stage for stage in find_system(name).stages[2:]}
 
 
 def drawn(stage: Stage, made: Made, params: dict[str, Any]) -> Memory:
@@ -90,7 +95,7 @@ def excess(arm: str, *, skewed: bool) -> float:
     for replicate, scores in enumerate(every):
         clients = crowd((shape, centre), replicate)
         n = len(clients["label"])
-        test = split(SEED, replicate, n, CLIENTS)["test"]
+        test = split_roles(SEED, replicate, n, CLIENTS)["test"]
         guess = (clients["z"][test] - centre) @ line > 0
         best.append(np.mean(guess != clients["label"][test]))
         found.append(scores["value"][scores["method"] == arm][0])
@@ -101,7 +106,7 @@ def excess(arm: str, *, skewed: bool) -> float:
 def test_two_rounds_ask_everybody_once(train: int, vote: int, test: int) -> None:
     """The two parts have no client in common, and are all who train or vote."""
     sizes = dict.fromkeys(ROLES, 0) | {"train": train, "vote": vote, "test": test}
-    roles = split(SEED, 0, sum(sizes.values()), sizes)
+    roles = split_roles(SEED, 0, sum(sizes.values()), sizes)
     senders = [message.senders for message in MESSAGES.values()]
     first, second = (one.rows(roles).tolist() for one in senders)
     assert not set(first) & set(second)
@@ -109,7 +114,7 @@ def test_two_rounds_ask_everybody_once(train: int, vote: int, test: int) -> None
     counts = [one.count(sizes) for one in senders]
     assert counts == [len(first), len(second)]
     assert EVERYBODY.count(sizes) == sum(counts)
-    assert abs(len(first) - FIRST * (train + vote)) <= 0.5
+    assert abs(len(first) - FIRST_ROUND_SHARE * (train + vote)) <= 0.5
 
 
 @pytest.mark.parametrize("arm", ["mean", "joint", "two"])
@@ -121,7 +126,7 @@ def test_what_reaches_the_server_names_nobody(arm: str) -> None:
             assert all(
                 set(one) <= columns | {"intercept", "n"} for one in table.values()
             )
-    given = from_params(D, made["privatize"].facts["params"])
+    given = directions_from_params(D, made["privatize"].metadata["params"])
     reporter = DirectionReporter.build(given, PARAMS["epsilon"])
     sent = [made[name].each("directions") for name in made.keys() & {*SENT}]
     assert all(
@@ -135,8 +140,8 @@ def test_reports_stand_in_random_order() -> None:
     """A client's row says nothing: row by row, reports do not fit their senders."""
     made = study("mean")
     clients = made["project"].columns("encoded", (0,))
-    rows = EVERYBODY.rows(split(SEED, 0, len(clients["label"]), CLIENTS))
-    given = from_params(D, made["privatize"].facts["params"])
+    rows = EVERYBODY.rows(split_roles(SEED, 0, len(clients["label"]), CLIENTS))
+    given = directions_from_params(D, made["privatize"].metadata["params"])
     own = given.vectors(clients["z"][rows], np.where(clients["label"][rows], 1.0, -1.0))
     found = made["privatize"].columns("directions", (0,))["direction"]
     around = found.mean(axis=0) @ own.mean(axis=0)
@@ -145,13 +150,13 @@ def test_reports_stand_in_random_order() -> None:
     assert 1 - around > 6 * noise  # what it would be in the senders' own order
 
 
-@pytest.mark.parametrize("arm", SHARES)
+@pytest.mark.parametrize("arm", LABEL_SHARES)
 def test_with_many_clients_and_much_budget_every_arm_is_the_best_line(arm: str) -> None:
     """Within 2 points on centred, uncorrelated numbers."""
     assert excess(arm, skewed=False) < 0.02
 
 
-@pytest.mark.parametrize("arm", SHARES)
+@pytest.mark.parametrize("arm", LABEL_SHARES)
 def test_only_the_second_moment_sees_correlation_and_centre(arm: str) -> None:
     """Where numbers hang together, `joint` and `two` stay within 2 points."""
     far = excess(arm, skewed=True)
@@ -176,7 +181,7 @@ def _centre(z: np.ndarray) -> float:
     return float(np.abs(z.mean(axis=0) / z.std(axis=0)).max())
 
 
-@pytest.mark.parametrize("arm", SHARES)
+@pytest.mark.parametrize("arm", LABEL_SHARES)
 def test_scores_are_the_arm_beside_the_majority(arm: str) -> None:
     """One classifier of everybody's reports in each replicate."""
     made = study(arm)
@@ -205,10 +210,10 @@ def test_rounds_share_no_noise() -> None:
     """What the second round sends is not what its clients would with the first's."""
     made, kind = study("two"), Refinement()
     place = here(stages("two")["refine"], made, PARAMS | {"direct.arm": "two"})
-    clients = clients_of(place)
+    clients = study_clients(place)
     rows = place.generator("shuffle").permutation(kind.senders.rows(clients.roles))
     found = made["refine"].columns("directions", (0,))["direction"]
     for stage, same in (("refine", True), ("privatize", False)):
-        own = kind, asked(place, kind), clients.known(rows)
-        again = noised(place, *own, stage)["direction"]
+        own = kind, study_task(place, kind), clients.data_of(rows)
+        again = draw_messages(place, *own, stage)["direction"]
         assert np.isin(found, again).all() == same

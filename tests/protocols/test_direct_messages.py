@@ -13,17 +13,23 @@ from curvote.client.direction import DirectionReporter
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.protocols.direct.arms import (
-    SHARES,
-    from_params,
+    LABEL_SHARES,
+    directions_from_params,
+    directions_to_params,
+    make_directions,
     protocol_of,
-    to_params,
-    vectors,
 )
-from curvote.protocols.message import Known, check, message_of, messages, row
+from curvote.protocols.message import (
+    ClientData,
+    message_of,
+    messages_of,
+    parse_message,
+    payload_at,
+)
 from curvote.representation.basis import identity
 from curvote.representation.direction import Whitening
 from curvote.representation.encoding import Encoding
-from curvote.representation.rescale import RESCALES
+from curvote.representation.rescale import RESCALING_CONSTANTS
 from curvote.task import Task
 from tests.noise import SEED, Replay
 
@@ -35,44 +41,47 @@ def stated(arm: str) -> Task:
     """Return what a configuration says of the first round of an arm."""
     name = protocol_of(arm)
     own = {"direct.arm": arm, "direct.intercept": "auto"}
-    terms = messages(name)["report"].terms(own.__getitem__, STATED.encoding)
+    terms = messages_of(name)["report"].terms(own.__getitem__, STATED.encoding)
     return replace(STATED, protocol=name, **terms)
 
 
 def tasks() -> dict[str, Task]:
     """Return the task of every message and arm."""
-    first = {arm: stated(arm) for arm in SHARES}
-    refinement = messages("direct_two")["refinement"]
+    first = {arm: stated(arm) for arm in LABEL_SHARES}
+    refinement = messages_of("direct_two")["refinement"]
     more = replace(first["joint"], classes=Classes("abcde"))
-    asked = {"refinement": refinement.rehearsal(first["two"]), "five classes": more}
+    asked = {"refinement": refinement.nominal_task(first["two"]), "five classes": more}
     return first | asked
 
 
-def known(n: int, value: float = 0.3, label: float = 1.0) -> Known:
+def known(n: int, value: float = 0.3, label: float = 1.0) -> ClientData:
     """Return n clients with the same record."""
     z = np.full((n, D), value)
-    return Known(z, z, np.full(n, label))
+    return ClientData(z, z, np.full(n, label))
 
 
 every_task = pytest.mark.parametrize("task", tasks().values(), ids=tasks())
 
 
-@pytest.mark.parametrize("rescale", RESCALES)
-@pytest.mark.parametrize("arm", SHARES)
+@pytest.mark.parametrize("rescale", RESCALING_CONSTANTS)
+@pytest.mark.parametrize("arm", LABEL_SHARES)
 def test_an_arm_is_what_its_task_publishes(arm: str, rescale: str) -> None:
     """The vectors survive the way through a task's parameters, for every rescaling."""
-    made = vectors(arm, D, rescale, "auto")
-    assert from_params(D, json.loads(json.dumps(to_params(made)))) == made
-    assert made.share == SHARES[arm]
-    assert vectors(arm, D, rescale, 0.25).intercept == 0.25
+    made = make_directions(arm, D, rescale, "auto")
+    assert (
+        directions_from_params(D, json.loads(json.dumps(directions_to_params(made))))
+        == made
+    )
+    assert made.share == LABEL_SHARES[arm]
+    assert make_directions(arm, D, rescale, 0.25).intercept == 0.25
 
 
 def test_arms_out_of_range_are_refused() -> None:
     """An unknown arm, and an intercept that is no number above 0."""
     with pytest.raises(UserError, match="arm is 'three'"):
-        vectors("three", D, "none", "auto")
+        make_directions("three", D, "none", "auto")
     with pytest.raises(UserError, match="intercept"):
-        vectors("mean", D, "none", 0.0)
+        make_directions("mean", D, "none", 0.0)
 
 
 @every_task
@@ -81,7 +90,7 @@ def test_a_message_spends_all_of_the_budget_and_no_more(
     task: Task, epsilon: float
 ) -> None:
     """`worst_loss` is at most epsilon and within 1e-6 of it."""
-    worst = message_of(task).worst_loss(replace(task, epsilon=epsilon))
+    worst = message_of(task).max_privacy_loss(replace(task, epsilon=epsilon))
     assert epsilon * (1 - 1e-6) < worst <= epsilon
 
 
@@ -103,8 +112,8 @@ def test_a_message_survives_its_envelope(task: Task) -> None:
     """An honest payload passes; of other length, or of another task's, it does not."""
     message = message_of(task)
     drawn = message.draw(task, known(3), SeededEntropy(SEED))
-    sent = row(drawn, 1)
-    check(task, None, json.loads(json.dumps(sent)))
+    sent = payload_at(drawn, 1)
+    parse_message(task, None, json.loads(json.dumps(sent)))
     for wrong in (
         sent | {"direction": [2 * value for value in sent["direction"]]},
         sent | {"direction": sent["direction"][:-1]},
@@ -112,10 +121,10 @@ def test_a_message_survives_its_envelope(task: Task) -> None:
         sent | {"client_id": 3},
     ):
         with pytest.raises(UserError):
-            check(task, None, wrong)
+            parse_message(task, None, wrong)
     with pytest.raises(UserError):
-        check(replace(task, epsilon=2.0), None, sent)
-    table = message.gather(task, drawn)
+        parse_message(replace(task, epsilon=2.0), None, sent)
+    table = message.collect(task, drawn)
     assert table.keys() == drawn.keys()
     assert all(np.array_equal(table[name], drawn[name]) for name in drawn)
 
@@ -131,7 +140,7 @@ def test_a_message_survives_its_envelope(task: Task) -> None:
     ],
     ids=["no-label", "another-class", "nan", "labels"],
 )
-def test_what_is_no_record_draws_nothing(task: Task, wrong: Known) -> None:
+def test_what_is_no_record_draws_nothing(task: Task, wrong: ClientData) -> None:
     """A UserError before a single word is asked for."""
     with pytest.raises(UserError):
         message_of(task).draw(task, wrong, Replay())
@@ -141,7 +150,7 @@ def test_a_refinement_speaks_of_whitened_numbers() -> None:
     """Of ``matrix`` (z - ``centre``), with the label as it is."""
     task = tasks()["refinement"]
     made = Whitening(*(np.array(task.params[name]) for name in ("matrix", "centre")))
-    given = from_params(D, task.params).whitened
+    given = directions_from_params(D, task.params).whitened
     reporter = DirectionReporter.build(given, task.epsilon)
     one, other = known(50), known(50, -0.5)
     white, far = ((made.apply(x.z), x.signs) for x in (one, other))

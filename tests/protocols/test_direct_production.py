@@ -10,7 +10,7 @@ import pytest
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.run.project import Project
-from curvote.run.results import final_model, outcomes
+from curvote.run.results import final_model, production_outcomes
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.federation.test_exchange import blocked, some_clients
@@ -71,8 +71,8 @@ def test_two_rounds_by_envelope(tmp_path: Path) -> None:
     second = answers(server, "refinement", *some_clients(140, 2), tmp_path / "second")
     server.take(second)
     plan, record = server.run()
-    assert not plan.blocked()
-    ((cell, known),) = outcomes(server.project, record).items()
+    assert not plan.blocked_steps()
+    ((cell, known),) = production_outcomes(server.project, record).items()
     assert (cell["epsilon"], known) == (100, {"reports": 200})
     curves, labels = some_clients(400, 3)
     model = final_model(server.project, record, cell)

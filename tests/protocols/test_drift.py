@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.datasets.uniform import positive
-from curvote.privacy import label_share
-from curvote.protocols.noise_check.score import agreement, outside
-from curvote.run.summary import summary
+from curvote.datasets.uniform import positive_probability
+from curvote.privacy import label_budget_share
+from curvote.protocols.noise_check.score import label_agreement, outside_share
+from curvote.run.summary import mean_scores
 from curvote.theory.variation import total_variation
 from curvote.theory.weight import pointwise_utility
 from tests import plain
@@ -32,7 +32,7 @@ def rows(root: Path, **changes: Any) -> list[dict[str, Any]]:
         "seed": 3,
     }
     project = plain.write(root, tiny=pipeline | changes)
-    return summary(project, plain.run(project, block=20))
+    return mean_scores(project, plain.run(project, block=20))
 
 
 def test_the_total_variation_of_reports_is_the_closed_form(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_total_variation_of_reports_is_the_closed_form(tmp_path: Path) -> No
     found = [row for row in rows(tmp_path) if row["metric"] == "total_variation"]
     assert len(found) == 2
     for row in found:
-        epsilon_z = row["epsilon"] * (1 - label_share("equal", 2))
+        epsilon_z = row["epsilon"] * (1 - label_budget_share("equal", 2))
         assert abs(row["value"] - total_variation(2, epsilon_z)) < 5 * row["se"]
 
 
@@ -54,19 +54,21 @@ def test_labels_agree_as_proposition_2_says(tmp_path: Path, at: float) -> None:
     for row in found:
         half = row["epsilon"] / 2
         keep = np.exp(half) / (1 + np.exp(half))
-        law = pointwise_utility(lambda z: positive(z, SLOPE), at, half, keep)
+        law = pointwise_utility(
+            lambda z: positive_probability(z, SLOPE), at, half, keep
+        )
         assert abs(float(law) - row["value"]) < 5 * row["se"] + 0.002
 
 
 def test_a_report_in_the_cube_may_be_a_record_and_no_other() -> None:
     """Two of four reports lie outside, where no record can be."""
     z = np.array([[0.0, 0.9], [1.0, -1.0], [1.1, 0.0], [0.0, -7.0]])
-    assert outside({"z": z}) == pytest.approx(0.5)
+    assert outside_share({"z": z}) == pytest.approx(0.5)
 
 
 def test_where_no_report_is_near_nothing_is_said() -> None:
     """An empty neighbourhood gives no row, not a number out of nothing."""
     reports = {"z": np.array([[5.0]]), "label": np.array([1])}
-    assert agreement(reports, SLOPE, 0.0) == {}
-    assert agreement(reports, SLOPE, -3.0) == {}
-    assert set(agreement(reports, SLOPE, 3.0)) == {"agreement"}
+    assert label_agreement(reports, SLOPE, 0.0) == {}
+    assert label_agreement(reports, SLOPE, -3.0) == {}
+    assert set(label_agreement(reports, SLOPE, 3.0)) == {"agreement"}

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.mechanisms.grid import STEP
+from curvote.mechanisms.grid import GRID_STEP
 from curvote.protocols.mrma.histogram import Histogram
 from curvote.protocols.mrma.system import STAGES
-from curvote.protocols.roles import split
+from curvote.protocols.roles import split_roles
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from tests.memory import Made, Memory, do, replicates
@@ -93,7 +93,7 @@ def test_the_whole_vector_loses_epsilon_at_most(
     histogram = Histogram(2, 2, epsilon, published, n_classes)
     known, mechanism = messages(histogram), histogram.mechanism
     rng = np.random.default_rng(SEED)
-    at = rng.integers(-(2**23), 2**23, (200, known.shape[1])) * STEP
+    at = rng.integers(-(2**23), 2**23, (200, known.shape[1])) * GRID_STEP
     outputs = np.concatenate([at, 3 * known])
     worst = max(
         mechanism.log_ratio(one, other, outputs).sum(axis=1).max()
@@ -193,13 +193,13 @@ def test_the_stage_scores_both_baselines():
         made.columns("scores", (0,)),
         given["project"].columns("encoded", (0,)),
     )
-    roles = split(SEED, 0, 75, PARAMS["clients"], None)
+    roles = split_roles(SEED, 0, 75, PARAMS["clients"], None)
     labels = np.where(rows["label"] == 1, 1.0, -1.0)
     cell = np.floor((rows["z"] + 1) * 2) @ [1, 10]
     known = np.concatenate([roles["train"], roles["vote"]])
     sums = [labels[known][cell[known] == cell[i]].sum() for i in roles["test"]]
     wrong = np.where(np.array(sums) > 0, 1, -1) != labels[roles["test"]]
-    assert made.facts["histogram"] is None
+    assert made.metadata["histogram"] is None
     assert scores["method"].tolist() == ["majority", "histogram"]
     larger = 1 if labels[known].sum() > 0 else -1
     expected = [np.mean(labels[roles["test"]] != larger), np.mean(wrong)]
@@ -218,5 +218,5 @@ def test_a_replicate_does_not_depend_on_its_block():
 def test_a_histogram_of_too_many_cells_is_left_out_and_explained():
     """The stage goes on with the majority; its facts hold the reason."""
     made = do(BASELINE, clients(d=11), PARAMS)
-    assert "each client would send 4^11 numbers" in made.facts["histogram"]
+    assert "each client would send 4^11 numbers" in made.metadata["histogram"]
     assert made.columns("scores", (0,))["method"].tolist() == ["majority"]

@@ -17,13 +17,13 @@ from benchmarks.choosing_world import World, repeated, votes
 from curvote.errors import UserError
 from curvote.flows.cli import app
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.auto.choosing import parts
-from curvote.protocols.choice import arm_of, choose
+from curvote.protocols.auto.choosing import resolve_choice
+from curvote.protocols.choice import choose_arm, choose_protocol
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import reasons
-from curvote.run.plan.identity import asked
+from curvote.run.config.parts import describe_choices
+from curvote.run.plan.identity import stated_settings
 from curvote.theory import Signal, expect_direct, look_ahead
-from curvote.theory.lies import Lies, hidden
+from curvote.theory.lies import Lies, hidden_signal_error
 from curvote.theory.voted import expect_votes
 from tests import plain
 
@@ -101,27 +101,27 @@ def test_a_twentieth_of_liars_reverses_reports_and_not_votes() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_without_liars_the_rule_is_as_it_was(n: int, epsilon: float) -> None:
     """With them it is votes, or the majority where that was all there is."""
-    bare, lied = choose(n, D, epsilon), choose(n, D, epsilon, 0.05)
-    assert choose(n, D, epsilon, 0.0) == bare
+    bare, lied = choose_protocol(n, D, epsilon), choose_protocol(n, D, epsilon, 0.05)
+    assert choose_protocol(n, D, epsilon, 0.0) == bare
     assert lied.protocol == ("votes" if bare.protocol == "direct" else "majority")
     assert lied.noise == pytest.approx(bare.noise)
     assert ("5 % may lie" in lied.reason) == (lied.protocol == "votes")
-    assert arm_of(n, D, epsilon, 0.05).arm == "mean"
+    assert choose_arm(n, D, epsilon, 0.05).arm == "mean"
 
 
 def configured(root: Path, **changes: Any) -> Any:
     """Return a pipeline of protocol `auto`."""
     project = plain.write(root, tiny=AUTO | changes)
-    return PipelinesFile(project).configured("tiny")
+    return PipelinesFile(project).configure_pipeline("tiny")
 
 
 def test_a_pipeline_may_tell_of_liars(tmp_path: Path) -> None:
     """Then `auto` is votes, says why, and asks no more directions than voters."""
     told = configured(tmp_path, liars=0.05, votes={"directions": 500})
-    made = [part.settings for part in parts(told.pipeline)]
+    made = [part.settings for part in resolve_choice(told.pipeline)]
     assert {own.protocol for own in made} == {"votes"}
     assert {own.votes.directions for own in made} == {140}
-    assert all("5 % may lie" in line for line in reasons(told.values()))
+    assert all("5 % may lie" in line for line in describe_choices(told.values()))
     record = plain.run(plain.write(tmp_path / "run", tiny=AUTO | {"liars": 0.05}))
     assert record.status == "completed"
 
@@ -130,9 +130,9 @@ def test_no_liars_leave_every_name_as_it_was(tmp_path: Path) -> None:
     """The default is no part of what a pipeline asks."""
     bare = configured(tmp_path / "a").pipeline
     spelt = configured(tmp_path / "b", liars=0.0).pipeline
-    assert asked(bare) == asked(spelt)
-    assert "liars" not in asked(bare)
-    assert parts(bare) == parts(spelt)
+    assert stated_settings(bare) == stated_settings(spelt)
+    assert "liars" not in stated_settings(bare)
+    assert resolve_choice(bare) == resolve_choice(spelt)
 
 
 def test_liars_are_told_of_only_where_something_is_open(tmp_path: Path) -> None:
@@ -152,11 +152,11 @@ def test_a_share_of_liars_is_below_one_half(tmp_path: Path, share: object) -> No
         configured(tmp_path, liars=share)
     if isinstance(share, float):
         with pytest.raises(UserError, match="liars is"):
-            choose(N, D, EPSILON, share)
+            choose_protocol(N, D, EPSILON, share)
         with pytest.raises(UserError, match="liars is"):
             Lies(share)
         with pytest.raises(UserError, match="liars is"):
-            hidden(EPSILON, share)
+            hidden_signal_error(EPSILON, share)
 
 
 def test_what_is_hidden_can_be_hidden() -> None:
@@ -165,7 +165,7 @@ def test_what_is_hidden_can_be_hidden() -> None:
     At the stated error it takes all of them; a little below they are too few.
     """
     for epsilon, liars in ((0.5, 0.05), (1.0, 0.05), (1.0, 0.2), (3.0, 0.3)):
-        error = hidden(epsilon, liars)
+        error = hidden_signal_error(epsilon, liars)
         keep = BinaryRR(epsilon=epsilon).keep
         for away in (0.0, 0.01):
             right = 1 - (error - away)
@@ -177,10 +177,12 @@ def test_what_is_hidden_can_be_hidden() -> None:
 
 def test_more_liars_hide_more() -> None:
     """None hide nothing below 1/2; at little epsilon few hide everything."""
-    assert hidden(1.0, 0.0) == 0.5
-    assert (np.diff([hidden(1.0, f) for f in (0, 0.01, 0.1, 0.3, 0.49)]) < 0).sum() >= 3
-    assert hidden(0.1, 0.05) == 0
-    assert hidden(1.0, 0.05) == pytest.approx(0.443, abs=5e-4)
+    assert hidden_signal_error(1.0, 0.0) == 0.5
+    assert (
+        np.diff([hidden_signal_error(1.0, f) for f in (0, 0.01, 0.1, 0.3, 0.49)]) < 0
+    ).sum() >= 3
+    assert hidden_signal_error(0.1, 0.05) == 0
+    assert hidden_signal_error(1.0, 0.05) == pytest.approx(0.443, abs=5e-4)
 
 
 def advise(*words: str) -> Result:

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from curvote.audit.metamorphic import Untouched
+from curvote.audit.metamorphic import RefusingEntropy
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.majority.elect import elected
+from curvote.protocols.majority.elect import elect_class
 from curvote.protocols.majority.messages import Label
 from curvote.protocols.majority.system import SYSTEM
 from curvote.protocols.majority.tables import LABELS
-from curvote.protocols.message import Known, check, row
+from curvote.protocols.message import ClientData, parse_message, payload_at
 from curvote.protocols.mrma.system import STAGES
-from curvote.protocols.roles import split
+from curvote.protocols.roles import split_roles
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.store.arrow import to_arrow
@@ -63,10 +63,10 @@ def chain(project: Memory, **changes: Any) -> Made:
     return made
 
 
-def known(labels: Any, z: float = 0.25) -> Known:
+def known(labels: Any, z: float = 0.25) -> ClientData:
     """Return clients with these labels."""
     own = np.full((np.size(labels), 4), z)
-    return Known(own, own, np.asarray(labels, dtype=float))
+    return ClientData(own, own, np.asarray(labels, dtype=float))
 
 
 # ------------------------------------------------------------------------ the chain
@@ -82,7 +82,7 @@ def test_the_larger_class_is_elected(share: float, place: int) -> None:
 @given(st.lists(st.sampled_from([-1, 1]), min_size=1, max_size=50))
 def test_the_election_counts(labels: list[int]) -> None:
     """+1 wins with more than half of the labels; a tie is -1, as everywhere."""
-    assert elected(np.array(labels), 2) == (2 * labels.count(1) > len(labels))
+    assert elect_class(np.array(labels), 2) == (2 * labels.count(1) > len(labels))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, HUGE])
@@ -108,7 +108,7 @@ def test_labels_are_kept_as_often_as_the_mechanism_says() -> None:
 def test_the_table_of_labels_tells_labels_alone() -> None:
     """One column that keeps its contract, in an order that tells no role."""
     project = people(0.5)
-    roles = split(PARAMS["seed"], 0, N, SIZES)
+    roles = split_roles(PARAMS["seed"], 0, N, SIZES)
     project.columns("encoded", (0,))["label"][:] = 0
     project.columns("encoded", (0,))["label"][roles["train"]] = 1
     table = chain(project)["privatize"].columns("labels", (0,))
@@ -147,10 +147,10 @@ def test_everybody_sends_one() -> None:
         replace(known([1.0]), labels=np.ones(2)),
     ],
 )
-def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: Known) -> None:
+def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: ClientData) -> None:
     """Labels of no class, broken numbers, more labels than records."""
     with pytest.raises(UserError):
-        MESSAGE.draw(TASK, bad, Untouched())
+        MESSAGE.draw(TASK, bad, RefusingEntropy())
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 10.0, 60.0])
@@ -161,7 +161,7 @@ def test_the_declared_loss_is_that_of_the_law_and_within_epsilon(
     task = replace(TASK, epsilon=epsilon)
     outputs = {"label": np.array([-1, 1], dtype=np.int8)}
     found = MESSAGE.log_ratio(task, known([1.0, 1.0]), known([0.0, 0.0]), outputs)
-    worst = MESSAGE.worst_loss(task)
+    worst = MESSAGE.max_privacy_loss(task)
     assert 0 < worst <= epsilon
     np.testing.assert_allclose(np.abs(found), worst, rtol=1e-9)
 
@@ -174,12 +174,12 @@ def test_a_forged_message_is_refused(forged: dict[str, Any]) -> None:
     """A label of another value or kind, none, or something beside it."""
     for payload in (forged, {"label": 1} | {"z": [0.5]}):
         with pytest.raises(UserError, match="report"):
-            check(TASK, None, payload)
+            parse_message(TASK, None, payload)
 
 
 def test_impossible_labels_are_told_apart() -> None:
     """Row by row: -1 and +1 can have been sent, nothing else."""
-    found = MESSAGE.possible(TASK, {"label": np.array([1, 0, -1, 3])})
+    found = MESSAGE.possible_mask(TASK, {"label": np.array([1, 0, -1, 3])})
     np.testing.assert_array_equal(found, [True, False, True, False])
 
 
@@ -187,7 +187,7 @@ def test_an_honest_message_is_taken_and_its_order_is_lost() -> None:
     """What a client draws passes the server's check; a table is a set of labels."""
     sent = MESSAGE.draw(TASK, known([1.0, 0.0, 1.0]), SeededEntropy(5))
     for index in range(3):
-        check(TASK, None, row(sent, index))
-    table = MESSAGE.gather(TASK, sent)
+        parse_message(TASK, None, payload_at(sent, index))
+    table = MESSAGE.collect(TASK, sent)
     assert len(table["label"]) == 3
-    assert elected(table["label"], 2) == elected(table["label"][::-1], 2)
+    assert elect_class(table["label"], 2) == elect_class(table["label"][::-1], 2)

@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 
 from curvote.audit import examples, of_task
-from curvote.audit.message_subject import of_message
-from curvote.audit.metamorphic import Untouched
+from curvote.audit.message_subject import message_subject_of
+from curvote.audit.metamorphic import RefusingEntropy
 from curvote.audit.verdict import run
 from curvote.chain.stage import Columns
 from curvote.classes import Classes
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.message import Known, check, row
-from curvote.protocols.mrma.tables import WEAK_VARIANTS, variant
-from curvote.protocols.mrma_classes.messages import MESSAGES, Report, Vote
+from curvote.protocols.message import ClientData, parse_message, payload_at
+from curvote.protocols.mrma.tables import WEAK_VARIANTS, lines_of_variant
+from curvote.protocols.mrma_classes.messages import MESSAGES, ClassReport, ClassVote
 from curvote.protocols.mrma_classes.system import SYSTEM
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import final_model, views
-from curvote.run.summary import scores
+from curvote.run.results import final_model, final_views
+from curvote.run.summary import replicate_scores
 from curvote.task import Candidates, Task
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
@@ -63,33 +63,35 @@ def asked(n_classes: int = K, epsilon: float = 1.0) -> Task:
     return replace(own, candidates=up)
 
 
-def known(labels: Any, judge: Any = None) -> Known:
+def known(labels: Any, judge: Any = None) -> ClientData:
     """Return clients with these labels."""
     own = np.full((np.size(labels), 4), 0.25)
-    return Known(own, own, np.asarray(labels), judge)
+    return ClientData(own, own, np.asarray(labels), judge)
 
 
 # --------------------------------------------------------------------------- messages
 def test_a_report_tells_of_one_class_drawn_without_the_data() -> None:
     """Each class as often, whatever the label is; at a large epsilon the answer is."""
     labels = np.repeat(np.arange(K), 500)
-    sent = Report().draw(task(epsilon=1e4), known(labels), SeededEntropy(1))
+    sent = ClassReport().draw(task(epsilon=1e4), known(labels), SeededEntropy(1))
     assert np.bincount(sent["question"], minlength=K) == pytest.approx(500, abs=120)
     assert (sent["label"] == np.where(sent["question"] == labels, 1, -1)).all()
-    others = Report().draw(task(epsilon=1e4), known(labels[::-1]), SeededEntropy(1))
+    others = ClassReport().draw(
+        task(epsilon=1e4), known(labels[::-1]), SeededEntropy(1)
+    )
     assert (others["question"] == sent["question"]).all()
 
 
 def test_a_vote_is_about_its_candidate_s_class() -> None:
     """Candidate b is about class b mod K: yes and no are right for whom they name."""
     judge, labels = np.arange(2 * K), np.tile([0, 1, 1, 3], 2)
-    bits = Vote().draw(asked(epsilon=60.0), known(labels, judge), SeededEntropy(1))
+    bits = ClassVote().draw(asked(epsilon=60.0), known(labels, judge), SeededEntropy(1))
     yes = np.array([True, True, False, True])
     assert bits["positive"].tolist() == [*yes, *~yes]
     assert bits["learner"].tolist() == judge.tolist()
 
 
-@pytest.mark.parametrize("kind", [Report(), Vote()])
+@pytest.mark.parametrize("kind", [ClassReport(), ClassVote()])
 @pytest.mark.parametrize("bad", [np.nan, -1.0, float(K), 0.5])
 def test_what_is_no_class_is_refused_before_a_word_is_drawn(
     kind: Any, bad: float
@@ -97,30 +99,32 @@ def test_what_is_no_class_is_refused_before_a_word_is_drawn(
     """Nothing is drawn of a broken label."""
     own = task() if kind.name == "report" else asked()
     with pytest.raises(UserError):
-        kind.draw(own, known([bad], np.zeros(1, dtype=int)), Untouched())
+        kind.draw(own, known([bad], np.zeros(1, dtype=int)), RefusingEntropy())
 
 
 def test_a_broken_number_is_refused_before_a_word_is_drawn() -> None:
     """Else whether a class is drawn could tell of the record."""
     broken = np.full((1, 4), np.nan)
     with pytest.raises(UserError):
-        Report().draw(task(), Known(broken, broken, np.zeros(1)), Untouched())
+        ClassReport().draw(
+            task(), ClientData(broken, broken, np.zeros(1)), RefusingEntropy()
+        )
 
 
 @pytest.mark.parametrize("forged", [{"question": K}, {"question": -1}, {"label": 2}])
 def test_a_forged_report_is_refused(forged: dict[str, Any]) -> None:
     """An honest one passes; one about no class, or without an answer, does not."""
-    sent = row(Report().draw(task(), known([1]), SeededEntropy(5)), 0)
-    check(task(), None, sent)
+    sent = payload_at(ClassReport().draw(task(), known([1]), SeededEntropy(5)), 0)
+    parse_message(task(), None, sent)
     for wrong in (sent | forged, {k: v for k, v in sent.items() if k != "question"}):
         with pytest.raises(UserError):
-            check(task(), None, wrong)
+            parse_message(task(), None, wrong)
 
 
 def audited(asks: str, n_classes: int, epsilon: float) -> None:
     """Audit a message: its losses, its draws and what it refuses."""
-    own = examples.task("mrma_classes", asks, epsilon, n_classes)
-    MESSAGES[asks].admit(own)
+    own = examples.example_task("mrma_classes", asks, epsilon, n_classes)
+    MESSAGES[asks].check_task(own)
     (found,) = of_task(own, samples=400)
     assert found.verdict == "pass", found.checks
     assert found.exact == pytest.approx(epsilon, abs=1e-6)
@@ -143,31 +147,33 @@ def test_the_audit_passes_both_messages_everywhere(
     audited(asks, n_classes, epsilon)
 
 
-class AsksItsOwnClass(Report):
+class AsksItsOwnClass(ClassReport):
     """Draws no class: it answers for its own."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return reports whose question is the label."""
-        sent = super().draw(task, known, entropy)
-        return {**sent, "question": known.labels.astype(np.int64)}
+        sent = super().draw(task, data, entropy)
+        return {**sent, "question": data.labels.astype(np.int64)}
 
 
-class AnswersBeside(Report):
+class AnswersBeside(ClassReport):
     """Noises an answer, and forgets that of the last class."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return reports of which some answers are true."""
-        sent = super().draw(task, known, entropy)
+        sent = super().draw(task, data, entropy)
         last = len(task.classes) - 1
-        truth = np.where(known.labels == last, 1, -1)
+        truth = np.where(data.labels == last, 1, -1)
         told = np.where(sent["question"] == last, truth, sent["label"])
         return {**sent, "label": told.astype(np.int8)}
 
 
 @pytest.mark.parametrize("twin", [AsksItsOwnClass(), AnswersBeside()])
-def test_the_audit_catches_a_broken_twin(twin: Report) -> None:
+def test_the_audit_catches_a_broken_twin(twin: ClassReport) -> None:
     """The class would tell the label, or one answer would."""
-    subject = of_message(examples.task("mrma_classes", "report", 2.0, 5))
+    subject = message_subject_of(
+        examples.example_task("mrma_classes", "report", 2.0, 5)
+    )
     (found,) = run(replace(subject, message=twin), samples=6000)
     assert found.verdict == "violated"
 
@@ -216,7 +222,7 @@ def test_each_classifier_learns_of_one_class_and_has_length_1() -> None:
     np.testing.assert_allclose(lengths, 1)
     assert (weak["n"][weak["arm"] == 0] == 60).all()
     for name in WEAK_VARIANTS:
-        coef, _ = variant(weak, name)
+        coef, _ = lines_of_variant(weak, name)
         assert (coef.argmax(axis=1) == np.arange(len(coef)) % K).mean() > 0.9
 
 
@@ -236,7 +242,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, RunRecord]
 
 def test_a_study_scores_every_method(study: tuple[Project, RunRecord]) -> None:
     """Under the label `mrma`, baselines and recalls beside; it learns something."""
-    found = scores(*study)
+    found = replicate_scores(*study)
     told = found[found["metric"] == "misclassification"]
     error = told.groupby("method")["value"].mean()
     assert set(error.index) == {*NAMES, "majority", "histogram"}
@@ -247,7 +253,7 @@ def test_a_study_scores_every_method(study: tuple[Project, RunRecord]) -> None:
 
 def test_the_model_errs_as_it_was_scored(study: tuple[Project, RunRecord]) -> None:
     """It holds a line for each class, and names the classes."""
-    (view,) = views(*study)
+    (view,) = final_views(*study)
     model = final_model(*study, view.cell)
     assert model.coef.shape == (K, 2)
     assert model.classes_.tolist() == ["0", "1", "2", "3"]
@@ -294,7 +300,7 @@ def test_several_classes_by_envelope(tmp_path: Path) -> None:
         curves = np.random.default_rng(n).normal(size=(n, 20))
         server.take(answers(server, asks, curves, np.arange(n) % 3, tmp_path / asks))
         did, record = server.run()
-    assert not did.blocked()
-    (view,) = views(server.project, record)
+    assert not did.blocked_steps()
+    (view,) = final_views(server.project, record)
     assert np.unique(view.columns("privatize", "class_reports")["question"]).size == 3
     assert final_model(server.project, record, view.cell).coef.shape == (3, 4)

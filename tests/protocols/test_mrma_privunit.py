@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit.metamorphic import Untouched
+from curvote.audit.metamorphic import RefusingEntropy
 from curvote.chain.stage import Columns
 from curvote.chain.streams import generator
-from curvote.classifier import sign
+from curvote.classifier import decision_sign
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.direct.arms import vectors
-from curvote.protocols.message import Known, check, row
+from curvote.protocols.direct.arms import make_directions
+from curvote.protocols.message import ClientData, parse_message, payload_at
 from curvote.protocols.mrma_privunit import train
 from curvote.protocols.mrma_privunit.messages import TrainingDirection
 from curvote.protocols.mrma_privunit.system import MESSAGES, SYSTEM
-from curvote.protocols.roles import split
+from curvote.protocols.roles import split_roles
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.store.arrow import to_arrow
-from curvote.server.weak import draw
+from curvote.server.weak import draw_subsets
 from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
@@ -91,9 +91,9 @@ def best_errors() -> np.ndarray:
     """Return how often the sign of TRUTH'z is wrong for the test clients."""
     found = []
     for replicate, rows in enumerate(project().each("encoded")):
-        mine = split(PARAMS["seed"], replicate, N, SIZES)["test"]
+        mine = split_roles(PARAMS["seed"], replicate, N, SIZES)["test"]
         truth = np.where(rows["label"][mine] == 1, 1.0, -1.0)
-        found.append(np.mean(sign(rows["z"][mine] @ TRUTH) != truth))
+        found.append(np.mean(decision_sign(rows["z"][mine] @ TRUTH) != truth))
     return np.array(found)
 
 
@@ -115,7 +115,7 @@ def test_more_noise_is_worse() -> None:
 def test_only_training_clients_report() -> None:
     """Voters and test clients may be anybody: reports and classifiers stay."""
     others = np.ones(N, dtype=bool)
-    others[split(PARAMS["seed"], 0, N, SIZES)["train"]] = False
+    others[split_roles(PARAMS["seed"], 0, N, SIZES)["train"]] = False
     rows = encoded(0)
     changed = {
         "z": np.where(others[:, None], -rows["z"], rows["z"]),
@@ -131,9 +131,9 @@ def test_only_training_clients_report() -> None:
 
 def test_reports_stand_in_random_order() -> None:
     """A row's place says nothing of who sent it: noiseless rows are not in order."""
-    rows, mine = encoded(0), split(PARAMS["seed"], 0, N, SIZES)["train"]
+    rows, mine = encoded(0), split_roles(PARAMS["seed"], 0, N, SIZES)["train"]
     labels = np.where(rows["label"][mine] == 1, 1.0, -1.0)
-    given = vectors("mean", D, "tanh", "auto").vectors(rows["z"][mine], labels)
+    given = make_directions("mean", D, "tanh", "auto").vectors(rows["z"][mine], labels)
     sent = chain()["privatize"].columns("directions", (0,))["direction"]
     own_place = (given @ sent.T).argmax(axis=1) == np.arange(len(mine))
     assert own_place.mean() < 0.1
@@ -143,12 +143,14 @@ def test_classifiers_learn_from_the_draws_of_mrma(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each is decoded from its own ``size`` different reports, drawn as MRMA draws."""
-    monkeypatch.setattr(train, "one_round", lambda total, *_: (total.mean, 0.0))
+    monkeypatch.setattr(
+        train, "one_round_classifier", lambda total, *_: (total.mean, 0.0)
+    )
     n = SIZES["train"]
     sent = [{"direction": np.eye(n)}] * REPLICATES
-    reports = Memory.of(chain()["privatize"].facts, directions=sent)
+    reports = Memory.of(chain()["privatize"].metadata, directions=sent)
     for r, rows in enumerate(did("train", {"privatize": reports}).each("weak")):
-        drawn = draw(generator(3, "train", "draw", r), n, 20, 50)
+        drawn = draw_subsets(generator(3, "train", "draw", r), n, 20, 50)
         expected = np.zeros((20, n))
         np.put_along_axis(expected, drawn, 1 / 50, axis=1)
         np.testing.assert_allclose(rows["coef"], expected)
@@ -183,10 +185,10 @@ def asked(epsilon: float = 1.0) -> Any:
     return replace(REPORTS, protocol="mrma_privunit", epsilon=epsilon, **terms)
 
 
-def client(label: float, z: float = 0.25) -> Known:
+def client(label: float, z: float = 0.25) -> ClientData:
     """Return one client."""
     own = np.full((1, D), z)
-    return Known(own, own, np.array([label]))
+    return ClientData(own, own, np.array([label]))
 
 
 def test_the_task_is_that_of_one_label_moment() -> None:
@@ -194,7 +196,7 @@ def test_the_task_is_that_of_one_label_moment() -> None:
     assert asked().params["share"] == 1.0
     assert asked().mechanism == "privunit"
     assert MESSAGE.senders.count(SIZES) == SIZES["train"]
-    assert MESSAGE.least({"train": {"size": 50}}) == 50
+    assert MESSAGE.min_messages({"train": {"size": 50}}) == 50
     assert [*MESSAGES] == ["report", "vote"]
     assert MESSAGES["vote"].senders.count(SIZES) == SIZES["vote"]
 
@@ -209,20 +211,20 @@ def test_the_task_is_that_of_one_label_moment() -> None:
         replace(client(1.0), labels=np.ones(2)),
     ],
 )
-def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: Known) -> None:
+def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: ClientData) -> None:
     """Labels of no class, broken numbers, more labels than records."""
     with pytest.raises(UserError):
-        MESSAGE.draw(asked(), bad, Untouched())
+        MESSAGE.draw(asked(), bad, RefusingEntropy())
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0, 10.0])
 def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
     """And no message of 2000 tells more of opposite labels than is declared."""
     task, z = asked(epsilon), np.full((2000, D), 0.25)
-    many = Known(z, z, np.ones(2000))
+    many = ClientData(z, z, np.ones(2000))
     twins = replace(many, labels=1 - many.labels)
     sent = MESSAGE.draw(task, many, SeededEntropy(5))
-    worst = MESSAGE.worst_loss(task)
+    worst = MESSAGE.max_privacy_loss(task)
     assert 0.99 * epsilon < worst <= epsilon
     assert np.abs(MESSAGE.log_ratio(task, many, twins, sent)).max() <= worst
 
@@ -230,9 +232,9 @@ def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
 @pytest.mark.parametrize("change", [1.01, 0.0, -1e9])
 def test_a_forged_report_is_refused(change: float) -> None:
     """An honest one passes; another length, or one number less, does not."""
-    sent = row(MESSAGE.draw(asked(), client(1.0), SeededEntropy(5)), 0)
-    check(asked(), None, sent)
+    sent = payload_at(MESSAGE.draw(asked(), client(1.0), SeededEntropy(5)), 0)
+    parse_message(asked(), None, sent)
     longer = {"direction": [change * value for value in sent["direction"]]}
     for forged in (longer, {"direction": sent["direction"][1:]}, {}):
         with pytest.raises(UserError):
-            check(asked(), None, forged)
+            parse_message(asked(), None, forged)

@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from curvote.errors import UserError
-from curvote.server.averaging import average, weights
+from curvote.server.averaging import average_classifiers, averaging_weights
 from curvote.server.online import (
     Arrival,
     Ensemble,
-    Reading,
+    IncumbentVotes,
+    OnlineRule,
     Roster,
-    Rule,
-    arrived,
-    dropped,
-    ensemble,
-    extended,
-    in_office,
-    judged,
-    started,
+    add_arrival,
+    add_votes,
+    build_ensemble,
+    extend_roster,
+    has_dropped,
+    incumbent_row,
+    start_roster,
 )
-from curvote.server.reversal import reverse, reversed_utility
-from curvote.server.utility import estimate
+from curvote.server.reversal import reversal_mask, reversed_utility
+from curvote.server.utility import estimate_utility
 
 Counts = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-RULE = Rule(keep=0.75, cutoff=0.6, when_none_pass="soft")
+RULE = OnlineRule(keep=0.75, cutoff=0.6, when_none_pass="soft")
 EXACT: dict[str, Any] = {"rtol": 0, "atol": 1e-12}
 
 
@@ -48,26 +48,26 @@ def votes(draw: st.DrawFn, most: int = 40) -> Counts:
 def fresh(b: int, seed: int = 0) -> Roster:
     """Return ``b`` candidates without votes."""
     rng = np.random.default_rng(seed)
-    return started(rng.normal(size=(b, 3)), rng.normal(size=b))
+    return start_roster(rng.normal(size=(b, 3)), rng.normal(size=b))
 
 
-def after(arrivals: Counts, rule: Rule = RULE) -> Roster:
+def after(arrivals: Counts, rule: OnlineRule = RULE) -> Roster:
     """Return the roster after all arrivals."""
     roster = fresh(len(arrivals[0][0]))
     for n, positive in arrivals:
-        roster = arrived(roster, n, positive, rule)
+        roster = add_arrival(roster, n, positive, rule)
     return roster
 
 
-def batch(roster: Roster, n: Any, positive: Any, rule: Rule) -> dict[str, Any]:
+def batch(roster: Roster, n: Any, positive: Any, rule: OnlineRule) -> dict[str, Any]:
     """Return what the batch functions say of all votes at once."""
-    utility = estimate(positive, n, rule.keep)
-    flipped = reverse(positive, n)
+    utility = estimate_utility(positive, n, rule.keep)
+    flipped = reversal_mask(positive, n)
     worth = reversed_utility(utility.value, flipped)
     how = rule.cutoff, rule.when_none_pass, rule.weights
-    weight, none_passed = weights(worth, *how)
+    weight, none_passed = averaging_weights(worth, *how)
     turned = np.where(flipped, -1, 1) * weight
-    coef, intercept = average(roster.coef, roster.intercept, turned)
+    coef, intercept = average_classifiers(roster.coef, roster.intercept, turned)
     return {
         "utility": utility.value,
         "standard_error": utility.standard_error,
@@ -81,7 +81,7 @@ def batch(roster: Roster, n: Any, positive: Any, rule: Rule) -> dict[str, Any]:
 
 # ------------------------------------------------------------- updating is exact
 rules = st.builds(
-    Rule,
+    OnlineRule,
     keep=st.floats(0.6, 1),
     cutoff=st.sampled_from([0.5, 0.6, 0.9]),
     when_none_pass=st.sampled_from(["soft", "best", "uniform"]),
@@ -90,7 +90,7 @@ rules = st.builds(
 
 
 @given(votes(), rules)
-def test_updating_equals_computing_anew(arrivals: Counts, rule: Rule) -> None:
+def test_updating_equals_computing_anew(arrivals: Counts, rule: OnlineRule) -> None:
     """After any arrivals, all that is known equals the batch way's, to 1e-12."""
     arrivals = [(n + 1, positive) for n, positive in arrivals]
     roster = after(arrivals, rule)
@@ -114,10 +114,10 @@ def test_neither_order_nor_split_of_the_votes_matters(
     random.shuffle(one_by_one)
     whole, pieces = fresh(len(arrivals[0][0])), fresh(len(arrivals[0][0]))
     for given_ in arrivals:
-        whole = judged(whole, *given_)
+        whole = add_votes(whole, *given_)
     for given_ in one_by_one:
-        pieces = judged(pieces, *given_)
-    one, other = ensemble(whole, RULE), ensemble(pieces, RULE)
+        pieces = add_votes(pieces, *given_)
+    one, other = build_ensemble(whole, RULE), build_ensemble(pieces, RULE)
     for name in Ensemble.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
@@ -132,14 +132,14 @@ def test_a_tie_keeps_the_candidate_however_it_came_about(arrivals: Counts) -> No
 def test_a_candidate_without_votes_counts_for_nothing() -> None:
     """New candidates wait for their first votes; the others stand as they stood."""
     before = after([(np.array([9, 4]), np.array([8, 1]))])
-    more = extended(before, np.full((2, 3), 7.0), [7.0, 7.0])
-    old, new = ensemble(before, RULE), ensemble(more, RULE)
+    more = extend_roster(before, np.full((2, 3), 7.0), [7.0, 7.0])
+    old, new = build_ensemble(before, RULE), build_ensemble(more, RULE)
     np.testing.assert_array_equal(new.weight, [*old.weight, 0, 0])
     np.testing.assert_allclose(new.coef, old.coef, **EXACT)
     np.testing.assert_array_equal(new.utility[2:], [0.5, 0.5])
     assert (new.standard_error[2:] == 0.5 / (2 * RULE.keep - 1)).all()
     np.testing.assert_array_equal(more.birth, [0, 0, 1, 1])
-    voted = arrived(more, [0, 0, 6, 0], [0, 0, 6, 0], RULE)
+    voted = add_arrival(more, [0, 0, 6, 0], [0, 0, 6, 0], RULE)
     assert voted.history[-1].added == 2
     assert voted.history[-1].ensemble.weight[2] > old.weight.min()
 
@@ -149,7 +149,7 @@ def test_a_candidate_without_votes_counts_for_nothing() -> None:
 def test_forgetting_is_a_weighted_mean(arrivals: Counts, memory: float) -> None:
     """A vote of age k counts memory^k, in the estimate and in its standard error."""
     arrivals = [(n + 1, positive) for n, positive in arrivals]
-    rule = Rule(keep=0.75, cutoff=0.6, when_none_pass="soft", memory=memory)
+    rule = OnlineRule(keep=0.75, cutoff=0.6, when_none_pass="soft", memory=memory)
     found = after(arrivals, rule).history[-1].ensemble
     fade = memory ** np.arange(len(arrivals))[::-1][:, None]
     n, positive = (np.array(counts) for counts in zip(*arrivals, strict=True))
@@ -164,10 +164,10 @@ def test_the_standard_error_of_faded_votes_is_the_spread_of_the_estimate() -> No
     """20,000 repetitions spread as the mean stated error says (5 standard errors)."""
     rng = np.random.default_rng(5)
     b, n, right = 20_000, 60, 0.65
-    roster = started(np.ones((b, 1)), np.zeros(b))
+    roster = start_roster(np.ones((b, 1)), np.zeros(b))
     for _ in range(4):
-        roster = judged(roster, np.full(b, n), rng.binomial(n, right, b), 0.5)
-    found = ensemble(roster, RULE)
+        roster = add_votes(roster, np.full(b, n), rng.binomial(n, right, b), 0.5)
+    found = build_ensemble(roster, RULE)
     spread, stated = found.utility.std(), np.sqrt((found.standard_error**2).mean())
     assert abs(spread / stated - 1) < 5 / np.sqrt(2 * b) + 0.01
     assert abs(found.utility.mean() - 0.8) < 5 * spread / np.sqrt(b)
@@ -177,9 +177,9 @@ def test_the_standard_error_of_faded_votes_is_the_spread_of_the_estimate() -> No
 def seen(*readings: tuple[int, int], added: int = 0) -> list[Arrival]:
     """Return a history in which candidates came first and again in row ``added``."""
     nothing = fresh(1)
-    found = ensemble(judged(nothing, [1], [1]), RULE)
+    found = build_ensemble(add_votes(nothing, [1], [1]), RULE)
     return [
-        Arrival(1, int(t in (0, added)), Reading(*reading), found)
+        Arrival(1, int(t in (0, added)), IncumbentVotes(*reading), found)
         for t, reading in enumerate(readings)
     ]
 
@@ -191,7 +191,7 @@ def alarms(n: tuple[int, int], share: tuple[float, float], drop: float) -> float
         laws[0][i] * laws[1][j]
         for i in range(n[0] + 1)
         for j in range(n[1] + 1)
-        if dropped(seen((0, 0), (n[0], i), (n[1], j)), drop)
+        if has_dropped(seen((0, 0), (n[0], i), (n[1], j)), drop)
     )
 
 
@@ -207,33 +207,33 @@ def test_a_drop_is_seen() -> None:
     """400 votes of which 40 instead of 70 percent are right are rarely overlooked."""
     rng = np.random.default_rng(1)
     pairs = rng.binomial(400, [0.7, 0.4], (200, 2))
-    assert all(dropped(seen((0, 0), (400, i), (400, j))) for i, j in pairs)
-    assert not any(dropped(seen((0, 0), (400, j), (400, i))) for i, j in pairs)
+    assert all(has_dropped(seen((0, 0), (400, i), (400, j))) for i, j in pairs)
+    assert not any(has_dropped(seen((0, 0), (400, j), (400, i))) for i, j in pairs)
 
 
 def test_what_was_read_before_candidates_were_added_is_no_measure() -> None:
     """The first reading after an addition starts anew; so does the very first one."""
     high, low = (400, 300), (400, 150)
-    assert not dropped(seen((0, 0)))
-    assert not dropped(seen((0, 0), low))
-    assert dropped(seen((0, 0), high, low))
-    assert not dropped(seen((0, 0), high, low, added=2))
-    assert not dropped(seen((0, 0), high, low, low, added=2))
-    assert dropped(seen((0, 0), low, low, high, low, added=2))
+    assert not has_dropped(seen((0, 0)))
+    assert not has_dropped(seen((0, 0), low))
+    assert has_dropped(seen((0, 0), high, low))
+    assert not has_dropped(seen((0, 0), high, low, added=2))
+    assert not has_dropped(seen((0, 0), high, low, low, added=2))
+    assert has_dropped(seen((0, 0), low, low, high, low, added=2))
 
 
 def test_the_incumbent_stays_in_office_until_candidates_are_added() -> None:
     """All readings that are compared judge one classifier."""
-    assert [in_office(seen(*[(0, 0)] * t)) for t in (1, 2, 5)] == [0, 0, 0]
-    assert [in_office(seen(*[(0, 0)] * t, added=2)) for t in (2, 3, 5)] == [0, 2, 2]
+    assert [incumbent_row(seen(*[(0, 0)] * t)) for t in (1, 2, 5)] == [0, 0, 0]
+    assert [incumbent_row(seen(*[(0, 0)] * t, added=2)) for t in (2, 3, 5)] == [0, 2, 2]
 
 
 def test_the_incumbents_accuracy_is_that_of_any_classifier() -> None:
     """Equation (8) for its votes; without votes, 1/2 with the error of one vote."""
-    expected = estimate([30], [40], 0.75)
-    found = Reading(40, 30).accuracy(0.75)
+    expected = estimate_utility([30], [40], 0.75)
+    found = IncumbentVotes(40, 30).accuracy(0.75)
     assert found == (expected.value[0], expected.standard_error[0])
-    assert Reading().accuracy(0.75) == (0.5, 1.0)
+    assert IncumbentVotes().accuracy(0.75) == (0.5, 1.0)
 
 
 # --------------------------------------------------------------------- refusals
@@ -250,7 +250,7 @@ def test_the_incumbents_accuracy_is_that_of_any_classifier() -> None:
 def test_impossible_votes_are_refused(n: Any, positive: Any, message: str) -> None:
     """Counts are whole, within 0..n, and there is one for each candidate."""
     with pytest.raises(UserError, match=message):
-        judged(fresh(2), n, positive)
+        add_votes(fresh(2), n, positive)
 
 
 @pytest.mark.parametrize(
@@ -268,16 +268,16 @@ def test_impossible_votes_are_refused(n: Any, positive: Any, message: str) -> No
 def test_impossible_rules_are_refused(change: Any, message: str) -> None:
     """Each setting says what it may be."""
     with pytest.raises(UserError, match=message):
-        Rule(**{"keep": 0.75, "cutoff": 0.6, "when_none_pass": "soft"} | change)
+        OnlineRule(**{"keep": 0.75, "cutoff": 0.6, "when_none_pass": "soft"} | change)
 
 
 def test_candidates_of_another_kind_are_refused() -> None:
     """One d for all, one intercept each, some candidate, and some vote."""
     with pytest.raises(UserError, match="coef has 2 columns"):
-        extended(fresh(2), np.ones((1, 2)), [0.0])
+        extend_roster(fresh(2), np.ones((1, 2)), [0.0])
     with pytest.raises(UserError, match="not empty"):
-        started(np.ones((0, 2)), [])
+        start_roster(np.ones((0, 2)), [])
     with pytest.raises(UserError, match="no candidate has a vote"):
-        ensemble(fresh(2), RULE)
+        build_ensemble(fresh(2), RULE)
     with pytest.raises(UserError, match="4 of 3 votes"):
-        Reading(3, 4)
+        IncumbentVotes(3, 4)

@@ -11,12 +11,12 @@ from scipy.stats import binom, norm
 
 from curvote.chain.stage import Columns
 from curvote.errors import UserError
-from curvote.protocols.mrma.aggregate import ensemble
+from curvote.protocols.mrma.aggregate import ensemble_columns
 from curvote.protocols.online import evaluate
 from curvote.protocols.online.codes import INCUMBENT
 from curvote.protocols.online.system import SYSTEM
-from curvote.protocols.roles import split
-from curvote.protocols.scores import Test as Judges
+from curvote.protocols.roles import split_roles
+from curvote.protocols.scores import TestClients as Judges
 from tests import plain
 from tests.memory import Made, Memory
 from tests.online_study import (
@@ -79,7 +79,9 @@ def test_added_candidates_learn_from_the_newest_reports() -> None:
     reports = made["privatize"].columns("arriving", (0,))
     newest = reports["arrival"] == SINCE + 1
     blank = reports | {"z": np.where(newest[:, None], reports["z"], 0.0)}
-    inputs = made | {"privatize": Memory.of(made["privatize"].facts, arriving=[blank])}
+    inputs = made | {
+        "privatize": Memory.of(made["privatize"].metadata, arriving=[blank])
+    }
     found = did("learn", inputs, PARAMS | {"arrival": SINCE + 1}, places=[(0,)])
     own, expected = (m.columns("candidates", (0,)) for m in (found, made["learn"]))
     np.testing.assert_array_equal(own["coef"], expected["coef"])
@@ -124,7 +126,9 @@ def _squared_error(made: Made) -> float:
     found = []
     for r in range(REPLICATES):
         rows = made["project"].columns("encoded", (r,))
-        mine = split(PARAMS["seed"], r, len(rows["label"]), PARAMS["clients"])["test"]
+        mine = split_roles(PARAMS["seed"], r, len(rows["label"]), PARAMS["clients"])[
+            "test"
+        ]
         labels = np.where(rows["label"][mine] == 1, 1.0, -1.0)
         test = Judges(rows["coefficients"][mine], labels)
         up = made["learn"].columns("candidates", (r,))
@@ -142,7 +146,7 @@ def test_the_last_standing_is_the_batch_aggregate_of_all_votes(turn: float) -> N
     for r, rows in enumerate(made[-1]["update"].each("standing")):
         newest = {k: v[rows["arrival"] == PERIODS - 1] for k, v in rows.items()}
         votes = [m["evaluate"].columns("arrival_votes", (r,)) for m in made]
-        batch = ensemble(_all_votes(votes), PARAMS["epsilon"], RULE)
+        batch = ensemble_columns(_all_votes(votes), PARAMS["epsilon"], RULE)
         for name in ("utility", "standard_error", "reversed", "weight"):
             np.testing.assert_allclose(newest[name], batch[name], rtol=0, atol=1e-12)
 
@@ -179,7 +183,7 @@ def test_every_voter_judges_one_classifier_once() -> None:
     watched = [t["n"][t["learner"] == INCUMBENT].sum() for t in tables]
     assert watched[0] == 0
     for table, n in zip(tables[1:], watched[1:], strict=True):
-        assert n == table["n"].sum() // evaluate.WATCH
+        assert n == table["n"].sum() // evaluate.WATCH_INTERVAL
         assert np.ptp(table["n"][table["learner"] != INCUMBENT]) <= 1
 
 
@@ -198,7 +202,7 @@ def test_a_replicate_does_not_depend_on_its_block(name: str) -> None:
 def test_a_source_without_arrivals_is_refused() -> None:
     """Its groups mean something else, or it has too few arrivals."""
     encoded = clients(0.0)
-    plain = Memory({k: v for k, v in encoded.facts.items() if k != "periods"})
+    plain = Memory({k: v for k, v in encoded.metadata.items() if k != "periods"})
     made = arrivals(0.0)[0]
     with pytest.raises(UserError, match="source drifting"):
         did("evaluate", made | {"project": plain}, PARAMS | {"arrival": 0})
@@ -215,7 +219,7 @@ def test_the_chain_declares_what_it_reads() -> None:
             source, _, previous = name.partition("@")
             assert source in known or previous == "previous"
         known.add(stage.name)
-    sent = SYSTEM.sent({"privatize": PRIVATIZE}, 4)
+    sent = SYSTEM.describe_messages({"privatize": PRIVATIZE}, 4)
     assert [one.epsilon for one in sent] == ["epsilon"] * 2
 
 
@@ -239,7 +243,7 @@ def test_a_later_run_computes_only_the_new_arrival(tmp_path: Path) -> None:
     project = plain.write(tmp_path / "grown", tiny=SMALL)
     plain.run(project)
     later = plain.plan(project, "tiny", "online.arrivals=3")
-    fresh = {(step.stage.name, step.cell["arrival"]) for step in later.to_run()}
+    fresh = {(step.stage.name, step.cell["arrival"]) for step in later.steps_to_run()}
     assert fresh == {(name, 2) for name in ("learn", "evaluate", "update", "report")}
     grown = plain.run(project, "tiny", "online.arrivals=3")
     empty = plain.write(tmp_path / "empty", tiny=SMALL)

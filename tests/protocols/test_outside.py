@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from curvote.accounting import shuffled
+from curvote.accounting import shuffled_epsilon
 from curvote.chain.registry import SYSTEMS
 from curvote.flows.commands.ledger import app
 from curvote.privacy import Budget
-from curvote.protocols.message import messages
-from curvote.protocols.outside import WHO, Outside, crowd
-from curvote.protocols.votes.messages import Vote
-from curvote.reporting.gather import page_data
-from curvote.reporting.page import render
-from curvote.reporting.promises import seen_from_outside
+from curvote.protocols.message import messages_of
+from curvote.protocols.outside import OUTSIDER, ShuffledGuarantee, crowd_size
+from curvote.protocols.votes.messages import DirectionVote
+from curvote.reporting.gather import load_page_data
+from curvote.reporting.page import render_report
+from curvote.reporting.promises import outsider_statement
 from curvote.run.project import Project
 from tests import online_round, plain, production
 from tests.ledgers import filled
@@ -26,30 +26,32 @@ from tests.ledgers import filled
 
 def test_a_crowd_hides_and_a_lone_message_does_not() -> None:
     """With the delta that is stated; nothing for a local delta, nor for nobody."""
-    told = Outside.of(Budget(1), 5000)
-    assert told == Outside(5000, shuffled(1, 5000, 1e-6), 1e-6)
-    many = Outside.of(Budget(1), 10**6)
+    told = ShuffledGuarantee.from_local(Budget(1), 5000)
+    assert told == ShuffledGuarantee(5000, shuffled_epsilon(1, 5000, 1e-6), 1e-6)
+    many = ShuffledGuarantee.from_local(Budget(1), 10**6)
     assert many is not None
     assert many.delta == pytest.approx(1e-7)
-    assert Outside.of(Budget(1, 1e-9), 5000) is None
-    assert Outside.of(Budget(1), 1) is None
+    assert ShuffledGuarantee.from_local(Budget(1, 1e-9), 5000) is None
+    assert ShuffledGuarantee.from_local(Budget(1), 1) is None
 
 
 def test_every_message_says_whether_it_is_shuffled() -> None:
     """One that is not hides among none; votes hide among those on the same one."""
     for name in SYSTEMS:
-        for message in messages(name).values():
-            if message.whole or message.tied:  # it says of which server, or record
-                assert crowd(message, 120) == 0
+        for message in messages_of(name).values():
+            if (
+                message.per_table or message.per_record
+            ):  # it says of which server, or record
+                assert crowd_size(message, 120) == 0
                 continue
             assert message.shuffled is True
-            assert crowd(message, 120) == 120
-            assert crowd(message, 120, 5) == 24
+            assert crowd_size(message, 120) == 120
+            assert crowd_size(message, 120, 5) == 24
 
-    class Tied(Vote):
+    class Tied(DirectionVote):
         shuffled = False
 
-    assert crowd(Tied(), 120) == 0
+    assert crowd_size(Tied(), 120) == 0
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +76,14 @@ def test_the_ledger_shows_what_an_outsider_sees(released: Project) -> None:
     for name, n in (("report", 60), ("vote", 16)):
         own = told[name]["outside"]
         delta = min(1e-6, 1 / (10 * n))
-        assert own == {"crowd": n, "epsilon": shuffled(4, n, delta), "delta": delta}
+        assert own == {
+            "crowd": n,
+            "epsilon": shuffled_epsilon(4, n, delta),
+            "delta": delta,
+        }
         assert own["epsilon"] <= told[name]["epsilon"] == 4
     text, epsilon = shown(released), told["report"]["outside"]["epsilon"]
-    assert WHO in text
+    assert OUTSIDER in text
     assert f"{epsilon:.3g} (delta 1e-06)" in text
 
 
@@ -88,30 +94,32 @@ def test_a_release_of_before_is_shown_without_it(tmp_path: Path) -> None:
     words = "--ledger", str(filled(book))
     rows = json.loads(shown(Project(tmp_path), *words, "--json"))
     assert {row["outside"] for row in rows} == {None}
-    assert WHO not in shown(Project(tmp_path), *words)
+    assert OUTSIDER not in shown(Project(tmp_path), *words)
 
 
 @pytest.mark.usefixtures("blank_figures")
 def test_the_page_of_a_release_says_it(released: Project) -> None:
     """Each message with its crowd; a study's page does not: its noise is no secret."""
     record = plain.run(released, production.NAME)
-    data = page_data(released, record)
+    data = load_page_data(released, record)
     assert {name: told.crowd for name, told in data.outside} == {
         "report": 60,
         "vote": 16,
     }
-    said = seen_from_outside(data)
-    assert WHO in said
+    said = outsider_statement(data)
+    assert OUTSIDER in said
     assert "among 60" in said
-    assert said in html.unescape(render(data, released.root / "page").read_text())
+    assert said in html.unescape(
+        render_report(data, released.root / "page").read_text()
+    )
 
 
 def test_the_page_of_a_study_does_not(tmp_path: Path) -> None:
     """Whoever knows the seed removes the noise."""
     project = plain.write(tmp_path, tiny=plain.TINY | {"replicates": 1})
-    data = page_data(project, plain.run(project))
+    data = load_page_data(project, plain.run(project))
     assert not data.outside
-    assert not seen_from_outside(data)
+    assert not outsider_statement(data)
 
 
 def test_votes_of_an_open_round_hide_nobody(tmp_path: Path) -> None:
@@ -120,10 +128,10 @@ def test_votes_of_an_open_round_hide_nobody(tmp_path: Path) -> None:
     sent = online_round.answers(server, "vote", seed=2)
     server.take(sent[: online_round.FIRST])
     _, record = server.run()
-    alone = dict(page_data(server.project, record).outside)
+    alone = dict(load_page_data(server.project, record).outside)
     server.take(sent[online_round.FIRST : online_round.FIRST + online_round.FOLD])
     _, record = server.run()
-    assert set(dict(page_data(server.project, record).outside)) == {"report"}
+    assert set(dict(load_page_data(server.project, record).outside)) == {"report"}
     counts = online_round.votes(server, record)["n"]
     assert alone["report"].crowd == 60
     assert "vote" not in alone or alone["vote"].crowd < counts.max()

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from curvote.chain.axis import Cell
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.errors import UserError
-from curvote.protocols.choice import arm_of, choose
-from curvote.protocols.direct.arms import vectors
+from curvote.protocols.choice import choose_arm, choose_protocol
+from curvote.protocols.direct.arms import make_directions
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import parts_of, reasons
-from curvote.run.config.settings import named, settings
+from curvote.run.config.parts import describe_choices, labelled_parts
+from curvote.run.config.settings import expand_settings, setting_name
 from curvote.run.results import final_model
-from curvote.run.summary import summary
+from curvote.run.summary import mean_scores
 from tests import plain
 
 EVERY = ["auto", "direct", "votes", "majority", "mrma"]
@@ -31,7 +31,7 @@ def configured(tmp_path: Path, **changes: object) -> PipelinesFile:
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
     """Return the scores of a run of all protocols."""
     project = plain.write(tmp_path_factory.mktemp("many"), tiny=MANY)
-    return summary(project, plain.run(project))
+    return mean_scores(project, plain.run(project))
 
 
 def test_every_protocol_is_scored_at_every_epsilon(
@@ -73,7 +73,8 @@ def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
         for protocol in ("auto", "direct")
     }
     taken = {
-        choose(140, 4, epsilon).arm: arm_of(140, 4, epsilon).arm for epsilon in (1, 8)
+        choose_protocol(140, 4, epsilon).arm: choose_arm(140, 4, epsilon).arm
+        for epsilon in (1, 8)
     }
     assert taken == {"mean": "mean", "two": "two"}
     assert of["auto"] == of["direct"]
@@ -84,8 +85,8 @@ def test_an_entry_may_have_a_label_and_set_keys() -> None:
     """The same protocol twice, told apart by its label; the pipeline stays as it is."""
     entry = {"name": "direct", "label": "wide", "intercept": 2.0}
     given = MANY | {"protocols": ["direct", entry]}
-    (first, plainly), (second, widely) = settings(given)
-    assert (named(first), named(second)) == ("direct", "wide")
+    (first, plainly), (second, widely) = expand_settings(given)
+    assert (setting_name(first), setting_name(second)) == ("direct", "wide")
     assert "direct" not in plainly
     assert widely["direct"] == {"intercept": 2.0}
     assert {own["project"]["judge"] for own in (plainly, widely)} == {"rescaled"}
@@ -114,7 +115,7 @@ def test_what_is_wrong_is_said(
 ) -> None:
     """With its place in the file."""
     with pytest.raises(UserError, match=message) as caught:
-        configured(tmp_path, **changes).configured("tiny")
+        configured(tmp_path, **changes).configure_pipeline("tiny")
     assert "pipelines.yaml:" in str(caught.value)
 
 
@@ -132,7 +133,7 @@ def test_what_one_system_asks_is_said(
     own = plain.of(name, given=MANY | {"protocols": []} | changes)
     file = PipelinesFile(plain.write(tmp_path, tiny=own))
     with pytest.raises(UserError, match=message) as caught:
-        file.configured("tiny")
+        file.configure_pipeline("tiny")
     assert "pipelines.yaml:" in str(caught.value)
 
 
@@ -141,19 +142,21 @@ def test_direct_needs_neither_learners_nor_sizes(tmp_path: Path) -> None:
     given = {key: MANY[key] for key in ("source", "clients", "epsilon", "seed")}
     given |= {"protocol": "direct", "project": {"basis": "bspline", "size": 4}}
     project = plain.write(tmp_path, tiny=given | {"replicates": 2})
-    found = summary(project, plain.run(project))
+    found = mean_scores(project, plain.run(project))
     assert {row["learner"] for row in found} == {None}
 
 
 def test_what_auto_took_is_said_with_its_reason(tmp_path: Path) -> None:
     """A line for each epsilon; what is concrete leaves nothing open."""
-    config = configured(tmp_path, epsilon=[0.1, 4, 100]).configured("tiny").values()
-    lines = [line for line in reasons(config) if line.startswith("auto")]
+    config = (
+        configured(tmp_path, epsilon=[0.1, 4, 100]).configure_pipeline("tiny").values()
+    )
+    lines = [line for line in describe_choices(config) if line.startswith("auto")]
     assert len(lines) == 3
     assert "majority" in lines[0]
     assert "expect nothing better than the majority" in lines[0]
     assert "two" in lines[2]
-    own = (part.settings for _, part in parts_of(config))
+    own = (part.settings for _, part in labelled_parts(config))
     chosen = {taken.protocol for taken in own if taken.called == "auto"}
     assert "majority" in chosen
     assert "auto" not in chosen
@@ -165,8 +168,8 @@ def test_no_record_steers_what_auto_takes(tmp_path: Path) -> None:
     for index, slope in enumerate(([0.0], [9.0, -9.0])):
         source = {"name": "simulated", "points": 20, "slope": slope}
         file = configured(tmp_path / str(index), source=source, seed=index)
-        config = file.configured("tiny").values()
-        parts = [part for _, part in parts_of(config) if part.method]
+        config = file.configure_pipeline("tiny").values()
+        parts = [part for _, part in labelled_parts(config) if part.method]
         taken.add(tuple((p.settings.protocol, p.method) for p in parts))
     assert len(taken) == 1
 
@@ -175,39 +178,39 @@ def test_the_rule_asks_for_more_where_there_is_less_noise() -> None:
     """Mean, joint, two rounds, in this order, whichever of N and epsilon grows."""
     order = ["majority", "mean", "joint", "two"]
     for d, middle in ((3, 2500), (12, 8000)):
-        by_n = [choose(n, d, 1.0).method for n in (20, 400, middle, 10**6)]
+        by_n = [choose_protocol(n, d, 1.0).method for n in (20, 400, middle, 10**6)]
         same = (middle / 1500) ** 0.5
-        by_epsilon = [choose(1500, d, e).method for e in (0.05, 0.5, same, 5)]
+        by_epsilon = [choose_protocol(1500, d, e).method for e in (0.05, 0.5, same, 5)]
         assert by_n == by_epsilon == order
 
 
 def test_auto_alone_gates_and_nothing_but_decoding_reads_it(tmp_path: Path) -> None:
     """An open arm stays as it is; no release and no draw has it in its key."""
-    config = configured(tmp_path).configured("tiny").values()
-    made = [part.settings for _, part in parts_of(config)]
+    config = configured(tmp_path).configure_pipeline("tiny").values()
+    made = [part.settings for _, part in labelled_parts(config)]
     direct = [own for own in made if own.protocol in ("direct", "direct_two")]
     gates = {(own.called, own.direct.gate) for own in direct}
     assert dict(gates)["direct"] is False
     assert ("auto", True) in gates
     for name in ("direct", "direct_two"):
-        known = system(name)
+        known = find_system(name)
         for stage in (*known.stages, *(known.production or ())):
             assert ("direct.gate" in stage.params) == (stage.name == "aggregate")
 
 
 def test_a_second_moment_of_many_numbers_is_not_asked_for() -> None:
     """It grows with their square; whoever names such an arm is told."""
-    assert arm_of(10**7, 199, 5.0).arm == "mean"
-    assert arm_of(10**7, 198, 5.0).arm == "two"
+    assert choose_arm(10**7, 199, 5.0).arm == "mean"
+    assert choose_arm(10**7, 198, 5.0).arm == "two"
     with pytest.raises(UserError, match="take arm mean, or fewer numbers"):
-        vectors("joint", 199, "tanh", "auto")
+        make_directions("joint", 199, "tanh", "auto")
 
 
 def test_noise_times_n_epsilon_squared_is_nearly_constant() -> None:
     """What the rule asks is how large N epsilon^2 is (MRMA 16)."""
     for d in (3, 10, 50):
         for epsilon in (0.1, 1.0, 2.0):
-            noise = arm_of(3000, d, epsilon).noise
+            noise = choose_arm(3000, d, epsilon).noise
             assert 5 < noise * 3000 * epsilon**2 < 6.6
 
 
@@ -217,5 +220,5 @@ def test_auto_ends_in_a_classifier_of_raw_curves(tmp_path: Path) -> None:
     record = plain.run(project)
     for epsilon in (0.1, 100.0):
         named = {"protocol": "auto", "setting": "auto", "epsilon": epsilon}
-        model = final_model(project, record, Cell.of(named))
+        model = final_model(project, record, Cell.from_mapping(named))
         assert model.predict([[0.0] * 20]).tolist()[0] in {"-1", "+1"}

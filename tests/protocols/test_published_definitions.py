@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from curvote.chain.stage import Columns
-from curvote.classifier import sign
+from curvote.classifier import decision_sign
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.mrma import published, score
 from curvote.protocols.mrma.system import AGGREGATE, STAGES
-from curvote.protocols.mrma.tables import WEAK_VARIANTS, variant
-from curvote.protocols.roles import split
+from curvote.protocols.mrma.tables import WEAK_VARIANTS, lines_of_variant
+from curvote.protocols.roles import split_roles
 from tests.memory import Made, Memory, do
 
 EPSILON = 0.5
@@ -85,14 +85,14 @@ def scores(given: Made, **params: Any) -> dict[str, float]:
 
 def errors(given: Made, decisions: Any) -> np.ndarray:
     """Return the test error of each column of decisions on all 80 clients."""
-    test = split(3, 0, 80, CLIENTS, None)["test"]
+    test = split_roles(3, 0, 80, CLIENTS, None)["test"]
     labels = np.where(rows(given, "project", "encoded")["label"] == 1, 1.0, -1.0)
-    return np.mean(sign(decisions[test]) != labels[test, None], axis=0)
+    return np.mean(decision_sign(decisions[test]) != labels[test, None], axis=0)
 
 
 def decisions(given: Made, name: str = "weak") -> np.ndarray:
     """Return f_b(x_i) of one variant for all 80 clients, (80, B)."""
-    coef, intercept = variant(rows(given, "train", "weak"), name)
+    coef, intercept = lines_of_variant(rows(given, "train", "weak"), name)
     return rows(given, "project", "encoded")["z"] @ coef.T + intercept
 
 
@@ -111,8 +111,8 @@ def test_the_stage_states_and_uses_the_form_of_the_weights() -> None:
         aggregated([38, 45, 14], **{"aggregate.weights": form})
         for form in ("excess", "distance")
     )
-    assert plain.facts["weights"] == "excess"
-    assert printed.facts["weights"] == "distance"
+    assert plain.metadata["weights"] == "excess"
+    assert printed.metadata["weights"] == "distance"
     one, other = (made.columns("ensemble", (0,)) for made in (plain, printed))
     assert len(set(one["weight"].round(9))) == 3
     assert other["weight"][1] == pytest.approx(other["weight"][2])
@@ -142,13 +142,15 @@ def test_mirrored_counts_tie_at_any_count(n: int) -> None:
     """Of n, k right and k wrong are equally good: the first one stands."""
     for k in range(n // 2 + 1, n + 1):
         for pair in ([k, n - k], [n - k, k]):
-            assert score.best(ensemble(pair, n)).tolist() == [1, 0]
+            assert score.best_single_weights(ensemble(pair, n)).tolist() == [1, 0]
 
 
 # -------------------------------------------------------------------- as published
 def test_weak_as_published_is_an_estimate() -> None:
     """1 minus the mean of 1, 0 and .6: utilities are clipped one by one."""
-    assert published.weak(np.array([1.5, -0.2, 0.6])) == pytest.approx(1 - 1.6 / 3)
+    assert published.published_weak_error(np.array([1.5, -0.2, 0.6])) == pytest.approx(
+        1 - 1.6 / 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,13 +159,15 @@ def test_weak_as_published_is_an_estimate() -> None:
 def test_mr_as_published_averages_who_passes(cutoff: float, expected: float) -> None:
     """Test errors, not estimates, of the reversed ones above r0; of all if none is."""
     error, utility = np.array([0.2, 0.4, 0.2]), np.array([0.8, 0.6, 0.5])
-    assert published.mr(error, utility, cutoff) == pytest.approx(expected)
+    assert published.published_mr_error(error, utility, cutoff) == pytest.approx(
+        expected
+    )
 
 
 def test_voting_as_published_calls_a_tie_an_error() -> None:
     """Of four clients two are decided, one of them rightly; ties help no class."""
     signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
-    assert published.voting(signs, np.array([1, 1, -1, 1])) == 0.75
+    assert published.published_voting_error(signs, np.array([1, 1, -1, 1])) == 0.75
 
 
 def test_the_published_scores_replace_three_methods_only() -> None:
@@ -186,10 +190,10 @@ def test_the_published_scores_replace_three_methods_only() -> None:
 def test_a_tied_vote_is_minus_one_unless_as_published() -> None:
     """With an even number of classifiers the printed voting errs more often."""
     given = study([40, 22, 31, 29])
-    told = sign(decisions(given, "pooled")).sum(axis=1)[:, None]
+    told = decision_sign(decisions(given, "pooled")).sum(axis=1)[:, None]
     found = scores(given), scores(given, **{"report.definitions": "published"})
     tied = np.where(told == 0, np.nan, told)
     assert found[0]["voting"] == errors(given, told)[0]
-    test = split(3, 0, 80, CLIENTS, None)["test"]
+    test = split_roles(3, 0, 80, CLIENTS, None)["test"]
     labels = np.where(rows(given, "project", "encoded")["label"][test] == 1, 1, -1)
     assert found[1]["voting"] == np.mean(np.sign(tied[test, 0]) != labels)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from curvote.errors import UserError
 from curvote.protocols import message
 from curvote.protocols import roles as roles_module
-from curvote.protocols.roles import ROLES, Senders, set_aside, split
+from curvote.protocols.roles import ROLES, Senders, publisher_test_mask, split_roles
 
 counts = st.integers(0, 30)
 sizes = st.fixed_dictionaries(dict.fromkeys(ROLES, counts))
@@ -25,7 +25,7 @@ def test_nobody_plays_two_roles_and_sizes_are_met(
 ) -> None:
     """Without groups every role has just the asked size."""
     n = sum(sizes.values()) + spare
-    roles = split(seed, replicate, n, sizes)
+    roles = split_roles(seed, replicate, n, sizes)
     taken = np.concatenate(list(roles.values()))
     assert {role: len(rows) for role, rows in roles.items()} == sizes
     assert len(set(taken.tolist())) == len(taken)
@@ -45,9 +45,9 @@ def test_no_group_stands_in_two_roles_and_none_overshoots(
     n, codes = len(groups), np.array(groups)
     if sum(sizes.values()) > n:
         with pytest.raises(UserError, match="ask for fewer"):
-            split(seed, 0, n, sizes, codes)
+            split_roles(seed, 0, n, sizes, codes)
         return
-    roles = split(seed, 0, n, sizes, codes)
+    roles = split_roles(seed, 0, n, sizes, codes)
     left = set(groups)
     for role in ROLES:
         mine = set(codes[roles[role]].tolist())
@@ -62,10 +62,10 @@ def test_no_group_stands_in_two_roles_and_none_overshoots(
 def test_replicates_and_seeds_split_differently() -> None:
     """Equal arguments give equal roles, others give others."""
     sizes = {"test": 20, "vote": 20, "train": 20, "public": 20}
-    first = split(1, 0, 100, sizes)["test"]
-    assert np.array_equal(first, split(1, 0, 100, sizes)["test"])
-    assert not np.array_equal(first, split(1, 1, 100, sizes)["test"])
-    assert not np.array_equal(first, split(2, 0, 100, sizes)["test"])
+    first = split_roles(1, 0, 100, sizes)["test"]
+    assert np.array_equal(first, split_roles(1, 0, 100, sizes)["test"])
+    assert not np.array_equal(first, split_roles(1, 1, 100, sizes)["test"])
+    assert not np.array_equal(first, split_roles(2, 0, 100, sizes)["test"])
 
 
 @given(
@@ -86,9 +86,9 @@ def test_those_set_aside_test_and_do_nothing_else(
     others = sum(sizes.values()) - sizes["test"]
     if sizes["test"] > aside.sum() or others > n - aside.sum():
         with pytest.raises(UserError, match="in the publisher's"):
-            split(seed, 0, n, sizes, groups, aside=aside)
+            split_roles(seed, 0, n, sizes, groups, test_mask=aside)
         return
-    roles = split(seed, 0, n, sizes, groups, aside=aside)
+    roles = split_roles(seed, 0, n, sizes, groups, test_mask=aside)
     assert list(roles) == list(ROLES)
     taken = np.concatenate(list(roles.values()))
     assert len(set(taken.tolist())) == len(taken)
@@ -99,9 +99,9 @@ def test_those_set_aside_test_and_do_nothing_else(
 
 def test_a_column_says_who_is_set_aside() -> None:
     """None without the column, and for rows that a table fills with nothing."""
-    assert set_aside({}) is None
-    assert set_aside({"part": np.full(3, np.nan)}) is None
-    found = set_aside({"part": np.array([0, 1, 1])})
+    assert publisher_test_mask({}) is None
+    assert publisher_test_mask({"part": np.full(3, np.nan)}) is None
+    found = publisher_test_mask({"part": np.array([0, 1, 1])})
     assert found is not None
     assert found.tolist() == [False, True, True]
 
@@ -111,7 +111,7 @@ def test_senders_a_role_after_the_other_are_the_senders(
     sizes: dict[str, int], ends: tuple[float, float]
 ) -> None:
     """Who is asked and whom the ledger counts are found in these two ways."""
-    roles = split(3, 0, sum(sizes.values()), sizes)
+    roles = split_roles(3, 0, sum(sizes.values()), sizes)
     senders = Senders(("train", "vote"), *sorted(ends))
     parts = [*senders.parts(roles)]
     assert np.concatenate(parts).tolist() == senders.rows(roles).tolist()
@@ -124,13 +124,13 @@ def test_narrow_numbers_are_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -
     task: Any = SimpleNamespace(candidates=SimpleNamespace(coef=np.zeros((7, 2))))
 
     def drawn() -> tuple[dict[str, np.ndarray], np.ndarray]:
-        judge = message.dealt(task, 100, np.random.default_rng(5))
+        judge = message.assign_candidates(task, 100, np.random.default_rng(5))
         assert judge is not None
-        return split(1, 0, 100, sizes), judge
+        return split_roles(1, 0, 100, sizes), judge
 
     wide, judge = drawn()
     for module in (roles_module, message):
-        monkeypatch.setattr(module, "NARROW", 1)
+        monkeypatch.setattr(module, "NARROW_COUNT", 1)
     narrow, small = drawn()
     assert {own.dtype for own in narrow.values()} == {np.dtype(np.int32)}
     assert (small.dtype, small.tolist()) == (np.int8, judge.tolist())

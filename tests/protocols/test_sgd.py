@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from curvote.audit import examples
-from curvote.audit.metamorphic import Untouched
-from curvote.chain.lookup import system
+from curvote.audit.metamorphic import RefusingEntropy
+from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.message import Known, check, row
-from curvote.protocols.roles import EVERYBODY, split
-from curvote.protocols.sgd.messages import Gradient, gradients
+from curvote.protocols.message import ClientData, parse_message, payload_at
+from curvote.protocols.roles import EVERYBODY, split_roles
+from curvote.protocols.sgd.messages import Gradient, task_gradients
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.representation.gradient import Gradients
-from curvote.representation.simplex import codes, corners
-from curvote.server.gradient import averaged, stepped
+from curvote.representation.simplex import class_codes, simplex_codes
+from curvote.server.gradient import average_iterates, gradient_step
 from tests.memory import Made, Memory, do, replicates, value
 from tests.noise import SEED
 
@@ -41,7 +41,7 @@ PARAMS: dict[str, Any] = {
     "sgd.rate": 5.0,
     "sgd.clip": 0.2,
 }
-STAGES = {stage.name: stage for stage in system("sgd").stages[2:]}
+STAGES = {stage.name: stage for stage in find_system("sgd").stages[2:]}
 MESSAGE = Gradient()
 CENTRES = np.array([[1.5, 0, 0], [-1.5, 0.5, 0], [0, -1.5, 0.5]])
 
@@ -74,7 +74,7 @@ def test_it_comes_close_to_the_best_line(n_classes: int) -> None:
     found, best = [], []
     for replicate, scores in enumerate(study(n_classes)["report"].each("scores")):
         clients = crowd(replicate, n_classes)
-        test = split(SEED, replicate, len(clients["label"]), CLIENTS)["test"]
+        test = split_roles(SEED, replicate, len(clients["label"]), CLIENTS)["test"]
         far = clients["z"][test, None] - CENTRES[None, :n_classes]
         nearest = np.argmin(np.sum(far**2, axis=2), axis=1)
         best.append(np.mean(nearest != clients["label"][test]))
@@ -121,7 +121,7 @@ def test_whatever_the_record_its_vector_has_length_1(
     z: np.ndarray, coef: np.ndarray, clip: float
 ) -> None:
     """Clipped, filled up, finite: also where a task is as odd as it may be."""
-    made = vectors(coef, clip).vectors(z, codes([0, 1, 2, 0, 1], 3))
+    made = vectors(coef, clip).vectors(z, class_codes([0, 1, 2, 0, 1], 3))
     np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1, rtol=1e-12)
 
 
@@ -134,12 +134,12 @@ def test_it_is_the_gradient_of_the_loss(n_classes: int) -> None:
 
     def gain(at: np.ndarray) -> float:
         x = np.append(given.intercept, z[0]) / given.length
-        scores = corners(n_classes) @ at @ x / 2
+        scores = simplex_codes(n_classes) @ at @ x / 2
         return float(scores[1] - np.log(np.sum(np.exp(scores))))
 
     steps = far * np.eye(coef.size).reshape(coef.size, *coef.shape)
     slopes = [(gain(coef + s) - gain(coef - s)) / (2 * far) for s in steps]
-    found = given.gradient(given.vectors(z, codes([1], n_classes))[0])
+    found = given.gradient(given.vectors(z, class_codes([1], n_classes))[0])
     np.testing.assert_allclose(found.ravel(), slopes, atol=1e-7)
 
 
@@ -147,7 +147,7 @@ def test_a_long_gradient_is_shortened_and_a_short_one_is_not() -> None:
     """Clipping keeps the direction; signs say of two classes what codes say."""
     z, coef = np.array([[0.1, 0, 0], [9.0, 0, 0]]), np.zeros((1, D + 1))
     loose, tight = vectors(coef, 1e3), vectors(coef, 0.45)
-    signs, of_class = np.array([-1.0, -1.0]), codes([0, 0], 2)
+    signs, of_class = np.array([-1.0, -1.0]), class_codes([0, 0], 2)
     made = tight.vectors(z, signs)
     np.testing.assert_array_equal(made, tight.vectors(z, of_class))
     whole = np.array([loose.gradient(v) for v in loose.vectors(z, signs)])[:, 0]
@@ -164,7 +164,7 @@ def test_a_line_names_the_class_of_the_largest_score() -> None:
     given, z = vectors(rng.normal(size=(2, D + 1))), rng.normal(size=(50, D))
     x = np.column_stack([np.full(50, given.intercept), z]) / given.length
     coef, intercept = given.line()
-    own = x @ given.coef.T @ corners(3).T
+    own = x @ given.coef.T @ simplex_codes(3).T
     np.testing.assert_array_equal(
         (z @ coef.T + intercept).argmax(axis=1), own.argmax(axis=1)
     )
@@ -180,44 +180,44 @@ def test_a_step_follows_the_mean_and_is_shorter_the_noisier() -> None:
     report = np.array([[0.5, -0.5, 0, 0, 0.7]])
 
     def moved(n: int, epsilon: float) -> np.ndarray:
-        return stepped(given, np.repeat(report, n, 0), epsilon, 1.0).coef[0]
+        return gradient_step(given, np.repeat(report, n, 0), epsilon, 1.0).coef[0]
 
     step, half = moved(100, 1.0), np.sqrt(0.5)
     np.testing.assert_allclose(step / np.linalg.norm(step), [half, -half, 0, 0])
     for end in (moved(10, 1.0), moved(100, 0.5)):
         assert np.linalg.norm(end) < np.linalg.norm(step)
-    assert stepped(given, report[:0], 1.0, 1.0) is given
+    assert gradient_step(given, report[:0], 1.0, 1.0) is given
 
 
 @pytest.mark.parametrize(("n", "first"), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2)])
 def test_the_later_half_of_the_iterates_is_averaged(n: int, first: int) -> None:
     """The only one, where there is one."""
     iterates = [vectors(np.full((1, D + 1), float(i))) for i in range(n)]
-    assert averaged(iterates).coef[0, 0] == np.mean(range(first, n))
+    assert average_iterates(iterates).coef[0, 0] == np.mean(range(first, n))
 
 
 # ----------------------------------------------------------------------- the message
-def client(label: float, z: float = 0.25) -> Known:
+def client(label: float, z: float = 0.25) -> ClientData:
     """Return one client."""
     own = np.full((1, 4), z)
-    return Known(own, own, np.array([label]))
+    return ClientData(own, own, np.array([label]))
 
 
 @pytest.mark.parametrize("n_classes", [2, 5, 26])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0])
 def test_the_declared_loss_is_within_epsilon(n_classes: int, epsilon: float) -> None:
     """And no message of 200 tells more of two records than is declared."""
-    task = examples.task("sgd", "gradient", epsilon, n_classes)
-    MESSAGE.admit(task)
+    task = examples.example_task("sgd", "gradient", epsilon, n_classes)
+    MESSAGE.check_task(task)
     rng = np.random.default_rng(SEED)
     z, others = rng.normal(size=(2, 200, 4))
-    many = Known(z, z, rng.integers(n_classes, size=200))
-    twins = Known(others, others, rng.integers(n_classes, size=200))
-    at_most = MESSAGE.worst_loss(task)
+    many = ClientData(z, z, rng.integers(n_classes, size=200))
+    twins = ClientData(others, others, rng.integers(n_classes, size=200))
+    at_most = MESSAGE.max_privacy_loss(task)
     assert 0.99 * epsilon < at_most <= epsilon
-    few = many.of(slice(0, 20))
+    few = many.subset(slice(0, 20))
     sent = MESSAGE.draw(task, few, SeededEntropy(5))
-    loss = MESSAGE.log_ratio(task, few, twins.of(slice(0, 20)), sent)
+    loss = MESSAGE.log_ratio(task, few, twins.subset(slice(0, 20)), sent)
     assert np.abs(loss).max() <= at_most
 
 
@@ -237,37 +237,39 @@ def test_the_declared_loss_is_within_epsilon(n_classes: int, epsilon: float) -> 
 )
 def test_a_task_of_other_gradients_is_refused(change: dict[str, Any]) -> None:
     """Before anything is drawn: each constant, and the shape of the coefficients."""
-    task = examples.task("sgd", "gradient", 1.0)
+    task = examples.example_task("sgd", "gradient", 1.0)
     with pytest.raises(UserError):
-        MESSAGE.admit(replace(task, params={**task.params, **change}))
+        MESSAGE.check_task(replace(task, params={**task.params, **change}))
 
 
 def test_a_task_lacks_no_constant() -> None:
     """And names the mechanism that hides a direction."""
-    task = examples.task("sgd", "gradient", 1.0)
+    task = examples.example_task("sgd", "gradient", 1.0)
     less = {k: v for k, v in task.params.items() if k != "clip"}
     with pytest.raises(UserError, match="clip"):
-        gradients(replace(task, params=less))
+        task_gradients(replace(task, params=less))
     with pytest.raises(UserError):
-        MESSAGE.admit(replace(task, mechanism="laplace"))
+        MESSAGE.check_task(replace(task, mechanism="laplace"))
 
 
 @pytest.mark.parametrize(
     "bad", [client(np.nan), client(-1.0), client(2.0), client(1.0, z=np.inf)]
 )
-def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: Known) -> None:
+def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: ClientData) -> None:
     """Labels of no class, and broken numbers."""
     with pytest.raises(UserError):
-        MESSAGE.draw(examples.task("sgd", "gradient", 1.0), bad, Untouched())
+        MESSAGE.draw(
+            examples.example_task("sgd", "gradient", 1.0), bad, RefusingEntropy()
+        )
 
 
 @pytest.mark.parametrize("change", [1.01, 0.0, -1e9])
 def test_a_forged_gradient_is_refused(change: float) -> None:
     """An honest one passes; another length, or one number less, does not."""
-    task = examples.task("sgd", "gradient", 1.0)
-    sent = row(MESSAGE.draw(task, client(1.0), SeededEntropy(5)), 0)
-    check(task, None, sent)
+    task = examples.example_task("sgd", "gradient", 1.0)
+    sent = payload_at(MESSAGE.draw(task, client(1.0), SeededEntropy(5)), 0)
+    parse_message(task, None, sent)
     longer = {"gradient": [change * number for number in sent["gradient"]]}
     for forged in (longer, {"gradient": sent["gradient"][1:]}, {}):
         with pytest.raises(UserError):
-            check(task, None, forged)
+            parse_message(task, None, forged)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.sizes import nearest, size_for
-from curvote.reporting.report import report
+from curvote.protocols.sizes import nearest_size, wanted_size
+from curvote.reporting.report import draw_report
 from curvote.representation.basis import BASES, check_size
 from curvote.run import audited
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import parts, reasons
+from curvote.run.config.parts import describe_choices, resolve_parts
 from curvote.run.project import Project
-from curvote.run.results import final_model, views
-from curvote.run.summary import summary
+from curvote.run.results import final_model, final_views
+from curvote.run.summary import mean_scores
 from curvote.task import Task
 from tests import plain
 
@@ -43,11 +43,11 @@ ONE_BY_ONE = {0.5: 4, 8: 6}
 
 def taken(project: Project, name: str = "tiny", *overrides: str) -> dict[Any, Any]:
     """Return the sizes that a pipeline's parts have, by protocol and epsilon."""
-    configured = PipelinesFile(project).configured(name, overrides)
+    configured = PipelinesFile(project).configure_pipeline(name, overrides)
     return {
         (part.settings.called, dict(part.pairs).get("epsilon")): part.settings.project
         for setting in configured.settings
-        for part in parts(setting.pipeline)
+        for part in resolve_parts(setting.pipeline)
     }
 
 
@@ -61,8 +61,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def test_only_n_epsilon_squared_counts_and_more_of_it_is_no_fewer_numbers() -> None:
     """Four times the clients are twice the epsilon."""
-    assert size_for(4000, 1) == pytest.approx(size_for(1000, 2))
-    wanted = [size_for(n, 1) for n in (1, 10, 100, 1000, 10**6)]
+    assert wanted_size(4000, 1) == pytest.approx(wanted_size(1000, 2))
+    wanted = [wanted_size(n, 1) for n in (1, 10, 100, 1000, 10**6)]
     assert wanted == sorted(wanted)
 
 
@@ -70,7 +70,7 @@ def test_only_n_epsilon_squared_counts_and_more_of_it_is_no_fewer_numbers() -> N
 def test_nobody_or_no_epsilon_has_no_size(n: int, epsilon: float) -> None:
     """As everywhere else."""
     with pytest.raises(UserError):
-        size_for(n, epsilon)
+        wanted_size(n, epsilon)
 
 
 @pytest.mark.parametrize("basis", BASES)
@@ -80,7 +80,7 @@ def test_a_size_is_one_that_the_basis_has(
     basis: str, wanted: float, points: int | None
 ) -> None:
     """On that grid, and no other that it has is nearer; one number is never enough."""
-    size = nearest(lambda _: wanted, basis, 4, points)
+    size = nearest_size(lambda _: wanted, basis, 4, points)
     check_size(basis, size, 4, points)
     for other in range(2, 199):
         if abs(other - wanted) < abs(size - wanted):
@@ -96,7 +96,8 @@ def test_noisier_reports_hold_no_more_numbers(mechanism: str, tmp_path: Path) ->
     sizes = [own.size for own in taken(project, "tiny", *ways).values()]
     assert sizes == sorted(sizes)
     assert all(
-        a <= size_for(140, e) + 2 for a, e in zip(sizes, (0.1, 1, 5, 50), strict=True)
+        a <= wanted_size(140, e) + 2
+        for a, e in zip(sizes, (0.1, 1, 5, 50), strict=True)
     )
 
 
@@ -127,7 +128,7 @@ def test_steps_and_scores_are_those_of_stated_sizes(
     many: Project, epsilon: float
 ) -> None:
     """The rule is read before any key is made: nothing is computed twice."""
-    together = summary(many, plain.run(many))
+    together = mean_scores(many, plain.run(many))
     for names, sizes in (
         ({"auto", "votes", "majority"}, SIZES),
         ({"mrma"}, ONE_BY_ONE),
@@ -136,7 +137,7 @@ def test_steps_and_scores_are_those_of_stated_sizes(
         steps = plain.plan(many, "tiny", *ways).steps
         own = [step for step in steps if step.cell["setting"] in names]
         assert {step.action for step in own} == {"reuse"}
-        rows = summary(many, plain.run(many, "tiny", *ways))
+        rows = mean_scores(many, plain.run(many, "tiny", *ways))
         mine = [row for row in rows if row["protocol"] in names]
         assert {row["protocol"] for row in mine} == names
         assert all(row in together for row in mine)
@@ -145,7 +146,7 @@ def test_steps_and_scores_are_those_of_stated_sizes(
 def test_a_rerun_of_the_open_size_computes_nothing(many: Project) -> None:
     """Also its shared stages, which stand once for each size."""
     made = plain.plan(many)
-    assert not made.to_run()
+    assert not made.steps_to_run()
     cells = {str(s.cell) for s in made.steps if s.stage.name == "project"}
     assert {"votes epsilon=0.5", "votes epsilon=8", "clean"} <= cells
     (ingest,) = {s.key for s in made.steps if s.stage.name == "ingest"}
@@ -156,20 +157,20 @@ def test_a_rerun_of_the_open_size_computes_nothing(many: Project) -> None:
 def test_models_audit_and_page_know_the_size_of_their_cell(many: Project) -> None:
     """A model takes whole curves; a task asks for as many numbers as it is about."""
     record = plain.run(many)
-    for view in views(many, record):
+    for view in final_views(many, record):
         model = final_model(many, record, view.cell)
         if hasattr(model, "coef"):
             assert len(model.coef) == view.settings.project.size
-            assert view.facts("project")["d"] == view.settings.project.size
-    tasks = audited.tasks_of(many, record)
+            assert view.metadata("project")["d"] == view.settings.project.size
+    tasks = audited.run_tasks(many, record)
     mine = [t for t in tasks if isinstance(t, Task) and t.protocol == "mrma"]
     asked = {(task.epsilon, task.encoding.d) for task in mine}
     assert asked == {(0.5, 4), (8.0, 6)}
-    configured = PipelinesFile(many).configured("tiny")
+    configured = PipelinesFile(many).configure_pipeline("tiny")
     assert [t.digest() for t in tasks] == [
-        t.digest() for t in audited.tasks(many, configured)
+        t.digest() for t in audited.pipeline_tasks(many, configured)
     ]
-    page = report(many, record).read_text(encoding="utf-8")
+    page = draw_report(many, record).read_text(encoding="utf-8")
     for words in ("5 or 9 cubic B-splines", "4 noised numbers", "6 noised numbers"):
         assert words in page
 
@@ -178,7 +179,7 @@ def test_the_reason_names_rule_and_size_once_for_protocols_that_share_it(
     many: Project,
 ) -> None:
     """The size stands before what `auto` takes with it."""
-    told = reasons(PipelinesFile(many).configured("tiny").values())
+    told = describe_choices(PipelinesFile(many).configure_pipeline("tiny").values())
     rule = "3.5 (N epsilon^2)^0.1"
     assert len(told) == 7  # two epsilons: auto, mrma, the others; and clean
     assert told[0].startswith(f"auto, epsilon 0.5: d = 5, majority ({rule} = 5.0, N ")
@@ -199,7 +200,7 @@ def test_production_states_its_size(tmp_path: Path) -> None:
         "ledger": {"per_client": {"epsilon": 1}},
     }
     with pytest.raises(UserError, match=r"project\.size: .* states its size.* d = 7 "):
-        PipelinesFile(plain.write(tmp_path, tiny=release)).configured("tiny")
+        PipelinesFile(plain.write(tmp_path, tiny=release)).configure_pipeline("tiny")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_what_the_rule_cannot_mend_is_said(
     """As of a stated size."""
     file = PipelinesFile(plain.write(tmp_path, tiny=plain.TINY | changes))
     with pytest.raises(UserError, match=message):
-        file.configured("tiny")
+        file.configure_pipeline("tiny")
 
 
 def test_a_system_that_counts_no_clients_states_its_size() -> None:

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.roles import split
-from curvote.reporting.gather import page_data
-from curvote.reporting.page import render
+from curvote.protocols.roles import split_roles
+from curvote.reporting.gather import load_page_data
+from curvote.reporting.page import render_report
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import parts_of
-from curvote.run.config.settings import labels_of
+from curvote.run.config.parts import labelled_parts
+from curvote.run.config.settings import labels_by_setting
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import final_model, views
+from curvote.run.results import final_model, final_views
 from curvote.run.store.artifacts import artifact
-from curvote.run.summary import summary
-from curvote.server.volunteered import logistic
+from curvote.run.summary import mean_scores
+from curvote.server.volunteered import ridge_logistic
 from tests import plain, production
 
 GIVEN = plain.TINY | {
@@ -49,7 +49,9 @@ def join(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def configured(tmp_path: Path, **pipeline: Any) -> list[str | None]:
     """Return the names of the settings of a pipeline."""
     project = plain.write(tmp_path, tiny=pipeline)
-    return [one.name for one in PipelinesFile(project).configured("tiny").settings]
+    return [
+        one.name for one in PipelinesFile(project).configure_pipeline("tiny").settings
+    ]
 
 
 @pytest.mark.parametrize("name", ["mrma", "direct", "votes", "majority", "auto"])
@@ -76,7 +78,7 @@ def test_volunteers_stand_once_for_each_combination_of_the_grid(tmp_path: Path) 
 
 def test_all_three_stand_side_by_side(join: Run) -> None:
     """`auto` takes the join; the same reports alone and the volunteers stand by it."""
-    rows = summary(*join)
+    rows = mean_scores(*join)
     told = {(row["protocol"], row["epsilon"], row["method"]) for row in rows}
     reports = {0.5: "mean", 4: "joint"}
     for epsilon, arm in reports.items():
@@ -89,16 +91,16 @@ def test_all_three_stand_side_by_side(join: Run) -> None:
 
 def test_nobody_but_volunteers_is_published(join: Run) -> None:
     """The public table holds their records; the classifier alone is made of them."""
-    for view in views(*join):
+    for view in final_views(*join):
         published = view.columns("publish", "public_records")
         clients = view.columns("project", "encoded")
         sizes = GIVEN["clients"]
-        mine = split(GIVEN["seed"], 0, len(clients["label"]), sizes)["public"]
+        mine = split_roles(GIVEN["seed"], 0, len(clients["label"]), sizes)["public"]
         assert np.array_equal(published["z"], clients["z"][mine])
         assert np.array_equal(published["label"], clients["label"][mine])
         assert set(published) == {"z", "label"}
         if view.cell["protocol"] == "volunteers":
-            coef, intercept = logistic(published["z"], published["label"])
+            coef, intercept = ridge_logistic(published["z"], published["label"])
             made = view.columns("aggregate", "classifier")
             assert np.array_equal(made["coef"][0], coef)
             assert made["intercept"][0] == intercept
@@ -111,10 +113,10 @@ def test_the_reports_alone_are_those_of_direct(tmp_path: Path, join: Run) -> Non
     project = plain.write(tmp_path, tiny=own)
     alone = {
         (row["epsilon"], row["method"]): row["misclassification"]
-        for row in summary(project, plain.run(project))
+        for row in mean_scores(project, plain.run(project))
         if row["protocol"] == "direct"
     }
-    for row in summary(*join):
+    for row in mean_scores(*join):
         if row["protocol"] == "auto" and row["method"] in ("mean", "joint"):
             assert alone[row["epsilon"], row["method"]] == row["misclassification"]
 
@@ -122,8 +124,8 @@ def test_the_reports_alone_are_those_of_direct(tmp_path: Path, join: Run) -> Non
 @pytest.mark.usefixtures("blank_figures")
 def test_the_page_says_what_is_public(join: Run, tmp_path: Path) -> None:
     """And that these people alone buy so much; no count of settings is in the way."""
-    data = page_data(*join)
-    page = " ".join(render(data, tmp_path).read_text(encoding="utf-8").split())
+    data = load_page_data(*join)
+    page = " ".join(render_report(data, tmp_path).read_text(encoding="utf-8").split())
     assert "theirs are public, and so are their labels" in page
     assert "what these 30 willing people buy" in page
     assert "joined with the reports of the others" in page
@@ -133,7 +135,7 @@ def test_the_page_says_what_is_public(join: Run, tmp_path: Path) -> None:
 def test_a_model_is_kept_of_the_volunteers(join: Run) -> None:
     """Anybody may have it: it was made of public records."""
     project, record = join
-    cells = {view.cell["protocol"]: view.cell for view in views(project, record)}
+    cells = {view.cell["protocol"]: view.cell for view in final_views(project, record)}
     assert final_model(project, record, cells["volunteers"]) is not None
 
 
@@ -149,7 +151,9 @@ def test_production_has_no_companion(tmp_path: Path) -> None:
     )
     del released["replicates"]
     assert configured(tmp_path, **released) == [None]
-    made = PipelinesFile(plain.write(tmp_path, tiny=released)).configured("tiny")
+    made = PipelinesFile(plain.write(tmp_path, tiny=released)).configure_pipeline(
+        "tiny"
+    )
     assert made.pipeline.protocol == "joined"
 
 
@@ -172,8 +176,8 @@ def test_what_cannot_be_joined_is_refused(
 def test_labels_and_parts_of_a_run_agree(join: Run) -> None:
     """What stands beside unasked is found again in a stored configuration."""
     _, record = join
-    names = {name for name, _ in parts_of(record.config)}
-    assert names == set(labels_of(record.config)) == {None, "volunteers"}
+    names = {name for name, _ in labelled_parts(record.config)}
+    assert names == set(labels_by_setting(record.config)) == {None, "volunteers"}
 
 
 def test_a_release_joins_what_volunteers_made_public(tmp_path: Path) -> None:
@@ -192,4 +196,4 @@ def test_a_release_joins_what_volunteers_made_public(tmp_path: Path) -> None:
     assert [step.release.message for step in production.releases(made)] == ["report"]
     (published,) = (step for step in made.steps if step.stage.name == "publish")
     there = artifact(project, "publish", published.key)
-    assert there.rows == 30
+    assert there.n_rows == 30

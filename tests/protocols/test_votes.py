@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit.metamorphic import Untouched
+from curvote.audit.metamorphic import RefusingEntropy
 from curvote.chain.stage import Columns
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.direct.arms import vectors
-from curvote.protocols.message import Known, check, row
+from curvote.protocols.direct.arms import make_directions
+from curvote.protocols.message import ClientData, parse_message, payload_at
 from curvote.protocols.mrma import messages as mrma
-from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK, variant
-from curvote.protocols.votes.messages import Vote
+from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK, lines_of_variant
+from curvote.protocols.votes.messages import DirectionVote
 from curvote.protocols.votes.system import SYSTEM
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.store.arrow import to_arrow
-from curvote.server.averaging import average
+from curvote.server.averaging import average_classifiers
 from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
@@ -31,7 +31,7 @@ HUGE, REPLICATES, B = 200.0, 16, 100
 SIZES = {"public": 0, "train": 1000, "vote": 3000, "test": 1000}
 N, D = sum(SIZES.values()), 4
 TRUTH = np.array([0.5, 2.0, -1.0, 0.0, 1.0])  # of the intercept, then of z
-S = vectors("mean", D, "tanh", "auto").intercept
+S = make_directions("mean", D, "tanh", "auto").intercept
 PARAMS: dict[str, Any] = {
     "seed": 3,
     "clients": SIZES,
@@ -42,7 +42,7 @@ PARAMS: dict[str, Any] = {
     "direct.intercept": "auto",
 }
 TASK = replace(REPORTS, protocol="votes", asks="vote", mechanism=BinaryRR.name)
-MESSAGE = Vote()
+MESSAGE = DirectionVote()
 
 
 def encoded(seed: int) -> Columns:
@@ -76,7 +76,7 @@ def line(made: Made, replicate: int) -> tuple[np.ndarray, float]:
     ensemble = made["aggregate"].columns("ensemble", (replicate,))
     turn = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
     weak = made["train"].columns("weak", (replicate,))
-    return average(*variant(weak, "weak"), turn)
+    return average_classifiers(*lines_of_variant(weak, "weak"), turn)
 
 
 def errors(made: Made, method: str) -> np.ndarray:
@@ -103,7 +103,7 @@ def test_directions_favour_none() -> None:
 
 def test_directions_come_from_no_client() -> None:
     """They are the same where there is no client to read, and for every epsilon."""
-    nobody = {"project": Memory(project().facts)}
+    nobody = {"project": Memory(project().metadata)}
     without = {key: PARAMS[key] for key in PARAMS if key != "epsilon"}
     found = do(SYSTEM.stages[2], nobody, without, replicates(REPLICATES))
     np.testing.assert_equal(found.tables, chain()["train"].tables)
@@ -148,7 +148,7 @@ def test_weights_are_utilities_less_a_half(epsilon: float) -> None:
     excess = np.abs(votes["positive"] / votes["n"] - 0.5) / (2 * keep - 1)
     np.testing.assert_allclose(found["weight"], excess / excess.sum(), atol=1e-12)
     np.testing.assert_array_equal(found["reversed"], 2 * votes["positive"] < votes["n"])
-    assert chain()["aggregate"].facts["cutoff"] == 0.5
+    assert chain()["aggregate"].metadata["cutoff"] == 0.5
 
 
 def test_rows_of_a_study() -> None:
@@ -180,17 +180,17 @@ def asked() -> Any:
     return MESSAGE.task(TASK, lambda _, table: chain()["train"].columns(table, (0,)))
 
 
-def voter(label: float, judge: int = 2) -> Known:
+def voter(label: float, judge: int = 2) -> ClientData:
     """Return one client who is asked about a direction."""
     own = np.full((1, 4), 0.25)
-    return Known(own, own, np.array([label]), np.array([judge]))
+    return ClientData(own, own, np.array([label]), np.array([judge]))
 
 
 def test_everybody_is_asked_about_the_drawn_directions() -> None:
     """The message is MRMA's vote, but for who sends it and what it is about."""
     assert MESSAGE.senders.count(SIZES) == SIZES["train"] + SIZES["vote"]
     assert mrma.Vote().senders.count(SIZES) == SIZES["vote"]
-    coef, intercept = variant(chain()["train"].columns("weak", (0,)), "weak")
+    coef, intercept = lines_of_variant(chain()["train"].columns("weak", (0,)), "weak")
     np.testing.assert_array_equal(asked().candidates.coef, coef)
     np.testing.assert_array_equal(asked().candidates.intercept, intercept)
 
@@ -199,7 +199,7 @@ def test_everybody_is_asked_about_the_drawn_directions() -> None:
 def test_what_is_no_label_is_refused_before_a_word_is_drawn(label: float) -> None:
     """A vote about it would say nothing."""
     with pytest.raises(UserError):
-        MESSAGE.draw(asked(), voter(label), Untouched())
+        MESSAGE.draw(asked(), voter(label), RefusingEntropy())
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 10.0, 60.0])
@@ -208,15 +208,15 @@ def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
     task = replace(asked(), epsilon=epsilon)
     bit = {"learner": np.array([2]), "positive": np.array([True])}
     found = MESSAGE.log_ratio(task, voter(1.0), voter(0.0), bit)
-    assert 0 < MESSAGE.worst_loss(task) <= epsilon
-    np.testing.assert_allclose(np.abs(found), MESSAGE.worst_loss(task), rtol=1e-9)
+    assert 0 < MESSAGE.max_privacy_loss(task) <= epsilon
+    np.testing.assert_allclose(np.abs(found), MESSAGE.max_privacy_loss(task), rtol=1e-9)
 
 
 @pytest.mark.parametrize("forged", [{"learner": B}, {"learner": -1}, {"positive": 1}])
 def test_a_forged_vote_is_refused(forged: dict[str, Any]) -> None:
     """An honest one passes; about no direction, or with no bit, it does not."""
-    sent = row(MESSAGE.draw(asked(), voter(1.0), SeededEntropy(5)), 0)
-    check(asked(), 2, sent)
+    sent = payload_at(MESSAGE.draw(asked(), voter(1.0), SeededEntropy(5)), 0)
+    parse_message(asked(), 2, sent)
     for payload, about in ((sent | forged, 2), (sent, 3)):
         with pytest.raises(UserError):
-            check(asked(), about, payload)
+            parse_message(asked(), about, payload)

@@ -14,17 +14,17 @@ from curvote.classes import Classes
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import Known
-from curvote.protocols.questions import splits
-from curvote.protocols.votes.messages import Vote
-from curvote.run.results import final_model, views
-from curvote.run.summary import scores
+from curvote.protocols.message import ClientData
+from curvote.protocols.questions import halving_code
+from curvote.protocols.votes.messages import DirectionVote
+from curvote.run.results import final_model, final_views
+from curvote.run.summary import replicate_scores
 from curvote.task import Candidates
 from tests import plain, production
 from tests.rounds import REPORTS
 
 TASK = replace(REPORTS, protocol="votes", asks="vote", mechanism=BinaryRR.name)
-MESSAGE = Vote()
+MESSAGE = DirectionVote()
 
 
 # ------------------------------------------------------------------- several classes
@@ -43,9 +43,9 @@ def test_several_classes_are_learned_by_their_splits(tmp_path: Path) -> None:
     """So many directions about each of 7 splits; the model errs as it was scored."""
     project = plain.write(tmp_path, tiny=CIRCLE)
     record = plain.run(project)
-    (view,) = views(project, record)
+    (view,) = final_views(project, record)
     assert len(view.columns("train", "weak")["coef"]) == 7 * 60
-    found = scores(project, record)
+    found = replicate_scores(project, record)
     error = found[found["metric"] == "misclassification"].groupby("method")["value"]
     ours, best, constant = error.mean()[["votes", "best_single", "majority"]]
     assert ours < 0.3 < best < constant
@@ -59,15 +59,15 @@ def test_several_classes_are_learned_by_their_splits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_classes", [3, 5, 26])
 def test_a_vote_is_right_of_its_split(n_classes: int) -> None:
     """A direction that always says yes is right for whom the split answers yes."""
-    code, labels = splits(n_classes), np.arange(n_classes)
+    code, labels = halving_code(n_classes), np.arange(n_classes)
     words = Classes(map(str, labels))
     up = Candidates(np.zeros((len(code), 4)), np.ones(len(code)))
     task = replace(TASK, classes=words, epsilon=60.0, candidates=up)
-    MESSAGE.admit(task)
+    MESSAGE.check_task(task)
     own = np.full((n_classes, 4), 0.25)
     for b, answers in enumerate(code):
         judge = np.full(n_classes, b)
-        sent = MESSAGE.draw(task, Known(own, own, labels, judge), SeededEntropy(1))
+        sent = MESSAGE.draw(task, ClientData(own, own, labels, judge), SeededEntropy(1))
         assert (sent["positive"] == (answers > 0)).all()
 
 
@@ -92,7 +92,7 @@ def test_a_release_of_several_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_classes", [5, 26])
 def test_the_audit_passes_votes_about_several_classes(n_classes: int) -> None:
     """Exactly epsilon."""
-    task = examples.task("votes", "vote", 2.0, n_classes)
+    task = examples.example_task("votes", "vote", 2.0, n_classes)
     (found,) = of_task(task, samples=2000)
     assert found.verdict == "pass", found.checks
     assert found.exact == pytest.approx(2.0, abs=1e-6)

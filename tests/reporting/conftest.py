@@ -13,4 +13,4 @@ from tests.drawings import left_blank
 def text(data: PageData, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the page of a module's ``data``."""
     with left_blank():
-        return page.render(data, tmp_path_factory.mktemp("page")).read_text()
+        return page.render_report(data, tmp_path_factory.mktemp("page")).read_text()

@@ -8,7 +8,7 @@ import numpy as np
 
 from curvote.datasets import heart
 from curvote.reporting import card, card_figure
-from curvote.reporting.page import render
+from curvote.reporting.page import render_report
 from curvote.reporting.sections.data_set import DataSet
 from tests.report_data import small
 
@@ -33,9 +33,9 @@ def test_a_table_of_servers_shows_every_class(tmp_path: Path) -> None:
         "servers": {"here": 4, "there": 3},
         "notes": [],
     }
-    made = card.card("heart", heart.Parameters(), facts, columns)
-    svg = card_figure.images(made, columns, ["svg"])["svg"]
-    page = render(small(sections=[DataSet(made, svg)]), tmp_path).read_text()
+    made = card.make_card("heart", heart.Parameters(), facts, columns)
+    svg = card_figure.render_card(made, columns, ["svg"])["svg"]
+    page = render_report(small(sections=[DataSet(made, svg)]), tmp_path).read_text()
     rows = [[4, 2, 1, 0, 1, 0], [3, 0, 0, 0, 0, 3]]
     for name, row in zip(("here", "there"), rows, strict=True):
         cells = "".join(f"<td>{n}</td>" for n in row)

@@ -11,8 +11,8 @@ import pytest
 from curvote.classes import Classes
 from curvote.errors import InternalError
 from curvote.reporting import figures
-from curvote.reporting.methods import method_of
-from curvote.reporting.sections.utilities import smooth
+from curvote.reporting.methods import find_method
+from curvote.reporting.sections.utilities import smooth_density
 from tests.report_data import (
     LEARNERS,
     PROGRESS,
@@ -29,15 +29,15 @@ def test_same_data_same_drawing(name: str) -> None:
     first, second = (
         one_learner(sections=make_sections(make_sample(6))) for _ in range(2)
     )
-    drawn = figures.draw(first, name, "svg")
-    assert figures.draw(second, name, "svg") == drawn
+    drawn = figures.draw_figure(first, name, "svg")
+    assert figures.draw_figure(second, name, "svg") == drawn
     assert b"<dc:date" not in drawn["svg"]
 
 
 def test_svg_shows_every_method_and_learner() -> None:
     """The error figure names every method and every learner as text."""
-    svg = figures.draw(make_page(), "misclassification", "svg")["svg"].decode()
-    for text in (*LEARNERS, *(method_of(key).label for key in PROGRESS), "Bayes"):
+    svg = figures.draw_figure(make_page(), "misclassification", "svg")["svg"].decode()
+    for text in (*LEARNERS, *(find_method(key).label for key in PROGRESS), "Bayes"):
         assert f">{text}</text>" in svg
 
 
@@ -49,23 +49,23 @@ def test_only_public_records_are_drawn() -> None:
 
 def test_at_most_sixty_curves_are_drawn_and_means_use_all() -> None:
     """Large samples are thinned evenly by class."""
-    from curvote.reporting.sections.curves_figure import MOST_CURVES, drawn
+    from curvote.reporting.sections.curves_figure import MAX_CURVES, rows_to_draw
 
     sample = make_sample(501)
-    rows = [drawn(sample, k) for k in (0, 1)]
-    assert sum(map(len, rows)) == MOST_CURVES
+    rows = [rows_to_draw(sample, k) for k in (0, 1)]
+    assert sum(map(len, rows)) == MAX_CURVES
     assert all((sample.labels[r] == k).all() for k, r in enumerate(rows))
 
 
 def test_curves_of_five_classes_are_drawn_apart() -> None:
     """A mean for each class, in a colour of its own."""
-    from curvote.reporting.sections.curves_figure import draw, drawn
+    from curvote.reporting.sections.curves_figure import draw_curves, rows_to_draw
 
     few = make_sample(100)
     labels, names = np.arange(100) % 5, Classes("abcde")
     sample = dataclasses.replace(few, labels=labels, classes=names)
-    figure = draw(sample, narrow=False)
-    assert sum(len(drawn(sample, k)) for k in range(5)) == 60
+    figure = draw_curves(sample, narrow=False)
+    assert sum(len(rows_to_draw(sample, k)) for k in range(5)) == 60
     lines = figure.legends[0].get_lines()
     assert len({line.get_color() for line in lines}) == len(lines) == 5
 
@@ -73,7 +73,7 @@ def test_curves_of_five_classes_are_drawn_apart() -> None:
 def test_smoothing_keeps_mass_and_hides_the_lattice() -> None:
     """A ridge of 51 lattice points is smooth and holds every value in range."""
     values = np.random.default_rng(1).binomial(50, 0.5, 20_000) / 50
-    x, density = smooth(values)
+    x, density = smooth_density(values)
     peaks = np.sum((density[1:-1] > density[:-2]) & (density[1:-1] > density[2:]))
     assert peaks == 1
     assert abs(x[density.argmax()] - 0.5) < 0.02
@@ -85,12 +85,12 @@ def test_unfinished_file_is_never_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failed rewrite leaves the older file as it was."""
-    target = figures.write(tmp_path / "a.txt", b"whole")
+    target = figures.write_atomically(tmp_path / "a.txt", b"whole")
 
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        figures.write(target, b"half")
+        figures.write_atomically(target, b"half")
     assert target.read_bytes() == b"whole"

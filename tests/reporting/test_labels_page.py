@@ -10,7 +10,7 @@ import pytest
 from curvote.protocols.labels.methods import ACCURACY
 from curvote.reporting import figures
 from curvote.reporting.data import PageData
-from curvote.reporting.gather import page_data
+from curvote.reporting.gather import load_page_data
 from tests import plain
 from tests.report_data import section
 
@@ -34,7 +34,7 @@ STUDY: dict[str, Any] = {
 def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
     """Return what the page of a small study is made of."""
     project = plain.write(tmp_path_factory.mktemp("labels"), tiny=STUDY)
-    return page_data(project, plain.run(project))
+    return load_page_data(project, plain.run(project))
 
 
 def test_it_shows_what_such_a_page_has(data: PageData, text: str) -> None:
@@ -57,19 +57,19 @@ def test_it_shows_what_such_a_page_has(data: PageData, text: str) -> None:
 
 def test_metrics_beside_the_accuracy_stand_in_tables_only(data: PageData) -> None:
     """Calibration and what codes say have figures, or tables, of their own."""
-    assert [metric.name for metric in data.drawn] == [
+    assert [metric.name for metric in data.figure_metrics] == [
         ACCURACY.name,
         "balanced_accuracy",
     ]
-    assert {"ece", "honest"} < {metric.name for metric in data.measured}
+    assert {"ece", "honest"} < {metric.name for metric in data.measured_metrics}
 
 
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("name", ["by_classes", "calibrated"])
 def test_its_figures_are_drawn(data: PageData, name: str, narrow: bool) -> None:
     """Twice the same bytes; the words for who cannot see it name every encoder."""
-    first = figures.draw(data, name, "svg", narrow=narrow)["svg"]
-    assert first == figures.draw(data, name, "svg", narrow=narrow)["svg"]
+    first = figures.draw_figure(data, name, "svg", narrow=narrow)["svg"]
+    assert first == figures.draw_figure(data, name, "svg", narrow=narrow)["svg"]
     assert section(data, name).alt
     assert section(data, "by_classes").encoders == ["auto", "rr"]
 
@@ -89,16 +89,16 @@ def test_what_codes_say_of_models_stands_beside_the_truth(data: PageData) -> Non
         *(("auto", "1"), ("auto", "4")),
         *(("rr", "1"), ("rr", "4")),
     ]
-    assert found.held == 100
+    assert found.holdout_size == 100
     for row in found.rows:
         low, high = map(float, row.interval.split(" to "))
-        assert low < float(row.said) < high
+        assert low < float(row.estimate) < high
 
 
 def test_one_code_says_no_more_than_the_ceiling(data: PageData) -> None:
     """e^eps/K bounds what is kept; randomized response keeps its own share."""
     found = section(data, "said_by_one")
-    kept = {row.series: float(row.kept) for row in found.rows}
+    kept = {row.series: float(row.retention) for row in found.rows}
     assert set(kept) == {"auto", "rr"}
     assert max(kept.values()) <= float(found.ceiling)
     assert found.odds == "2.72"

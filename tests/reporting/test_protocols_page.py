@@ -9,9 +9,9 @@ import pytest
 from curvote.flows.output.tables import print_scores
 from curvote.reporting import figures
 from curvote.reporting.data import PageData
-from curvote.reporting.gather import page_data
-from curvote.reporting.words import headline, tiles, verdict
-from curvote.run.summary import summary
+from curvote.reporting.gather import load_page_data
+from curvote.reporting.words import headline, headline_tiles, verdict_sentence
+from curvote.run.summary import mean_scores
 from tests import plain
 
 PROTOCOLS = ["auto", "votes", "mrma"]
@@ -27,18 +27,18 @@ MANY = plain.TINY | {
 def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
     """Return what the page of such a run is made of."""
     project = plain.write(tmp_path_factory.mktemp("page"), tiny=MANY)
-    return page_data(project, plain.run(project))
+    return load_page_data(project, plain.run(project))
 
 
 def test_the_headline_is_that_of_auto(data: PageData) -> None:
     """Whatever it took; another arm at another epsilon is the same method."""
     assert headline(data).startswith("At epsilon 1, auto errs on")
-    assert "at the largest epsilon" not in verdict(data).lower()
+    assert "at the largest epsilon" not in verdict_sentence(data).lower()
 
 
 def test_every_protocol_is_drawn_in_a_panel_of_its_own(data: PageData) -> None:
     """A panel without a line would be a protocol that was lost."""
-    drawn = figures.lines(data, data.metrics[0], narrow=False)
+    drawn = figures.draw_lines(data, data.metrics[0], narrow=False)
     panels = {ax.get_title(): len(ax.containers) for ax in drawn.axes}
     assert list(panels) == ["auto", "votes", "centroid, mrma"]
     assert panels["auto"] == 2  # one line, whatever it took, and the majority
@@ -53,7 +53,7 @@ def test_what_each_protocol_asks_is_listed_with_its_loss(data: PageData) -> None
         assert any(text.startswith(f"{name}: ") for text in who)
     messages = {loss.message for loss in data.losses}
     assert messages >= {"direct.report", "direct_two.refinement", "votes.vote"}
-    assert all(loss.holds for loss in data.losses)
+    assert all(loss.is_within_claim for loss in data.losses)
     assert len({(x.message, x.claimed) for x in data.losses}) == len(data.losses)
 
 
@@ -74,13 +74,13 @@ def test_what_privacy_costs_is_a_line_in_every_panel(tmp_path: Path) -> None:
     study = plain.of("auto", "clean", given=MANY | {"protocols": among})
     project = plain.write(tmp_path, tiny=study)
     record = plain.run(project)
-    data = page_data(project, record)
-    (panel,) = figures.lines(data, data.metrics[0], narrow=False).axes
+    data = load_page_data(project, record)
+    (panel,) = figures.draw_lines(data, data.metrics[0], narrow=False).axes
     level = [line for line in panel.lines if list(line.get_xdata()) == [0, 1]]
     assert len(level) == 2  # without privacy, and Bayes'
-    assert "than guessing the larger class" in verdict(data)
+    assert "than guessing the larger class" in verdict_sentence(data)
     assert "; a learner without any privacy errs on " in headline(data)
-    at = {name: where for _, _, name, where in tiles(data)}
+    at = {name: where for _, _, name, where in headline_tiles(data)}
     assert at["a learner without any privacy"] == "no epsilon"
 
 
@@ -92,7 +92,7 @@ def test_auto_is_one_row_with_what_it_took_below(
     study = plain.of("auto", given=MANY | {"protocols": among})
     project = plain.write(tmp_path, tiny=study)
     record = plain.run(project)
-    print_scores(record, summary(project, record))
+    print_scores(record, mean_scores(project, record))
     printed = capsys.readouterr().out.splitlines()
     rows = [line.split()[:2] for line in printed if "auto" in line]
     assert rows == [["ours", "auto"]]

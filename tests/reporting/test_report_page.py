@@ -12,7 +12,7 @@ import pytest
 
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.reporting import page, words
-from curvote.reporting.data import NOTHING, score_table
+from curvote.reporting.data import NO_VALUE, score_table
 from curvote.reporting.sections.curves import Curves
 from curvote.reporting.sections.utilities import Utilities
 from tests.report_data import (
@@ -59,7 +59,7 @@ def parsed(path: Path) -> Links:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One full page, written once."""
-    return page.render(make_page(), tmp_path_factory.mktemp("report"))
+    return page.render_report(make_page(), tmp_path_factory.mktemp("report"))
 
 
 def test_page_asks_for_nothing(written: Path) -> None:
@@ -93,7 +93,7 @@ def test_same_data_same_bytes(tmp_path: Path) -> None:
     """The page and its figures' files are a pure function of the data."""
     folders = tmp_path / "a", tmp_path / "b"
     for folder in folders:
-        page.render(one_learner(), folder)
+        page.render_report(one_learner(), folder)
     one, two = ({f.name: f.read_bytes() for f in x.rglob("*.*")} for x in folders)
     assert one == two
     assert set(one) == {"report.html", "misclassification.png", "misclassification.svg"}
@@ -114,10 +114,10 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     data = one_learner(pipeline=evil, title=evil, notes=(evil,), public=(evil,))
     scores = data.scores.replace({"learner": {"cg": evil}})
     data = dataclasses.replace(data, scores=scores)
-    links = parsed(page.render(data, tmp_path))
+    links = parsed(page.render_report(data, tmp_path))
     assert "script" not in links.tags
     assert evil in "".join(links.text)
-    assert words.commands(data)[1][0] == (
+    assert words.next_commands(data)[1][0] == (
         "curvote scores '<script>alert('\"'\"'$x_{'\"'\"')</script>&\"'"
     )
 
@@ -135,9 +135,11 @@ def test_holes_are_dashes(tmp_path: Path) -> None:
     keep &= utilities["learner"] != "logistic"
     sections = [Utilities(utilities[keep]), Curves(None, 0)]
     data = make_page(scores=scores, sections=sections, replicates=1)
-    text = page.render(data, tmp_path).read_text()
+    text = page.render_report(data, tmp_path).read_text()
     table = score_table(scores, MISCLASSIFICATION)
-    assert table.loc[(1.0, "mr"), "cg"] == table.loc[(1.0, "ma"), "centroid"] == NOTHING
+    assert (
+        table.loc[(1.0, "mr"), "cg"] == table.loc[(1.0, "ma"), "centroid"] == NO_VALUE
+    )
     assert "nan" not in "".join(parsed(tmp_path / "report.html").text).lower()
     assert "mean of one replicate" in text
 
@@ -147,7 +149,7 @@ def test_no_curves_is_explained_and_stale_ones_removed(tmp_path: Path) -> None:
     stale = tmp_path / "figures" / "curves.svg"
     stale.parent.mkdir()
     stale.write_text("old")
-    text = page.render(small(), tmp_path).read_text()
+    text = page.render_report(small(), tmp_path).read_text()
     assert "nobody else" in text
     assert not stale.exists()
 
@@ -155,8 +157,8 @@ def test_no_curves_is_explained_and_stale_ones_removed(tmp_path: Path) -> None:
 def test_study_and_real_release_are_never_confused(tmp_path: Path) -> None:
     """A study says that it protects nobody; a real release never says so."""
     study, real = small(), small(private=True)
-    assert "protects nobody" in page.render(study, tmp_path / "a").read_text()
-    text = page.render(real, tmp_path / "b").read_text()
+    assert "protects nobody" in page.render_report(study, tmp_path / "a").read_text()
+    text = page.render_report(real, tmp_path / "b").read_text()
     assert "protects nobody" not in text
     assert "real release" in text
     assert "--seed" not in text

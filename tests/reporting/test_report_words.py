@@ -8,7 +8,7 @@ import pytest
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.reporting import words
 from curvote.reporting.data import score_table
-from curvote.reporting.methods import known
+from curvote.reporting.methods import methods_by_name
 from curvote.reporting.sections.none_passed import NonePassed
 from tests.report_data import (
     EPSILONS,
@@ -54,14 +54,14 @@ def test_verdict_needs_more_than_noise(
         make_score(e, "a", "mrma", x) for e, x in zip((1.0, 2.0), errors, strict=True)
     ]
     rows += [make_score(e, None, "majority", 0.48) for e in (1.0, 2.0)]
-    assert expected in words.verdict(make_page(scores=pd.DataFrame(rows)))
+    assert expected in words.verdict_sentence(make_page(scores=pd.DataFrame(rows)))
 
 
 def test_score_table_reads_in_fixed_order() -> None:
     """Rows follow epsilon and the methods' order, whatever the order of the input."""
     scores = make_scores().sample(frac=1, random_state=3)
     table = score_table(scores, MISCLASSIFICATION, mark="*")
-    methods = [key for key in known() if key in {*PROGRESS, "majority"}]
+    methods = [key for key in methods_by_name() if key in {*PROGRESS, "majority"}]
     assert methods[:2] + methods[-1:] == ["mrma", "weak", "majority"]
     assert list(table.index) == [(e, m) for e in EPSILONS for m in methods]
     assert table.loc[(1.0, "mrma"), "centroid"] == "12.00 ± 0.10*"

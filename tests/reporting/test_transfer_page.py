@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from curvote.flows import cli
 from curvote.reporting import figures, page, promises, words
 from curvote.reporting.data import PageData
-from curvote.reporting.gather import page_data
-from curvote.run.summary import summary
+from curvote.reporting.gather import load_page_data
+from curvote.run.summary import mean_scores
 from tests import plain
 from tests.hospitals import NAMES, Hospital, N, steward, take
 from tests.report_data import section
@@ -39,18 +39,22 @@ STUDY: dict[str, Any] = {
 def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
     """Return what the page of a small study is made of."""
     project = plain.write(tmp_path_factory.mktemp("transfer"), tiny=STUDY)
-    return page_data(project, plain.run(project))
+    return load_page_data(project, plain.run(project))
 
 
 def test_it_promises_central_privacy_and_speaks_of_no_client(data: PageData) -> None:
     """Every record of a table is hidden, its server is trusted with it."""
-    assert promises.heading(data) == "What left each server"
-    told = promises.meaning_of_epsilon(data, 2)
+    assert promises.releases_heading(data) == "What left each server"
+    told = promises.explain_epsilon(data, 2)
     for said in ("central privacy", "(epsilon, delta)", "target included", "trusted"):
         assert said in told
-    for said in (told, promises.once(data), promises.purpose(data)):
+    for said in (
+        told,
+        promises.release_frequency(data),
+        promises.protection_statement(data),
+    ):
         assert "client" not in said
-    assert "each record in it" in promises.losing(data)
+    assert "each record in it" in promises.losses_caption(data)
 
 
 def test_each_release_is_listed_with_its_exact_loss(data: PageData) -> None:
@@ -92,8 +96,8 @@ def test_the_matrix_holds_what_each_release_does_alone(data: PageData) -> None:
     table = crossed.table.set_index(["server", "tested"])
     assert len(table) == 4
     scores = data.scores[data.scores["metric"] == "misclassification"]
-    here = (scores["protocol"] == "cells") & (scores["level"] == 2)
-    (alone,) = scores[here & (scores["method"] == "adapt_tar")]["value"]
+    context = (scores["protocol"] == "cells") & (scores["level"] == 2)
+    (alone,) = scores[context & (scores["method"] == "adapt_tar")]["value"]
     assert table.loc[("target", "target"), "misclassification"] == pytest.approx(alone)
     assert crossed.called == "cells at epsilon 2"
 
@@ -102,19 +106,19 @@ def test_further_metrics_have_figures_tables_and_errors(
     data: PageData, text: str
 ) -> None:
     """F1 and balanced accuracy beside the error; what is clean is a level line."""
-    assert [metric.name for metric in data.measured] == [
+    assert [metric.name for metric in data.measured_metrics] == [
         "misclassification",
         "f1",
         "balanced",
     ]
-    for metric in data.measured:
-        drawn = figures.lines(data, metric, narrow=False)
+    for metric in data.measured_metrics:
+        drawn = figures.draw_lines(data, metric, narrow=False)
         assert [ax.get_title() for ax in drawn.axes] == ["cells", "moments"]
         for ax in drawn.axes:
             labels = [tick.get_text() for tick in ax.get_xticklabels()]
             assert labels == ["2", "8"]
             assert len(ax.patches) == 2  # the errors of what has no epsilon
-        assert data.of(metric)["se"].notna().all()
+        assert data.metric_scores(metric)["se"].notna().all()
     for said in ("F1 in percent", "Balanced accuracy in percent"):
         assert said in text
 
@@ -123,7 +127,7 @@ def test_the_headline_is_held_against_majority_and_clean(data: PageData) -> None
     """Of other protocols, which hold for all; no sentence speaks of epsilon none."""
     assert "guessing the larger class errs on" in words.headline(data)
     assert "pooled, clean errs on" in words.headline(data)
-    assert "none" not in words.verdict(data)
+    assert "none" not in words.verdict_sentence(data)
 
 
 def test_what_asking_is_worth_is_what_the_command_says(data: PageData) -> None:
@@ -142,7 +146,7 @@ def test_any_metric_is_printed(tmp_path: Path) -> None:
     """With its own standard error; one that nobody measures is told what there is."""
     project = plain.write(tmp_path, tiny=STUDY)
     record = plain.run(project, "tiny", "epsilon=[2]")
-    row = next(r for r in summary(project, record) if r["method"] == "precision")
+    row = next(r for r in mean_scores(project, record) if r["method"] == "precision")
     asked = ["scores", "tiny", "--project", str(tmp_path), "--metric"]
     said = CliRunner().invoke(cli.app, [*asked, "f1"])
     assert f"{100 * row['f1']:.2f} ± {100 * row['f1_se']:.2f}" in said.stdout
@@ -164,8 +168,8 @@ def test_a_real_release_says_the_same_of_what_left(tmp_path: Path) -> None:
         home.send(server)
     take(server)
     _, record = server.run()
-    made = page_data(server.project, record)
-    said = page.render(made, tmp_path).read_text()
+    made = load_page_data(server.project, record)
+    said = page.render_report(made, tmp_path).read_text()
     ((_, rows),) = section(made, "released").groups
     assert {row.server: row.n for row in rows} == dict.fromkeys(NAMES, str(N))
     assert "This is a real release" in said

@@ -12,12 +12,17 @@ import pytest
 from curvote.errors import UserError
 from curvote.representation.basis import (
     Projection,
+    grid_projection,
     identity,
     orthonormal,
     projection,
-    values_on,
 )
-from curvote.representation.canonical import bspline, bspline_slopes, check, named
+from curvote.representation.canonical import (
+    basis_matrices,
+    bspline_functions,
+    bspline_slopes,
+    check_projection,
+)
 
 Ends = tuple[float, float, int]
 GRIDS = [(0.0, 1.0, 9), (-3.0, 250.0, 101), (1.7e9, 1.7e9 + 86_400, 49)]
@@ -40,20 +45,20 @@ def close(found: np.ndarray, wanted: np.ndarray) -> bool:
 def test_splines_are_those_of_scikit_fda(order: int, size: int, ends: Ends) -> None:
     """Matrix and Gram matrix, of every order that scikit-fda has, and orthonormal."""
     found = projection("bspline", size, np.linspace(*ends), order)
-    own = named(found, ends[2])
+    own = basis_matrices(found, ends[2])
     assert close(own.matrix, found.matrix)
     assert close(own.gram, found.gram)
-    check(found)
-    check(orthonormal(found))
+    check_projection(found)
+    check_projection(orthonormal(found))
 
 
 @pytest.mark.parametrize(("size", "ends"), FOURIER)
 def test_fourier_is_that_of_scikit_fda(size: int, ends: Ends) -> None:
     """Which is orthonormal as it is; its order of functions is scikit-fda's."""
     found = projection("fourier", size, np.linspace(*ends))
-    assert close(named(found, ends[2]).matrix, found.matrix)
-    check(found)
-    check(orthonormal(found))
+    assert close(basis_matrices(found, ends[2]).matrix, found.matrix)
+    check_projection(found)
+    check_projection(orthonormal(found))
 
 
 @pytest.mark.parametrize("order", [2, 3, 4, 9])
@@ -61,23 +66,23 @@ def test_slopes_are_the_derivatives_of_splines(order: int) -> None:
     """By differences, also of an order that scikit-fda cannot integrate."""
     knots, step = np.linspace(0, 3, 7), 1e-6
     points = np.linspace(0.013, 2.987, 50)
-    above, below = (bspline(points + s, knots, order) for s in (step, -step))
+    above, below = (bspline_functions(points + s, knots, order) for s in (step, -step))
     assert np.allclose(
         (above - below) / (2 * step), bspline_slopes(points, knots, order), atol=1e-6
     )
-    assert np.allclose(bspline(points, knots, order).sum(axis=0), 1)
+    assert np.allclose(bspline_functions(points, knots, order).sum(axis=0), 1)
 
 
 @pytest.mark.parametrize(
-    "given", [identity(1), identity(7), values_on(np.linspace(2, 5, 40))]
+    "given", [identity(1), identity(7), grid_projection(np.linspace(2, 5, 40))]
 )
 def test_what_is_no_basis_of_functions_is_recognised(given: Projection) -> None:
     """Feature vectors, and curves by their values."""
-    check(given)
+    check_projection(given)
     with pytest.raises(UserError):
-        check(replace(given, matrix=2 * given.matrix))
+        check_projection(replace(given, matrix=2 * given.matrix))
     with pytest.raises(UserError):
-        check(replace(given, gram=2 * given.gram))
+        check_projection(replace(given, gram=2 * given.gram))
 
 
 SPLINE = projection("bspline", 6, np.linspace(0, 1, 40))
@@ -112,7 +117,7 @@ TURN = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
 def test_what_is_no_named_basis_is_refused(given: Projection) -> None:
     """A free matrix, another order, domain or size, and turned coordinates."""
     with pytest.raises(UserError):
-        check(given)
+        check_projection(given)
 
 
 def test_equally_rough_functions_may_be_turned_others_may_not() -> None:
@@ -120,9 +125,11 @@ def test_equally_rough_functions_may_be_turned_others_may_not() -> None:
     steps = projection("bspline", 5, np.linspace(0, 1, 50), order=1)
     straight = orthonormal(steps)  # of order 1: every slope is 0
     turned = np.linalg.qr(np.ones((5, 5)) + np.eye(5))[0]
-    check(replace(straight, matrix=turned @ straight.matrix))
+    check_projection(replace(straight, matrix=turned @ straight.matrix))
     signs = np.diag([1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
-    check(replace(orthonormal(SPLINE), matrix=signs @ orthonormal(SPLINE).matrix))
+    check_projection(
+        replace(orthonormal(SPLINE), matrix=signs @ orthonormal(SPLINE).matrix)
+    )
 
 
 def test_the_client_needs_neither_scikit_fda_nor_scipy_for_it() -> None:
@@ -138,4 +145,4 @@ def test_a_grid_with_rounded_points_is_no_grid_of_a_task() -> None:
     """Studies take it; a client, who sees only its ends and its size, cannot."""
     rough = projection("bspline", 5, np.linspace(0, 1, 100).round(5))
     with pytest.raises(UserError, match="equidistant"):
-        check(rough)
+        check_projection(rough)

@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from curvote.errors import UserError
-from curvote.representation.basis import images, roughness
-from curvote.representation.canonical import check
-from curvote.representation.cosines import frequencies
+from curvote.representation.basis import image_projection, roughness_matrix
+from curvote.representation.canonical import check_projection
+from curvote.representation.cosines import lowest_frequencies
 from curvote.representation.encoding import Encoding
 
 
 @pytest.mark.parametrize(("side", "size"), [(1, 1), (2, 4), (5, 7), (16, 15), (28, 60)])
 def test_cosines_are_orthonormal_and_clients_know_them(side: int, size: int) -> None:
     """What a task brings along is what a client derives from the name alone."""
-    given = images(side**2, size)
+    given = image_projection(side**2, size)
     np.testing.assert_allclose(given.matrix @ given.matrix.T, np.eye(size), atol=1e-12)
-    check(given)
+    check_projection(given)
     read = Encoding.from_json(Encoding(given, "none").to_json()).projection
-    check(read)
+    check_projection(read)
     assert np.array_equal(read.matrix, given.matrix)
 
 
 def test_the_lowest_frequencies_come_first() -> None:
     """Along the diagonals: fifteen are all whose sum is at most 4."""
-    found = frequencies(256, 15)
+    found = lowest_frequencies(256, 15)
     assert found[:3].tolist() == [[0, 0], [0, 1], [1, 0]]
     assert (np.diff(found.sum(axis=1)) >= 0).all()
     assert {tuple(pair) for pair in found} == {
@@ -37,10 +37,10 @@ def test_the_lowest_frequencies_come_first() -> None:
 
 def test_a_cosine_is_found_by_its_place() -> None:
     """An image that is one of them has one coefficient; a flat one has the first."""
-    given, side = images(64, 10), 8
+    given, side = image_projection(64, 10), 8
     x = np.cos(np.pi * 2 * (np.arange(side) + 0.5) / side)
     across = np.tile(x, (side, 1)).ravel()
-    place = frequencies(64, 10).tolist().index([0, 2])
+    place = lowest_frequencies(64, 10).tolist().index([0, 2])
     assert np.flatnonzero(np.abs(given.apply([across])[0]) > 1e-9).tolist() == [place]
     assert np.flatnonzero(np.abs(given.apply([np.ones(64)])[0]) > 1e-9).tolist() == [0]
 
@@ -48,14 +48,16 @@ def test_a_cosine_is_found_by_its_place() -> None:
 def test_roughness_is_that_of_the_laplacian() -> None:
     """Second differences on fine pixels tend to it; a flat image has none."""
     side, size = 64, 6
-    given = images(side**2, size)
+    given = image_projection(side**2, size)
     waves = given.matrix.reshape(size, side, side)
     padded = np.pad(waves, ((0, 0), (1, 1), (1, 1)), mode="edge")
     laplacian = np.diff(padded, 2, axis=1)[:, :, 1:-1]
     laplacian = laplacian + np.diff(padded, 2, axis=2)[:, 1:-1]
     flat = laplacian.reshape(size, -1)
-    np.testing.assert_allclose(roughness(given), flat @ flat.T, rtol=5e-3, atol=1e-12)
-    assert roughness(given)[0, 0] == 0
+    np.testing.assert_allclose(
+        roughness_matrix(given), flat @ flat.T, rtol=5e-3, atol=1e-12
+    )
+    assert roughness_matrix(given)[0, 0] == 0
 
 
 @pytest.mark.parametrize(
@@ -65,12 +67,12 @@ def test_roughness_is_that_of_the_laplacian() -> None:
 def test_what_makes_no_square_is_refused(points: int, size: int, said: str) -> None:
     """With what was given."""
     with pytest.raises(UserError, match=said):
-        images(points, size)
+        image_projection(points, size)
 
 
 def test_other_cosines_are_no_basis_for_a_client() -> None:
     """Neither turned, nor of another order, nor of more of them than pixels."""
-    given = images(16, 6)
+    given = image_projection(16, 6)
     for other in (
         replace(given, matrix=given.matrix[::-1]),
         replace(given, matrix=-given.matrix),
@@ -78,4 +80,4 @@ def test_other_cosines_are_no_basis_for_a_client() -> None:
         replace(given, domain=(0.0, 16.0)),
     ):
         with pytest.raises(UserError):
-            check(other)
+            check_projection(other)

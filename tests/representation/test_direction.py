@@ -15,7 +15,7 @@ from curvote.errors import UserError
 from curvote.representation.direction import (
     Directions,
     Whitening,
-    second_moment,
+    second_moment_matrix,
 )
 from tests.noise import ALPHA, SEED, Replay
 
@@ -34,7 +34,7 @@ def records(d: int, n: int, seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
 def as_matrices(vectors: Directions, reports: np.ndarray) -> np.ndarray:
     """Return the second moment that each row says, (n, p, p)."""
     found = [vectors.moments(row) for row in reports]
-    return np.array([second_moment(one.diagonal, one.off) for one in found])
+    return np.array([second_moment_matrix(one.diagonal, one.off) for one in found])
 
 
 def mean_is(draws: np.ndarray, truth: np.ndarray, reach: float) -> bool:
@@ -71,7 +71,7 @@ def test_the_second_part_keeps_the_distances_of_the_matrices(d: int) -> None:
     """Inner products of second parts are those of u u' - I/p, but for one factor."""
     z, labels = records(d, 6)
     given = Directions(d, 0.5, 0.7)
-    second = given.vectors(z, labels)[:, given.p :] * given.stretch
+    second = given.vectors(z, labels)[:, given.p :] * given.second_scale
     u = given.units(z)
     matrices = u[:, :, None] * u[:, None, :] - np.eye(given.p) / given.p
     flat = matrices.reshape(len(z), -1)
@@ -80,7 +80,7 @@ def test_the_second_part_keeps_the_distances_of_the_matrices(d: int) -> None:
 
 @pytest.mark.parametrize("share", SHARES[1:])
 def test_second_moments_are_read_back(share: float) -> None:
-    """`second_moment` inverts the embedding of each client, hence of their mean."""
+    """`second_moment_matrix` inverts each client's embedding, hence their mean's."""
     z, labels = records(4, 7)
     given = Directions(4, 0.8, share)
     u = given.units(z)
@@ -100,7 +100,7 @@ def test_the_mean_of_vectors_is_the_clients_moments(share: float) -> None:
     if share == 1:
         assert found.diagonal.size == found.off.size == 0
     else:
-        second = second_moment(found.diagonal, found.off)
+        second = second_moment_matrix(found.diagonal, found.off)
         assert second == pytest.approx(u.T @ u / 40, abs=1e-12)
 
 
@@ -153,7 +153,7 @@ def test_with_much_budget_the_moments_are_the_clients() -> None:
     given, u = reporter.vectors, reporter.vectors.units(z)
     found = reporter.release(z, labels, SeededEntropy(SEED), study=True).mean(axis=0)
     moments = given.moments(found)
-    second = second_moment(moments.diagonal, moments.off)
+    second = second_moment_matrix(moments.diagonal, moments.off)
     assert moments.label[0] == pytest.approx(labels @ u / len(z), abs=0.01)
     assert second == pytest.approx(u.T @ u / len(z), abs=0.01)
     another = Directions(3, 0.6, 0.7).moments(found)

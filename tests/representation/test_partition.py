@@ -10,35 +10,35 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.representation.partition import (
-    LAWS,
+    ASSUMED_LAWS,
     Partitions,
-    bins,
-    grid,
-    halves,
-    quantiles,
+    assumed_quantiles,
+    bin_partitions,
+    half_partitions,
+    random_grid,
 )
-from curvote.representation.rescale import RESCALES
+from curvote.representation.rescale import RESCALING_CONSTANTS
 
 D = 3
 NORMAL = np.random.default_rng(1).standard_normal((60_000, D))
-every_rescale = pytest.mark.parametrize("rescale", RESCALES)
+every_rescale = pytest.mark.parametrize("rescale", RESCALING_CONSTANTS)
 
 
 def made(rescale: str) -> dict[str, Partitions]:
     """Return a partition of each kind."""
     rng = np.random.default_rng(2)
     return {
-        "bins": bins(D, rescale, 3),
-        "halves": halves(D, rescale, 2),
-        "grid": grid(D, rescale, 8, rng),
-        "deep": grid(1, rescale, 8, rng),
+        "bins": bin_partitions(D, rescale, 3),
+        "halves": half_partitions(D, rescale, 2),
+        "grid": random_grid(D, rescale, 8, rng),
+        "deep": random_grid(1, rescale, 8, rng),
     }
 
 
 @every_rescale
 def test_cells_are_as_likely_as_they_should_be(rescale: str) -> None:
     """Of z that follow the assumed law, whichever the rescaling."""
-    z = np.asarray(LAWS[rescale](NORMAL))
+    z = np.asarray(ASSUMED_LAWS[rescale](NORMAL))
     wanted = {"bins": [1 / 3] * 3, "grid": [1 / 8] * 8, "deep": [1 / 8] * 8}
     for name, shares in wanted.items():
         asked = made(rescale)[name]
@@ -52,7 +52,10 @@ def test_cells_are_as_likely_as_they_should_be(rescale: str) -> None:
 
 def test_bins_are_those_between_edges() -> None:
     """A value at an edge lies below it; everything beyond all edges in the last bin."""
-    asked, edges = bins(1, "none", 4), quantiles("none", [0.25, 0.5, 0.75])
+    asked, edges = (
+        bin_partitions(1, "none", 4),
+        assumed_quantiles("none", [0.25, 0.5, 0.75]),
+    )
     z = np.array([-9.0, edges[0], 0.0, 1e-9, edges[2], 9.0])[:, None]
     place = asked.place(z, np.zeros(len(z), dtype=np.int64))
     assert place.tolist() == [0, 0, 1, 2, 2, 3]
@@ -61,7 +64,7 @@ def test_bins_are_those_between_edges() -> None:
 def test_each_record_is_placed_by_its_own_question() -> None:
     """The number that the question names decides, and no other."""
     z = np.where(np.eye(D) > 0, 9.0, -9.0)
-    asked = halves(D, "none", 1)
+    asked = half_partitions(D, "none", 1)
     for row in range(D):
         found = asked.place(z, np.full(D, row))
         assert found.tolist() == np.eye(D, dtype=int)[row].tolist()
@@ -71,13 +74,13 @@ def test_each_record_is_placed_by_its_own_question() -> None:
 def test_a_grid_halves_longest_edges() -> None:
     """With as many halvings as numbers, no number is halved twice in one cell."""
     for seed in range(20):
-        asked = grid(D, "none", 2**D, np.random.default_rng(seed))
+        asked = random_grid(D, "none", 2**D, np.random.default_rng(seed))
         assert not asked.threshold.any()  # medians only
         corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * D)).reshape(D, -1).T
         found = asked.place(corners, np.zeros(2**D, dtype=np.int64))
         assert sorted(found) == list(range(2**D))
     first = {
-        int(grid(D, "none", 4, np.random.default_rng(s)).feature[0, 0])
+        int(random_grid(D, "none", 4, np.random.default_rng(s)).feature[0, 0])
         for s in range(40)
     }
     assert first == set(range(D))
@@ -90,7 +93,7 @@ def test_partitions_survive_a_task_and_a_table(rescale: str) -> None:
         given: dict[str, Any] = {k: v.tolist() for k, v in asked.columns.items()}
         floats = {name: v.astype(float) for name, v in asked.columns.items()}
         for again in (json.loads(json.dumps(given)), floats):
-            read = Partitions.read(again, asked.d)
+            read = Partitions.from_columns(again, asked.d)
             for name, values in asked.columns.items():
                 np.testing.assert_array_equal(read.columns[name], values)
                 assert read.columns[name].dtype == values.dtype
@@ -115,9 +118,9 @@ def test_partitions_survive_a_task_and_a_table(rescale: str) -> None:
 def test_cuts_that_part_nothing_are_refused(wrong: dict[str, Any]) -> None:
     """And so are those of a part that is missing."""
     right = {"of": [[0, 1]], "feature": [[0, 2]], "threshold": [[0.0, 1.0]]}
-    assert Partitions.read(right, D).cells == 3
+    assert Partitions.from_columns(right, D).cells == 3
     with pytest.raises(UserError):
-        Partitions.read(right | wrong, D)
+        Partitions.from_columns(right | wrong, D)
     for name in right:
         with pytest.raises(UserError, match=name):
-            Partitions.read({k: v for k, v in right.items() if k != name}, D)
+            Partitions.from_columns({k: v for k, v in right.items() if k != name}, D)

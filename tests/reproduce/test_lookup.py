@@ -12,14 +12,14 @@ import pytest
 from curvote.errors import UserError
 from curvote.reproduce import registry
 from curvote.reproduce.entry import QUANTITIES
-from curvote.reproduce.lookup import file_of, reproductions, wing_of
+from curvote.reproduce.lookup import file_of, paper_of, reproductions
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import parsed
+from curvote.run.config.yaml_lines import parse_value
 from curvote.run.project import Project
 from tests import plain
 
 ROOT = Path(__file__).resolve().parents[2]
-WINGS = [ROOT / wing.replace(".", "/") for wing in registry.WINGS]
+WINGS = [ROOT / wing.replace(".", "/") for wing in registry.PAPERS]
 FILES = [wing for wing in WINGS if (wing / "pipelines.yaml").is_file()]
 each_file = pytest.mark.parametrize("folder", FILES, ids=lambda folder: folder.name)
 each_wing = pytest.mark.parametrize("folder", WINGS, ids=lambda folder: folder.name)
@@ -29,9 +29,9 @@ each_wing = pytest.mark.parametrize("folder", WINGS, ids=lambda folder: folder.n
 def test_the_file_of_a_wing_is_right(folder: Path) -> None:
     """It passes its own check and that of editors, and shares no name with ours."""
     file = PipelinesFile(Project(folder))
-    file.check()
+    file.check_all()
     schema = json.loads((ROOT / "docs" / "pipelines.schema.json").read_text())
-    jsonschema.validate(parsed((folder / "pipelines.yaml").read_text()), schema)
+    jsonschema.validate(parse_value((folder / "pipelines.yaml").read_text()), schema)
     assert not set(file.names()) & set(PipelinesFile(Project(ROOT)).names())
 
 
@@ -57,9 +57,12 @@ def test_every_reproduction_names_its_paper_and_a_known_quantity() -> None:
 def test_the_projects_own_pipeline_comes_first(tmp_path: Path) -> None:
     """A name that stands in both files is the project's."""
     project = plain.write(tmp_path, **{"figure-2": plain.TINY})
-    own = file_of(project, "figure-2").configured("figure-2").pipeline
+    own = file_of(project, "figure-2").configure_pipeline("figure-2").pipeline
     assert own.replicates == plain.TINY["replicates"]
-    assert file_of(project, "figure-5").configured("figure-5").pipeline.source != {}
+    assert (
+        file_of(project, "figure-5").configure_pipeline("figure-5").pipeline.source
+        != {}
+    )
 
 
 def test_an_unknown_pipeline_gets_the_closest_name_of_all_files(
@@ -82,7 +85,7 @@ def test_without_a_close_name_the_projects_own_are_told(project: Project) -> Non
 def test_errors_name_the_file_and_line_of_the_wing(project: Project) -> None:
     """Not those of the project's file, where the pipeline does not stand."""
     file = file_of(project, "figure-5")
-    with pytest.raises(UserError) as error, file.placing("figure-5"):
+    with pytest.raises(UserError) as error, file.errors_located("figure-5"):
         raise UserError("no such phoneme.", where=("source", "positive"))
     said = re.fullmatch(
         r"(curvote/reproduce/mrma/pipelines\.yaml):(\d+): source.positive: no such.*",
@@ -96,4 +99,4 @@ def test_errors_name_the_file_and_line_of_the_wing(project: Project) -> None:
 def test_unknown_name_gets_help() -> None:
     """A misspelt name gets the nearest one and the whole list."""
     with pytest.raises(UserError, match=r"'table-1'\?.*figure-a6.*cases-a3"):
-        wing_of("tabel-1")
+        paper_of("tabel-1")

@@ -45,7 +45,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     import_module(
         "curvote.flows.server.private"
     )  # takes the real one, before it is replaced
-    monkeypatch.setattr("curvote.flows.environment.prepare", lambda _: None)
+    monkeypatch.setattr("curvote.flows.environment.prepare_environment", lambda _: None)
     return tmp_path
 
 
@@ -65,9 +65,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return Evidence(summaries(ran.name), pd.DataFrame())
 
     monkeypatch.setattr(
-        "curvote.flows.running.completed_run", completed_run, raising=False
+        "curvote.flows.running.run_to_completion", completed_run, raising=False
     )
-    monkeypatch.setattr("curvote.reproduce.mrma.write.evidence", evidence)
+    monkeypatch.setattr("curvote.reproduce.mrma.write.mrma_evidence", evidence)
     return asked
 
 
@@ -139,7 +139,7 @@ def test_absent_data_say_what_to_put_where(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where published files are missing, the error goes on with names and places."""
-    monkeypatch.setattr("curvote.datasets.raw.fetch", not_to_be_had)
+    monkeypatch.setattr("curvote.datasets.raw.download_file", not_to_be_had)
     refused = invoke(project, "figure-4").exception
     assert isinstance(refused, UserError)
     first, advice = (problem.message for problem in refused.problems)
@@ -164,7 +164,7 @@ def test_all_absent_files_are_told_before_anything_runs(
     project: Path, runs: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What several pipelines need is asked for once, and nothing runs without it."""
-    monkeypatch.setattr("curvote.datasets.raw.fetch", not_to_be_had)
+    monkeypatch.setattr("curvote.datasets.raw.download_file", not_to_be_had)
     contest(project, "nhanes-2003", "nhanes", "nhanes-2003")
     refused = invoke(project, "beyond").exception
     assert isinstance(refused, UserError)
@@ -195,7 +195,7 @@ def test_other_errors_stay_as_they_are(
     def fail(*_: object) -> None:
         raise UserError("seed is wrong.")
 
-    monkeypatch.setattr("curvote.flows.running.completed_run", fail, raising=False)
+    monkeypatch.setattr("curvote.flows.running.run_to_completion", fail, raising=False)
     refused = invoke(project, "table-1").exception
     assert isinstance(refused, UserError)
     assert [problem.message for problem in refused.problems] == ["seed is wrong."]
@@ -209,7 +209,7 @@ def test_interrupted_says_how_to_go_on(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("curvote.flows.running.completed_run", stop, raising=False)
+    monkeypatch.setattr("curvote.flows.running.run_to_completion", stop, raising=False)
     stopped = invoke(project, "table-1")
     assert stopped.exit_code == 130
     assert "`curvote reproduce table-1` goes on" in stopped.stderr

@@ -6,8 +6,14 @@ import pytest
 
 from curvote.chain.axis import Axis
 from curvote.chain.measure import Look
-from curvote.reproduce.drawing import Line, against
-from curvote.reproduce.rows import COLUMNS, finished, number, scored, to_csv
+from curvote.reproduce.drawing import PlotLine, line_panels
+from curvote.reproduce.rows import (
+    COLUMNS,
+    complete_rows,
+    format_number,
+    score_row,
+    to_csv,
+)
 from curvote.reproduce.words import laid_out
 from tests.reproduce_rows import row
 
@@ -17,7 +23,7 @@ SUMMARY = row("heart", "aligned", 0.2, epsilon=1.0, setting={"gamma": "1", "m": 
 def test_one_score_row_gives_a_row_for_each_quantity() -> None:
     """Accuracy is what misclassification leaves; F1 has an error of its own."""
     summary = SUMMARY | {"f1": 0.7, "f1_se": 0.01}
-    found = {name: scored(summary, name) for name in ("accuracy", "f1")}
+    found = {name: score_row(summary, name) for name in ("accuracy", "f1")}
     assert found["accuracy"]["curvote"] == pytest.approx(80)
     assert found["accuracy"]["se"] == pytest.approx(0.2)
     assert found["f1"]["curvote"] == pytest.approx(70)
@@ -31,7 +37,7 @@ def test_one_score_row_gives_a_row_for_each_quantity() -> None:
 def test_an_accuracy_that_was_measured_is_taken_as_it_is() -> None:
     """A system of several classes measures accuracy itself, with its own error."""
     summary = row("mnist", "labels", 0.9, metric="accuracy", se=0.01, n_classes=10)
-    one = scored(summary, "accuracy")
+    one = score_row(summary, "accuracy")
     assert one["curvote"] == pytest.approx(90)
     assert one["se"] == pytest.approx(1)
     assert one["n_classes"] == 10
@@ -39,7 +45,7 @@ def test_an_accuracy_that_was_measured_is_taken_as_it_is() -> None:
 
 def by_classes(*numbers: int) -> list[dict[str, object]]:
     """Two encoders at each number of classes, epsilon 1."""
-    return finished(
+    return complete_rows(
         {"protocol": name, "n_classes": k, "epsilon": 1.0, "curvote": 50.0 + k}
         for k in numbers
         for name in ("vector", "rr")
@@ -64,7 +70,9 @@ def test_by_epsilon_numbers_of_classes_tell_rows_apart() -> None:
 def test_lines_go_along_any_axis() -> None:
     """A figure says what goes to the right, with a mark at each value."""
     axis = Axis("n_classes", lambda _: [2, 16], label="classes")
-    drawn = against({"one": [Line("all", Look("k", "o"), by_classes(2, 16))]}, axis)
+    drawn = line_panels(
+        {"one": [PlotLine("all", Look("k", "o"), by_classes(2, 16))]}, axis
+    )
     (ax,) = drawn.axes
     assert ax.get_xlabel() == "classes"
     assert [text.get_text() for text in ax.get_xticklabels()] == ["2", "16"]
@@ -72,7 +80,7 @@ def test_lines_go_along_any_axis() -> None:
 
 def test_errors_are_what_a_score_row_holds_first() -> None:
     """A row without labels has no setting; one replicate has no error."""
-    one = scored(SUMMARY | {"setting": {}, "se": None})
+    one = score_row(SUMMARY | {"setting": {}, "se": None})
     assert (one["curvote"], one["se"]) == (pytest.approx(20), None)
     assert (one["quantity"], one["setting"]) == ("misclassification", None)
 
@@ -82,15 +90,15 @@ def test_small_values_keep_their_digits() -> None:
     by_formula = {"quantity": "value", "se": None, "curvote": 0.000123456}
     found = by_formula | {"se": 0.1, "curvote": 43.1}
     told = [
-        number(one, "curvote")
+        format_number(one, "curvote")
         for one in (by_formula, found, by_formula | {"quantity": "accuracy"})
     ]
     assert told == ["0.0001235", "43.10", "0.00"]
-    assert number(by_formula | {"published": None}, "published") == ""
+    assert format_number(by_formula | {"published": None}, "published") == ""
 
 
 def test_what_a_row_lacks_is_empty() -> None:
     """A wing says what it knows; the columns are always the same."""
-    (one,) = finished([{"curvote": 1.5, "unheard": 3}])
+    (one,) = complete_rows([{"curvote": 1.5, "unheard": 3}])
     assert list(one) == list(COLUMNS)
     assert to_csv([one]).decode().splitlines()[1].count("1.5") == 1

@@ -11,24 +11,24 @@ import pytest
 from curvote.audit import examples
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.message import Known, knowledge, message_of
-from curvote.reporting.report import report
+from curvote.protocols.message import ClientData, client_data, message_of
+from curvote.reporting.report import draw_report
 from curvote.run import audited, history
-from curvote.run.config.file import Configured, PipelinesFile
+from curvote.run.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.run.plan import definitions, fingerprint
 from curvote.run.project import Project
 from tests import plain
 from tests.traced import functions, missing_functions
 
 
-def configured(project: Project, name: str = "tiny") -> Configured:
+def configured(project: Project, name: str = "tiny") -> ConfiguredPipeline:
     """Return a pipeline as its file has it."""
-    return PipelinesFile(project).configured(name)
+    return PipelinesFile(project).configure_pipeline(name)
 
 
 def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> None:
     """Also of one that never ran: an audit reads no client."""
-    tasks = audited.tasks(project, configured(project))
+    tasks = audited.pipeline_tasks(project, configured(project))
     assert [(task.epsilon, task.asks) for task in tasks] == [
         (1.0, "report"),
         (1.0, "vote"),
@@ -41,29 +41,37 @@ def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> 
 
 def test_exact_losses_are_within_the_claims(done: Project) -> None:
     """Each message loses what it claims, and nearly all of it."""
-    losses = audited.exact_losses(done, history.completed(done, "tiny"))
+    losses = audited.exact_losses(done, history.completed_run(done, "tiny"))
     assert [loss.claimed for loss in losses] == [1, 1, 4, 4]
-    assert all(loss.holds for loss in losses)
+    assert all(loss.is_within_claim for loss in losses)
     assert [loss.exact for loss in losses] == pytest.approx([1, 1, 4, 4], abs=1e-6)
-    assert not replace(losses[0], exact=1.0000001).holds
+    assert not replace(losses[0], exact=1.0000001).is_within_claim
 
 
 def test_a_run_and_its_audit_name_the_same_tasks(done: Project) -> None:
     """Whether they come from the raw file's facts or from what the run stored."""
-    record = history.completed(done, "tiny")
-    both = audited.tasks(done, configured(done)), audited.tasks_of(done, record)
+    record = history.completed_run(done, "tiny")
+    both = (
+        audited.pipeline_tasks(done, configured(done)),
+        audited.run_tasks(done, record),
+    )
     assert len({tuple(task.digest() for task in each) for each in both}) == 1
 
 
 def audit(project: Project) -> None:
     """Keep a good verdict on every task, as `curvote audit --pipeline tiny` does."""
-    every = audited.tasks(project, configured(project))
-    audited.save(project, "tiny", ((task, {"verdict": "pass"}) for task in every))
+    every = audited.pipeline_tasks(project, configured(project))
+    audited.save_verdicts(
+        project, "tiny", ((task, {"verdict": "pass"}) for task in every)
+    )
 
 
 def verdict(project: Project) -> bool:
     """Say whether the latest run has the verdict of an audit."""
-    return audited.saved(project, history.completed(project, "tiny")) is not None
+    return (
+        audited.stored_verdicts(project, history.completed_run(project, "tiny"))
+        is not None
+    )
 
 
 @pytest.mark.usefixtures("blank_figures")
@@ -71,13 +79,13 @@ def test_the_report_carries_the_verdict_until_what_is_sent_changes(
     done: Project,
 ) -> None:
     """The audit of other messages is no verdict on these."""
-    record = history.completed(done, "tiny")
-    assert "not done yet" in report(done, record).read_text()
+    record = history.completed_run(done, "tiny")
+    assert "not done yet" in draw_report(done, record).read_text()
     audit(done)
-    assert "4 of 4 messages passed" in report(done, record).read_text()
+    assert "4 of 4 messages passed" in draw_report(done, record).read_text()
     plain.run(done, "tiny", "epsilon=[2]")
-    record = history.completed(done, "tiny")
-    assert "not done yet" in report(done, record).read_text()
+    record = history.completed_run(done, "tiny")
+    assert "not done yet" in draw_report(done, record).read_text()
 
 
 @pytest.mark.parametrize(
@@ -120,45 +128,49 @@ def test_a_verdict_ends_with_the_code_that_was_audited(
     assert not verdict(done)
 
 
-@pytest.mark.parametrize(("protocol", "asks"), examples.asked())
+@pytest.mark.parametrize(("protocol", "asks"), examples.production_messages())
 def test_a_verdict_counts_all_code_that_draws(
     protocol: str, asks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a curve to the message, and the law that it is held against."""
-    task, counted = examples.task(protocol, asks, 2.0), {}
+    task, counted = examples.example_task(protocol, asks, 2.0), {}
     curves, labels = np.zeros((3, 30)), np.ones(3)
     judge = None if task.candidates is None else np.zeros(3, dtype=np.int64)
 
     def whole() -> None:
-        message, known = message_of(task), knowledge(task, curves, labels, judge)
+        message, known = message_of(task), client_data(task, curves, labels, judge)
         sent = message.draw(task, known, SeededEntropy(1))
         message.log_ratio(task, known, known, sent)
-        message.worst_loss(task)
-        message.gather(task, sent)
+        message.max_privacy_loss(task)
+        message.collect(task, sent)
 
-    monkeypatch.setattr(fingerprint, "of_json", lambda parts: counted.update(parts[1]))
-    audited._name(task)
+    monkeypatch.setattr(
+        fingerprint, "json_digest", lambda parts: counted.update(parts[1])
+    )
+    audited._verdict_name(task)
     assert missing_functions(functions(whole), counted, {}) == []
 
 
-@pytest.mark.parametrize("name", examples.codes())
+@pytest.mark.parametrize("name", examples.code_names())
 def test_a_verdict_counts_all_code_that_draws_codes_of_labels(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a label to the message that is tied to its record, and its law."""
-    task, counted = examples.named(name, 2.0), {}
+    task, counted = examples.task_named(name, 2.0), {}
     nothing = np.empty((3, 0))
-    known = Known(nothing, nothing, np.array([0.0, 1.0, 2.0]))
+    known = ClientData(nothing, nothing, np.array([0.0, 1.0, 2.0]))
 
     def whole() -> None:
         message = message_of(task)
         sent = message.draw(task, known, SeededEntropy(1))
         message.log_ratio(task, known, known, sent)
-        message.worst_loss(task)
-        message.gather(task, {**sent, "record": np.array(["a", "b", "c"])})
+        message.max_privacy_loss(task)
+        message.collect(task, {**sent, "record": np.array(["a", "b", "c"])})
 
-    monkeypatch.setattr(fingerprint, "of_json", lambda parts: counted.update(parts[1]))
-    audited._name(task)
+    monkeypatch.setattr(
+        fingerprint, "json_digest", lambda parts: counted.update(parts[1])
+    )
+    audited._verdict_name(task)
     assert missing_functions(functions(whole), counted, {}) == []
 
 
@@ -173,4 +185,4 @@ def test_without_its_raw_file_a_pipeline_is_not_audited(
     (tmp_path / "data" / "sources.toml").write_text(real.read_text())
     project = plain.write(tmp_path, one=plain.TINY | {"source": source})
     with pytest.raises(UserError, match="curvote data fetch phonemes"):
-        audited.tasks(project, configured(project, "one"))
+        audited.pipeline_tasks(project, configured(project, "one"))

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.chain.measure import Metric
 from curvote.errors import InternalError, UserError
 from curvote.run import history, results
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
-from curvote.run.summary import summary
+from curvote.run.summary import mean_scores
 
 COMMON = """\
 pipelines:
@@ -32,7 +32,7 @@ def refused(root: Path, text: str) -> str:
     """Return what is said of a file that is refused; nothing but it is there then."""
     (root / "pipelines.yaml").write_text(text)
     with pytest.raises(UserError) as error:
-        PipelinesFile(Project(root)).configured("p")
+        PipelinesFile(Project(root)).configure_pipeline("p")
     assert [path.name for path in root.iterdir()] == ["pipelines.yaml"]
     return str(error.value)
 
@@ -83,7 +83,7 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-@pytest.mark.parametrize("one", systems(), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", all_systems(), ids=lambda one: one.name)
 def test_a_section_that_nobody_reads_is_refused(
     one: Any, section: str, tmp_path: Path
 ) -> None:
@@ -112,7 +112,7 @@ def test_systems_of_one_run_read_a_section_in_their_own_forms(tmp_path: Path) ->
     )
     text = text.replace("simulated", "drifting").replace("train: 60", "train: 300")
     (tmp_path / "pipelines.yaml").write_text(text)
-    made = PipelinesFile(Project(tmp_path)).configured("p")
+    made = PipelinesFile(Project(tmp_path)).configure_pipeline("p")
     mrma, online = (setting.pipeline for setting in made.settings)
     assert online.online.arrivals == 2
     assert not hasattr(mrma.online, "arrivals")
@@ -122,8 +122,8 @@ def test_scores_of_a_metric_that_nobody_declares_are_our_bug(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not shown under a name that nobody explains."""
-    record = history.completed(done, "tiny")
-    other = replace(systems()[0], metrics=(Metric("accuracy", "right"),))
-    monkeypatch.setattr(results, "system", lambda _: other)
+    record = history.completed_run(done, "tiny")
+    other = replace(all_systems()[0], metrics=(Metric("accuracy", "right"),))
+    monkeypatch.setattr(results, "find_system", lambda _: other)
     with pytest.raises(InternalError, match="scores of misclassification, none_passed"):
-        summary(done, record)
+        mean_scores(done, record)

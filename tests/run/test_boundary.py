@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.datasets import simulated
 from curvote.protocols.mrma.tables import REPORT_VARIANTS
-from curvote.run.execute import execute
-from curvote.run.project import Project, is_raw
-from curvote.run.store.artifacts import Artifact, folders
+from curvote.run.execute import execute_step
+from curvote.run.project import Project, is_client_side
+from curvote.run.store.artifacts import Artifact, all_folders
 from curvote.run.store.reading import TableFile
-from curvote.run.store.sides import side_of
+from curvote.run.store.sides import stage_side
 from tests import plain
 from tests.declared import SERVER, STAGES, TABLES
 
@@ -83,14 +83,14 @@ CANARY = 12.345678901234567
 OF_LABELS = {
     table.name
     for name in ("labels", "labels_two", "labels_regression")
-    for table in system(name).tables
+    for table in find_system(name).tables
     if table.side == "server"
 }
 
 
 def artifacts(project: Project) -> list[Artifact]:
     """Return every artifact of a project."""
-    return [Artifact(folder) for folder in folders(project)]
+    return [Artifact(folder) for folder in all_folders(project)]
 
 
 def numbers(one: Artifact, table: str) -> np.ndarray:
@@ -122,11 +122,11 @@ def test_a_table_is_the_same_in_every_system() -> None:
 def test_a_table_of_the_clients_is_made_on_their_side_only() -> None:
     """Where an artifact stands follows from its stage, and fits each of its tables."""
     for stage in STAGES:
-        assert side_of(stage.name) == stage.side
+        assert stage_side(stage.name) == stage.side
         sides = {table.side for table in stage.tables}
         if any(side.startswith("client") for side in sides):
-            assert is_raw(stage.side)
-    assert is_raw(side_of("a stage that no protocol has any more"))
+            assert is_client_side(stage.side)
+    assert is_client_side(stage_side("a stage that no protocol has any more"))
 
 
 def test_server_stages_read_server_tables_only(
@@ -144,7 +144,7 @@ def test_server_stages_read_server_tables_only(
     steps = [s for s in plain.plan(done).steps if s.stage.side == "server"]
     assert {step.stage.name for step in steps} == {"train", "aggregate"}
     for step in steps:
-        execute(done, replace(step, action="run", forced=True))
+        execute_step(done, replace(step, action="run", forced=True))
     assert asked == {"reports", "votes"}
 
 

@@ -16,9 +16,9 @@ import pytest
 from curvote.errors import UserError
 from curvote.run import engines
 from curvote.run.engines import Engine
-from curvote.run.history import completed
+from curvote.run.history import completed_run
 from curvote.run.project import Project
-from curvote.run.workers import own_versions, refuse_others
+from curvote.run.workers import check_workers, local_versions
 from tests import dying, plain
 from tests.processes import until
 
@@ -72,7 +72,7 @@ def worker(address: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The address, and three ways out."""
-    monkeypatch.setattr(engines, "ANSWER", 1)
+    monkeypatch.setattr(engines, "ANSWER_SECONDS", 1)
     address = f"tcp://127.0.0.1:{free_port()}"
     with (
         Engine("dask", cluster=address) as engine,
@@ -86,7 +86,7 @@ def test_a_cluster_without_workers(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How to start one."""
-    monkeypatch.setattr(engines, "ANSWER", 1)
+    monkeypatch.setattr(engines, "ANSWER_SECONDS", 1)
     with (
         Engine("dask", cluster=address) as engine,
         pytest.raises(UserError, match=f"`dask worker {address}`"),
@@ -141,7 +141,7 @@ def test_a_cluster_gives_the_same_bytes_and_is_left_alone(
     address: str, finished: Project, tmp_path: Path
 ) -> None:
     """Its worker has a nanny that is not ours, and several threads."""
-    expected = plain.hashes(finished, completed(finished, "tiny"))
+    expected = plain.hashes(finished, completed_run(finished, "tiny"))
     project = plain.write(tmp_path, tiny=plain.TINY)
     with worker(address, PYTHONPATH=os.pathsep.join(sys.path)) as theirs:
         with Engine("dask", cluster=address, root=project.root) as engine:
@@ -177,10 +177,10 @@ def test_a_worker_without_curvote_is_named() -> None:
     class Client:
         def run(self, _function: Any) -> dict[str, dict[str, str]]:
             bare = dict.fromkeys(["numpy", "curvote"], "missing") | {"python": "3.11"}
-            return {"tcp://b:2": dict(own_versions()), "tcp://a:1": bare}
+            return {"tcp://b:2": dict(local_versions()), "tcp://a:1": bare}
 
     with pytest.raises(UserError) as raised:
-        refuse_others(Client(), "tcp://here", None)
+        check_workers(Client(), "tcp://here", None)
     said = str(raised.value)
     assert said.startswith("tcp://a:1 of the cluster tcp://here: curvote is not")
     assert "tcp://b:2" not in said

@@ -16,8 +16,8 @@ from scipy import stats
 from curvote.chain.axis import Cell
 from curvote.chain.measure import Metric
 from curvote.run import score_changes as changes
-from curvote.run.changes import from_before, settings_changed
-from curvote.run.difference import Difference, difference
+from curvote.run.changes import changed_settings, describe_change
+from curvote.run.difference import RunComparison, compare_runs
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from tests import plain
@@ -36,9 +36,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
-def _two(place: Project, back: int) -> Difference:
+def _two(place: Project, back: int) -> RunComparison:
     """Compare the first run with one that was begun later."""
-    return difference(place, "tiny~3", f"tiny~{back}")
+    return compare_runs(place, "tiny~3", f"tiny~{back}")
 
 
 def test_another_cutoff_and_another_seed_are_named(place: Project) -> None:
@@ -60,25 +60,25 @@ def test_one_seed_pairs_replicates(place: Project) -> None:
     found = _two(place, 1)
     assert {one.stage for one in found.keys} == {"aggregate", "report"}
     assert found.same > 0
-    said = {change.where["method"]: change.said for change in found.scores}
+    said = {change.where["method"]: change.verdict for change in found.scores}
     assert said["weak"] == said["voting"] == "equal"
     assert found.notes[0].startswith("paired, 4 shared replicates")
-    assert {c.test for c in found.scores if c.said != "equal"} <= {"paired", ""}
+    assert {c.test for c in found.scores if c.verdict != "equal"} <= {"paired", ""}
 
 
 def test_one_replicate_claims_nothing(place: Project) -> None:
     """Whatever it found."""
     found = _two(place, 0)
-    assert not found.beyond
-    assert {c.said for c in found.scores} <= {"equal", "one replicate: no claim"}
+    assert not found.significant
+    assert {c.verdict for c in found.scores} <= {"equal", "one replicate: no claim"}
     assert all(c.z is None and c.p is None for c in found.scores)
 
 
 def test_a_run_is_like_itself(place: Project) -> None:
     """Nothing differs, and every score says so."""
-    found = difference(place, "tiny", "tiny")
+    found = compare_runs(place, "tiny", "tiny")
     assert (found.settings, found.keys) == ([], [])
-    assert {change.said for change in found.scores} == {"equal"}
+    assert {change.verdict for change in found.scores} == {"equal"}
 
 
 def test_what_gc_took_leaves_the_rest_to_compare(place: Project) -> None:
@@ -103,7 +103,7 @@ def test_what_gc_took_leaves_the_rest_to_compare(place: Project) -> None:
 
 def test_the_document_is_plain_json(place: Project) -> None:
     """Configuration, keys with reasons, scores with z, and where figures are."""
-    made = _two(place, 2).document()
+    made = _two(place, 2).to_document()
     assert {"configuration", "keys", "scores", "figures", "notes"} <= set(made)
     assert {"a", "b", "difference", "se", "z", "p", "test", "verdict"} <= set(
         made["scores"][0]
@@ -119,7 +119,7 @@ def test_null_and_absent_are_alike_and_words_are_no_setting() -> None:
     """A record of an earlier version lacks keys that are null today."""
     one = _record(a={"b": 1, "c": None}, description="old", seed=1)
     other = _record(a={"b": 2}, description="new", seed=1, d=None)
-    assert [str(s) for s in settings_changed(one, other)] == ["a.b 1 -> 2"]
+    assert [str(s) for s in changed_settings(one, other)] == ["a.b 1 -> 2"]
 
 
 def test_a_list_of_runs_says_what_changed_since_the_one_before() -> None:
@@ -128,12 +128,12 @@ def test_a_list_of_runs_says_what_changed_since_the_one_before() -> None:
     one = replace(_record(seed=1), steps=[step | {"reason": "never run"}])
     why = {"key": "b", "reason": "code curvote.server.train changed"}
     other = replace(_record(seed=1), steps=[step | why])
-    assert from_before(None, one) == "the first"
-    assert from_before(one, one) == "nothing"
-    assert from_before(one, other) == "code curvote.server.train changed"
-    assert from_before(one, replace(other, config={"seed": 2})) == "seed 1 -> 2"
-    assert from_before(one, _record()) == "this one could not be planned"
-    assert from_before(_record(), one) == "the one before could not be planned"
+    assert describe_change(None, one) == "the first"
+    assert describe_change(one, one) == "nothing"
+    assert describe_change(one, other) == "code curvote.server.train changed"
+    assert describe_change(one, replace(other, config={"seed": 2})) == "seed 1 -> 2"
+    assert describe_change(one, _record()) == "this one could not be planned"
+    assert describe_change(_record(), one) == "the one before could not be planned"
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.3])
@@ -141,10 +141,10 @@ def test_both_tests_are_those_of_the_books(shift: float) -> None:
     """Welch's and the paired one, as scipy has them."""
     rng = np.random.default_rng(5)
     a, b = rng.normal(size=9), rng.normal(shift, 2.0, size=9)
-    se, df = changes._welch(a, b)
+    se, df = changes._welch_error(a, b)
     p = 2 * stats.t.sf(abs(b.mean() - a.mean()) / se, df)
     assert p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
-    se, df = changes._paired(a, b)
+    se, df = changes._paired_error(a, b)
     p = 2 * stats.t.sf(abs(b.mean() - a.mean()) / se, df)
     assert p == pytest.approx(stats.ttest_rel(a, b).pvalue)
 
@@ -164,17 +164,19 @@ def _claimed(test: changes.Test, common: float, shift: float = 0.0) -> float:
     for _ in range(2000):
         shared = common * rng.normal(size=8)
         a, b = (pd.Series(shared + rng.normal(at, size=8)) for at in (0.0, shift))
-        found += changes._judged([changes._change(where, known, a, b, test)])
-    return sum(change.beyond for change in found) / len(found)
+        found += changes._with_verdicts(
+            [changes._test_change(where, known, a, b, test)]
+        )
+    return sum(change.significant for change in found) / len(found)
 
 
 @given(a=st.integers(1, 999), by=st.integers(1, 999), n=st.integers(2, 20))
 def test_the_same_change_everywhere_has_no_spread(a: int, by: int, n: int) -> None:
     """Whatever rounding makes of it: nothing is claimed of what never varies."""
     before = (a + np.arange(n)) / 1000
-    assert changes._paired(before, before + by / 1000)[0] == 0
+    assert changes._paired_error(before, before + by / 1000)[0] == 0
     one, other = np.full(n, a / 1000), np.full(n, by / 1000)
-    assert changes._welch(one, other) == (0, 0)
+    assert changes._welch_error(one, other) == (0, 0)
 
 
 @pytest.mark.parametrize(("test", "common"), [("paired", 3.0), ("welch", 0.0)])
@@ -195,22 +197,24 @@ def test_the_wrong_error_of_pairs_finds_nothing() -> None:
     assert _claimed("welch", common=3.0, shift=2.0) < 0.25
 
 
-def _judged(place: Project, shifts: list[float], n: int = 30) -> list[changes.Change]:
+def _judged(
+    place: Project, shifts: list[float], n: int = 30
+) -> list[changes.ScoreChange]:
     """Judge made-up scores of which some are shifted."""
-    known = {m.name: m for m in changes._metrics(_two(place, 1).a)}
+    known = {m.name: m for m in changes._declared_metrics(_two(place, 1).a)}
     rng = np.random.default_rng(11)
     made = []
     for i, shift in enumerate(shifts):
         where = {"method": f"m{i}", "metric": next(iter(known))}
         a, b = pd.Series(rng.normal(size=n)), pd.Series(rng.normal(shift, size=n))
-        made.append(changes._change(where, known, a, b, "welch"))
-    return changes._judged(made)
+        made.append(changes._test_change(where, known, a, b, "welch"))
+    return changes._with_verdicts(made)
 
 
 def test_changes_beyond_chance_are_found_and_no_other(place: Project) -> None:
     """A large shift among many scores that stayed; the direction is told."""
     found = _judged(place, [0.0] * 40 + [3.0, -3.0])
-    assert [c.said for c in found if c.beyond] == ["worse", "better"]
+    assert [c.verdict for c in found if c.significant] == ["worse", "better"]
 
 
 def test_chance_alone_is_seldom_called_a_change(place: Project) -> None:
@@ -218,17 +222,17 @@ def test_chance_alone_is_seldom_called_a_change(place: Project) -> None:
 
     5 are expected; more than 15 have a chance below 1e-4, and the seed is fixed.
     """
-    known = {m.name: m for m in changes._metrics(_two(place, 1).a)}
+    known = {m.name: m for m in changes._declared_metrics(_two(place, 1).a)}
     rng = np.random.default_rng(3)
     where = {"method": "m", "metric": next(iter(known))}
     wrong = 0
     for _ in range(100):
         pairs = rng.normal(size=(20, 2, 6))
         made = [
-            changes._change(where, known, pd.Series(a), pd.Series(b), "paired")
+            changes._test_change(where, known, pd.Series(a), pd.Series(b), "paired")
             for a, b in pairs
         ]
-        wrong += any(c.beyond for c in changes._judged(made))
+        wrong += any(c.significant for c in changes._with_verdicts(made))
     assert wrong <= 15
 
 
@@ -236,7 +240,9 @@ def test_no_coordinate_is_lost_and_no_two_look_alike() -> None:
     """A liar's share of 0 is a coordinate; epsilons differ in their seventh digit."""
     where = {"liars": 0.0, "epsilon": 1.0, "learner": None, "method": "m"}
     metric = Metric("misclassification", "one")
-    change = changes.Change(where, metric, 0.1, 0.2, "", (1,))
+    change = changes.ScoreChange(where, metric, 0.1, 0.2, "", (1,))
     assert change.cell.to_json() == {"liars": 0.0, "epsilon": 1.0}
-    shown = {str(Cell.of({"epsilon": e})) for e in (0.1234567, 0.12345671, 1, 1.0)}
+    shown = {
+        str(Cell.from_mapping({"epsilon": e})) for e in (0.1234567, 0.12345671, 1, 1.0)
+    }
     assert shown == {"epsilon=0.1234567", "epsilon=0.12345671", "epsilon=1"}

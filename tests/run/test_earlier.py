@@ -16,12 +16,12 @@ from numpy.testing import assert_array_equal
 
 from curvote.errors import UserError
 from curvote.run import audited, history
-from curvote.run.plan.fingerprint import of_file
+from curvote.run.plan.fingerprint import file_digest
 from curvote.run.project import Project
-from curvote.run.results import final_model, outcomes, views
+from curvote.run.results import final_model, final_views, production_outcomes
 from curvote.run.store.arrow import to_columns
 from curvote.run.store.artifacts import MANIFEST, Artifact, write_json
-from curvote.run.summary import summary
+from curvote.run.summary import mean_scores
 from tests import earlier, plain, production
 from tests.exchange import FAR
 from tests.run.test_boundary import CHAINS
@@ -38,14 +38,14 @@ PIPELINES = {
 
 def told(project: Project) -> dict[str, Any]:
     """Return what a run tells: cells, models, outcomes, audited tasks and losses."""
-    record = history.completed(project, "tiny")
-    every = views(project, record)
+    record = history.completed_run(project, "tiny")
+    every = final_views(project, record)
     models = [final_model(project, record, view.cell) for view in every]
     return {
         "cells": [view.cell for view in every],
         "models": [None if m is None else plain_of(m) for m in models],
-        "outcomes": outcomes(project, record),
-        "tasks": [task.digest() for task in audited.tasks_of(project, record)],
+        "outcomes": production_outcomes(project, record),
+        "tasks": [task.digest() for task in audited.run_tasks(project, record)],
         "losses": audited.exact_losses(project, record),
     }
 
@@ -93,8 +93,8 @@ def test_servers_that_were_counted_otherwise_are_refused(tmp_path: Path) -> None
     """Replicate and server stood in one number: the way out is a run."""
     project = plain.write(tmp_path, tiny=CHAINS["federated"] | FEW)
     plain.run(project)
-    record = history.completed(earlier.aged(project), "tiny")
-    (view,) = views(project, record)
+    record = history.completed_run(earlier.aged(project), "tiny")
+    (view,) = final_views(project, record)
     with pytest.raises(UserError, match=r"earlier version.* run the pipeline again"):
         final_model(project, record, view.cell)
 
@@ -103,9 +103,9 @@ def test_a_round_of_envelopes_is_read(tmp_path: Path) -> None:
     """A record held the least numbers of all messages, also of those of others."""
     project = plain.write(tmp_path, far=FAR)
     plain.run(project, "far")
-    (record,) = history.load_all(earlier.aged(project))
+    (record,) = history.load_records(earlier.aged(project))
     assert record.config["intake"].keys() > {"min_reports", "min_refinements"}
-    assert [task.asks for task in audited.tasks_of(project, record)] == [
+    assert [task.asks for task in audited.run_tasks(project, record)] == [
         "report",
         "vote",
     ]
@@ -162,8 +162,8 @@ def test_production_goes_on_from_what_the_version_before_stored(tmp_path: Path) 
 
 def test_scores_of_the_version_before_are_told_from_ours(done: Project) -> None:
     """A column for each metric: whose run it was is said, and what to do."""
-    record = history.completed(done, "tiny")
-    for _, key in record.keys("report"):
+    record = history.completed_run(done, "tiny")
+    for _, key in record.stage_keys("report"):
         folder = done.clients / "report" / key
         old = pa.table(
             {"replicate": [0], "method": ["mrma"], "misclassification": [0.2]}
@@ -171,21 +171,21 @@ def test_scores_of_the_version_before_are_told_from_ours(done: Project) -> None:
         pq.write_table(old, folder / "scores.parquet")
         manifest = json.loads((folder / MANIFEST).read_text())
         path = folder / "scores.parquet"
-        entry = {"rows": 1, "bytes": path.stat().st_size, "sha256": of_file(path)}
+        entry = {"rows": 1, "bytes": path.stat().st_size, "sha256": file_digest(path)}
         write_json(folder / MANIFEST, manifest | {"tables": {"scores": entry}})
     with pytest.raises(UserError, match=r"an earlier version .* `curvote run tiny`"):
-        summary(done, record)
+        mean_scores(done, record)
 
 
 def test_a_record_of_the_version_before_is_read(done: Project) -> None:
     """It named every coordinate, and held sections of all systems."""
-    record = history.completed(done, "tiny")
+    record = history.completed_run(done, "tiny")
     more = {"federation": {"servers": 5}, "votes": {"directions": 9}}
     config = (
         record.config | more | {"online": record.config["online"] | {"arrivals": 1}}
     )
     absent = dict.fromkeys(("protocol", "epsilon", "learner", "setting", "arrival"))
     steps = [step | {"cell": absent | step["cell"]} for step in record.steps]
-    old = history.save(done, replace(record, config=config, steps=steps))
-    assert summary(done, old) == summary(done, record)
+    old = history.save_record(done, replace(record, config=config, steps=steps))
+    assert mean_scores(done, old) == mean_scores(done, record)
     assert plain.to_run(plain.plan(done)) == set()

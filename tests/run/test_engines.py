@@ -16,11 +16,11 @@ from threadpoolctl import threadpool_info
 from curvote.errors import UserError
 from curvote.run import engines, workers
 from curvote.run.config.runtime import Runtime
-from curvote.run.engines import BACKENDS, TRIES, Engine, engine_of
-from curvote.run.history import completed
+from curvote.run.engines import BACKENDS, MAX_TRIES, Engine, choose_engine
+from curvote.run.history import completed_run
 from curvote.run.project import Project
 from curvote.run.store import blocks
-from curvote.run.workers import one_thread, took_too_much
+from curvote.run.workers import exceeded_memory, one_thread
 from tests import dying, plain
 
 
@@ -53,7 +53,7 @@ def test_tables_depend_neither_on_engine_nor_workers_nor_blocks(
     block: int,
 ) -> None:
     """Same seed, same bytes, whatever computes them."""
-    expected = plain.hashes(finished, completed(finished, "tiny"))
+    expected = plain.hashes(finished, completed_run(finished, "tiny"))
     project = plain.write(tmp_path, tiny=plain.TINY)
     engine = dask if name == "dask" else Engine(name, workers)
     made = plain.run(project, block=block, engine=engine)
@@ -65,10 +65,10 @@ def test_a_worker_killed_twice_changes_no_byte(
 ) -> None:
     """By kill -9, in the middle of a block: its block is done again by another."""
     project = plain.write(tmp_path, tiny=plain.TINY)
-    monkeypatch.setattr(blocks, "compute", dying.compute)
+    monkeypatch.setattr(blocks, "compute_block", dying.compute)
     made = plain.run(project, block=1, engine=engine)
     assert len(list(tmp_path.glob("data/deaths/*"))) >= dying.DEATHS
-    expected = plain.hashes(finished, completed(finished, "tiny"))
+    expected = plain.hashes(finished, completed_run(finished, "tiny"))
     assert plain.hashes(project, made) == expected
 
 
@@ -78,7 +78,9 @@ def test_a_worker_killed_twice_changes_no_byte(
 def test_a_block_that_ends_each_worker_is_given_up(engine: Engine) -> None:
     """After a stated number of times, in one message; the others were done."""
     seen = []
-    with pytest.raises(UserError, match=f"^{TRIES} workers died at one block") as told:
+    with pytest.raises(
+        UserError, match=f"^{MAX_TRIES} workers died at one block"
+    ) as told:
         seen.extend(engine.run(dying.always, range(4)))
     assert "the same command goes on" in str(told.value)
     assert "--workers" in str(told.value)
@@ -100,10 +102,10 @@ def test_word_of_a_worker_s_memory_may_come_after_its_end(
     """It is sent beside the end, by another way; that of another worker counts not."""
     told = iter([(), ((0, {"worker": "a"}),)])
     late: Any = SimpleNamespace(get_events=lambda _topic: next(told))
-    assert took_too_much(late, "a")
-    monkeypatch.setattr(workers, "TOLD", 0.05)
+    assert exceeded_memory(late, "a")
+    monkeypatch.setattr(workers, "EVENT_SECONDS", 0.05)
     other: Any = SimpleNamespace(get_events=lambda _topic: ((0, {"worker": "b"}),))
-    assert not took_too_much(other, "a")
+    assert not exceeded_memory(other, "a")
 
 
 @pytest.mark.parametrize("name", ["local", "threads"])
@@ -151,11 +153,11 @@ def _blas() -> set[int]:
 def test_a_command_goes_before_the_file(project: Project) -> None:
     """Engine and workers each; a cluster belongs to dask alone."""
     stated = Runtime(engine="dask", workers=3, cluster="tcp://there:8786")
-    asked = engine_of(project, stated, None, None)
+    asked = choose_engine(project, stated, None, None)
     assert (asked.name, asked.workers, asked.cluster) == ("dask", 3, stated.cluster)
-    asked = engine_of(project, stated, "threads", 2)
+    asked = choose_engine(project, stated, "threads", 2)
     assert (asked.name, asked.workers, asked.cluster) == ("threads", 2, None)
-    assert engine_of(project, Runtime(), None, None).workers == os.cpu_count()
+    assert choose_engine(project, Runtime(), None, None).workers == os.cpu_count()
 
 
 def test_an_engine_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

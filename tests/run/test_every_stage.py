@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.chain.lookup import systems
-from curvote.run.history import RunRecord, completed
+from curvote.chain.lookup import all_systems
+from curvote.run.history import RunRecord, completed_run
 from curvote.run.plan.definitions import PACKAGE
-from curvote.run.plan.fingerprint import of_json
-from curvote.run.plan.growth import grows
+from curvote.run.plan.fingerprint import json_digest
+from curvote.run.plan.growth import has_replicates
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
@@ -91,7 +91,7 @@ def steps(projects: dict[str, Project]) -> Steps:
         (
             step.stage.module,
             str(step.cell.to_json().get("protocol")),
-            of_json(step.components["code"]),
+            json_digest(step.components["code"]),
         ): (project, step)
         for project in projects.values()
         for step in plain.plan(project).steps
@@ -109,7 +109,7 @@ def job(project: Project, step: Step) -> dict[str, Any]:
             for table in tables
             for place in source.places(table)
         }
-        inputs[name] = source.facts, columns
+        inputs[name] = source.metadata, columns
     return {
         "stage": step.stage.name,
         "module": step.stage.module,
@@ -122,7 +122,7 @@ def job(project: Project, step: Step) -> dict[str, Any]:
 
 def test_every_stage_stands_in_one_of_the_pipelines(steps: Steps) -> None:
     """Studies of all systems: what releases for real is named without its code."""
-    modules = {stage.module for one in systems() for stage in one.stages}
+    modules = {stage.module for one in all_systems() for stage in one.stages}
     assert modules <= {module for module, *_ in steps}
 
 
@@ -179,12 +179,14 @@ def test_more_or_fewer_replicates_are_those_from_nothing(
     one = plain.write(tmp_path / "one", tiny=pipeline_of(PIPELINES[name]))
     if PIPELINES[name]["source"]["name"] == "nhanes-2003":
         nhanes_table.write_source(one.root)
-    few, many = plain.run(one, "tiny", "replicates=1"), completed(two, "tiny")
+    few, many = plain.run(one, "tiny", "replicates=1"), completed_run(two, "tiny")
     known = {"replicates=1": stored(one, few), "replicates=2": stored(two, many)}
     for project, wanted in zip((two, one), known, strict=True):
-        made = plain.plan(project, "tiny", wanted).to_run()
-        assert {step.earlier.kept for step in made if step.earlier} == {1}
-        assert not [step.name for step in made if grows(step) and not step.earlier]
+        made = plain.plan(project, "tiny", wanted).steps_to_run()
+        assert {step.earlier.reused_count for step in made if step.earlier} == {1}
+        assert not [
+            step.name for step in made if has_replicates(step) and not step.earlier
+        ]
         assert stored(project, plain.run(project, "tiny", wanted)) == known[wanted]
 
 

@@ -23,22 +23,22 @@ import pytest
 from mlflow.models import Model
 from numpy.typing import NDArray
 
-from curvote.chain.lookup import system
-from curvote.chain.stage import Here
-from curvote.flows.tracking.log import repair
+from curvote.chain.lookup import find_system
+from curvote.chain.stage import StageContext
+from curvote.flows.tracking.log import log_missing_runs
 from curvote.flows.tracking.model import save_model
 from curvote.flows.tracking.store import connect
 from curvote.protocols.labels.methods import ACCURACY
 from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.protocols.roles import set_aside, split
+from curvote.protocols.roles import publisher_test_mask, split_roles
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.stages import score
 from curvote.protocols.utility.methods import CLEAN
 from curvote.reproduce.lookup import file_of, reproductions
-from curvote.run.config.file import Configured, PipelinesFile
-from curvote.run.config.source import Absent, raw_files
+from curvote.run.config.file import ConfiguredPipeline, PipelinesFile
+from curvote.run.config.source import MissingFiles, raw_files
 from curvote.run.project import Project
-from curvote.run.results import RunView, views
+from curvote.run.results import RunView, final_views
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]
@@ -134,8 +134,8 @@ def test_final_models_err_as_was_scored(
     """Of every system that has one; the demo's stands in MLflow's tracking store."""
     few = ["replicates=2", "epsilon=[2]", "learners=[cg]", "protocols=[mrma]"]
     record = plain.run(shipped, "demo", *few)
-    (view,) = views(shipped, record)
-    repair(shipped)
+    (view,) = final_views(shipped, record)
+    log_missing_runs(shipped)
     client = connect(shipped)
     experiments = [each.experiment_id for each in client.search_experiments()]
     (model,) = client.search_logged_models(experiments)
@@ -178,34 +178,37 @@ def names_of(wing: ModuleType) -> Iterator[str]:
         yield from reproduction.pipelines
 
 
-def configured(project: Project, name: str) -> Configured:
+def configured(project: Project, name: str) -> ConfiguredPipeline:
     """Return a shipped pipeline, wherever it stands."""
-    return file_of(project, name).configured(name)
+    return file_of(project, name).configure_pipeline(name)
 
 
-def here(project: Project, found: Configured) -> bool:
+def here(project: Project, found: ConfiguredPipeline) -> bool:
     """Say whether the raw files are here: real ones are where a mirror is set."""
     files = (raw_files(project, s.pipeline, fetch=False) for s in found.settings)
-    return not any(isinstance(each, Absent) for each in files)
+    return not any(isinstance(each, MissingFiles) for each in files)
 
 
-def decides(found: Configured) -> bool:
+def decides(found: ConfiguredPipeline) -> bool:
     """Say whether a study keeps a model of classes: production knows no score."""
     return found.pipeline.mode == "study" and any(
-        system(part.settings.protocol).final
-        and {MISCLASSIFICATION, ACCURACY} & {*system(part.settings.protocol).metrics}
+        find_system(part.settings.protocol).final_model
+        and {MISCLASSIFICATION, ACCURACY}
+        & {*find_system(part.settings.protocol).metrics}
         for setting in found.settings
-        for part in system(setting.pipeline.protocol).parts(setting.pipeline)
+        for part in find_system(setting.pipeline.protocol).resolve_parts(
+            setting.pipeline
+        )
     )
 
 
 def run(project: Project, name: str, overrides: Iterable[str]) -> Iterator[Kept]:
     """Run a pipeline and yield what is kept of each cell that keeps something."""
     record = plain.run(project, name, "replicates=1", *overrides)
-    for number, view in enumerate(views(project, record)):
-        if view.system.final:
+    for number, view in enumerate(final_views(project, record)):
+        if view.system.final_model:
             called = f"{name}-{number}"
-            uri = save_model("", called, view.system.final(view))
+            uri = save_model("", called, view.system.final_model(view))
             yield kept(view, project.root / f"{called}.npz", uri)
 
 
@@ -217,7 +220,7 @@ def kept(view: RunView, path: Path, uri: str) -> Kept:
     server = np.repeat(np.arange(len(every)), [len(label) for _, label in every])
     np.savez(path, curve=np.concatenate([curve for curve, _ in every]), server=server)
     codes = np.concatenate([label for _, label in every])
-    labels = np.array(view.facts("ingest")["classes"])[codes]
+    labels = np.array(view.metadata("ingest")["classes"])[codes]
     name = f"{path.stem}: {view.system.name} {view.cell}"
     right = ACCURACY in view.system.metrics
     return Kept(name, uri, path, labels, server, scores_of(view), right)
@@ -232,8 +235,8 @@ def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
     groups = rows["group"] if view.setting("source.groups") else None
     sizes = view.settings.clients.model_dump()
     n = len(rows["label"])
-    seed, apart = view.settings.seed, set_aside(rows)
-    mine = split(seed, place[-1], n, sizes, groups, aside=apart)["test"]
+    seed, apart = view.settings.seed, publisher_test_mask(rows)
+    mine = split_roles(seed, place[-1], n, sizes, groups, test_mask=apart)["test"]
     if view.cell["arrival"] is not None:
         mine = mine[rows["group"][mine] == view.cell["arrival"]]
     return rows["curve"][mine], rows["label"][mine].astype(int)
@@ -241,10 +244,10 @@ def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
 
 def aside(view: RunView, place: tuple[int, ...]) -> NDArray[np.int64]:
     """Return the rows of the target that a transfer is tested on."""
-    asked = (*stated.WHO, "target", "transfer.test")
+    asked = (*stated.ALLOCATION_SETTINGS, "target", "transfer.test")
     params = {name: view.setting(name) for name in asked}
     inputs = {"project": view.artifact("project")}
-    return score.tested_of(Here("report", place, (1,), inputs, params, {}))
+    return score.test_rows(StageContext("report", place, (1,), inputs, params, {}))
 
 
 def scores_of(view: RunView) -> list[float]:

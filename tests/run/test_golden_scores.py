@@ -17,8 +17,8 @@ import pytest
 
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import views
-from curvote.run.summary import summary
+from curvote.run.results import final_views
+from curvote.run.summary import mean_scores
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]
@@ -61,11 +61,11 @@ def of_scores(rows: Iterable[Row]) -> dict[str, Any]:
 def of_ensembles(project: Project, record: RunRecord) -> dict[str, Any]:
     """Return the digest of the utilities and weights of all cells, where any votes."""
     rows: list[Row] = []
-    for view in views(project, record):
+    for view in final_views(project, record):
         if view.holds("aggregate", "ensemble"):
-            here = {"cell": [view.cell["epsilon"], view.cell["learner"]]}
+            context = {"cell": [view.cell["epsilon"], view.cell["learner"]]}
             made = view.read("aggregate", "ensemble").to_dict("records")
-            rows += [row | here | _numbered(row) for row in made]
+            rows += [row | context | _numbered(row) for row in made]
     return digest(rows, ("cell", *COLUMNS), digits=9)  # a weight is a small difference
 
 
@@ -89,7 +89,7 @@ def shipped(tmp_path: Path) -> Project:
 def test_two_replicates_keep_their_scores(name: str, shipped: Project) -> None:
     """What `curvote run NAME --set replicates=2` finds; arrivals make no ensembles."""
     record = plain.run(shipped, name, "replicates=2")
-    scores = of_scores(summary(shipped, record))
+    scores = of_scores(mean_scores(shipped, record))
     assert scores == GOLDEN["short"][name]
     if name in GOLDEN["ensembles"]:
         assert of_ensembles(shipped, record) == GOLDEN["ensembles"][name]
@@ -100,7 +100,7 @@ def test_two_replicates_keep_their_scores(name: str, shipped: Project) -> None:
 def test_every_replicate_keeps_its_scores(name: str, shipped: Project) -> None:
     """The digests were made of what `curvote run` and `scores --json` print."""
     record = plain.run(shipped, name, block=20)
-    assert of_scores(summary(shipped, record)) == GOLDEN["full"][name]
+    assert of_scores(mean_scores(shipped, record)) == GOLDEN["full"][name]
 
 
 def test_a_digest_sees_numbers_and_nothing_that_is_new() -> None:

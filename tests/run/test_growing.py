@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from curvote.errors import UserError
 from curvote.run import garbage, history
 from curvote.run.engines import Engine
-from curvote.run.execute import execute
-from curvote.run.plan.growth import grows, siblings
+from curvote.run.execute import execute_step
+from curvote.run.plan.growth import has_replicates, sibling_steps
 from curvote.run.plan.step import Step
 from curvote.run.planner import Selection
 from curvote.run.project import Project
@@ -56,13 +56,13 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def computed(monkeypatch: pytest.MonkeyPatch) -> Counts:
     """Return the replicates that each stage computes from now on."""
     found: Counts = {}
-    compute = blocks.compute
+    compute = blocks.compute_block
 
     def noted(job: blocks.Job, part: blocks.Part) -> None:
         found.setdefault(job.stage, []).extend(place[0] for place in part)
         compute(job, part)
 
-    monkeypatch.setattr(blocks, "compute", noted)
+    monkeypatch.setattr(blocks, "compute_block", noted)
     return found
 
 
@@ -99,8 +99,8 @@ def test_settings_of_a_grid_and_several_protocols_grow_each(tmp_path: Path) -> N
     }
     one, other = (plain.write(tmp_path / at, tiny=wide) for at in ("one", "other"))
     plain.run(one, "tiny", of(2))
-    made = plain.plan(one, "tiny", of(3)).to_run()
-    assert {s.earlier.kept for s in made if s.earlier} == {2}
+    made = plain.plan(one, "tiny", of(3)).steps_to_run()
+    assert {s.earlier.reused_count for s in made if s.earlier} == {2}
     assert all(step.earlier for step in made)
     grown, fresh = (plain.run(at, "tiny", of(3)) for at in (one, other))
     assert plain.hashes(one, grown) == plain.hashes(other, fresh)
@@ -110,13 +110,13 @@ def test_each_stage_computes_the_new_replicates_and_no_other(
     small: Project, computed: Counts
 ) -> None:
     """Of 6 the plan has 2 to compute in every stage, and so has the run; of 3 none."""
-    planned = plain.plan(small, "tiny", of(6)).to_run()
+    planned = plain.plan(small, "tiny", of(6)).steps_to_run()
     assert {s.reason for s in planned} == {"2 of 6 replicates: 4 are there"}
     plain.run(small, "tiny", of(6), block=1)
     assert set(computed) == {step.stage.name for step in planned}
     assert {tuple(sorted({*places})) for places in computed.values()} == {(4, 5)}
     computed.clear()
-    fewer = plain.plan(small, "tiny", of(3)).to_run()
+    fewer = plain.plan(small, "tiny", of(3)).steps_to_run()
     told = "the first 3 of 4 replicates that are there"
     assert {s.reason for s in fewer} == {told}
     assert {s.row()["action"] for s in fewer} == {"copy"}
@@ -131,8 +131,10 @@ def test_a_plan_takes_the_number_that_leaves_least_to_do(small: Project) -> None
     plain.run(small, "tiny", of(6))
     taken = {}
     for count in (1, 3, 5, 8):
-        made = plain.plan(small, "tiny", of(count)).to_run()
-        taken[count] = {(s.earlier.count, s.earlier.kept) for s in made if s.earlier}
+        made = plain.plan(small, "tiny", of(count)).steps_to_run()
+        taken[count] = {
+            (s.earlier.count, s.earlier.reused_count) for s in made if s.earlier
+        }
     assert taken == {1: {(2, 1)}, 3: {(4, 3)}, 5: {(6, 5)}, 8: {(6, 6)}}
 
 
@@ -141,10 +143,10 @@ def test_another_seed_or_setting_takes_over_nothing_that_reads_it(
 ) -> None:
     """A changed cutoff leaves earlier stages to be taken over, a seed none."""
     changed = ("tiny", of(6), "aggregate.cutoff=0.6")
-    made = plain.plan(small, *changed).to_run()
+    made = plain.plan(small, *changed).steps_to_run()
     anew = {step.stage.name for step in made if not step.earlier}
     assert anew == {"aggregate", "report"}
-    made = plain.plan(small, "tiny", of(6), "seed=8").to_run()
+    made = plain.plan(small, "tiny", of(6), "seed=8").steps_to_run()
     assert not any(step.earlier for step in made)
 
 
@@ -152,8 +154,8 @@ def test_a_killed_run_computes_what_was_not_finished(
     small: Project, nothing: Any, computed: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its blocks are there for the next one, which still takes over the others."""
-    step = plain.plan(small, "tiny", of(7)).to_run()[0]
-    noted = blocks.compute
+    step = plain.plan(small, "tiny", of(7)).steps_to_run()[0]
+    noted = blocks.compute_block
 
     def dies(job: blocks.Job, part: blocks.Part) -> None:
         if part == ((5,),):
@@ -161,9 +163,9 @@ def test_a_killed_run_computes_what_was_not_finished(
         noted(job, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "compute", dies)
+        patch.setattr(blocks, "compute_block", dies)
         with pytest.raises(KeyboardInterrupt):
-            execute(small, step, block=1)
+            execute_step(small, step, block=1)
     assert computed == {"ingest": [4]}
     record = plain.run(small, "tiny", of(7), block=1)
     assert computed["ingest"] == [4, 5, 6]
@@ -175,9 +177,9 @@ def test_what_was_altered_is_not_taken_over(small: Project, nothing: Any) -> Non
     (before,) = (s for s in plain.plan(small, "tiny", of(4)).steps if _is(s, "train"))
     there = artifact(small, "train", before.key)
     (name, *_) = there.manifest["tables"]
-    data = bytearray(there.file_of(name).read_bytes())
+    data = bytearray(there.table_path(name).read_bytes())
     data[len(data) // 2] ^= 1
-    there.file_of(name).write_bytes(data)
+    there.table_path(name).write_bytes(data)
     (step,) = (s for s in plain.plan(small, "tiny", of(6)).steps if _is(s, "train"))
     assert (step.action, step.earlier) == ("run", None)
     record = plain.run(small, "tiny", of(6))
@@ -186,11 +188,11 @@ def test_what_was_altered_is_not_taken_over(small: Project, nothing: Any) -> Non
 
 def test_what_is_altered_after_the_plan_is_refused(small: Project) -> None:
     """The message says what to do; nothing is stored."""
-    step = plain.plan(small, "tiny", of(6)).to_run()[0]
+    step = plain.plan(small, "tiny", of(6)).steps_to_run()[0]
     assert step.earlier
     (artifact(small, "ingest", step.earlier.key).path / "manifest.json").unlink()
     with pytest.raises(UserError, match="Run the pipeline again"):
-        execute(small, step)
+        execute_step(small, step)
     assert artifact(small, "ingest", step.key).problem(content=False) == "missing"
 
 
@@ -206,28 +208,28 @@ def test_what_a_run_takes_from_stays_while_it_runs(small: Project) -> None:
     """`curvote gc` beside it deletes nothing of it; afterwards it may."""
     made = plain.plan(small, "tiny", of(6))
     plain.run(small, "tiny", "seed=8", of(1))
-    record = history.begin(small, made.configured, made.steps, "me")
+    record = history.record_start(small, made.configured, made.steps, "me")
     taken = {s.earlier.key for s in made.steps if s.earlier}
     assert taken
     assert not taken & _may_go(small)
-    history.finish(small, record, "killed")
+    history.record_end(small, record, "killed")
     assert taken <= _may_go(small)
 
 
 def test_production_takes_over_nothing(tmp_path: Path) -> None:
     """There is one replicate, and its keys say nothing of others."""
     made = production.plan(production.write(tmp_path))
-    assert not any(map(grows, made.steps))
+    assert not any(map(has_replicates, made.steps))
 
 
 def test_a_stage_over_all_replicates_has_no_others_rows(small: Project) -> None:
     """Nor has what reads it, however often it repeats itself."""
     steps = list(plain.plan(small, "tiny", of(4)).steps)
-    found = siblings(steps, 9)
+    found = sibling_steps(steps, 9)
     assert all(one.same for one in found.values())
     (at,) = (n for n, step in enumerate(steps) if _is(step, "evaluate"))
     steps[at] = _over_all(steps[at])
-    found = siblings(steps, 9)
+    found = sibling_steps(steps, 9)
     assert not any(found[s.id].same for s in steps[at:] if _reads(s, steps[at]))
     assert all(found[step.id].same for step in steps[:at])
 
@@ -237,7 +239,7 @@ def test_the_record_of_a_run_says_what_it_took_over(small: Project) -> None:
     record = plain.run(small, "tiny", of(5))
     path = small.state / "runs" / f"{record.id}.json"
     told = json.loads(path.read_text())["steps"]
-    assert all(artifact(small, s["stage"], s["earlier"]).rows for s in told)
+    assert all(artifact(small, s["stage"], s["earlier"]).n_rows for s in told)
     again = plain.run(small, "tiny", of(5))
     assert not any("earlier" in step for step in again.steps)
 
@@ -255,5 +257,7 @@ def _is(step: Step, stage: str) -> bool:
 
 
 def _may_go(project: Project) -> set[str]:
-    limits = garbage.Limits()
-    return {p.name for pile in garbage.piles(project, 1, limits) for p in pile.paths}
+    limits = garbage.RetentionLimits()
+    return {
+        p.name for pile in garbage.find_garbage(project, 1, limits) for p in pile.paths
+    }

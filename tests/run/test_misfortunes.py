@@ -14,7 +14,7 @@ from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
 from curvote.run.release import ledger_check
@@ -41,28 +41,32 @@ def test_a_release_killed_before_the_clock_jumped_is_settled(
         with pytest.raises(KeyboardInterrupt):
             production.run(project)
     when = datetime.now(UTC) + timedelta(hours=hours)
-    monkeypatch.setattr(ledger_chain, "now", lambda: when.isoformat(timespec="seconds"))
+    monkeypatch.setattr(
+        ledger_chain, "utc_now", lambda: when.isoformat(timespec="seconds")
+    )
     made = production.run(project)
-    entries = production.entries(project)
+    entries = production.ledger_entries(project)
     assert {entry.state for entry in entries} == {"confirmed"}
     assert len(entries) == len(production.releases(made))
-    assert not ledger_check.problems(project)
+    assert not ledger_check.ledger_problems(project)
 
 
 def test_a_raw_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
     """Nothing is stored or reserved; the same command then reads what is there."""
     project = town.write(tmp_path)
     town.export(tmp_path, str)
-    configured = PipelinesFile(project).configured(town.NAME)
+    configured = PipelinesFile(project).configure_pipeline(town.NAME)
     first = make_plan(project, configured, fetch=True).steps[0]
     path = tmp_path / "people.csv"
     path.write_text(path.read_text().replace("well", "ill", 1))
     with pytest.raises(UserError, match=r"people\.csv changed while it was read; run"):
-        execute(project, first)
+        execute_step(project, first)
     assert not project.ledger.exists()
     assert not artifact(project, "ingest", first.key).path.exists()
     town.run(project)
-    assert {entry.state for entry in production.entries(project)} == {"confirmed"}
+    assert {entry.state for entry in production.ledger_entries(project)} == {
+        "confirmed"
+    }
 
 
 def test_a_raw_file_that_changes_after_it_was_surveyed_is_refused(
@@ -71,29 +75,29 @@ def test_a_raw_file_that_changes_after_it_was_surveyed_is_refused(
     """It is read in two passes; no block of the other content is gone on from."""
     project = town.write(tmp_path)
     town.export(tmp_path, str)
-    configured = PipelinesFile(project).configured(town.NAME)
+    configured = PipelinesFile(project).configure_pipeline(town.NAME)
     first = make_plan(project, configured, fetch=True).steps[0]
     path = tmp_path / "people.csv"
-    before, compute = path.read_text(), blocks.compute
+    before, compute = path.read_text(), blocks.compute_block
 
     def meanwhile(*given: Any) -> None:
         path.write_text(before.replace("well", "ill", 1))
         compute(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "compute", meanwhile)
+        patch.setattr(blocks, "compute_block", meanwhile)
         with pytest.raises(UserError, match=r"people\.csv changed while it was read"):
-            execute(project, first)
+            execute_step(project, first)
     assert not artifact(project, "ingest", first.key).path.exists()
     path.write_text(before)
-    execute(project, first)
+    execute_step(project, first)
     labels = artifact(project, "ingest", first.key).columns("clients", ())["label"]
     assert labels.sum() == before.count(",ill")
 
 
 def test_an_altered_table_is_never_used(done: Project) -> None:
     """It is set aside and computed anew; the tables are those of before."""
-    (before,) = history.load_all(done)
+    (before,) = history.load_records(done)
     tables = plain.hashes(done, before)
     path = next(done.artifacts.glob("train/*/*.parquet"))
     path.write_bytes(path.read_bytes()[:-1])
@@ -105,7 +109,7 @@ def test_an_altered_table_is_never_used(done: Project) -> None:
 
 def test_a_torn_manifest_is_an_artifact_to_be_made_again(done: Project) -> None:
     """The next run makes it, and no other one."""
-    (before,) = history.load_all(done)
+    (before,) = history.load_records(done)
     tables = plain.hashes(done, before)
     path = next(done.artifacts.glob(f"aggregate/*/{MANIFEST}"))
     path.write_text(path.read_text()[:30])
@@ -119,7 +123,7 @@ def test_two_runs_of_one_pipeline_at_once_agree(project: Project) -> None:
     """Each artifact is made once; both runs complete with the same tables."""
     children = [in_child(lambda: plain.run(project)) for _ in range(2)]
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
-    first, second = history.load_all(project)
+    first, second = history.load_records(project)
     assert (first.status, second.status) == ("completed", "completed")
     assert plain.hashes(project, first) == plain.hashes(project, second)
     assert first.sequence != second.sequence

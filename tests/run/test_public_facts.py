@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvote.datasets import simulated
-from curvote.protocols.roles import split
+from curvote.protocols.roles import split_roles
 from curvote.run.config.file import PipelinesFile
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
@@ -40,7 +40,7 @@ def test_constants_come_from_volunteers_only(
             shift: float = shift,
         ) -> object:
             curves, labels = real(generator, n, points)
-            roles = split(7, 0, n, tiny["clients"])
+            roles = split_roles(7, 0, n, tiny["clients"])
             others = np.setdiff1d(np.arange(n), roles["public"])
             curves[others] += shift
             return curves, labels
@@ -60,7 +60,7 @@ def test_public_facts_of_a_pipeline_are_not_computed_from_clients(
     finished: Project,
 ) -> None:
     """A plan, whose keys steer everything, is the same with and without the tables."""
-    configured = PipelinesFile(finished).configured("tiny")
+    configured = PipelinesFile(finished).configure_pipeline("tiny")
     elsewhere = Project(finished.root / "nowhere")
     keys = [
         [step.key for step in make_plan(place, configured).steps]

@@ -10,11 +10,11 @@ import pytest
 
 from curvote.datasets import phonemes
 from curvote.errors import UserError
-from curvote.reporting.sections.clients import roles_of
+from curvote.reporting.sections.clients import replicate_roles
 from curvote.reproduce.lookup import file_of
 from curvote.run import results
-from curvote.run.config.source import Absent, raw_files
-from curvote.run.plan.identity import people
+from curvote.run.config.source import MissingFiles, raw_files
+from curvote.run.plan.identity import find_people
 from curvote.run.project import Project
 from tests import phoneme_file, plain
 
@@ -68,9 +68,9 @@ def test_a_study_tests_on_the_publishers_part_alone(project: Project) -> None:
     """In every replicate; volunteers and those who train are of the other part."""
     own = set_aside(project)
     record = plain.run(project, "study")
-    view, *_ = results.views(project, record)
+    view, *_ = results.final_views(project, record)
     for replicate in range(2):
-        rows, roles = roles_of(view, replicate)
+        rows, roles = replicate_roles(view, replicate)
         ids = {role: {*rows["client_id"][mine]} for role, mine in roles.items()}
         assert ids["test"]
         assert ids["test"] <= own
@@ -79,10 +79,10 @@ def test_a_study_tests_on_the_publishers_part_alone(project: Project) -> None:
 
 def test_a_release_asks_nobody_of_the_test_part(project: Project) -> None:
     """Who is asked is who the stages take."""
-    configured = file_of(project, "release").configured("release", ())
+    configured = file_of(project, "release").configure_pipeline("release", ())
     raw = raw_files(project, configured.pipeline, fetch=False)
-    assert not isinstance(raw, Absent)
-    found = people(project, configured, raw)
+    assert not isinstance(raw, MissingFiles)
+    found = find_people(project, configured, raw)
     assert len(found.senders) > 50
     assert not {*np.unique(found.senders).tolist()} & set_aside(project)
 

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.retention import collect
+from curvote.flows.retention import collect_garbage
 from curvote.run import history, record_index, records
-from curvote.run.garbage import Limits
+from curvote.run.garbage import RetentionLimits
 from curvote.run.project import Project
-from curvote.run.status import overview, state_of
-from curvote.run.summary import summary
+from curvote.run.status import project_status, run_state
+from curvote.run.summary import mean_scores
 from tests import plain
 from tests.processes import in_child
 from tests.tracked_run import make_record
@@ -32,21 +32,21 @@ CUT = ("aggregate.cutoff=0.5",)
 
 def saved(project: Project, name: str, **changes: Any) -> history.RunRecord:
     """Save a completed run of the pipeline `demo` unless told otherwise."""
-    return history.save(project, make_record(name, **changes))
+    return history.save_record(project, make_record(name, **changes))
 
 
 def answers(project: Project) -> dict[str, Any]:
     """Return everything that is asked of the index."""
     return {
-        "pipelines": records.pipelines(project),
-        "order": records.ids(project),
-        "newest": records.newest(project, "demo", count=3),
-        "completed": records.newest(project, "demo", "completed"),
-        "unlogged": records.unlogged(project),
-        "logged": records.last_logged(project),
-        "running": records.running(project),
+        "pipelines": records.pipeline_names(project),
+        "order": records.run_ids(project),
+        "newest": records.newest_ids(project, "demo", count=3),
+        "completed": records.newest_ids(project, "demo", "completed"),
+        "unlogged": records.unlogged_ids(project),
+        "logged": records.last_logged_pipeline(project),
+        "running": records.unfinished_runs(project),
         "keys": records.latest_keys(project, "demo"),
-        "released": records.released(project),
+        "released": records.released_steps(project),
     }
 
 
@@ -64,12 +64,12 @@ def project(tmp_path: Path) -> Project:
 
 def test_order_is_that_of_saving(project: Project) -> None:
     """Whatever ids, which hold the clock's time, say; saving again changes nothing."""
-    assert records.ids(project) == ["e", "d", "c", "b", "a"]
-    first = history.load(project, "e")
+    assert records.run_ids(project) == ["e", "d", "c", "b", "a"]
+    first = history.load_record(project, "e")
     assert first
-    history.save(project, first)
-    assert records.ids(project) == ["e", "d", "c", "b", "a"]
-    assert [r.sequence for r in history.load_all(project)] == [1, 2, 3, 4, 5]
+    history.save_record(project, first)
+    assert records.run_ids(project) == ["e", "d", "c", "b", "a"]
+    assert [r.sequence for r in history.load_records(project)] == [1, 2, 3, 4, 5]
 
 
 def _lost(index: Path) -> None:
@@ -114,20 +114,20 @@ def test_a_damaged_index_is_made_anew(
 ) -> None:
     """Every answer is as before, and numbers go on where they were."""
     before = answers(project)
-    damage(record_index.index_of(project))
+    damage(record_index.index_path(project))
     assert answers(project) == before
     assert saved(project, "0").sequence == 6
 
 
 def test_an_older_index_is_brought_up_to_date(project: Project) -> None:
     """A copy from before, a record that vanished, one that was written without it."""
-    index = record_index.index_of(project)
+    index = record_index.index_path(project)
     older = index.read_bytes()
     saved(project, "9", mlflow_run="2")
-    (record_index.folder_of(project) / "d.json").unlink()
+    (record_index.records_folder(project) / "d.json").unlink()
     index.write_bytes(older)
-    assert records.ids(project) == ["e", "c", "b", "a", "9"]
-    assert records.last_logged(project) == "demo"
+    assert records.run_ids(project) == ["e", "c", "b", "a", "9"]
+    assert records.last_logged_pipeline(project) == "demo"
     assert saved(project, "8").sequence == 7
 
 
@@ -140,10 +140,10 @@ def test_a_kill_between_record_and_index_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(record_index, "_enter", killed)
+        patch.setattr(record_index, "_index_record", killed)
         with pytest.raises(KeyboardInterrupt):
             saved(project, "9")
-    assert records.newest(project, "demo") == ["9"]
+    assert records.newest_ids(project, "demo") == ["9"]
 
 
 def test_records_of_earlier_versions_come_first(project: Project) -> None:
@@ -151,25 +151,25 @@ def test_records_of_earlier_versions_come_first(project: Project) -> None:
     for name in ("20260102-1", "20260101-1"):
         content = vars(make_record(name)) | {"steps": []}
         del content["sequence"]
-        path = record_index.folder_of(project) / f"{name}.json"
+        path = record_index.records_folder(project) / f"{name}.json"
         path.write_text(json.dumps(content))
-    assert records.ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
-    record_index.forget(project)
-    assert records.ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
+    assert records.run_ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
+    record_index.drop_index(project)
+    assert records.run_ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
 
 
 def test_a_record_of_a_newer_version_is_refused(project: Project) -> None:
     """Its order, or what it released, may stand where nothing here looks."""
-    path = record_index.folder_of(project) / "e.json"
+    path = record_index.records_folder(project) / "e.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
     with pytest.raises(UserError, match="newer curvote wrote this record"):
-        history.load(project, "e")
+        history.load_record(project, "e")
 
 
 def test_a_record_that_became_unreadable_is_passed_over(project: Project) -> None:
     """The latest one that can be read takes its place."""
-    (record_index.folder_of(project) / "a.json").write_text("{")
-    assert history.completed(project, "demo").id == "e"
+    (record_index.records_folder(project) / "a.json").write_text("{")
+    assert history.completed_run(project, "demo").id == "e"
 
 
 def test_questions_read_no_more_records_with_more_runs(
@@ -179,17 +179,17 @@ def test_questions_read_no_more_records_with_more_runs(
     for number in range(40):
         saved(project, f"x{number:02}", mlflow_run="1")
     read: list[Path] = []
-    parsed = record_index.parsed
+    parsed = record_index.parse_record
 
     def counted(path: Path) -> Any:
         read.append(path)
         return parsed(path)
 
-    monkeypatch.setattr(record_index, "parsed", counted)
-    monkeypatch.setattr(records, "parsed", counted)
+    monkeypatch.setattr(record_index, "parse_record", counted)
+    monkeypatch.setattr(records, "parse_record", counted)
     answers(project)
-    assert history.completed(project, "demo").id == "x39"
-    history.end_killed(project, lambda _: True)
+    assert history.completed_run(project, "demo").id == "x39"
+    history.record_killed(project, lambda _: True)
     assert [path.stem for path in read] == ["x39"]
 
 
@@ -203,14 +203,14 @@ def test_the_clock_does_not_order_runs(
     for shift, cutoff in ((0 * HOUR, 0.7), (jump, 0.6), (jump, 0.5)):
         _at(monkeypatch, datetime(2026, 1, 5, 6, tzinfo=UTC) + shift)
         ids.append(plain.run(project, "tiny", f"aggregate.cutoff={cutoff}").id)
-    assert records.ids(project) == ids
-    latest = history.completed(project, "tiny")
+    assert records.run_ids(project) == ids
+    latest = history.completed_run(project, "tiny")
     assert latest.id == ids[-1]
-    assert overview(project, content=False)[0]["run"] == ids[-1]
-    anew = plain.plan(project, "tiny", "aggregate.cutoff=0.9").to_run()
+    assert project_status(project, content=False)[0]["run"] == ids[-1]
+    anew = plain.plan(project, "tiny", "aggregate.cutoff=0.9").steps_to_run()
     assert anew[0].reason == "parameter aggregate.cutoff 0.5 -> 0.9"
-    collect(project, limits=Limits())
-    assert summary(project, latest)
+    collect_garbage(project, limits=RetentionLimits())
+    assert mean_scores(project, latest)
     assert {s.action for s in plain.plan(project, "tiny", *CUT).steps} == {"reuse"}
 
 
@@ -238,7 +238,7 @@ def test_processes_at_once_get_each_their_own_number(tmp_path: Path) -> None:
         process.start()
     for process in every:
         process.join()
-    found = history.load_all(Project(tmp_path))
+    found = history.load_records(Project(tmp_path))
     assert sorted(record.sequence for record in found) == list(range(1, 25))
 
 
@@ -248,24 +248,24 @@ def test_a_run_of_another_container_is_under_way(project: Project) -> None:
     A child of its own holds it, as one process may not see its own lock.
     """
     run = saved(project, "z", status="running", owner="pid:4194305@1")
-    assert state_of(project, run, bool) == "running"
+    assert run_state(project, run, bool) == "running"
     reading, writing = os.pipe()
 
     def holds() -> None:
-        history.hold(project, run.id)
+        history.hold_run_lock(project, run.id)
         os.write(writing, b".")
         time.sleep(60)
 
     child = in_child(holds)
     os.read(reading, 1)
-    assert state_of(project, run, no_name) == "running"
-    history.end_killed(project, no_name)
-    assert run in history.load_all(project)
+    assert run_state(project, run, no_name) == "running"
+    history.record_killed(project, no_name)
+    assert run in history.load_records(project)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    assert state_of(project, run, no_name) == "killed"
-    history.end_killed(project, no_name)
-    assert run not in history.load_all(project)
+    assert run_state(project, run, no_name) == "killed"
+    history.record_killed(project, no_name)
+    assert run not in history.load_records(project)
 
 
 def no_name(_: str) -> bool:

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.retention import _longest_pause, collect, limits_of
+from curvote.flows.retention import _max_pause, collect_garbage, retention_limits
 from curvote.run import history, records
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.garbage import Limits, piles
+from curvote.run.garbage import RetentionLimits, find_garbage
 from curvote.run.project import Project
 from tests import plain, production
 from tests.tracked_run import make_record
 
 DAYS = 86_400
-OLD = Limits(runs=90 * DAYS, artifacts=90 * DAYS)
+OLD = RetentionLimits(runs=90 * DAYS, artifacts=90 * DAYS)
 
 
 def aged(path: Path, days: float) -> Path:
@@ -32,9 +32,9 @@ def aged(path: Path, days: float) -> Path:
     return path
 
 
-def names(project: Project, kind: str, limits: Limits = OLD) -> set[str]:
+def names(project: Project, kind: str, limits: RetentionLimits = OLD) -> set[str]:
     """Return the names of what a pile of this kind holds."""
-    (found,) = [pile for pile in piles(project, 1, limits) if pile.kind == kind]
+    (found,) = [pile for pile in find_garbage(project, 1, limits) if pile.kind == kind]
     return {path.name for path in found.paths}
 
 
@@ -50,25 +50,25 @@ def project(tmp_path: Path) -> Project:
         ("runs", "running"),
         ("ended", "killed"),
     ):
-        history.save(made, make_record(name, status=status))
+        history.save_record(made, make_record(name, status=status))
     return made
 
 
 def test_old_records_go_but_the_latest_of_each_kind(project: Project) -> None:
     """The latest completed, what runs, and what `status` shows stay for ever."""
     assert names(project, "records") == {"failed.json", "first.json", "waits.json"}
-    before = history.completed(project, "demo")
-    collect(project, limits=OLD)
-    assert records.ids(project) == ["last", "runs", "ended"]
-    assert history.completed(project, "demo") == before
-    assert history.save(project, make_record("new")).sequence == 7
+    before = history.completed_run(project, "demo")
+    collect_garbage(project, limits=OLD)
+    assert records.run_ids(project) == ["last", "runs", "ended"]
+    assert history.completed_run(project, "demo") == before
+    assert history.save_record(project, make_record("new")).sequence == 7
 
 
 def test_younger_records_stay(project: Project) -> None:
     """The limit is asked, not the number of runs."""
     young = make_record("young", status="failed", started="2999-01-01T00:00:00+00:00")
-    history.save(project, young)
-    history.save(project, make_record("newest"))
+    history.save_record(project, young)
+    history.save_record(project, make_record("newest"))
     assert "young.json" not in names(project, "records")
 
 
@@ -89,7 +89,7 @@ def test_old_logs_and_quarantine_go_but_no_ledger_and_no_intake(
             project.digest_key,
         )
     ]
-    collect(project, limits=OLD)
+    collect_garbage(project, limits=OLD)
     assert not log.exists()
     assert not refused.exists()
     assert young.exists()
@@ -106,7 +106,7 @@ def test_a_page_goes_with_the_run_that_it_shows(project: Project) -> None:
         stamp.write_text(f'{{"digest": "d", "run": "{run}"}}')
         os.utime(stamp, (then, then))
     assert names(project, "pages") == {"report.html", "report.json"}
-    collect(project, limits=OLD)
+    collect_garbage(project, limits=OLD)
     assert (project.reports / "demo" / "report.html").exists()
     assert not (project.reports / "past" / "report.html").exists()
 
@@ -117,24 +117,24 @@ def test_artifacts_stay_as_long_as_a_young_run_needs_them(tmp_path: Path) -> Non
     plain.run(project)
     plain.run(project, "tiny", "aggregate.cutoff=0.6")
     assert names(project, "artifacts", OLD) == set()
-    assert names(project, "artifacts", Limits()) != set()
+    assert names(project, "artifacts", RetentionLimits()) != set()
 
 
 def test_a_release_stays_and_so_does_what_tells_of_it(tmp_path: Path) -> None:
     """Its artifacts are frozen; its record is what a lost ledger is held against."""
     project = production.write(tmp_path)
     made = production.run(project)
-    record = history.begin(project, made.configured, made.steps, "pid:1@2")
+    record = history.record_start(project, made.configured, made.steps, "pid:1@2")
     long_past = replace(record, status="completed", started="2001-01-01T00:00:00+00:00")
-    history.save(project, long_past)
-    history.save(project, replace(long_past, id="later", steps=[], sequence=0))
+    history.save_record(project, long_past)
+    history.save_record(project, replace(long_past, id="later", steps=[], sequence=0))
     frozen = {path.name for path in project.artifacts.glob("privatize/*")}
-    told = {run for *_, run in records.released(project)}
+    told = {run for *_, run in records.released_steps(project)}
     assert frozen
     assert told == {record.id}
-    collect(project, limits=OLD)
+    collect_garbage(project, limits=OLD)
     assert {path.name for path in project.artifacts.glob("privatize/*")} == frozen
-    assert {run for *_, run in records.released(project)} == told
+    assert {run for *_, run in records.released_steps(project)} == told
 
 
 @pytest.mark.parametrize(
@@ -149,20 +149,20 @@ def test_a_limit_that_takes_what_a_schedule_needs_is_refused(
     project = plain.write(tmp_path, tiny=plain.FEW | {"schedule": schedule})
     assert words
     with pytest.raises(UserError, match=r"--older 36h: tiny runs less often"):
-        limits_of(project, "36h")
-    assert limits_of(project, "90d") == OLD
+        retention_limits(project, "36h")
+    assert retention_limits(project, "90d") == OLD
     text = project.pipelines_file.read_text()
     stated = "runtime: {retention: {artifacts: 2d}}\n"
     project.pipelines_file.write_text(text + stated)
     with pytest.raises(UserError, match=r"runtime\.retention 2d: tiny runs less often"):
-        limits_of(project)
+        retention_limits(project)
 
 
 @pytest.mark.parametrize("span", ["0h", "90", "soon", "-1d"])
 def test_a_span_that_is_none_is_refused(project: Project, span: str) -> None:
     """Under an hour it would take what is still in use."""
     with pytest.raises(UserError, match=f"--older {span}: "):
-        limits_of(project, span)
+        retention_limits(project, span)
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,15 @@ def test_a_span_that_is_none_is_refused(project: Project, span: str) -> None:
 )
 def test_a_schedule_is_known_by_its_longest_pause(cron: str, days: float) -> None:
     """However rarely that comes: in the next sixty firings it may not."""
-    assert _longest_pause({"cron": cron}) == pytest.approx(days * 86_400)
-    (berlin,) = {_longest_pause({"cron": cron, "timezone": "Europe/Berlin"})}
+    assert _max_pause({"cron": cron}) == pytest.approx(days * 86_400)
+    (berlin,) = {_max_pause({"cron": cron, "timezone": "Europe/Berlin"})}
     assert berlin - days * 86_400 in {0, 3600}  # clocks are put back
 
 
 def test_spans_beyond_all_dates_are_refused(project: Project) -> None:
     """They were tracebacks."""
     with pytest.raises(UserError, match="over a hundred years"):
-        limits_of(project, "99999999w")
+        retention_limits(project, "99999999w")
     text = as_yaml({"pipelines": {"t": plain.TINY | {"schedule": {"interval": 1e300}}}})
     project.pipelines_file.write_text(text)
     with pytest.raises(UserError, match=r"schedule\.interval"):

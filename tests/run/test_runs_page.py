@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.flows import cli
-from curvote.run.difference import difference
+from curvote.run.difference import compare_runs
 from curvote.run.project import Project
 from tests import plain
 from tests.house import ROOT
@@ -67,7 +67,7 @@ def test_each_key_of_the_document_is_explained(place: Project) -> None:
     """A program that reads one of another version finds the same keys."""
     table = PAGE.partition("Its keys stay as they are:")[2].partition("\n## ")[0]
     told = set(re.findall(r"`(\w+)`", table))
-    found = difference(place, "cutoffs~1", "cutoffs").document()
+    found = compare_runs(place, "cutoffs~1", "cutoffs").to_document()
     parts = [*found["scores"], *found["keys"], *found["configuration"], found["a"]]
     assert set().union(found, *parts) | {"page", "paired", "welch"} == told
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.chain.measure import SCORES, Metric
 from curvote.errors import InternalError
 from curvote.run import history, results
-from curvote.run.plan.fingerprint import of_file
+from curvote.run.plan.fingerprint import file_digest
 from curvote.run.project import Project
 from curvote.run.store.artifacts import MANIFEST, write_json
-from curvote.run.summary import summary
+from curvote.run.summary import mean_scores
 from tests import plain
 
 F1 = Metric("f1", "F1", beside="misclassification", spread=True)
@@ -24,8 +24,8 @@ F1 = Metric("f1", "F1", beside="misclassification", spread=True)
 
 def _with_f1(project: Project) -> None:
     """Let the stored scores tell F1 of the method `mrma`: one less its error."""
-    record = history.completed(project, "tiny")
-    for _, key in record.keys("report"):
+    record = history.completed_run(project, "tiny")
+    for _, key in record.stage_keys("report"):
         folder = project.clients / "report" / key
         path = folder / f"{SCORES.name}.parquet"
         table = pd.read_parquet(path)
@@ -33,7 +33,7 @@ def _with_f1(project: Project) -> None:
         more = own.assign(metric=F1.name, value=1 - own["value"])
         pd.concat([table, more]).to_parquet(path)
         manifest = json.loads((folder / MANIFEST).read_text())
-        sizes = {"bytes": path.stat().st_size, "sha256": of_file(path)}
+        sizes = {"bytes": path.stat().st_size, "sha256": file_digest(path)}
         manifest["tables"][SCORES.name] |= sizes
         write_json(folder / MANIFEST, manifest)
 
@@ -41,17 +41,17 @@ def _with_f1(project: Project) -> None:
 @pytest.fixture
 def told(done: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A finished project, whose system has a second measure beside its error."""
-    mrma = systems()[0]
+    mrma = all_systems()[0]
     apart = Metric("apart", "apart", beside="f1")
     other = replace(mrma, metrics=(*mrma.metrics, F1, apart))
-    monkeypatch.setattr(results, "system", lambda _: other)
+    monkeypatch.setattr(results, "find_system", lambda _: other)
     _with_f1(done)
     return done
 
 
 def test_a_second_measure_has_its_own_standard_error(told: Project) -> None:
     """It is the same as that of what it was made of; others have none, not zero."""
-    rows = summary(told, history.completed(told, "tiny"))
+    rows = mean_scores(told, history.completed_run(told, "tiny"))
     assert {row["metric"] for row in rows} == {"misclassification"}
     for row in rows:
         if row["method"] == "mrma":
@@ -64,7 +64,7 @@ def test_a_second_measure_has_its_own_standard_error(told: Project) -> None:
 
 def test_a_note_stands_in_rows_of_its_own_metric_only(told: Project) -> None:
     """How often something happened is 0 where nobody tells it; it has no error."""
-    rows = summary(told, history.completed(told, "tiny"))
+    rows = mean_scores(told, history.completed_run(told, "tiny"))
     assert all(0 <= row["none_passed"] <= 1 for row in rows)
     assert {row["none_passed"] for row in rows if row["method"] == "weak"} == {0}
     assert not any({"none_passed_se", "apart"} & set(row) for row in rows)
@@ -74,11 +74,11 @@ def test_one_replicate_has_no_standard_error(project: Project) -> None:
     """Null, beside what it stands for too."""
     plain.run(project, "tiny", "replicates=1", "epsilon=4", "learners=[centroid]")
     with pytest.MonkeyPatch.context() as patch:
-        mrma = systems()[0]
+        mrma = all_systems()[0]
         other = replace(mrma, metrics=(*mrma.metrics, F1))
-        patch.setattr(results, "system", lambda _: other)
+        patch.setattr(results, "find_system", lambda _: other)
         _with_f1(project)
-        rows = summary(project, history.completed(project, "tiny"))
+        rows = mean_scores(project, history.completed_run(project, "tiny"))
     assert {row["se"] for row in rows} == {row["f1_se"] for row in rows} == {None}
     assert any(row["f1"] for row in rows)
 
@@ -91,13 +91,13 @@ def test_a_standard_error_of_its_own_stands_beside_something() -> None:
 
 def test_scores_need_only_what_was_scored(done: Project) -> None:
     """What it was computed from may be gone."""
-    record = history.completed(done, "tiny")
-    before = summary(done, record)
+    record = history.completed_run(done, "tiny")
+    before = mean_scores(done, record)
     shutil.rmtree(done.artifacts)
     for folder in done.clients.iterdir():
         if folder.name != "report":
             shutil.rmtree(folder)
-    assert summary(done, record) == before
+    assert mean_scores(done, record) == before
 
 
 def test_many_scores_take_as_many_passes_as_few(
@@ -112,5 +112,5 @@ def test_many_scores_take_as_many_passes_as_few(
         return groupby(table, *by, **options)
 
     monkeypatch.setattr(pd.DataFrame, "groupby", counted)
-    assert len(summary(done, history.completed(done, "tiny"))) > 20
+    assert len(mean_scores(done, history.completed_run(done, "tiny"))) > 20
     assert len(passes) <= 2

@@ -10,12 +10,12 @@ import pytest
 from curvote.chain.axis import Cell
 from curvote.datasets.registry import DATASETS
 from curvote.errors import UserError
-from curvote.reporting.report import report
+from curvote.reporting.report import draw_report
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import find
+from curvote.run.results import find_artifact
 from curvote.run.store.artifacts import Artifact
-from curvote.run.summary import summary
+from curvote.run.summary import mean_scores
 from tests import fake_source, plain
 
 VECTORS = plain.TINY | {
@@ -37,7 +37,7 @@ def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def stored(project: Project, record: RunRecord, stage: str) -> Artifact:
     """Return a shared artifact of the run."""
-    return find(project, record, stage, Cell())
+    return find_artifact(project, record, stage, Cell())
 
 
 def test_public_bounds_rescale_the_features(vectors: Project) -> None:
@@ -52,7 +52,7 @@ def test_public_bounds_rescale_the_features(vectors: Project) -> None:
     assert rows["clipped"].sum() > 0
     (error,) = (
         row["misclassification"]
-        for row in summary(vectors, record)
+        for row in mean_scores(vectors, record)
         if row["method"] == "mrma"
     )
     assert error < 0.2
@@ -78,7 +78,7 @@ def test_bounds_from_data_are_marked_as_not_private(vectors: Project) -> None:
     raw = stored(vectors, record, "ingest").columns("clients", (0,))["curve"]
     constants = stored(vectors, record, "project").columns("constants", (0,))
     assert constants["value"] == pytest.approx(np.array([raw.min(0), raw.max(0)]))
-    page = report(vectors, record).read_text()
+    page = draw_report(vectors, record).read_text()
     assert "NOT PRIVATE" in page
     assert "10 of 100 rows repeat an earlier one." in page
 
@@ -86,7 +86,7 @@ def test_bounds_from_data_are_marked_as_not_private(vectors: Project) -> None:
 @pytest.mark.usefixtures("blank_figures")
 def test_the_report_shows_no_record_of_anybody(vectors: Project) -> None:
     """Vectors are not drawn; clipping is counted, in a study."""
-    page = report(vectors, plain.run(vectors, "vectors")).read_text()
+    page = draw_report(vectors, plain.run(vectors, "vectors")).read_text()
     assert "NOT PRIVATE" not in page
     assert "the features: age, dose" in page
     assert "No records are shown." in page

@@ -11,9 +11,14 @@ from scipy.stats import binom
 
 from curvote.classifier import Linear
 from curvote.errors import UserError
-from curvote.server.averaging import WEIGHTS, WHEN_NONE_PASS, average, weights
-from curvote.server.reversal import reverse, reversed_utility
-from curvote.server.utility import estimate, exact_variance
+from curvote.server.averaging import (
+    WEIGHTS,
+    WHEN_NONE_PASS,
+    average_classifiers,
+    averaging_weights,
+)
+from curvote.server.reversal import reversal_mask, reversed_utility
+from curvote.server.utility import estimate_utility, utility_variance
 
 FloatArray = NDArray[np.float64]
 
@@ -35,7 +40,7 @@ def law(n: int, r: float, q: float) -> tuple[FloatArray, FloatArray]:
 def test_the_estimate_is_unbiased(n: int, r: float, q: float) -> None:
     """Summed over every possible vote count, the mean estimate is the accuracy."""
     counts, probability = law(n, r, q)
-    found = estimate(counts, np.full(n + 1, n), q).value
+    found = estimate_utility(counts, np.full(n + 1, n), q).value
     assert probability @ found == pytest.approx(r, abs=1e-9 / (2 * q - 1))
 
 
@@ -43,8 +48,8 @@ def test_the_estimate_is_unbiased(n: int, r: float, q: float) -> None:
 def test_the_variance_is_exact(n: int, r: float, q: float) -> None:
     """Summed over every possible vote count, the squared error is the variance."""
     counts, probability = law(n, r, q)
-    error = estimate(counts, np.full(n + 1, n), q).value - r
-    expected = float(exact_variance(r, n, q))
+    error = estimate_utility(counts, np.full(n + 1, n), q).value - r
+    expected = float(utility_variance(r, n, q))
     assert probability @ error**2 == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
@@ -54,15 +59,15 @@ def test_the_standard_error_plugs_in_the_estimate(
 ) -> None:
     """The standard error is the exact one of the accuracy that was estimated."""
     count = data.draw(st.integers(0, n))
-    found = estimate([count], [n], q)
+    found = estimate_utility([count], [n], q)
     if 0 <= found.value[0] <= 1:
-        expected = np.sqrt(exact_variance(found.value, n, q))
+        expected = np.sqrt(utility_variance(found.value, n, q))
         np.testing.assert_allclose(found.standard_error, expected, atol=1e-9)
 
 
 def test_estimates_are_not_clipped() -> None:
     """Few noisy votes may put the estimate outside [0, 1]; clipping would bias it."""
-    found = estimate([0, 5, 10], [10, 10, 10], 0.75)
+    found = estimate_utility([0, 5, 10], [10, 10, 10], 0.75)
     np.testing.assert_allclose(found.value, [-0.5, 0.5, 1.5])
     np.testing.assert_allclose(found.standard_error, [0, np.sqrt(0.025) / 0.5, 0])
 
@@ -84,14 +89,14 @@ def test_impossible_counts_are_refused(
 ) -> None:
     """Counts must be whole and within 0..n; a vote kept half the time says nothing."""
     with pytest.raises(UserError, match=message):
-        estimate(positive, n, q)
+        estimate_utility(positive, n, q)
 
 
 @pytest.mark.parametrize(("r", "n", "q"), [(1.1, 5, 0.7), (0.5, 0, 0.7), (0.5, 5, 0.5)])
 def test_impossible_variances_are_refused(r: float, n: int, q: float) -> None:
     """An accuracy outside [0, 1], no votes, or votes that say nothing: user errors."""
     with pytest.raises(UserError):
-        exact_variance(r, n, q)
+        utility_variance(r, n, q)
 
 
 # ------------------------------------------------------------------------ reversal
@@ -99,7 +104,7 @@ def test_exactly_fewer_than_half_right_is_reversed() -> None:
     """Reversed is who has fewer right than wrong votes; a tie keeps the classifier."""
     for n in range(1, 60):
         right = np.arange(n + 1)
-        found = reverse(right, np.full(n + 1, n))
+        found = reversal_mask(right, np.full(n + 1, n))
         np.testing.assert_array_equal(found, right < n - right)
 
 
@@ -107,7 +112,7 @@ def test_reversal_succeeds_as_often_as_the_binomial_says() -> None:
     """50 votes at epsilon 0.5 keep a classifier of accuracy 0.7 in 80 % of cases."""
     q = 1 / (1 + np.exp(-0.5))
     counts, probability = law(50, 0.7, q)
-    kept = probability @ ~reverse(counts, np.full(51, 50))
+    kept = probability @ ~reversal_mask(counts, np.full(51, 50))
     assert kept == pytest.approx(0.80, abs=0.005)
 
 
@@ -117,8 +122,8 @@ def test_reversal_never_leaves_a_utility_below_half(
 ) -> None:
     """After reversal the estimated utility is max(u, 1 - u), up to rounding."""
     count = data.draw(st.integers(0, n))
-    before = estimate([count], [n], q).value
-    after = reversed_utility(before, reverse([count], [n]))
+    before = estimate_utility([count], [n], q).value
+    after = reversed_utility(before, reversal_mask([count], [n]))
     np.testing.assert_allclose(after, np.maximum(before, 1 - before), atol=1e-9)
 
 
@@ -134,7 +139,7 @@ def test_weights_are_a_distribution(
     utility: list[float], cutoff: float, when_none_pass: str, form: str
 ) -> None:
     """Weights are finite, at least 0 and sum to 1; a better one never weighs less."""
-    found, none_passed = weights(utility, cutoff, when_none_pass, form)
+    found, none_passed = averaging_weights(utility, cutoff, when_none_pass, form)
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(1)
     assert none_passed == (max(utility) <= cutoff)
@@ -148,7 +153,7 @@ def test_weights_are_the_excess_over_the_cutoff(
     utility: list[float], cutoff: float
 ) -> None:
     """Who passes weighs in proportion to u - cutoff, the others nothing."""
-    found, none_passed = weights(utility, cutoff, "uniform")
+    found, none_passed = averaging_weights(utility, cutoff, "uniform")
     if not none_passed:
         excess = np.maximum(np.array(utility) - cutoff, 0)
         np.testing.assert_allclose(found, excess / excess.sum())
@@ -159,7 +164,7 @@ def test_published_weights_are_the_distance_from_half(
     utility: list[float], cutoff: float
 ) -> None:
     """Who passes weighs |u - 1/2| of the clipped utility, the others nothing."""
-    found, none_passed = weights(utility, cutoff, "uniform", "distance")
+    found, none_passed = averaging_weights(utility, cutoff, "uniform", "distance")
     if not none_passed:
         clipped = np.clip(utility, 0, 1)
         expected = np.where(np.array(utility) > cutoff, np.abs(clipped - 0.5), 0)
@@ -169,15 +174,17 @@ def test_published_weights_are_the_distance_from_half(
 def test_the_two_forms_of_weights_differ() -> None:
     """By hand: r0 = .7; .8 and 1.4 weigh 1 : 7 by excess, 3 : 5 by distance."""
     utility = [0.8, 0.3, 1.4]
-    np.testing.assert_allclose(weights(utility, 0.7, "soft")[0], [1 / 8, 0, 7 / 8])
-    found, _ = weights(utility, 0.7, "soft", "distance")
+    np.testing.assert_allclose(
+        averaging_weights(utility, 0.7, "soft")[0], [1 / 8, 0, 7 / 8]
+    )
+    found, _ = averaging_weights(utility, 0.7, "soft", "distance")
     np.testing.assert_allclose(found, [3 / 8, 0, 5 / 8])
 
 
 def test_unknown_weights_are_refused() -> None:
     """A form of weights that does not exist is a user error with a suggestion."""
     with pytest.raises(UserError, match="Did you mean 'distance'"):
-        weights([0.6], 0.7, "soft", "distances")
+        averaging_weights([0.6], 0.7, "soft", "distances")
 
 
 def test_when_none_passes_the_choice_decides() -> None:
@@ -190,21 +197,21 @@ def test_when_none_passes_the_choice_decides() -> None:
     }
     assert set(expected) == set(WHEN_NONE_PASS)
     for name, row in expected.items():
-        found, none_passed = weights(utility, 0.8, name)
+        found, none_passed = averaging_weights(utility, 0.8, name)
         np.testing.assert_allclose(found, row)
         assert none_passed
 
 
 def test_weights_exist_even_if_all_are_worthless() -> None:
     """Soft weights that are all zero become uniform: never NaN."""
-    found, none_passed = weights([0.5, 0.5, 0.2], 0.5, "soft")
+    found, none_passed = averaging_weights([0.5, 0.5, 0.2], 0.5, "soft")
     np.testing.assert_allclose(found, 1 / 3)
     assert none_passed
 
 
 def test_extreme_utilities_cannot_overflow() -> None:
     """Even sums beyond the largest number give a distribution."""
-    found, _ = weights([1e308, 1e308, 1e308], 0.8, "soft")
+    found, _ = averaging_weights([1e308, 1e308, 1e308], 0.8, "soft")
     np.testing.assert_allclose(found, 1 / 3)
 
 
@@ -224,7 +231,7 @@ def test_wrong_rules_are_refused(
 ) -> None:
     """A cutoff outside [0.5, 1), an unknown rule or no utilities are user errors."""
     with pytest.raises(UserError, match=message):
-        weights(utility, cutoff, when)
+        averaging_weights(utility, cutoff, when)
 
 
 def test_the_average_decides_like_the_weighted_decisions() -> None:
@@ -237,11 +244,11 @@ def test_the_average_decides_like_the_weighted_decisions() -> None:
         Linear(c, b, "rescaled").decision(features)
         for c, b in zip(coef, intercept, strict=True)
     ]
-    whole = Linear(*average(coef, intercept, share), "rescaled")
+    whole = Linear(*average_classifiers(coef, intercept, share), "rescaled")
     np.testing.assert_allclose(whole.decision(features), share @ np.array(each))
 
 
 def test_lists_of_different_length_are_refused() -> None:
     """Coefficients, intercepts and weights must belong to the same classifiers."""
     with pytest.raises(UserError, match=r"must be \[B, d\]"):
-        average(np.ones((3, 2)), np.ones(3), np.ones(2) / 2)
+        average_classifiers(np.ones((3, 2)), np.ones(3), np.ones(2) / 2)

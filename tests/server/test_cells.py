@@ -7,8 +7,15 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.k_rr import KRR
-from curvote.representation.partition import bins, halves
-from curvote.server.cells import Shares, best, leaves, naive_bayes, named, shares
+from curvote.representation.partition import bin_partitions, half_partitions
+from curvote.server.cells import (
+    CellShares,
+    best_question,
+    estimate_shares,
+    leaf_scores,
+    naive_bayes_scores,
+    predict_cells,
+)
 
 Q, C, K = 2, 3, 4
 HUGE = 200.0
@@ -30,7 +37,7 @@ def test_shares_are_unbiased_and_their_noise_is_known(epsilon: float) -> None:
     """Within 6 standard errors of the law, those of sampling and of noise."""
     n = 6000
     question, _, noised, law = answers(n, epsilon)
-    found = shares(question, noised, (Q, C, K), epsilon)
+    found = estimate_shares(question, noised, (Q, C, K), epsilon)
     assert found.n.tolist() == np.bincount(question).tolist()
     sampling = np.sqrt(law * (1 - law) / found.n[:, None])
     noise = found.noise[:, None] + sampling
@@ -43,17 +50,21 @@ def test_shares_are_unbiased_and_their_noise_is_known(epsilon: float) -> None:
 
 def test_what_nobody_was_asked_says_nothing() -> None:
     """Every word is as likely, and no number is undefined."""
-    found = shares(np.zeros(5, dtype=int), np.arange(5), (Q, C, K), 1.0)
+    found = estimate_shares(np.zeros(5, dtype=int), np.arange(5), (Q, C, K), 1.0)
     np.testing.assert_allclose(found.joint[1], 1 / (C * K))
-    for scores in (naive_bayes(found), best(found)[1], leaves(found)):
+    for scores in (
+        naive_bayes_scores(found),
+        best_question(found)[1],
+        leaf_scores(found),
+    ):
         assert np.isfinite(scores).all()
 
 
 def test_naive_bayes_is_that_of_the_counts() -> None:
     """Without noise, a product over numbers of what the class says of the bin."""
     joint = np.array([[[0.3, 0.1], [0.2, 0.4]], [[0.1, 0.3], [0.4, 0.2]]])
-    found = Shares(joint, np.full(2, 1e12), np.zeros(2))
-    scores = naive_bayes(found)
+    found = CellShares(joint, np.full(2, 1e12), np.zeros(2))
+    scores = naive_bayes_scores(found)
     total = scores[0][:, None] + scores[1][None]  # bins of both numbers
     cells = (joint[0][:, None] * joint[1][None]) / np.array([0.5, 0.5])
     np.testing.assert_allclose(np.exp(total), cells, rtol=1e-6)
@@ -63,7 +74,7 @@ def test_cells_below_the_noise_say_little() -> None:
     """A share that is negative by noise does not rule a class out."""
     joint = np.array([[[0.5, -0.02], [0.02, 0.5]]])
     quiet, loud = (
-        naive_bayes(Shares(joint, np.full(1, 1000.0), np.array([noise])))
+        naive_bayes_scores(CellShares(joint, np.full(1, 1000.0), np.array([noise])))
         for noise in (0.001, 0.2)
     )
     assert quiet[0, 0, 0] - quiet[0, 0, 1] > 5
@@ -74,7 +85,9 @@ def test_cells_below_the_noise_say_little() -> None:
 def test_the_best_question_is_the_one_that_tells_classes_apart() -> None:
     """Its scores name the larger class on each side."""
     joint = np.array([[[0.3, 0.2], [0.3, 0.2]], [[0.4, 0.1], [0.1, 0.4]]])
-    place, scores = best(Shares(joint, np.full(2, 100.0), np.full(2, 0.01)))
+    place, scores = best_question(
+        CellShares(joint, np.full(2, 100.0), np.full(2, 0.01))
+    )
     assert place == 1
     assert scores.argmax(axis=2).tolist() == [[0, 1]]
 
@@ -83,7 +96,7 @@ def test_a_leaf_leaves_the_majority_only_where_it_is_sure() -> None:
     """A lead of less than its standard error is noise."""
     joint = np.array([[[0.4, 0.1], [0.24, 0.26]]])
     for noise, wanted in ((0.001, [0, 1]), (0.1, [0, 0])):
-        scores = leaves(Shares(joint, np.full(1, 100.0), np.array([noise])))
+        scores = leaf_scores(CellShares(joint, np.full(1, 100.0), np.array([noise])))
         assert scores.argmax(axis=2).tolist() == [wanted]
 
 
@@ -92,5 +105,7 @@ def test_scores_are_added_over_questions() -> None:
     z = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0]])
     scores = np.zeros((2, 2, 3))
     scores[0, 1, 1], scores[1, 1, 2] = 1.0, 2.0
-    assert named(scores, halves(2, "none", 1), z).tolist() == [0, 1, 2]
-    assert named(np.zeros((2, 3, 3)), bins(2, "none", 3), z).tolist() == [0, 0, 0]
+    assert predict_cells(scores, half_partitions(2, "none", 1), z).tolist() == [0, 1, 2]
+    assert predict_cells(
+        np.zeros((2, 3, 3)), bin_partitions(2, "none", 3), z
+    ).tolist() == [0, 0, 0]

@@ -7,12 +7,18 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.classifier import places_named
+from curvote.classifier import predict_indices
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import SeededEntropy
 from curvote.representation.direction import Directions
-from curvote.representation.simplex import codes
-from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
+from curvote.representation.simplex import class_codes
+from curvote.server.directions import (
+    Line,
+    ReportMean,
+    estimate_whitening,
+    one_round_classifier,
+    two_round_classifier,
+)
 
 Array = NDArray[np.float64]
 Data = tuple[Array, NDArray[np.int64]]
@@ -33,16 +39,16 @@ def gaussians(n: int, shares: Array | None = None, seed: int = 3) -> Data:
 def error(line: Line, data: Data) -> float:
     """Return how often a classifier is wrong."""
     z, labels = data
-    return float(np.mean(places_named(z @ line[0].T + line[1]) != labels))
+    return float(np.mean(predict_indices(z @ line[0].T + line[1]) != labels))
 
 
 def learnt(data: Data, epsilon: float, given: Directions = GIVEN) -> Line:
     """Return what one round of reports says."""
     z, labels = data
     reporter = DirectionReporter.build(given, epsilon)
-    own = codes(labels, given.n_classes)
+    own = class_codes(labels, given.n_classes)
     sent = reporter.release(z, own, SeededEntropy(11), study=True)
-    return one_round(Sum.of(sent), given, epsilon)
+    return one_round_classifier(ReportMean.from_reports(sent), given, epsilon)
 
 
 @pytest.mark.parametrize("shares", [None, np.array([0.4, 0.3, 0.1, 0.1, 0.1])])
@@ -61,7 +67,7 @@ def test_a_class_in_the_middle_is_not_hidden() -> None:
     data = (x - x.mean()) / x.std(), labels
     given = Directions(1, 0.9, 0.8, n_classes=CLASSES)
     line = learnt(data, 40, given)
-    named = places_named(data[0] @ line[0].T + line[1])
+    named = predict_indices(data[0] @ line[0].T + line[1])
     recalls = [np.mean(named[labels == k] == k) for k in range(CLASSES)]
     assert min(recalls) > 0.6
 
@@ -78,15 +84,19 @@ def test_it_errs_less_with_more_budget_and_never_much_more_than_guessing(
 def test_two_rounds_read_several_classes() -> None:
     """What a first round whitened is told in the coordinates of z."""
     (z, labels), epsilon = gaussians(20_000), 20
-    own = codes(labels, CLASSES)
+    own = class_codes(labels, CLASSES)
     first, second = z[:6_000], z[6_000:]
     noise = SeededEntropy(13)
     reports = DirectionReporter.build(GIVEN, epsilon)
-    start = Sum.of(reports.release(first, own[:6_000], noise, study=True))
-    made = whitening(start, GIVEN, epsilon)
+    start = ReportMean.from_reports(
+        reports.release(first, own[:6_000], noise, study=True)
+    )
+    made = estimate_whitening(start, GIVEN, epsilon)
     later = DirectionReporter.build(GIVEN.whitened, epsilon)
     sent = later.release(made.apply(second), own[6_000:], noise, study=True)
-    line = two_rounds((start, Sum.of(sent)), made, GIVEN, epsilon)
+    line = two_round_classifier(
+        (start, ReportMean.from_reports(sent)), made, GIVEN, epsilon
+    )
     best = LinearDiscriminantAnalysis().fit(z, labels).score(z, labels)
     assert error(line, (z, labels)) <= 1 - best + 0.04
 

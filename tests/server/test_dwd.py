@@ -119,10 +119,10 @@ def test_roughness_is_measured_through_the_gram_matrix() -> None:
     x, y = noisy(44, 20, 40, 4)
     gram, rough = random_gram(45, 4), random_gram(46, 4)
     height = np.diag([1.0, 2.0, 0.5, 4.0])
-    here = learners.fit("dwd", x, y, gram=gram, roughness=rough)
+    context = learners.fit("dwd", x, y, gram=gram, roughness=rough)
     higher = {"gram": height @ gram @ height, "roughness": height @ rough @ height}
     there = learners.fit("dwd", x @ np.linalg.inv(height), y, **higher)
-    np.testing.assert_allclose(there.coef, here.coef @ height, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(there.coef, context.coef @ height, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from curvote.representation.direction import Directions
-from curvote.server.directions import Sum, one_round, public_moment
-from curvote.server.gate import CLEAR, agreement, expected_gain, gated
-from curvote.shrinkage import Known, Spread, solve
+from curvote.server.directions import ReportMean, one_round_classifier, public_moment
+from curvote.server.gate import (
+    CLEAR_MAJORITY,
+    agreement_probability,
+    expected_gain,
+    solve_with_fallback,
+)
+from curvote.shrinkage import NoisyMoments, SecondMoment, solve_weights
 from curvote.theory import shapes
 from tests.noise import SEED
 
@@ -19,13 +24,13 @@ D = 4
 GIVEN = Directions(D, 0.9)
 
 
-def known(h_0: float, slope: float, noise: float) -> Known:
+def known(h_0: float, slope: float, noise: float) -> NoisyMoments:
     """Return what a mean of reports may say: h = (h_0, slope, 0, ...)."""
     public = public_moment(GIVEN)
     label = np.zeros((1, D + 1))
     label[0, :2] = h_0, slope
-    second = Spread(float(public[0]), np.zeros(D), np.diag(public[1:]))
-    return Known(label, noise, second)
+    second = SecondMoment(float(public[0]), np.zeros(D), np.diag(public[1:]))
+    return NoisyMoments(label, noise, second)
 
 
 @given(
@@ -36,11 +41,11 @@ def known(h_0: float, slope: float, noise: float) -> Known:
 def test_it_is_the_rule_or_a_constant(h_0: float, slope: float, noise: float) -> None:
     """Of h_0's sign; without a clear majority it is always the rule; twice the same."""
     told = known(h_0, slope, noise)
-    w = gated(told)
-    assert (w == gated(told)).all()
-    if (w == solve(told)).all():
+    w = solve_with_fallback(told)
+    assert (w == solve_with_fallback(told)).all()
+    if (w == solve_weights(told)).all():
         return
-    assert abs(h_0) > CLEAR * np.sqrt(noise)
+    assert abs(h_0) > CLEAR_MAJORITY * np.sqrt(noise)
     assert (w[1:] == 0).all()
     assert np.sign(w[0]) == np.sign(h_0)
 
@@ -50,17 +55,17 @@ def test_a_rare_class_without_a_signal_is_not_named(side: int) -> None:
     """Nor hidden slopes; a strong signal is kept, with equal classes and without."""
     r = np.sqrt(public_moment(GIVEN)[0])
     rare = 0.9 * r * side
-    assert (gated(known(rare, 0.02, 1e-3))[1:] == 0).all()
+    assert (solve_with_fallback(known(rare, 0.02, 1e-3))[1:] == 0).all()
     for h_0 in (0.0, 0.3 * r * side):
         kept = known(h_0, 0.25, 1e-3)
-        assert (gated(kept) == solve(kept)).all()
-        assert expected_gain(kept, solve(kept)) > 0.05
+        assert (solve_with_fallback(kept) == solve_weights(kept)).all()
+        assert expected_gain(kept, solve_weights(kept)) > 0.05
 
 
 def test_the_expected_gain_is_that_of_draws_from_the_model() -> None:
     """Class balance, slopes, records and labels drawn a hundred thousand times."""
     told = known(0.15, 0.12, 1e-4)
-    w, rng, n = solve(told), np.random.default_rng(SEED), 100_000
+    w, rng, n = solve_weights(told), np.random.default_rng(SEED), 100_000
     r, around = np.sqrt(told.second.corner), told.second.around[0, 0]
     b = (0.15 + 0.01 * rng.standard_normal(n)) / r
     k = ndtri((1 + b) / 2)
@@ -79,13 +84,15 @@ def test_the_expected_gain_is_that_of_draws_from_the_model() -> None:
 @given(r=st.floats(-0.98, 0.98), h=st.floats(-3, 3), k=st.floats(-3, 3).filter(bool))
 def test_two_rules_agree_as_often_as_theory_says(r: float, h: float, k: float) -> None:
     """The same formula as the planner's, of which the server knows nothing."""
-    own = agreement(np.array([r]), h, np.array([k]))
-    assert own == pytest.approx(shapes.agreement(np.array([r]), -h, -k), abs=1e-6)
+    own = agreement_probability(np.array([r]), h, np.array([k]))
+    assert own == pytest.approx(
+        shapes.same_side_probability(np.array([r]), -h, -k), abs=1e-6
+    )
 
 
 def test_where_it_names_the_majority_no_slope_is_left() -> None:
     """Of a hundred thousand reports that tell a larger class and nothing else."""
-    total = Sum(np.r_[0.35, 0.02, np.zeros(D - 1)], 100_000)
-    coef, intercept = one_round(total, GIVEN, 1.0, gated)
+    total = ReportMean(np.r_[0.35, 0.02, np.zeros(D - 1)], 100_000)
+    coef, intercept = one_round_classifier(total, GIVEN, 1.0, solve_with_fallback)
     assert (coef == 0).all()
     assert intercept > 0

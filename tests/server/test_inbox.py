@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from curvote.errors import UserError
 from curvote.flows.commands import intake as cli_intake
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.run.project import Project
 from curvote.server import inbox_files
-from curvote.server.inbox import Taken, take_all
+from curvote.server.inbox import InboxResult, accept_inbox
 from tests.boxes import Box
 from tests.rounds import quiet
 
@@ -54,10 +54,10 @@ def test_a_half_written_envelope_stays_until_it_is_complete(box: Box) -> None:
         box.put("a.json", data[:end])
         done = box.take()
         assert (done.accepted, done.refused.total()) == (0, 0)
-        assert done.left == {"still being written": 1}
+        assert done.files_left == {"still being written": 1}
         assert not box.kept.exists()
     box.put("a.json", data)
-    assert box.take() == Taken(1)
+    assert box.take() == InboxResult(1)
     assert box.names() == set()
 
 
@@ -65,7 +65,7 @@ def test_lines_wait_until_nobody_adds_to_them(box: Box) -> None:
     """A whole line says nothing about the next one; dots are still being written."""
     path = box.put("many.jsonl", b"".join(box.sent[:3]))
     box.put(".tmp-1.json", box.sent[3])
-    assert box.take().left == {"still being written": 1}
+    assert box.take().files_left == {"still being written": 1}
     quiet(path)
     assert box.take().accepted == 3
     assert box.names() == {".tmp-1.json"}
@@ -75,7 +75,7 @@ def test_lines_wait_until_nobody_adds_to_them(box: Box) -> None:
 
 def test_a_slow_writer_is_waited_for(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it goes on; what then is no envelope is set aside."""
-    monkeypatch.setattr(inbox_files, "QUIET", 0.3)
+    monkeypatch.setattr(inbox_files, "QUIET_SECONDS", 0.3)
     data = next(box.free)
 
     def slowly() -> None:
@@ -111,7 +111,9 @@ def test_a_file_that_changes_while_it_is_read_is_not_deleted(
         return batch(*given)
 
     monkeypatch.setattr(box.intake, "take_batch", slow)
-    assert box.take() == Taken(1, left=Counter({"changed while it was read": 1}))
+    assert box.take() == InboxResult(
+        1, files_left=Counter({"changed while it was read": 1})
+    )
     monkeypatch.undo()
     quiet(box.inbox / "many.jsonl")
     assert box.take().accepted == 1
@@ -129,10 +131,10 @@ def _hard_link(path: Path) -> None:
 
 def _socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as made:
-        here = Path.cwd()
+        context = Path.cwd()
         os.chdir(path.parent)  # its address has room for 108 characters
         made.bind(path.name)
-        os.chdir(here)
+        os.chdir(context)
 
 
 ODD = [
@@ -157,7 +159,7 @@ def test_what_is_no_regular_file_is_left_alone(
     box.put("a.json")
     done = box.take()
     assert (done.accepted, done.refused.total()) == (1, 0)
-    assert done.left == {"no regular file of its own": 1}
+    assert done.files_left == {"no regular file of its own": 1}
     assert box.names() == {f"odd.{end}"}
     assert not box.kept.exists()
 
@@ -166,7 +168,7 @@ def test_an_inbox_that_is_no_folder_is_said(box: Box, tmp_path: Path) -> None:
     """Before anything is taken."""
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="the inbox"):
-        take_all(box.intake, tmp_path / "file", box.kept, check)
+        accept_inbox(box.intake, tmp_path / "file", box.kept, parse_message)
 
 
 def test_the_command_tells_what_it_left(project: Project) -> None:

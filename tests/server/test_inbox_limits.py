@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from curvote.envelope import LARGEST
+from curvote.envelope import LARGEST_FILE
 from curvote.server import inbox as taking
 from curvote.server import inbox_files, quarantine
-from curvote.server.inbox import Taken, take_all
+from curvote.server.inbox import InboxResult, accept_inbox
 from tests.boxes import Box
 from tests.rounds import quiet
 
@@ -45,19 +45,19 @@ def test_no_more_of_a_file_is_read_than_an_envelope_can_have(
             read.append(most)
             return self._stream.readline(most)
 
-    whole = inbox_files.envelopes
-    monkeypatch.setattr(taking, "envelopes", lambda f, s: whole(f, Counting(s)))
+    whole = inbox_files.read_envelopes
+    monkeypatch.setattr(taking, "read_envelopes", lambda f, s: whole(f, Counting(s)))
     huge = box.put("huge.json", b"")
     os.truncate(huge, 10**10)
     lines = box.put(
-        "lines.jsonl", box.sent[1] + b"x" * (2 * LARGEST) + b"\n" + box.sent[2]
+        "lines.jsonl", box.sent[1] + b"x" * (2 * LARGEST_FILE) + b"\n" + box.sent[2]
     )
     quiet(huge, lines)
     box.put("a.json")
     done = box.take()
     assert done.accepted == 3
-    assert done.left == {"too large": 2}
-    assert max(read) == LARGEST + 1
+    assert done.files_left == {"too large": 2}
+    assert max(read) == LARGEST_FILE + 1
     assert box.names() == {"huge.json", "lines.jsonl"}
     assert not box.kept.exists()
 
@@ -66,12 +66,12 @@ def test_a_line_without_an_end_is_given_up(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes before it is taken; a sparse file of 1 TB takes no hours."""
-    monkeypatch.setattr(inbox_files, "SKIPPED", 3)
+    monkeypatch.setattr(inbox_files, "MAX_SKIPPED", 3)
     path = box.put("endless.jsonl")
     os.truncate(path, 10**12)
     quiet(path)
     done = box.take()
-    assert (done.accepted, done.left) == (1, {"too large": 1})
+    assert (done.accepted, done.files_left) == (1, {"too large": 1})
     assert box.names() == {"endless.jsonl"}
 
 
@@ -79,21 +79,21 @@ def test_the_quarantine_has_room_for_so_many(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What finds no room stays in the inbox; honest envelopes are taken in."""
-    monkeypatch.setattr(quarantine, "MOST_FILES", 3)
+    monkeypatch.setattr(quarantine, "MAX_FILES", 3)
     for i in range(10):
         box.put(f"{i}.json", b"junk %d\n" % i)
     box.put("a.json")
     done = box.take()
-    assert (done.accepted, done.refused, done.left) == (
+    assert (done.accepted, done.refused, done.files_left) == (
         1,
         {"unreadable": 10},
         {"quarantine is full": 7},
     )
     assert len(box.quarantined()) == 3
     assert len(box.names()) == 7
-    assert box.take().left.total() == 7
-    monkeypatch.setattr(quarantine, "MOST_FILES", 100)
-    monkeypatch.setattr(quarantine, "MOST_BYTES", 900)
+    assert box.take().files_left.total() == 7
+    monkeypatch.setattr(quarantine, "MAX_FILES", 100)
+    monkeypatch.setattr(quarantine, "MAX_BYTES", 900)
     box.put("big.json", b"x" * 800)
     quiet(box.inbox / "big.json")
     box.take()
@@ -115,7 +115,7 @@ def test_of_a_copy_nothing_is_kept(box: Box) -> None:
     data = next(box.free)
     box.put("a.json", data)
     box.put("b.json", data)
-    assert box.take() == Taken(1, Counter({"used invitation": 1}))
+    assert box.take() == InboxResult(1, Counter({"used invitation": 1}))
     box.put("c.json", data)
     assert box.take().refused == {"used invitation": 1}
     assert not box.kept.exists()
@@ -145,7 +145,7 @@ def test_one_bad_file_never_stops_the_others(
         patch.setattr(os, call, faulty)
         done = box.take()
     assert done.accepted == 3 + (call == "unlink")
-    assert done.left.total() == 1
+    assert done.files_left.total() == 1
     assert box.names() == {"bad.json"}
     again = box.take()
     assert (again.accepted, again.refused.total()) == (
@@ -167,7 +167,7 @@ def test_a_quarantine_that_cannot_be_written_loses_nothing(
         patch.setattr(Path, "replace", full)
         done = box.take()
     assert done.accepted == 1
-    assert done.left == {"quarantine: No space left on device": 1}
+    assert done.files_left == {"quarantine: No space left on device": 1}
     assert box.names() == {"junk.json"}
     assert list(box.kept.iterdir()) == []
     box.take()
@@ -183,9 +183,9 @@ def test_a_broken_check_deletes_nothing(box: Box) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        take_all(box.intake, box.inbox, box.kept, breaks)
+        accept_inbox(box.intake, box.inbox, box.kept, breaks)
     assert len(box.names()) == 3
-    assert box.take() == Taken(3)
+    assert box.take() == InboxResult(3)
 
 
 def test_more_than_a_batch(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from curvote import durable
-from curvote.envelope import Invitation, issue, seal
+from curvote.envelope import Invitation, issue_invitations, seal_message
 from curvote.errors import InternalError, UserError
-from curvote.protocols.message import check
-from curvote.server.intake import Intake, Refused
-from curvote.strict_json import canonical
+from curvote.protocols.message import parse_message
+from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.strict_json import canonical_json
 from curvote.task import Task
 from tests.damages import DAMAGES, Damage, content, execute
 from tests.rounds import REPORTS, VOTES, edited, payload
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def invited(path: Path) -> dict[str, list[Invitation]]:
     """Open both rounds and return their invitations."""
-    issued = {task.asks: issue(task, N) for task in (REPORTS, VOTES)}
+    issued = {task.asks: issue_invitations(task, N) for task in (REPORTS, VOTES)}
     with Intake(path) as intake:
         for task in (REPORTS, VOTES):
             opened(intake, task, issued[task.asks])
@@ -49,7 +49,7 @@ def opened(
 
 def sealed(task: Task, invitation: Invitation, seed: int = 0) -> bytes:
     """Return the envelope of an honest client."""
-    return seal(invitation, payload(task, invitation, seed))
+    return seal_message(invitation, payload(task, invitation, seed))
 
 
 def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -68,14 +68,14 @@ def test_a_round_fills_and_is_closed(path: Path, invited: dict[str, Any]) -> Non
         for k, each in enumerate(sent):
             found = intake.round("report")
             assert (found.accepted, found.complete, found.closed) == (k, k >= 4, False)
-            intake.take(seal(invited["report"][k], each), check)
+            intake.take(seal_message(invited["report"][k], each), parse_message)
         first = intake.close("report")
         assert intake.close("report") == first == intake.round("report").accepted_digest
         assert intake.round("report").complete
-        with pytest.raises(Refused, match="closed"):
-            intake.take(sealed(REPORTS, invited["report"][5]), check)
+        with pytest.raises(RefusedEnvelope, match="closed"):
+            intake.take(sealed(REPORTS, invited["report"][5]), parse_message)
         (kept,) = intake.payloads("report", first)
-        assert sorted(map(canonical, kept)) == sorted(map(canonical, sent))
+        assert sorted(map(canonical_json, kept)) == sorted(map(canonical_json, sent))
         assert [r.id for r in intake.rounds("p")] == ["report", "vote"]
         assert intake.rounds("q") == []
 
@@ -84,7 +84,7 @@ def test_the_accepted_set_has_one_digest_in_whatever_order_it_came(
     tmp_path: Path,
 ) -> None:
     """And another one as soon as one message differs."""
-    issued = issue(REPORTS, N)
+    issued = issue_invitations(REPORTS, N)
     sent = [sealed(REPORTS, i, k) for k, i in enumerate(issued)]
     other = [*sent[1:], sealed(REPORTS, issued[0], 99)]
     digests = []
@@ -92,7 +92,7 @@ def test_the_accepted_set_has_one_digest_in_whatever_order_it_came(
         with Intake(tmp_path / f"{k}.sqlite") as intake:
             opened(intake, REPORTS, issued)
             for data in order:
-                intake.take(data, check)
+                intake.take(data, parse_message)
             digests.append(intake.close("report"))
     assert digests[0] == digests[1] != digests[2]
 
@@ -103,9 +103,9 @@ def test_ten_ways_of_tampering_are_refused_for_ten_reasons(
     """Each with a reason of its own; nothing of it is stored."""
     report, used, *_ = invited["report"]
     vote = invited["vote"][0]
-    (stranger,) = issue(REPORTS, 1)
+    (stranger,) = issue_invitations(REPORTS, 1)
     good = payload(REPORTS, report)
-    honest = seal(report, good)
+    honest = seal_message(report, good)
     tampered: list[bytes] = [
         honest[:-30],
         b"not an envelope",
@@ -116,25 +116,25 @@ def test_ten_ways_of_tampering_are_refused_for_ten_reasons(
         sealed(REPORTS, used),
         edited(honest, lambda e: e["header"].update(kid=vote.id)),
         edited(honest, lambda e: e["message"]["z"].__setitem__(0, 0.0)),
-        seal(report, good | {"z": [0.3, *good["z"][1:]]}),
-        seal(report, good | {"z": good["z"][1:]}),
-        seal(report, good | {"label": 2}),
-        seal(vote, {"learner": (vote.about + 1) % 3, "positive": True}),
+        seal_message(report, good | {"z": [0.3, *good["z"][1:]]}),
+        seal_message(report, good | {"z": good["z"][1:]}),
+        seal_message(report, good | {"label": 2}),
+        seal_message(vote, {"learner": (vote.about + 1) % 3, "positive": True}),
         edited(honest, lambda e: e["message"].update(z=[10**400])),
     ]
     with Intake(path) as intake:
-        intake.take(sealed(REPORTS, used), check)
+        intake.take(sealed(REPORTS, used), parse_message)
         reasons = []
         for data in tampered:
-            with pytest.raises(Refused) as caught:
-                intake.take(data, check)
+            with pytest.raises(RefusedEnvelope) as caught:
+                intake.take(data, parse_message)
             reasons.append(str(caught.value))
         assert len(set(reasons)) == len(reasons) == 14
         assert [r.accepted for r in intake.rounds()] == [1, 0]
-        intake.take(honest, check)  # its invitation is still good
+        intake.take(honest, parse_message)  # its invitation is still good
         intake.close("report")
-        with pytest.raises(Refused, match="closed"):
-            intake.take(sealed(REPORTS, invited["report"][2]), check)
+        with pytest.raises(RefusedEnvelope, match="closed"):
+            intake.take(sealed(REPORTS, invited["report"][2]), parse_message)
 
 
 def test_a_refusal_changes_nothing(path: Path, invited: dict[str, Any]) -> None:
@@ -148,7 +148,7 @@ def test_a_refusal_changes_nothing(path: Path, invited: dict[str, Any]) -> None:
         with pytest.raises(ZeroDivisionError):
             intake.take(sealed(REPORTS, invited["report"][0]), broken)
         assert contents(path) == before
-        intake.take(sealed(REPORTS, invited["report"][0]), check)
+        intake.take(sealed(REPORTS, invited["report"][0]), parse_message)
 
 
 def test_nothing_links_a_message_to_its_invitation(
@@ -157,7 +157,7 @@ def test_nothing_links_a_message_to_its_invitation(
     """Messages have random keys, no invitation and no time; the log is gone, too."""
     with Intake(path) as intake:
         for k, each in enumerate(invited["report"]):
-            intake.take(sealed(REPORTS, each, k), check)
+            intake.take(sealed(REPORTS, each, k), parse_message)
         intake.close("report")
     stored = contents(path)
     assert {name for (name, *_) in _columns(path, "messages")} == {
@@ -188,7 +188,7 @@ def test_messages_come_out_in_random_order(path: Path, invited: dict[str, Any]) 
     """Each time another one; and the order of keys is not the order of arrival."""
     with Intake(path) as intake:
         for k, each in enumerate(invited["report"]):
-            intake.take(sealed(REPORTS, each, k), check)
+            intake.take(sealed(REPORTS, each, k), parse_message)
         named = intake.close("report")
         orders = {str(intake.payloads("report", named)) for _ in range(30)}
     assert len(orders) > 20
@@ -212,8 +212,8 @@ def test_an_envelope_that_two_take_counts_once(
 
 def _accepts(intake: Intake, data: bytes) -> bool:
     try:
-        intake.take(data, check)
-    except Refused as refused:
+        intake.take(data, parse_message)
+    except RefusedEnvelope as refused:
         if refused.reason != "used invitation":
             raise
         return False
@@ -234,7 +234,7 @@ def test_opening_a_round_again_changes_what_is_needed_and_nothing_else(
             opened(intake, REPORTS, invited["report"], needed=7)
         for change in (
             {"pipeline": "q"},
-            {"invitations": issue(REPORTS, N)},
+            {"invitations": issue_invitations(REPORTS, N)},
             {"invitations": invited["vote"]},
         ):
             with pytest.raises(InternalError):
@@ -288,9 +288,9 @@ def test_waiting_for_another_process_ends(
     with Intake(path) as first, Intake(path) as second:
         first._base.db.execute("BEGIN IMMEDIATE")
         with pytest.raises(UserError, match=r"the intake .*another process"):
-            second.take(data, check)
+            second.take(data, parse_message)
         first._base.db.execute("ROLLBACK")
-        second.take(data, check)
+        second.take(data, parse_message)
 
 
 def test_the_file_is_for_its_owner_only(path: Path, invited: object) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.server.intake import Intake
-from curvote.server.intake_base import URL
+from curvote.server.intake_base import URL_VARIABLE
 
 NOWHERE = Path("/nonexistent/intake.sqlite")
 
@@ -20,7 +20,7 @@ def test_an_address_that_names_nothing_is_refused(
 ) -> None:
     """Whatever is wrong with it, its password is not said."""
     for url in ("nonsense secret-word", "postgresql://a:secret-word@127.0.0.1:1/x"):
-        monkeypatch.setenv(URL, url)
+        monkeypatch.setenv(URL_VARIABLE, url)
         with pytest.raises(UserError) as caught:
             Intake(NOWHERE)
         assert "secret-word" not in str(caught.value)
@@ -30,7 +30,7 @@ def test_without_the_library_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In an interpreter that has none."""
-    monkeypatch.setenv(URL, "postgresql://a@127.0.0.1:1/x")
+    monkeypatch.setenv(URL_VARIABLE, "postgresql://a@127.0.0.1:1/x")
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from pathlib import Path\n"

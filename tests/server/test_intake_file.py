@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, issue, seal
+from curvote.envelope import Invitation, issue_invitations, seal_message
 from curvote.errors import UserError
-from curvote.protocols.message import check
-from curvote.server.intake import Intake, Refused
-from curvote.strict_json import canonical
+from curvote.protocols.message import parse_message
+from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.strict_json import canonical_json
 from tests.damages import content
 from tests.rounds import REPORTS, VOTES, payload
 from tests.rounds import old as aged
@@ -59,7 +59,9 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
 
 def old(path: Path, version: int) -> tuple[list[Invitation], str]:
     """Write an old file: reports closed, three votes in; return votes' invitations."""
-    reports, votes = ([*map(aged, issue(task, N))] for task in (REPORTS, VOTES))
+    reports, votes = (
+        [*map(aged, issue_invitations(task, N))] for task in (REPORTS, VOTES)
+    )
     batch = ", batch" if version > 1 else ""
     sealed = ", seal" if version > 2 else ""
     new = path.with_suffix(".new")
@@ -68,7 +70,10 @@ def old(path: Path, version: int) -> tuple[list[Invitation], str]:
             given = {"pipeline": "p", "needed": 2, "invitations": invited}
             intake.open_round(task.asks, task=task, **given)
             for k in range(came):
-                intake.take(seal(invited[k], payload(task, invited[k], k)), check)
+                intake.take(
+                    seal_message(invited[k], payload(task, invited[k], k)),
+                    parse_message,
+                )
         digest = intake.close("report")
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript(
@@ -105,11 +110,11 @@ def test_an_old_file_goes_on(tmp_path: Path, version: int) -> None:
         assert intake.close("report") == intake.folded("report") == digest
         (kept,) = intake.payloads("report", digest)
         sent = [payload(REPORTS, votes[0], k) for k in range(N)]
-        assert sorted(map(canonical, kept)) == sorted(map(canonical, sent))
+        assert sorted(map(canonical_json, kept)) == sorted(map(canonical_json, sent))
         assert (still_open.batches, still_open.waiting) == ((), 3)
-        with pytest.raises(Refused, match="used before"):
-            intake.take(seal(votes[0], payload(VOTES, votes[0])), check)
-        intake.take(seal(votes[3], payload(VOTES, votes[3])), check)
+        with pytest.raises(RefusedEnvelope, match="used before"):
+            intake.take(seal_message(votes[0], payload(VOTES, votes[0])), parse_message)
+        intake.take(seal_message(votes[3], payload(VOTES, votes[3])), parse_message)
         assert intake.fold("vote", 4)
         assert intake.round("vote").batches == (4,)
     fresh = tmp_path / "fresh.sqlite"
@@ -145,8 +150,8 @@ def test_a_damaged_old_file_is_refused_and_kept(tmp_path: Path, version: int) ->
 
 def test_folding(tmp_path: Path) -> None:
     """A batch has the least or more; the set's name does not depend on the batches."""
-    votes, names = issue(VOTES, N), []
-    sent = [seal(each, payload(VOTES, each, k)) for k, each in enumerate(votes)]
+    votes, names = issue_invitations(VOTES, N), []
+    sent = [seal_message(each, payload(VOTES, each, k)) for k, each in enumerate(votes)]
     for place, cuts in (("a", (1, 3, 6)), ("b", (6,))):
         with Intake(tmp_path / place) as intake:
             given = {"pipeline": "p", "needed": 1, "invitations": votes}
@@ -154,7 +159,7 @@ def test_folding(tmp_path: Path) -> None:
             assert intake.fold("vote", 1) is intake.folded("vote") is None
             for start, end in zip((0, *cuts), cuts, strict=False):
                 for data in sent[start:end]:
-                    intake.take(data, check)
+                    intake.take(data, parse_message)
                 earlier = intake.folded("vote")
                 assert intake.fold("vote", end - start + 1) == earlier
                 name = intake.fold("vote", end - start)

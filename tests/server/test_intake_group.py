@@ -14,10 +14,10 @@ import pytest
 
 from curvote import durable
 from curvote.errors import InternalError
-from curvote.protocols.checking import check_all
+from curvote.protocols.checking import parse_messages
 from curvote.server import intake_group
 from curvote.server.intake import Intake
-from curvote.server.intake_group import Full, Group, Unavailable
+from curvote.server.intake_group import GroupCommit, IntakeUnavailable, QueueFull
 from tests.envelope_service import answered, invite
 from tests.processes import until
 
@@ -37,9 +37,11 @@ def sent(path: Path) -> list[bytes]:
 
 
 @contextmanager
-def taking(path: Path, checks: Any = check_all, **more: Any) -> Iterator[Group]:
+def taking(
+    path: Path, checks: Any = parse_messages, **more: Any
+) -> Iterator[GroupCommit]:
     """Run a group until the end of the block."""
-    group = Group(lambda: Intake(path), checks, **more)
+    group = GroupCommit(lambda: Intake(path), checks, **more)
     group.start()
     try:
         yield group
@@ -71,7 +73,7 @@ def test_an_upload_of_any_size_is_cut_into_transactions(
     path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At most so many a transaction; the outcomes come back as one."""
-    monkeypatch.setattr(intake_group, "BATCH", 7)
+    monkeypatch.setattr(intake_group, "GROUP_SIZE", 7)
     sizes: list[int] = []
     with taking(path, committed=lambda told: sizes.append(len(told))) as group:
         assert group.put(sent).result(30) == [None] * N
@@ -82,16 +84,16 @@ def test_when_too_many_wait_the_next_is_sent_away(
     path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And comes in once there is room; one alone always has room."""
-    monkeypatch.setattr(intake_group, "MOST_WAITING", 5)
+    monkeypatch.setattr(intake_group, "MAX_WAITING", 5)
     going = threading.Event()
 
     def slow(*given: Any) -> Any:
         going.wait(30)
-        return check_all(*given)
+        return parse_messages(*given)
 
     with taking(path, slow) as group:
         first = group.put(sent[:10])
-        with pytest.raises(Full):
+        with pytest.raises(QueueFull):
             group.put(sent[10:11])
         going.set()
         assert first.result(30) == [None] * 10
@@ -105,13 +107,13 @@ def test_a_database_that_fails_takes_nothing_and_is_tried_again(
 ) -> None:
     """Locked for too long, then damaged, then sound: said once each, nothing lost."""
     monkeypatch.setattr(durable, "BUSY_SECONDS", 0.05)
-    monkeypatch.setattr(intake_group, "PROBE", 0.05)
+    monkeypatch.setattr(intake_group, "PROBE_SECONDS", 0.05)
     said: list[str] = []
     whole = path.read_bytes()
     with taking(path, failed=said.append) as group:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(Unavailable):
+            with pytest.raises(IntakeUnavailable):
                 group.put(sent[:1]).result(30)
             assert "another process has kept it" in group.problem
             other.execute("ROLLBACK")
@@ -121,7 +123,7 @@ def test_a_database_that_fails_takes_nothing_and_is_tried_again(
     assert accepted(path) == 1
     path.write_bytes(b"no intake" * 1000)
     with taking(path, failed=said.append) as group:
-        with pytest.raises(Unavailable):
+        with pytest.raises(IntakeUnavailable):
             group.put(sent[1:2]).result(30)
         assert "Put the" in group.problem or "backup" in group.problem
         path.write_bytes(whole)  # an older one: what came since comes again
@@ -144,9 +146,9 @@ def test_a_full_disk_takes_nothing(path: Path, sent: list[bytes]) -> None:
             intake._base.rows(f"PRAGMA max_page_count = {pages[0]}")
         return intake
 
-    group = Group(opening, check_all)
+    group = GroupCommit(opening, parse_messages)
     group.start()
-    with pytest.raises(Unavailable):
+    with pytest.raises(IntakeUnavailable):
         group.put(sent).result(30)
     assert "space" in group.problem
     assert accepted(path) == 0
@@ -163,7 +165,7 @@ def test_a_check_that_breaks_ends_no_service(path: Path, sent: list[bytes]) -> N
     def checks(*given: Any) -> Any:
         if next(broken):
             raise ZeroDivisionError
-        return check_all(*given)
+        return parse_messages(*given)
 
     with taking(path, checks) as group:
         with pytest.raises(InternalError):
@@ -196,7 +198,7 @@ def test_two_services_accept_each_envelope_once(path: Path, sent: list[bytes]) -
     """All envelopes to both, at the same time."""
     with taking(path) as one, taking(path) as two, ThreadPoolExecutor(2) as pool:
 
-        def send(group: Group) -> int:
+        def send(group: GroupCommit) -> int:
             told = [group.put([data]) for data in sent]
             return sum(each.result(60) == [None] for each in told)
 
@@ -208,7 +210,7 @@ def test_a_service_that_stays_leaves_no_trace_of_arrival(
     path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal, whose pages tell what changed together, is emptied now and then."""
-    monkeypatch.setattr(intake_group, "TIDY", 0.0)
+    monkeypatch.setattr(intake_group, "REWRITE_SECONDS", 0.0)
     with taking(path) as group:
         for data in sent:
             group.put([data]).result(30)
@@ -222,10 +224,10 @@ def test_what_a_killed_service_left_is_written_anew(
     path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the next one, though nobody comes to it."""
-    monkeypatch.setattr(intake_group, "TIDY", 0.0)
-    monkeypatch.setattr(intake_group, "PROBE", 0.05)
+    monkeypatch.setattr(intake_group, "REWRITE_SECONDS", 0.0)
+    monkeypatch.setattr(intake_group, "PROBE_SECONDS", 0.05)
     killed = Intake(path)
-    killed.take_batch(sent, check_all)
+    killed.take_batch(sent, parse_messages)
     journal = path.with_name(f"{path.name}-wal")
     assert journal.stat().st_size
     with taking(path):

@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 from curvote.errors import UserError
 from curvote.flows.commands import intake as cli_intake
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import check
+from curvote.protocols.message import parse_message
 from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
-from curvote.run.falls import fallen
+from curvote.run.execute import execute_step
+from curvote.run.falls import drift_alerts
 from curvote.run.planner import Plan, make_plan
 from curvote.run.store.artifacts import artifact
-from curvote.server.intake import Intake, Refused
-from curvote.server.utility import estimate
+from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.server.utility import estimate_utility
 from tests import exchange, plain
 from tests.damages import execute as execute_sql
 from tests.exchange import NAME, Server
@@ -73,7 +73,7 @@ def test_three_batches_are_one(before: Server, tmp_path: Path) -> None:
     for start, end in zip((0, *ends), ends, strict=False):
         online.take(sent[start:end])
         plan, record = online.run()
-        ran = {step.stage.name for step in plan.to_run()}
+        ran = {step.stage.name for step in plan.steps_to_run()}
         assert ran == {"evaluate", "aggregate"}
         records.append(record)
     for end, record in zip(ends, records, strict=True):
@@ -85,9 +85,11 @@ def test_three_batches_are_one(before: Server, tmp_path: Path) -> None:
             np.testing.assert_allclose(ours[name], column, rtol=0, atol=1e-12)
         counted = votes(online, record)
         assert counted["n"].sum() == end
-        told = estimate(counted["positive"], counted["n"], BinaryRR(epsilon=4.0).keep)
+        told = estimate_utility(
+            counted["positive"], counted["n"], BinaryRR(epsilon=4.0).keep
+        )
         np.testing.assert_allclose(ours["utility"], told.value, rtol=0, atol=1e-12)
-    sizes = [made(online, record, "evaluate").facts["batches"] for record in records]
+    sizes = [made(online, record, "evaluate").metadata["batches"] for record in records]
     assert sizes == [[40], [40, 35], [40, 35, 45]]
 
 
@@ -114,9 +116,12 @@ def test_a_plan_folds_nothing(server: Server) -> None:
     """It says that a run would; only a run does."""
     server.take(answers(server, "vote", seed=2)[:FIRST])
     stored = contents(server.project.intake)
-    configured = PipelinesFile(server.project).configured(NAME)
+    configured = PipelinesFile(server.project).configure_pipeline(NAME)
     plan = make_plan(server.project, configured)
-    assert {step.stage.name for step in plan.to_run()} == {"evaluate", "aggregate"}
+    assert {step.stage.name for step in plan.steps_to_run()} == {
+        "evaluate",
+        "aggregate",
+    }
     assert reason(plan) == f"{FIRST} envelopes are in"
     assert contents(server.project.intake) == stored
 
@@ -132,7 +137,7 @@ def test_a_kill_between_fold_and_result_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(exchange, "execute", dies)
+        patch.setattr(exchange, "execute_step", dies)
         with pytest.raises(KeyboardInterrupt):
             server.run()
     server.take(sent[40 : 40 + FOLD - 1])
@@ -143,7 +148,7 @@ def test_a_kill_between_fold_and_result_loses_nothing(
     for read in (votes, ensemble):
         for name, column in read(calm, other).items():
             assert (read(server, record)[name] == column).all()
-    assert not plan.blocked()
+    assert not plan.blocked_steps()
 
 
 def test_votes_of_a_later_batch_do_not_enter_an_earlier_result(server: Server) -> None:
@@ -153,11 +158,11 @@ def test_votes_of_a_later_batch_do_not_enter_an_earlier_result(server: Server) -
     slow = server.plan()
     server.take(sent[40:80])
     server.run()
-    (step,) = (s for s in slow.to_run() if s.stage.name == "evaluate")
-    execute(server.project, step)
+    (step,) = (s for s in slow.steps_to_run() if s.stage.name == "evaluate")
+    execute_step(server.project, step)
     early = artifact(server.project, "evaluate", step.key)
     assert early.columns("votes", (0,))["n"].sum() == 40
-    assert early.facts["batches"] == [40]
+    assert early.metadata["batches"] == [40]
 
 
 def test_nobody_counts_twice_and_a_closed_round_takes_nothing(server: Server) -> None:
@@ -174,11 +179,11 @@ def test_nobody_counts_twice_and_a_closed_round_takes_nothing(server: Server) ->
     server.take(sent[FIRST : FIRST + 2])
     with Intake(server.project.intake) as intake:
         for data in (sent[0], sent[FIRST]):
-            with pytest.raises(Refused, match="used before"):
-                intake.take(data, check)
+            with pytest.raises(RefusedEnvelope, match="used before"):
+                intake.take(data, parse_message)
         server.close()
-        with pytest.raises(Refused, match="closed"):
-            intake.take(sent[FIRST + 2], check)
+        with pytest.raises(RefusedEnvelope, match="closed"):
+            intake.take(sent[FIRST + 2], parse_message)
     _, record = server.run()
     assert votes(server, record)["n"].sum() == FIRST + 2
     plan, _ = server.run()
@@ -191,9 +196,9 @@ def test_a_lost_set_is_not_replaced_by_another(server: Server) -> None:
     server.take(answers(server, "vote", seed=2)[:FIRST])
     plan = server.plan()
     execute_sql("DELETE FROM messages WHERE batch = 1")(server.project.intake)
-    (step,) = (s for s in plan.to_run() if s.stage.name == "evaluate")
+    (step,) = (s for s in plan.steps_to_run() if s.stage.name == "evaluate")
     with pytest.raises(UserError, match="latest backup"):
-        execute(server.project, step)
+        execute_step(server.project, step)
 
 
 def test_a_run_says_when_the_newest_votes_are_worse(server: Server) -> None:
@@ -203,7 +208,7 @@ def test_a_run_says_when_the_newest_votes_are_worse(server: Server) -> None:
     for batch in (good[:40], good[40:80], bad[80:]):
         server.take(batch)
         _, record = server.run()
-        told.append(fallen(server.project, record))
+        told.append(drift_alerts(server.project, record))
     assert told[:2] == [[], []]
     (line,) = told[2]
     assert "newest 40 votes find the classifiers worse than the 80 before" in line
@@ -227,10 +232,10 @@ def test_batches_must_be_able_to_come(
     project = plain.write(tmp_path, **{NAME: ONLINE | {"intake": intake}})
     file = PipelinesFile(project)
     if said is None:
-        assert file.configured(NAME).pipeline.intake
+        assert file.configure_pipeline(NAME).pipeline.intake
         return
     with pytest.raises(UserError, match=said):
-        file.configured(NAME)
+        file.configure_pipeline(NAME)
 
 
 def test_too_few_for_a_first_batch_wait(server: Server) -> None:

@@ -12,15 +12,20 @@ import numpy as np
 import pytest
 
 from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, issue, issue_each, seal
+from curvote.envelope import (
+    Invitation,
+    issue_invitations,
+    issue_record_invitations,
+    seal_message,
+)
 from curvote.errors import UserError
 from curvote.labels.task import Task
-from curvote.protocols.checking import check_all
-from curvote.protocols.message import check
-from curvote.sealed import new_key, public
+from curvote.protocols.checking import parse_messages
+from curvote.protocols.message import parse_message
+from curvote.sealed import new_private_key, public_key
 from curvote.server import intake_group, intake_postgres
-from curvote.server.intake import Intake, Refused
-from curvote.server.intake_base import URL, there
+from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.server.intake_base import URL_VARIABLE, store_exists
 from tests import postgres
 from tests.envelope_service import answered, invite, project, serving
 from tests.rounds import REPORTS, payload
@@ -45,7 +50,7 @@ def url(server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"d{next(NAMES)}"
     execute(server.url, f"CREATE DATABASE {name}")
     own = f"postgresql://postgres:secret-word@127.0.0.1:{server.port}/{name}"
-    monkeypatch.setenv(URL, own)
+    monkeypatch.setenv(URL_VARIABLE, own)
     return own
 
 
@@ -66,33 +71,33 @@ def test_a_round_is_what_it_is_in_a_file(
     url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Same outcomes, same batches, same digest; open, folded, closed."""
-    key, path = new_key(), tmp_path / "intake.sqlite"
+    key, path = new_private_key(), tmp_path / "intake.sqlite"
     invited = invite(NOWHERE, N, key)
-    assert there(NOWHERE)
-    here = gone_through(NOWHERE, invited, public(key))
-    monkeypatch.delenv(URL)
+    assert store_exists(NOWHERE)
+    context = gone_through(NOWHERE, invited, public_key(key))
+    monkeypatch.delenv(URL_VARIABLE)
     with Intake(path) as intake:
         given = {"pipeline": "far", "needed": 1, "seal": key}
         intake.open_round("one-1", task=REPORTS, invitations=invited, **given)
-    assert gone_through(path, invited, public(key)) == here
+    assert gone_through(path, invited, public_key(key)) == context
 
 
 def gone_through(path: Path, invited: list[Invitation], to: str) -> list[Any]:
     """Fill a round, fold it in twice, close it; return all that it tells."""
-    sent = [seal(i, payload(REPORTS, i, k), to) for k, i in enumerate(invited)]
+    sent = [seal_message(i, payload(REPORTS, i, k), to) for k, i in enumerate(invited)]
     odd = [b"nothing", *answered(invited[:1]), sent[0], sent[0][:-9]]
     with Intake(path) as intake:
-        told = intake.take_batch([*odd, *sent[:20]], check_all)
+        told = intake.take_batch([*odd, *sent[:20]], parse_messages)
         first = intake.fold("one-1", 5)
-        intake.take_batch(sent[20:30], check_all)
+        intake.take_batch(sent[20:30], parse_messages)
         assert intake.fold("one-1", 15) == first
         last = intake.close("one-1")
         assert intake.round("one-1").batches == (20, 10)
         assert [*map(len, intake.payloads("one-1", last))] == [20, 10]
         assert [*map(len, intake.payloads("one-1", first))] == [20]
         assert intake.seal("one-1") is None
-        with pytest.raises(Refused, match="no key of an open round"):
-            intake.take(sent[31], check)
+        with pytest.raises(RefusedEnvelope, match="no key of an open round"):
+            intake.take(sent[31], parse_message)
         with pytest.raises(UserError, match="Did you mean 'one-1'"):
             intake.close("one-2")
     return [first, last, [each and (each.reason, str(each)) for each in told]]
@@ -125,7 +130,9 @@ def test_many_writers_wait_for_each_other_and_never_for_ever(url: str) -> None:
         with Intake(NOWHERE) as intake:
             mine = sent[::-1] if turn % 2 else sent
             parts = [mine[k : k + 9] for k in range(0, N, 9)]
-            told = [each for p in parts for each in intake.take_batch(p, check_all)]
+            told = [
+                each for p in parts for each in intake.take_batch(p, parse_messages)
+            ]
             intake.fold("one-1", 3)
             return told.count(None)
 
@@ -135,7 +142,7 @@ def test_many_writers_wait_for_each_other_and_never_for_ever(url: str) -> None:
 
 def test_a_round_that_two_open_at_once_is_opened_once(url: str) -> None:
     """The other finds it there, or is told to run again."""
-    invited = issue(REPORTS, N)
+    invited = issue_invitations(REPORTS, N)
 
     def begin(_: int) -> str:
         with Intake(NOWHERE) as intake:
@@ -160,7 +167,7 @@ def test_no_row_tells_with_which_it_came(url: str) -> None:
     tables = ("invitations", "messages")
     with Intake(NOWHERE) as intake:
         for data in sent[:10]:
-            intake.take(data, check)
+            intake.take(data, parse_message)
         for table in tables:  # until then each message shares a mark with its own
             rows = execute(url, f"SELECT count(DISTINCT xmin::text) FROM {table}")
             assert rows[0][0] >= 10
@@ -203,7 +210,7 @@ def opened_and_used() -> None:
     """Do what everybody does first."""
     with Intake(NOWHERE) as intake:
         intake.rounds()
-        intake.take(b"nothing", check)
+        intake.take(b"nothing", parse_message)
 
 
 @pytest.mark.parametrize(
@@ -245,17 +252,17 @@ def test_what_its_server_does_by_default_makes_no_difference(
 def test_no_text_of_a_client_spoils_a_transaction(url: str) -> None:
     """The name of a record that no database can hold, beside good envelopes."""
     task = Task(("no", "yes"), 1.0)
-    odd, fine = issue_each(task, ["p-1", "p-2"], "0" * 64)
+    odd, fine = issue_record_invitations(task, ["p-1", "p-2"], "0" * 64)
     drawn = task.noise().randomize(np.zeros(1, dtype=np.int64), SeededEntropy(0))
     code = drawn[0].tolist()
     sent = [
-        seal(each, {"record": name, "code": code})
+        seal_message(each, {"record": name, "code": code})
         for each, name in ((odd, "p\0"), (fine, fine.record))
     ]
     with Intake(NOWHERE) as intake:
         given = {"pipeline": "far", "needed": 1, "invitations": [odd, fine]}
         intake.open_round("one-1", task=task, **given)
-        first, second = intake.take_batch(sent, check_all)
+        first, second = intake.take_batch(sent, parse_messages)
     assert (first.reason, second) == ("impossible message", None)
 
 
@@ -263,14 +270,14 @@ def test_a_database_that_goes_away_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Half way: who waits is told so; when it is back the same envelopes come in."""
-    monkeypatch.setattr(intake_group, "PROBE", 0.1)
+    monkeypatch.setattr(intake_group, "PROBE_SECONDS", 0.1)
     with postgres.server() as own:
-        monkeypatch.setenv(URL, own.url)
+        monkeypatch.setenv(URL_VARIABLE, own.url)
         sent = answered(invite(NOWHERE, N))
         with taking(NOWHERE) as group:
             assert group.put(sent[:10]).result(30) == [None] * 10
             own.stop()
-            with pytest.raises(intake_group.Unavailable):
+            with pytest.raises(intake_group.IntakeUnavailable):
                 group.put(sent).result(30)
             assert "cannot be reached" in group.problem
             own.start()
@@ -294,8 +301,8 @@ def test_one_who_keeps_rows_for_long_is_not_waited_for(
         with psycopg.connect(url) as other:
             other.execute("SELECT * FROM rounds FOR UPDATE")
             with pytest.raises(UserError, match="others have kept it"):
-                intake.take(data, check)
-        intake.take(data, check)
+                intake.take(data, parse_message)
+        intake.take(data, parse_message)
 
 
 def test_a_refused_password_is_said_by_its_variable(

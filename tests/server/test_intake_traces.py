@@ -11,13 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, issue, seal
+from curvote.envelope import Invitation, issue_invitations, seal_message
 from curvote.errors import UserError
-from curvote.protocols.checking import check_all
-from curvote.protocols.message import check
-from curvote.sealed import closed, is_sealed, new_key, opened, public
-from curvote.server.intake import Intake, Refused
-from curvote.strict_json import canonical
+from curvote.protocols.checking import parse_messages
+from curvote.protocols.message import parse_message
+from curvote.sealed import (
+    is_sealed,
+    new_private_key,
+    open_sealed,
+    public_key,
+    seal_to_key,
+)
+from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.strict_json import canonical_json
 from tests.rounds import REPORTS, VOTES, old, payload
 from tests.server.test_intake import contents
 
@@ -40,7 +46,7 @@ def filled(
         given = {"pipeline": "p", "needed": 1, "invitations": invited}
         intake.open_round("report", task=REPORTS, **given)
         for _, data in came:
-            intake.take(data, check)
+            intake.take(data, parse_message)
             yield
 
 
@@ -51,9 +57,9 @@ def test_the_bytes_of_the_file_do_not_depend_on_the_order_of_arrival(
 
     SQLite fills a page from its end in the order in which rows come.
     """
-    invited = issue(REPORTS, N)
+    invited = issue_invitations(REPORTS, N)
     keys = [secrets.randbits(63) for _ in invited]
-    sent = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+    sent = [seal_message(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
     came = list(zip(keys, sent, strict=True))
     files = []
     for name, order in (("a", came), ("b", came[::-1]), ("c", sorted(came))):
@@ -66,8 +72,10 @@ def test_the_bytes_of_the_file_do_not_depend_on_the_order_of_arrival(
 
 def test_a_killed_take_leaves_no_order_once_another_ended(path: Path) -> None:
     """Even one that took nothing: free pages and journal are gone, too."""
-    invited = issue(REPORTS, N)
-    came = [(k + 1, seal(i, payload(REPORTS, i, k))) for k, i in enumerate(invited)]
+    invited = issue_invitations(REPORTS, N)
+    came = [
+        (k + 1, seal_message(i, payload(REPORTS, i, k))) for k, i in enumerate(invited)
+    ]
     for _ in filled(path, came, invited):
         pass
     tidy = path.read_bytes()
@@ -77,8 +85,8 @@ def test_a_killed_take_leaves_no_order_once_another_ended(path: Path) -> None:
         for row in reversed(rows):  # as an untidied file would have them
             db.execute("INSERT INTO messages VALUES (?, ?, ?, ?)", row)
     assert path.read_bytes()[4096:] != tidy[4096:]
-    with Intake(path) as intake, pytest.raises(Refused):
-        intake.take(b"nothing", check)
+    with Intake(path) as intake, pytest.raises(RefusedEnvelope):
+        intake.take(b"nothing", parse_message)
     assert path.read_bytes()[4096:] == tidy[4096:]
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA freelist_count").fetchone() == (0,)
@@ -86,8 +94,8 @@ def test_a_killed_take_leaves_no_order_once_another_ended(path: Path) -> None:
 
 def test_whoever_still_has_the_file_open_keeps_no_journal(path: Path) -> None:
     """Its pages would tell which invitation and which message changed together."""
-    invited = issue(REPORTS, 3)
-    sent = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+    invited = issue_invitations(REPORTS, 3)
+    sent = [seal_message(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
     with Intake(path) as watching:
         assert watching.rounds() == []
         for _ in filled(path, [*enumerate(sent)], invited):
@@ -98,8 +106,8 @@ def test_whoever_still_has_the_file_open_keeps_no_journal(path: Path) -> None:
 
 def test_a_batch_is_taken_in_one_transaction(path: Path) -> None:
     """Each by itself accepted or refused; what breaks takes back the whole batch."""
-    invited = issue(REPORTS, 4)
-    sent = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+    invited = issue_invitations(REPORTS, 4)
+    sent = [seal_message(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
     with Intake(path) as intake:
         given = {"pipeline": "p", "needed": 1, "invitations": invited}
         intake.open_round("report", task=REPORTS, **given)
@@ -111,7 +119,7 @@ def test_a_batch_is_taken_in_one_transaction(path: Path) -> None:
         with pytest.raises(ZeroDivisionError):
             intake.take_batch(sent, breaks)
         assert contents(path) == before
-        told = intake.take_batch([sent[0], b"", sent[1], sent[0]], check_all)
+        told = intake.take_batch([sent[0], b"", sent[1], sent[0]], parse_messages)
         assert [refused and refused.reason for refused in told] == [
             None,
             "unreadable",
@@ -123,7 +131,10 @@ def test_a_batch_is_taken_in_one_transaction(path: Path) -> None:
 
 def test_both_formats_are_taken_in(path: Path) -> None:
     """Whoever was invited before the new format answers in the old one, once."""
-    new, aged = issue(REPORTS, 1), [old(i) for i in issue(REPORTS, 1)]
+    new, aged = (
+        issue_invitations(REPORTS, 1),
+        [old(i) for i in issue_invitations(REPORTS, 1)],
+    )
     good = payload(REPORTS, new[0])
     with Intake(path) as intake:
         given = {"pipeline": "p", "needed": 1, "invitations": new + aged}
@@ -131,28 +142,33 @@ def test_both_formats_are_taken_in(path: Path) -> None:
         crossed = Invitation(**(vars(new[0]) | {"key": new[0].key[:32]}))
         longer = Invitation(**(vars(aged[0]) | {"key": aged[0].key * 2}))
         for other in (crossed, longer):
-            with pytest.raises(Refused, match="seal is wrong"):
-                intake.take(seal(other, good), check)
+            with pytest.raises(RefusedEnvelope, match="seal is wrong"):
+                intake.take(seal_message(other, good), parse_message)
         for invitation in (*new, *aged):
-            intake.take(seal(invitation, good), check)
-            with pytest.raises(Refused, match="used before"):
-                intake.take(seal(invitation, good), check)
+            intake.take(seal_message(invitation, good), parse_message)
+            with pytest.raises(RefusedEnvelope, match="used before"):
+                intake.take(seal_message(invitation, good), parse_message)
         intake.close("report")
     texts = {row[2] for row in contents(path)["messages"]}
-    assert texts == {canonical(good).decode()}
+    assert texts == {canonical_json(good).decode()}
 
 
 # ------------------------------------------------------------------------- sealed
 @pytest.fixture
 def secret(path: Path) -> tuple[list[Invitation], str]:
     """Open a sealed round of reports and one of votes; return the first's answers."""
-    invited = issue(REPORTS, 3)
+    invited = issue_invitations(REPORTS, 3)
     with Intake(path) as intake:
         for name, task, i in (
             ("report", REPORTS, invited),
-            ("vote", VOTES, issue(VOTES, 3)),
+            ("vote", VOTES, issue_invitations(VOTES, 3)),
         ):
-            given = {"pipeline": "p", "needed": 1, "invitations": i, "seal": new_key()}
+            given = {
+                "pipeline": "p",
+                "needed": 1,
+                "invitations": i,
+                "seal": new_private_key(),
+            }
             intake.open_round(name, task=task, **given)
         return invited, intake.round("report").seal_to
 
@@ -164,13 +180,13 @@ def test_the_carrier_of_a_sealed_envelope_learns_its_size_only(
     (invitation, *_), seal_to = secret
     sizes = set()
     for z in ([0.0] * 4, [-1.2345678901234567e-300] * 4):
-        data = seal(invitation, {"z": z, "label": 1}, seal_to)
+        data = seal_message(invitation, {"z": z, "label": 1}, seal_to)
         assert is_sealed(data)
         assert data.count(b"\n") == 1
         for hidden in (invitation.id, invitation.key, invitation.task, "label"):
             assert hidden.encode() not in data
         sizes.add(len(data))
-        assert data != seal(invitation, {"z": z, "label": 1}, seal_to)
+        assert data != seal_message(invitation, {"z": z, "label": 1}, seal_to)
     assert len(sizes) == 1
     assert invitation.id not in invitation.file_name
 
@@ -181,29 +197,31 @@ def test_a_sealed_round_takes_what_is_sealed_to_it(
     """And nothing else: no open one, no other round's, none that was altered."""
     (one, two, _), seal_to = secret
     good = payload(REPORTS, one)
-    data = seal(one, good, seal_to)
+    data = seal_message(one, good, seal_to)
     with Intake(path) as intake:
         other = intake.round("vote").seal_to
         assert len({seal_to, other}) == 2
         for odd, reason in (
-            (seal(one, good), "not sealed"),
-            (seal(one, good, other), "another round's seal"),
-            (seal(one, good, public(new_key())), "unreadable"),
+            (seal_message(one, good), "not sealed"),
+            (seal_message(one, good, other), "another round's seal"),
+            (seal_message(one, good, public_key(new_private_key())), "unreadable"),
             (data[:200] + bytes([data[200] ^ 1]) + data[201:], "unreadable"),
             (data.replace(seal_to.encode(), other.encode()), "unreadable"),
             (data[:-1], "unreadable"),
             (data.replace(b",", b", "), "unreadable"),
-            (closed(b"no envelope", seal_to), "unreadable"),
-            (closed(data, seal_to), "unreadable"),
-            (closed(b"x" * 2**20, seal_to), "unreadable"),
+            (seal_to_key(b"no envelope", seal_to), "unreadable"),
+            (seal_to_key(data, seal_to), "unreadable"),
+            (seal_to_key(b"x" * 2**20, seal_to), "unreadable"),
         ):
-            with pytest.raises(Refused) as caught:
-                intake.take(odd, check)
+            with pytest.raises(RefusedEnvelope) as caught:
+                intake.take(odd, parse_message)
             assert caught.value.reason == reason
-        intake.take(data, check)
-        with pytest.raises(Refused, match="used before"):
-            intake.take(seal(one, good, seal_to), check)  # in other bytes, yet the same
-        intake.take(seal(two, good, seal_to), check)
+        intake.take(data, parse_message)
+        with pytest.raises(RefusedEnvelope, match="used before"):
+            intake.take(
+                seal_message(one, good, seal_to), parse_message
+            )  # in other bytes, yet the same
+        intake.take(seal_message(two, good, seal_to), parse_message)
         assert intake.round("report").accepted == 2
 
 
@@ -226,15 +244,17 @@ def test_a_closed_round_forgets_its_key(
     """Not a byte of it is left: what a carrier has kept stays closed for ever."""
     (one, two, _), seal_to = secret
     (key,) = (row[-1] for row in contents(path)["rounds"] if row[1] == "report")
-    assert public(key) == seal_to
+    assert public_key(key) == seal_to
     assert key.encode() in path.read_bytes()
     with Intake(path) as intake:
-        intake.take(seal(one, payload(REPORTS, one), seal_to), check)
+        intake.take(seal_message(one, payload(REPORTS, one), seal_to), parse_message)
         intake.close("report")
-        with pytest.raises(Refused, match="no key of an open round"):
-            intake.take(seal(two, payload(REPORTS, two), seal_to), check)
-        with pytest.raises(Refused, match="closed"):
-            intake.take(seal(two, payload(REPORTS, two)), check)
+        with pytest.raises(RefusedEnvelope, match="no key of an open round"):
+            intake.take(
+                seal_message(two, payload(REPORTS, two), seal_to), parse_message
+            )
+        with pytest.raises(RefusedEnvelope, match="closed"):
+            intake.take(seal_message(two, payload(REPORTS, two)), parse_message)
         assert intake.round("vote").seal_to
     assert key.encode() not in path.read_bytes()
     assert [p.name for p in path.parent.iterdir()] == [path.name]
@@ -254,14 +274,14 @@ def test_a_closed_round_forgets_its_key(
 def test_what_is_no_sealed_envelope_is_refused(odd: bytes) -> None:
     """Never by another error."""
     with pytest.raises(UserError):
-        opened(odd, lambda _: new_key())
+        open_sealed(odd, lambda _: new_private_key())
 
 
 def test_nothing_is_sealed_to_what_is_no_key() -> None:
     """A point of small order would make a key that everybody knows."""
     for odd in ("00" * 32, "01" + "00" * 31):
         with pytest.raises(UserError, match="no X25519 key"):
-            closed(b"envelope", odd)
+            seal_to_key(b"envelope", odd)
 
 
 def test_a_carrier_cannot_exchange_the_task_for_an_unsealed_one(
@@ -271,7 +291,7 @@ def test_a_carrier_cannot_exchange_the_task_for_an_unsealed_one(
     (invitation, *_), seal_to = secret
     bound = replace(invitation, seal_to=seal_to)
     assert Invitation.from_json(bound.to_json()) == bound
-    assert is_sealed(seal(bound, {}, seal_to))
-    for other in (None, public(new_key())):
+    assert is_sealed(seal_message(bound, {}, seal_to))
+    for other in (None, public_key(new_private_key())):
         with pytest.raises(UserError, match="exchanged the task"):
-            seal(bound, {}, other)
+            seal_message(bound, {}, other)

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.protocols.direct.arms import vectors
-from curvote.protocols.volunteers.worth import worth
+from curvote.protocols.direct.arms import make_directions
+from curvote.protocols.volunteers.worth import volunteer_worth
 from curvote.representation.direction import Directions
-from curvote.representation.simplex import codes
-from curvote.server.directions import Sum, one_round, read
-from curvote.server.joining import Public, joined, pooled, pooled_second
-from curvote.server.volunteered import logistic
+from curvote.representation.simplex import class_codes
+from curvote.server.directions import ReportMean, estimate_moments, one_round_classifier
+from curvote.server.joining import (
+    VolunteerRecords,
+    joint_classifier,
+    pool_label_moments,
+    pool_second_moments,
+)
+from curvote.server.volunteered import ridge_logistic
 
 Array = NDArray[np.float64]
 D, N = 4, 50
@@ -24,17 +29,19 @@ def records(n: int, seed: int, n_classes: int = 2) -> tuple[Array, NDArray[np.in
     rng = np.random.default_rng(seed)
     z = rng.standard_normal((n, D))
     noised = z[:, : n_classes - 1] + 0.5 * rng.standard_normal((n, n_classes - 1))
-    corners = codes(np.arange(n_classes), n_classes)
+    corners = class_codes(np.arange(n_classes), n_classes)
     return z, (noised @ corners.T).argmax(axis=1)
 
 
 def reports(
     arm: str, n: int, seed: int = 3, n_classes: int = 2
-) -> tuple[Sum, Directions]:
+) -> tuple[ReportMean, Directions]:
     """Return the mean of ``n`` reports without noise, said to have it all the same."""
-    given = vectors(arm, D, "standard", "auto", n_classes)
+    given = make_directions(arm, D, "standard", "auto", n_classes)
     z, places = records(5000, seed, n_classes)
-    return Sum(given.vectors(z, codes(places, n_classes)).mean(axis=0), n), given
+    return ReportMean(
+        given.vectors(z, class_codes(places, n_classes)).mean(axis=0), n
+    ), given
 
 
 def direction(line: tuple[Array, float]) -> Array:
@@ -47,8 +54,13 @@ def direction(line: tuple[Array, float]) -> Array:
 def test_without_volunteers_it_is_the_reports(arm: str) -> None:
     """To the last bit."""
     total, given = reports(arm, 1000)
-    nobody = Public.of(given, np.zeros((0, D)), np.zeros(0, dtype=np.int64))
-    one, other = joined(total, given, 1.0, nobody), one_round(total, given, 1.0)
+    nobody = VolunteerRecords.from_records(
+        given, np.zeros((0, D)), np.zeros(0, dtype=np.int64)
+    )
+    one, other = (
+        joint_classifier(total, given, 1.0, nobody),
+        one_round_classifier(total, given, 1.0),
+    )
     assert np.array_equal(one[0], other[0])
     assert one[1] == other[1]
 
@@ -57,8 +69,10 @@ def test_without_volunteers_it_is_the_reports(arm: str) -> None:
 def test_volunteers_of_no_weight_leave_the_reports(arm: str) -> None:
     """Where reports are exact beside a few volunteers, the rule is theirs."""
     total, given = reports(arm, 10**9)
-    line = joined(total, given, 5.0, Public.of(given, *records(5, 1)))
-    exact = direction(one_round(total, given, 5.0))
+    line = joint_classifier(
+        total, given, 5.0, VolunteerRecords.from_records(given, *records(5, 1))
+    )
+    exact = direction(one_round_classifier(total, given, 5.0))
     if arm == "joint":
         assert direction(line) @ exact > 1 - 1e-6
     assert direction(line) @ exact > 1 - 1e-2
@@ -69,8 +83,10 @@ def test_reports_of_no_weight_leave_the_volunteers(arm: str) -> None:
     """As epsilon goes to 0 the join becomes their own regression."""
     total, given = reports(arm, 1000)
     z, places = records(N, 1)
-    line = joined(total, given, 1e-6, Public.of(given, z, places))
-    alone = logistic(z, places)
+    line = joint_classifier(
+        total, given, 1e-6, VolunteerRecords.from_records(given, z, places)
+    )
+    alone = ridge_logistic(z, places)
     assert np.allclose(line[0], alone[0], rtol=1e-2, atol=1e-3)
     assert line[1] == pytest.approx(alone[1], abs=1e-3)
 
@@ -79,10 +95,10 @@ def test_reports_of_no_weight_leave_the_volunteers(arm: str) -> None:
 def test_moments_are_weighted_by_the_inverse_of_their_variance(n_classes: int) -> None:
     """The pooled variance is that of two independent measurements."""
     total, given = reports("mean", 400, n_classes=n_classes)
-    public = Public.of(given, *records(N, 1, n_classes))
-    alone = read(total, given, 1.0)
-    second = pooled_second(total, given, 1.0, public.units)
-    both = pooled(alone, public, second)
+    public = VolunteerRecords.from_records(given, *records(N, 1, n_classes))
+    alone = estimate_moments(total, given, 1.0)
+    second = pool_second_moments(total, given, 1.0, public.units)
+    both = pool_label_moments(alone, public, second)
     weights = 1 / alone.noise, 1 / public.noise
     assert both.noise == pytest.approx(1 / sum(weights))
     label = (weights[0] * alone.label + weights[1] * public.label) / sum(weights)
@@ -92,19 +108,22 @@ def test_moments_are_weighted_by_the_inverse_of_their_variance(n_classes: int) -
 
 def test_labelled_records_are_worth_what_the_formula_says() -> None:
     """Reports of N epsilon^2 = 6 p n_v have the noise of n_v volunteers, nearly."""
-    total, given = reports("mean", round(worth(N, D) / 0.5**2))
-    noise = read(total, given, 0.5).noise
+    total, given = reports("mean", round(volunteer_worth(N, D) / 0.5**2))
+    noise = estimate_moments(total, given, 0.5).noise
     assert noise * given.p * N == pytest.approx(1, rel=0.12)
 
 
 def test_reports_of_another_sign_are_outvoted_where_they_are_few() -> None:
     """Each part wins where its variance is the smaller one by far."""
     total, given = reports("mean", 1000)
-    opposite = Sum(-total.mean, total.n)
+    opposite = ReportMean(-total.mean, total.n)
     z, places = records(N, 1)
-    public, alone = Public.of(given, z, places), direction(logistic(z, places))
-    assert direction(joined(opposite, given, 0.05, public)) @ alone > 0.9
-    assert direction(joined(opposite, given, 20.0, public)) @ alone < -0.9
+    public, alone = (
+        VolunteerRecords.from_records(given, z, places),
+        direction(ridge_logistic(z, places)),
+    )
+    assert direction(joint_classifier(opposite, given, 0.05, public)) @ alone > 0.9
+    assert direction(joint_classifier(opposite, given, 20.0, public)) @ alone < -0.9
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -117,11 +136,13 @@ def test_both_beat_either(n_classes: int) -> None:
         noise = total.noise(1.0)
         rng = np.random.default_rng(seed)
         noised = total.mean + np.sqrt(noise) * rng.standard_normal(given.size)
-        total, mine = Sum(noised, total.n), records(N, seed, n_classes)
+        total, mine = ReportMean(noised, total.n), records(N, seed, n_classes)
         lines = (
-            joined(total, given, 1.0, Public.of(given, *mine)),
-            one_round(total, given, 1.0),
-            logistic(*mine, n_classes),
+            joint_classifier(
+                total, given, 1.0, VolunteerRecords.from_records(given, *mine)
+            ),
+            one_round_classifier(total, given, 1.0),
+            ridge_logistic(*mine, n_classes),
         )
         errors.append([error(line, *test) for line in lines])
     both, by_reports, by_volunteers = np.mean(errors, axis=0)
@@ -139,10 +160,10 @@ def error(line: tuple[Array, Array], z: Array, places: NDArray[np.int64]) -> flo
 def test_volunteers_of_one_class_name_it() -> None:
     """A constant, finite, whatever their records are."""
     z = np.random.default_rng(0).standard_normal((6, D))
-    coef, intercept = logistic(z, np.ones(6, dtype=np.int64))
+    coef, intercept = ridge_logistic(z, np.ones(6, dtype=np.int64))
     assert not coef.any()
     assert intercept > 0
-    scores = logistic(z, np.full(6, 3), 5)
+    scores = ridge_logistic(z, np.full(6, 3), 5)
     assert (z @ scores[0].T + scores[1]).argmax(axis=1).tolist() == [3] * 6
 
 
@@ -151,7 +172,7 @@ def test_a_class_without_volunteers_is_never_named() -> None:
     z, places = records(60, 5, 3)
     for kept in ([0, 2], [0, 1, 2]):
         mine = np.isin(places, kept)
-        coef, intercept = logistic(z[mine], places[mine], 4)
+        coef, intercept = ridge_logistic(z[mine], places[mine], 4)
         told = (z @ coef.T + intercept).argmax(axis=1)
         assert set(told) <= set(kept)
         assert np.mean(told[mine] == places[mine]) > 0.6

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from curvote.errors import UserError
 from curvote.server import learners
-from curvote.server.learners.fits import LARGEST, Fits
+from curvote.server.learners.fits import LARGEST_REPORT, Fits
 from tests.problems import (
     Batch,
     assert_same,
@@ -30,8 +30,18 @@ from tests.problems import (
 def nasty_batches(draw: st.DrawFn) -> Batch:
     """Ties, constants, collinear columns, tiny and enormous values, few points."""
     batch, n, d = draw(st.tuples(*[st.integers(1, top) for top in (3, 9, 5)]))
-    special = [0.0, 1.0, -1.0, 1e-8, 1e8, 1e-200, LARGEST, -LARGEST, 5e-324]
-    values = st.sampled_from(special) | st.floats(-LARGEST, LARGEST)
+    special = [
+        0.0,
+        1.0,
+        -1.0,
+        1e-8,
+        1e8,
+        1e-200,
+        LARGEST_REPORT,
+        -LARGEST_REPORT,
+        5e-324,
+    ]
+    values = st.sampled_from(special) | st.floats(-LARGEST_REPORT, LARGEST_REPORT)
     x = draw(hnp.arrays(np.float64, (batch, n, d), elements=values))
     y = draw(hnp.arrays(np.float64, (batch, n), elements=st.sampled_from([-1.0, 1.0])))
     return x, y
@@ -100,11 +110,11 @@ def test_scores_do_not_depend_on_origin(name: str, shift: float, power: int) -> 
     Penalties are per unit of a report, so that they change with it.
     """
     x, y = noisy(4, 20, 20, 3)
-    here = learners.fit(name, x, y, **in_units(name, 1))
+    context = learners.fit(name, x, y, **in_units(name, 1))
     moved = x * 2.0**power + shift
     there = learners.fit(name, moved, y, **in_units(name, 2.0**power))
     assume(abs(shift) < 2.0 ** (power + 15))
-    score, score2 = scores(here, x), scores(there, moved)
+    score, score2 = scores(context, x), scores(there, moved)
     factor = np.linalg.norm(score, axis=1) / np.linalg.norm(score2, axis=1)
     np.testing.assert_allclose(score2 * factor[:, None], score, rtol=1e-5, atol=1e-5)
 

@@ -49,7 +49,7 @@ def test_separable_problems_are_flagged_and_solved(seed: int, gap: float) -> Non
     x += gap * side[:, :, None] * direction
     fits = learners.fit("logistic", x, side)
     assert fits.flagged[0]
-    assert fits.ridge == logistic.RIDGE
+    assert fits.ridge == logistic.LOGISTIC_RIDGE
     if gap >= 1:
         assert (side * (x @ fits.coef[0] + fits.intercept[0]) > 0).all()
 

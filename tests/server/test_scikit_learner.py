@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from curvote.errors import UserError
 from curvote.server import learners
-from curvote.server.learners.scikit import LINEAR, SHARE
+from curvote.server.learners.scikit import LINEAR_CLASSES, PROBLEMS_PER_WORKER
 from tests.problems import RIDGE, assert_same, noisy
 
 
-@pytest.mark.parametrize("path", [path for path in LINEAR if path[-2:] != "CV"])
+@pytest.mark.parametrize("path", [path for path in LINEAR_CLASSES if path[-2:] != "CV"])
 def test_the_linear_classifiers_work(path: str) -> None:
     """Every usual one fits, twice the same, and names its parameters."""
     x, y = noisy(50, 3, 40, 3)
@@ -38,7 +38,7 @@ def test_the_class_itself_is_fitted() -> None:
 
 def test_worker_processes_change_nothing() -> None:
     """Problems may be shared out; the results are the same bits, in order."""
-    x, y = noisy(52, 2 * SHARE, 10, 2)
+    x, y = noisy(52, 2 * PROBLEMS_PER_WORKER, 10, 2)
     alone, shared = (learners.fit(RIDGE, x, y, workers=w) for w in (1, 2))
     np.testing.assert_array_equal(alone.coef, shared.coef)
     np.testing.assert_array_equal(alone.flagged, shared.flagged)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.classifier import places_named
-from curvote.server.several import scores
-from curvote.server.volunteered import logistic
+from curvote.classifier import predict_indices
+from curvote.server.several import class_scores
+from curvote.server.volunteered import ridge_logistic
 
 
 @pytest.mark.parametrize("there", [[2], [0, 3], [3, 1], [0, 1, 2], [0, 1, 2, 3]])
@@ -17,11 +17,11 @@ def test_scores_name_what_scikit_learn_names(there: list[int]) -> None:
     rng = np.random.default_rng(5)
     places = np.repeat(there, 40)
     z = rng.normal(size=(len(places), 3)) + 2 * np.eye(4)[places][:, :3]
-    coef, intercept = scores(LinearDiscriminantAnalysis(), z, places, 4)
+    coef, intercept = class_scores(LinearDiscriminantAnalysis(), z, places, 4)
     assert coef.shape == (4, 3)
     assert np.isfinite(coef).all()
     assert np.isfinite(intercept).all()
-    named = places_named(z @ coef.T + intercept)
+    named = predict_indices(z @ coef.T + intercept)
     if len(there) == 1:
         assert (named == there[0]).all()
     else:
@@ -34,8 +34,8 @@ def test_volunteers_of_several_classes_have_a_score_for_each() -> None:
     rng = np.random.default_rng(6)
     places = np.arange(60) % 3
     z = rng.normal(size=(60, 2)) + 4 * np.eye(3)[places][:, :2]
-    coef, intercept = logistic(z, places, 3)
-    assert np.mean(places_named(z @ coef.T + intercept) == places) > 0.9
-    line, constant = logistic(z, places % 2)
+    coef, intercept = ridge_logistic(z, places, 3)
+    assert np.mean(predict_indices(z @ coef.T + intercept) == places) > 0.9
+    line, constant = ridge_logistic(z, places % 2)
     assert line.shape == (2,)
     assert np.ndim(constant) == 0

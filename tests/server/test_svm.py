@@ -97,9 +97,9 @@ def test_svm_returns_the_middle_of_the_optimal_intercepts(
 def test_tiny_and_huge_units_are_no_obstacle(name: str, power: int) -> None:
     """Reports in units of 2^-power, with C to match, get the same scores."""
     x, y = noisy(23, 10, 30, 3)
-    here = learners.fit(name, x, y)
+    context = learners.fit(name, x, y)
     there = learners.fit(name, x * 2.0**power, y, C=4.0**-power)
-    found, expected = scores(there, x * 2.0**power), scores(here, x)
+    found, expected = scores(there, x * 2.0**power), scores(context, x)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import fisher_exact, hypergeom
 
 from curvote.errors import UserError
-from curvote.server.watch import fall, fell
+from curvote.server.watch import drift_p_value, is_drift
 
 COUNT = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted)
 SOME = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(sorted)
@@ -22,7 +22,7 @@ def told(rows: list[tuple[list[int], list[int]]]) -> float:
     """Return the level of rows of ((right, n) before, (right, n) newest)."""
     old, new = zip(*rows, strict=True)
     (right, n), (good, m) = np.transpose(old), np.transpose(new)
-    return fall(n, right, m, good)
+    return drift_p_value(n, right, m, good)
 
 
 @given(COUNT, COUNT)
@@ -56,16 +56,16 @@ def test_of_several_it_is_the_law_of_their_sum(rows: list[tuple[list[int], list[
 
 def test_a_reversed_candidate_falls_when_it_becomes_right() -> None:
     """What counts is how good it is with its sign turned."""
-    assert fell(fall([90], [5], [30], [14]), 3.0)
-    assert not fell(fall([90], [5], [30], [0]), 3.0)
+    assert is_drift(drift_p_value([90], [5], [30], [14]), 3.0)
+    assert not is_drift(drift_p_value([90], [5], [30], [0]), 3.0)
 
 
 def test_other_candidates_are_no_fall() -> None:
     """The newest votes are about the bad candidate only: nothing became worse."""
-    level = fall([100, 100], [95, 55], [0, 100], [0, 55])
+    level = drift_p_value([100, 100], [95, 55], [0, 100], [0, 55])
     assert level > 0.3
     pooled = fisher_exact([[55, 45], [150, 50]], alternative="less").pvalue
-    assert fell(pooled, 3.0)
+    assert is_drift(pooled, 3.0)
 
 
 def test_false_alarms_are_as_rare_as_said() -> None:
@@ -75,7 +75,7 @@ def test_false_alarms_are_as_rare_as_said() -> None:
     alarms = 0
     for _ in range(draws):
         right, good = rng.binomial(40, rates), rng.binomial(15, rates)
-        alarms += fell(fall([40] * 4, right, [15] * 4, good), drop)
+        alarms += is_drift(drift_p_value([40] * 4, right, [15] * 4, good), drop)
     share, level = alarms / draws, 0.05
     assert share <= level + 5 * np.sqrt(level * (1 - level) / draws)
     assert share > 0.005  # a test that never alarms would pass as well
@@ -84,4 +84,4 @@ def test_false_alarms_are_as_rare_as_said() -> None:
 def test_counts_that_cannot_be_are_refused() -> None:
     """More right than there were votes."""
     with pytest.raises(UserError, match="positive of"):
-        fall([10], [5], [5], [6])
+        drift_p_value([10], [5], [5], [6])

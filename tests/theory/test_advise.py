@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from benchmarks.choosing_world import World, direct
 from curvote.errors import UserError
 from curvote.flows.cli import app
-from curvote.protocols.choice import choose
-from curvote.protocols.direct.arms import vectors
+from curvote.protocols.choice import choose_protocol
+from curvote.protocols.direct.arms import make_directions
 from curvote.representation.direction import Whitening
 from curvote.theory import Signal, expect_direct, look_ahead, strengths
 from curvote.theory import direct as theory
@@ -113,14 +113,14 @@ def test_errors_are_those_of_drawn_records(
 def test_means_are_those_of_drawn_records(arm: str, positive: float) -> None:
     """In the public coordinates to sampling error, in others nearly so."""
     rng, signal = np.random.default_rng(3), Signal(0.1, positive)
-    world = theory.World.draw(rng, signal, vectors(arm, 3, "standard", "auto"))
+    world = theory.World.draw(rng, signal, make_directions(arm, 3, "standard", "auto"))
     z = rng.standard_normal((200_000, 3))
     labels = np.where(rng.random(len(z)) < signal.chance(z @ world.slant), 1, -1)
     stretched = Whitening(np.diag([1.5, 1, 0.5]) + np.eye(3, k=1) / 2, np.ones(3) / 2)
-    found = world.given.vectors(z, labels).mean(axis=0)
-    moved = world.given.vectors(stretched.apply(z), labels).mean(axis=0)
+    found = world.directions.vectors(z, labels).mean(axis=0)
+    moved = world.directions.vectors(stretched.apply(z), labels).mean(axis=0)
     assert np.abs(world.mean() - found).max() < 5 / np.sqrt(len(z))
-    near = np.linalg.norm(world.mean() + world.moved(stretched) - moved)
+    near = np.linalg.norm(world.mean() + world.mean_shift(stretched) - moved)
     assert near < 0.35 * np.linalg.norm(found - moved)
 
 
@@ -140,9 +140,9 @@ def test_nothing_is_promised_within_a_point_of_the_majority(positive: float) -> 
     assert found.majority == pytest.approx(min(positive, 1 - positive))
     for row in found.rows:
         for name, told in row.expected.items():
-            assert row.nothing(name) == (told.error > found.majority - 0.01)
-    assert all(found.rows[0].nothing(name) for name in found.signals)
-    assert not found.rows[-1].nothing("strong")
+            assert row.gains_nothing(name) == (told.error > found.majority - 0.01)
+    assert all(found.rows[0].gains_nothing(name) for name in found.signals)
+    assert not found.rows[-1].gains_nothing("strong")
 
 
 def curvote_advise(*words: str) -> Result:
@@ -160,7 +160,7 @@ def test_the_command_tells_a_row_for_each_epsilon() -> None:
     text = curvote_advise(*TASK, *budgets).stdout
     assert [row["epsilon"] for row in document["rows"]] == [0.01, 1]
     for row in document["rows"]:
-        choice = choose(3000, 4, row["epsilon"])
+        choice = choose_protocol(3000, 4, row["epsilon"])
         assert (row["protocol"], row["arm"]) == (choice.protocol, choice.arm)
         assert row["noise"] == choice.noise
         assert row["reason"] == choice.reason

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.bench_advise import measured
 from benchmarks.laws import Law
 from curvote.theory import Signal, expect_direct
-from curvote.theory.hard import LAWS, reach
+from curvote.theory.hard import LAWS, error_range
 from tests.noise import SEED
 
 
@@ -32,8 +32,8 @@ def test_ends_are_a_function_of_public_numbers_and_close_up() -> None:
     signal, width = Signal(0.2, 0.6), []
     for n in (500, 5000, 100_000):
         told = expect_direct(n, 3, 1.0, signal)
-        low, high = reach(n, 3, 1.0, signal, told)
-        assert (low, high) == reach(n, 3, 1.0, signal, told)
+        low, high = error_range(n, 3, 1.0, signal, told)
+        assert (low, high) == error_range(n, 3, 1.0, signal, told)
         assert signal.best <= low <= told.error <= high < 1
         width.append(high - low)
     assert width == sorted(width, reverse=True)

@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.bench_planner import Setting, World, simulated
 from curvote.errors import UserError
-from curvote.server.averaging import average, weights
-from curvote.server.weak import draw as draw_reports
+from curvote.server.averaging import average_classifiers, averaging_weights
+from curvote.server.weak import draw_subsets as draw_reports
 from curvote.theory import (
     UtilityPrior,
     crowd,
@@ -28,7 +28,7 @@ from curvote.theory import (
 )
 from curvote.theory.advise_command import advise
 from curvote.theory.crowd import Case, Reports, Sizes
-from curvote.theory.shapes import Cloud, agreement
+from curvote.theory.shapes import OneCloud, same_side_probability
 
 PRIOR = UtilityPrior(0.9)
 PAPER = {"n_per_learner": 50, "n_learners": 50, "cutoff": 0.8}
@@ -92,7 +92,7 @@ def drawn(prior: UtilityPrior, rng: np.random.Generator, n: int) -> tuple[Any, A
         labels = np.where(rng.random(n) < prior.positive, 1, -1)
         z[:, 0] += labels * prior.distance / 2
         return z, labels
-    law = Cloud(prior.best, prior.positive)
+    law = OneCloud(prior.best, prior.positive)
     score = law.correlation * z[:, 0] / prior.spread
     score += np.sqrt(1 - law.correlation**2) * rng.standard_normal(n)
     return z, np.where(score > law.threshold, 1, -1)
@@ -126,7 +126,7 @@ def test_agreement_is_that_of_two_normal_variables(
     """Beside scipy's bivariate normal law, also at zero."""
     both = multivariate_normal.cdf([h, k], cov=[[1, r], [r, 1]])
     expected = 1 - norm.cdf(h) - norm.cdf(k) + 2 * both
-    assert float(agreement(r, h, k)) == pytest.approx(expected, abs=1e-5)
+    assert float(same_side_probability(r, h, k)) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("when_none_pass", ["soft", "best", "uniform"])
@@ -135,16 +135,16 @@ def test_runs_are_averaged_as_the_server_does(
     when_none_pass: str, cutoff: float
 ) -> None:
     """Weights, fallback and mean of many runs at once are those of each alone."""
-    judged = planner.judge(Case(3, 3.0, PRIOR), Sizes(300, 60, 30, 6), seed=1)
+    judged = planner.poll_crowd(Case(3, 3.0, PRIOR), Sizes(300, 60, 30, 6), seed=1)
     ties = judged.utility == 0.5
     assert ties.any()
     assert not judged.reversed[ties].any()
-    final, none_passed = planner.finals(judged, PRIOR, cutoff, when_none_pass)
+    final, none_passed = planner.final_accuracies(judged, PRIOR, cutoff, when_none_pass)
     runs = [*range(20), *np.flatnonzero(none_passed)[:20]]
     for run in runs:
-        weight, none = weights(judged.utility[run], cutoff, when_none_pass)
+        weight, none = averaging_weights(judged.utility[run], cutoff, when_none_pass)
         signed = np.where(judged.reversed[run], -weight, weight)
-        coef, intercept = average(
+        coef, intercept = average_classifiers(
             judged.crowd.coef[run], judged.crowd.intercept[run], signed
         )
         alone = PRIOR.utility(coef, np.array(intercept))
@@ -159,8 +159,8 @@ def test_learners_share_the_reports_that_they_draw() -> None:
         z, labels = rng.standard_normal(200), rng.random(200) < 0.5
         rows = draw_reports(rng, 200, 2, 150)
         real[run] = [z[own][labels[own]].mean() for own in rows]
-    law = Reports.of(Case(2, 1.0, PRIOR))
-    means = crowd.draw(rng, law, Sizes(200, 10, 150, 2), runs).first[..., 1]
+    law = Reports.from_case(Case(2, 1.0, PRIOR))
+    means = crowd.draw_means(rng, law, Sizes(200, 10, 150, 2), runs).first[..., 1]
     alike = [np.corrcoef(pairs.T)[0, 1] for pairs in (real, means)]
     assert abs(alike[0] - alike[1]) < 5 * np.sqrt(2 / runs) * (1 - alike[0] ** 2)
     scale = np.sqrt(law.variance[0, 1])

@@ -51,12 +51,12 @@ def test_it_is_half_the_l1_norm_of_the_densities(epsilon: float) -> None:
 @given(d=st.integers(1, 200), epsilon=levels)
 def test_it_grows_with_dimension_and_noise(d: int, epsilon: float) -> None:
     """Between 0 and 1; both conventions and the term of theorem 4 differ by factors."""
-    here = variation.total_variation(d, epsilon)
-    assert 0 < here <= 1
-    assert variation.total_variation(d + 1, epsilon) >= here
-    assert variation.total_variation(d, epsilon / 2) >= here
-    assert variation.l1_distance(d, epsilon) == 2 * here
-    assert variation.theorem_4_term(d, epsilon) == 1.5 * here
+    context = variation.total_variation(d, epsilon)
+    assert 0 < context <= 1
+    assert variation.total_variation(d + 1, epsilon) >= context
+    assert variation.total_variation(d, epsilon / 2) >= context
+    assert variation.l1_distance(d, epsilon) == 2 * context
+    assert variation.theorem_4_term(d, epsilon) == 1.5 * context
 
 
 def test_the_ends() -> None:

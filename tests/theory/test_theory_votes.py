@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.client.vote import vote
+from curvote.client.vote import draw_votes
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.server.reversal import reverse
-from curvote.server.utility import estimate, exact_variance
+from curvote.server.reversal import reversal_mask
+from curvote.server.utility import estimate_utility, utility_variance
 from curvote.theory import votes
 
 accuracies = st.floats(0, 1)
@@ -23,7 +23,7 @@ def cast(r: float, n: int, epsilon: float, runs: int) -> np.ndarray:
     """Return how many of ``n`` clients say "right", for each of ``runs``."""
     rng = np.random.default_rng(1)
     decision = np.where(rng.random(runs * n) < r, 1.0, -1.0)
-    said = vote(decision, np.ones(runs * n), epsilon, SeededEntropy(2))
+    said = draw_votes(decision, np.ones(runs * n), epsilon, SeededEntropy(2))
     return said.reshape(runs, n).sum(axis=1)
 
 
@@ -34,8 +34,8 @@ def test_the_bound_is_the_exact_variance_at_its_largest(
     """No accuracy has a larger variance, and 1/2 has that of the bound."""
     q = votes.keep_probability(epsilon)
     bound = votes.bounded_variance(n, epsilon)
-    assert exact_variance(r, n, q) <= bound * (1 + 1e-12)
-    assert exact_variance(0.5, n, q) == pytest.approx(float(bound), rel=1e-9)
+    assert utility_variance(r, n, q) <= bound * (1 + 1e-12)
+    assert utility_variance(0.5, n, q) == pytest.approx(float(bound), rel=1e-9)
 
 
 def test_the_bound_is_the_printed_one() -> None:
@@ -51,13 +51,13 @@ def test_reversal_is_right_as_often_as_said(r: float, n: int) -> None:
     """With real votes and the real rule, ties included, for even and odd n."""
     runs, epsilon = 20_000, 0.5
     positive = cast(r, n, epsilon, runs)
-    flipped = reverse(positive, np.full(runs, n))
+    flipped = reversal_mask(positive, np.full(runs, n))
     expected = float(votes.reversal_right_exact(r, n, epsilon))
     error = np.sqrt(expected * (1 - expected) / runs)
     assert abs((flipped == (r < 0.5)).mean() - expected) < 5 * error
     keep = votes.keep_probability(epsilon)
-    variance = estimate(positive, np.full(runs, n), keep).value.var()
-    exact = float(exact_variance(r, n, keep))
+    variance = estimate_utility(positive, np.full(runs, n), keep).value.var()
+    exact = float(utility_variance(r, n, keep))
     assert variance == pytest.approx(exact, rel=5 * np.sqrt(2 / runs))
 
 

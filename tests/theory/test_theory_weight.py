@@ -40,7 +40,9 @@ def test_omega_has_mean_one(z0: float, epsilon: float) -> None:
 def test_closed_form_and_quadrature_agree(z: float, z0: float, epsilon: float) -> None:
     """The uniform law's denominator is the same by either way."""
     exact = float(omega(z, z0, epsilon))
-    assert float(omega(z, z0, epsilon, weight.uniform())) == pytest.approx(exact)
+    assert float(omega(z, z0, epsilon, weight.uniform_density())) == pytest.approx(
+        exact
+    )
 
 
 @given(z0=st.floats(1, 2), epsilon=levels)
@@ -72,7 +74,7 @@ def test_protecting_only_the_label_shrinks_by_a_factor(z0: float, keep: float) -
         assert float(found) == pytest.approx(float(expected), abs=tolerance)
 
 
-@pytest.mark.parametrize("law", [weight.uniform(), STEEP, WIDE])
+@pytest.mark.parametrize("law", [weight.uniform_density(), STEEP, WIDE])
 def test_labels_of_real_reports_follow_eta_and_g(law: Density) -> None:
     """Near a noised z0 the noised labels, and pairs of them, are as often as said."""
     rng, n, epsilon, keep = np.random.default_rng(3), 2_000_000, 2.0, 0.8
@@ -114,7 +116,7 @@ def test_a_jump_needs_its_name(z0: float, epsilon: float) -> None:
         lambda z: np.where(z > jump, 1.0, 0.0),
         z0,
         epsilon,
-        density=weight.uniform(jump),
+        density=weight.uniform_density(jump),
     )
 
     def mass(low: float, high: float) -> float:
@@ -130,7 +132,7 @@ def test_a_jump_needs_its_name(z0: float, epsilon: float) -> None:
 
 def test_noise_misleads_where_the_curve_turns() -> None:
     """A narrow bump of class +1 in a sea of -1 is out-voted: g < 1/2 at its top."""
-    bump = weight.uniform(-0.1, 0.1)
+    bump = weight.uniform_density(-0.1, 0.1)
 
     def eta(z: np.ndarray) -> np.ndarray:
         return np.where(np.abs(z) < 0.1, 0.9, 0.1)

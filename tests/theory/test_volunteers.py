@@ -7,21 +7,21 @@ import json
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.volunteers.worth import WORTH, worth
+from curvote.protocols.volunteers.worth import RECORD_WORTH, volunteer_worth
 from curvote.theory.direct import expect_direct
 from curvote.theory.signals import Signal
-from curvote.theory.volunteers import expect_alone, expect_joined, offer
+from curvote.theory.volunteers import expect_alone, expect_joined, make_offer
 
 STRONG = Signal(0.1)
 
 
 def test_worth_grows_with_volunteers_numbers_and_classes() -> None:
     """1,800 for fifty records of five numbers."""
-    assert worth(50, 5) == WORTH * 6 * 50 == 1800
-    assert worth(100, 5) == 2 * worth(50, 5)
-    assert worth(50, 5, 5) == 4 * worth(50, 5)
+    assert volunteer_worth(50, 5) == RECORD_WORTH * 6 * 50 == 1800
+    assert volunteer_worth(100, 5) == 2 * volunteer_worth(50, 5)
+    assert volunteer_worth(50, 5, 5) == 4 * volunteer_worth(50, 5)
     with pytest.raises(UserError):
-        worth(50, 0)
+        volunteer_worth(50, 0)
 
 
 def test_what_is_worth_the_same_errs_about_alike() -> None:
@@ -45,7 +45,7 @@ def test_the_join_goes_from_volunteers_to_reports() -> None:
 
 def test_an_offer_says_which_part_tells_more() -> None:
     """By the formula, at each epsilon; what is worth adds up."""
-    told = offer(50, 3000, 5, [0.5, 1.0], {"strong": STRONG}).document()
+    told = make_offer(50, 3000, 5, [0.5, 1.0], {"strong": STRONG}).document()
     json.dumps(told)
     assert told["worth"] == 1800
     assert [row["better"] for row in told["rows"]] == ["volunteers", "reports"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.toy.drawing import drawn
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``answers``."""
-    return {"answers": drawn(here, "answer")}
+    return {"answers": drawn(context, "answer")}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from curvote.chain.axis import Settings
-from curvote.chain.stage import Facts
+from curvote.chain.axis import PipelineSettings
+from curvote.chain.stage import Metadata
 from curvote.representation.basis import Projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -22,10 +22,12 @@ PLACES = Encoding(_ONTO, "min_max", _BOUNDS)
 def task(message: str, epsilon: float) -> Task:
     """Return the task of one party."""
     stated = Task(PLACES, CLASSES, epsilon, protocol="toy", asks=message)
-    return MESSAGES[message].rehearsal(stated)
+    return MESSAGES[message].nominal_task(stated)
 
 
-def asked(settings: Settings, read: Callable[[str], Facts]) -> Iterator[Task]:
+def asked(
+    settings: PipelineSettings, read: Callable[[str], Metadata]
+) -> Iterator[Task]:
     """Yield the task of each level and party."""
     for level in settings.levels.values():
         for name, message in MESSAGES.items():

@@ -11,10 +11,10 @@ def colour(pipeline: str, east: float, north: float) -> None:
 
     from curvote.run import history
     from curvote.run.project import find_project
-    from curvote.run.results import final_model, views
+    from curvote.run.results import final_model, final_views
 
     project = find_project()
-    record = history.completed(project, pipeline)
-    model = final_model(project, record, views(project, record)[0].cell)
+    record = history.completed_run(project, pipeline)
+    model = final_model(project, record, final_views(project, record)[0].cell)
     place = pd.DataFrame({"east": [east], "north": [north]})
     typer.echo(str(model.predict(place)[0]))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Here, Rows
+from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.toy.model import Nearest
 from curvote.toy.tables import CLASSES
 
 K = len(CLASSES)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``models``."""
-    answers, tally = here.rows("ask", "answers"), here.rows("count", "tally")
-    centres = _centres(answers) * (1 - here.params["shrink"])
-    told = here.inputs["gather"].facts
+    answers, tally = context.rows("ask", "answers"), context.rows("count", "tally")
+    centres = _centres(answers) * (1 - context.params["shrink"])
+    told = context.inputs["gather"].metadata
     weights = {"centres": np.full(K, 1 / K), "weighted": _shares(tally)}
     made = [
         Nearest(told["classes"], told["columns"], centres, weight).to_bytes()

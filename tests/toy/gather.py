@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.datasets.lookup import module
 from curvote.toy.tables import CLASSES, PARTIES
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
+def facts(inputs: Inputs, params: Params) -> Metadata:
     """Return what is public: the classes, and the names of the two numbers."""
     return {"title": "A toy town", "classes": CLASSES, "columns": ["east", "north"]}
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``town``: curves' means and slopes, and thirds of the circle."""
-    source, sizes = here.params["source"], here.params["parties"]
+    source, sizes = context.params["source"], context.params["parties"]
     counts = [sizes[name] for name in PARTIES]
-    rng = here.generator("simulate")
+    rng = context.generator("simulate")
     dataset = module(source["name"])
     parameters = dataset.Parameters.model_validate(source)
     curves = dataset.clients(parameters, sum(counts), rng)["curve"]

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from curvote import validate
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms import per_coordinate
 from curvote.mechanisms.coordinates import PerCoordinate
 from curvote.mechanisms.k_rr import KRR
-from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.message import ClientData, Message, SettingReader
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -49,21 +49,25 @@ class Colour(Message):
     who, what, detail = "each shop", "one noised colour", ""
     share = 1.0
 
-    def words(self, config: Mapping[str, Any], d: int) -> list[Sent]:
+    def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
         """Return what leaves the party, and what it spends at each level."""
         spent = (level[self.party] for level in config["levels"].values())
         epsilon = " or ".join(f"{each:g}" for each in spent)
-        return [Sent(self.who, self.what, self.mechanism, self.detail, epsilon)]
+        return [
+            MessageDescription(
+                self.who, self.what, self.mechanism, self.detail, epsilon
+            )
+        ]
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism: nothing is left to the configuration."""
         return {"mechanism": self.mechanism}
 
-    def rehearsal(self, stated: Task) -> Task:
+    def nominal_task(self, stated: Task) -> Task:
         """Return the task with the one mechanism that it may name."""
         return replace(stated, mechanism=self.mechanism)
 
-    def admit(self, task: Task) -> None:
+    def check_task(self, task: Task) -> None:
         """Refuse another mechanism."""
         validate.one_of((self.mechanism,), mechanism=task.mechanism)
 
@@ -71,28 +75,28 @@ class Colour(Message):
         """Return what hides a colour."""
         return KRR(epsilon=self.share * task.epsilon, n_classes=K)
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the colour."""
         return self.hides(task).worst_log_ratio()
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised colours (n,)."""
         noise = stream(entropy, "label_noise")
-        colour = self.hides(task).randomize(_codes(known), noise)
+        colour = self.hides(task).randomize(_codes(data), noise)
         return {"colour": colour.astype(np.int8)}
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether it is a colour."""
         return np.isin(messages["colour"], range(K))
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of the colour."""
-        pair = _codes(one), _codes(other)
+        pair = _codes(first), _codes(second)
         return self.hides(task).log_ratio(*pair, messages["colour"].astype(np.int64))
 
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table."""
         return messages
 
@@ -105,7 +109,7 @@ class Answer(Colour):
     who, what, detail = "each person", "a noised place and colour", "half each"
     bounded, share = True, 0.5
 
-    def numbers(self, task: Task) -> int:
+    def count_numbers(self, task: Task) -> int:
         """Return the two numbers of a place."""
         return task.encoding.d
 
@@ -113,34 +117,34 @@ class Answer(Colour):
         """Return what hides a place."""
         return per_coordinate("laplace", task.encoding.d, task.epsilon * self.share)
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of place and colour together."""
-        return super().worst_loss(task) + self.moves(task).worst_log_ratio()
+        return super().max_privacy_loss(task) + self.moves(task).worst_log_ratio()
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return noised places (n, 2) and colours (n,)."""
         noise = stream(entropy, "feature_noise")
-        colour = super().draw(task, known, entropy)
-        return {"place": self.moves(task).randomize(known.z, noise)} | colour
+        colour = super().draw(task, data, entropy)
+        return {"place": self.moves(task).randomize(data.z, noise)} | colour
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether place and colour are outputs."""
-        place = self.moves(task).possible(messages["place"])
-        return place & super().possible(task, messages)
+        place = self.moves(task).possible_mask(messages["place"])
+        return place & super().possible_mask(task, messages)
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of place and colour together."""
-        loss = self.moves(task).log_ratio(one.z, other.z, messages["place"])
-        return np.asarray(loss + super().log_ratio(task, one, other, messages))
+        loss = self.moves(task).log_ratio(first.z, second.z, messages["place"])
+        return np.asarray(loss + super().log_ratio(task, first, second, messages))
 
 
-def _codes(known: Known) -> NDArray[np.int64]:
+def _codes(data: ClientData) -> NDArray[np.int64]:
     """Return the classes (n,) of whole records; UserError where one is broken."""
-    validate.finite(z=known.z)
-    codes = np.asarray(known.labels)
-    if codes.shape != (len(known.z),) or not np.isin(codes, range(K)).all():
+    validate.finite(z=data.z)
+    codes = np.asarray(data.labels)
+    if codes.shape != (len(data.z),) or not np.isin(codes, range(K)).all():
         raise UserError("each record has one of three colours.")
     return codes.astype(np.int64)
 

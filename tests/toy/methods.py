@@ -10,7 +10,7 @@ ACCURACY: Final = Metric("accuracy", "right on new records", better="higher")
 CERTAINTY: Final = Metric(
     "certainty", "chance of what is named", beside="accuracy", spread=True
 )
-LOG_LOSS: Final = Metric("log_loss", "log loss", shown="number")
+LOG_LOSS: Final = Metric("log_loss", "log loss", display="number")
 
 CENTRES: Final = Method(
     "centres", "centres", "The nearest centre of a class.", Look("#0072b2", "o"), 900

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.toy.model import Nearest
 from curvote.toy.tables import PARTIES
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scores``: two metrics of two methods, and one beside."""
-    town = here.rows("gather", "town")
+    town = context.rows("gather", "town")
     test = town["party"] == PARTIES.index("test")
     places, colours = town["place"][test], town["colour"][test]
-    made = here.rows("fit_models", "models")
+    made = context.rows("fit_models", "models")
     told = []
     for method, file in zip(made["method"], made["model"], strict=True):
         chances = Nearest.from_bytes(file).chances(places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curvote.chain.axis import Axis, Value
-from curvote.chain.axis import Settings as Given
+from curvote.chain.axis import PipelineSettings as Given
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
@@ -94,10 +94,10 @@ SYSTEM = System(
     axes=(LEVEL, SHRINK),
     x=SHRINK,
     messages=MESSAGES,
-    asked=asked,
+    audit_tasks=asked,
     metrics=(ACCURACY, CERTAINTY, LOG_LOSS),
     methods=(CENTRES, WEIGHTED),
     main=("weighted",),
     checks=checks,
-    final=final,
+    final_model=final,
 )

@@ -12,7 +12,7 @@ from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.transfer import adaptive
 from curvote.transfer.adaptive import BY_QUERY, FIXED, KernelSide
-from curvote.transfer.bandwidths import bandwidths
+from curvote.transfer.bandwidths import bandwidth_grid
 from curvote.transfer.combination import combine
 from curvote.transfer.forms import form
 from curvote.transfer.releasing import release
@@ -163,7 +163,7 @@ def test_a_reading_is_plain_data():
 def test_known_exponents_leave_less_to_worse_sources():
     """Weights of (12) fall with gamma, the more the smaller the bandwidth."""
     sides = [side(name, 500, 0.01, 1.0, 3) for name in "abc"]
-    w = adaptive.oracle(sides, 0, [1, 0.5, 2], 0.5)
+    w = adaptive.oracle_weights(sides, 0, [1, 0.5, 2], 0.5)
     assert w.sum(axis=1) == pytest.approx(1)
     assert w[0] == pytest.approx(1 / 3)  # h = 1 is no distance at all
     assert (np.diff(w[1:, 2]) < 0).all()
@@ -173,11 +173,16 @@ def test_known_exponents_leave_less_to_worse_sources():
 def test_grids_of_bandwidths():
     """Natural logarithm, n* from the noise as well, both beginnings."""
     heart = [142, 303, 141, 116], [0.25, 0.25, 0.25, 0.25]
-    assert bandwidths(*heart, 7) == [1.0]
-    assert bandwidths([500, 500], [1, 1], 2) == [1.0, 0.5, 0.25, 0.125]
-    assert bandwidths([500, 500], [1, 1], 2, first=0.5) == [0.5, 0.25, 0.125, 0.0625]
+    assert bandwidth_grid(*heart, 7) == [1.0]
+    assert bandwidth_grid([500, 500], [1, 1], 2) == [1.0, 0.5, 0.25, 0.125]
+    assert bandwidth_grid([500, 500], [1, 1], 2, first=0.5) == [
+        0.5,
+        0.25,
+        0.125,
+        0.0625,
+    ]
     # The privacy of small tables makes n* small.
-    assert bandwidths([10, 10], [0.1, 0.1], 1) == [1.0]
+    assert bandwidth_grid([10, 10], [0.1, 0.1], 1) == [1.0]
 
 
 def simulated(seed, n=400):
@@ -234,7 +239,7 @@ def test_the_noise_that_is_reckoned_with_is_the_one_that_was_added():
     for seed in range(60):
         told = release(task, "near", *simulated(0), SeededEntropy(seed))
         told_side = kernel.side(task, told)
-        seen.append(kernel.products(task, X, told_side.rows))
+        seen.append(kernel.multiply_all(task, X, told_side.rows))
     # Of the narrowest bandwidth: at wide ones few numbers are independent.
     spread = np.stack(seen)[:, -1].var(axis=0, ddof=1).mean()
     assert spread == pytest.approx(told_side.noise, rel=0.15)

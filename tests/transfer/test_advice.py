@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from curvote.errors import UserError
 from curvote.flows.cli import app
 from curvote.transfer import rates
-from curvote.transfer.advice import NOTICED, Advice, Server, advise
+from curvote.transfer.advice import NOTICEABLE_FALL, Advice, Server, advise
 
 TARGET = Server("hungarian", 142, 1.0)
 
@@ -64,10 +64,10 @@ def test_the_least_epsilon_is_where_something_is_noticed(
 
     (offer,) = advise([target, Server("s", n, 1.0, gamma, 1e-7)], d, beta).offers
     if offer.least_epsilon is None:
-        assert fall(1e6) < NOTICED + 1e-9
+        assert fall(1e6) < NOTICEABLE_FALL + 1e-9
         return
-    assert fall(offer.least_epsilon * 1.001) >= NOTICED - 1e-9
-    assert fall(offer.least_epsilon * 0.999) <= NOTICED + 1e-9
+    assert fall(offer.least_epsilon * 1.001) >= NOTICEABLE_FALL - 1e-9
+    assert fall(offer.least_epsilon * 0.999) <= NOTICEABLE_FALL + 1e-9
     assert offer.noticed == (offer.least_epsilon <= 1)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.judging import judged
-from curvote.protocols.message import Known, message_of
+from curvote.protocols.judging import validate_task
+from curvote.protocols.message import ClientData, message_of
 from curvote.transfer.forms import FORMS, form
 from curvote.transfer.task import Task
 
@@ -52,12 +52,12 @@ def test_a_bent_task_is_refused_or_hides_every_record(name: str) -> None:
     other[0][0], other[1][0] = [1e308, 100], 1 - y[0]
     for _ in range(150):
         try:
-            task: Any = judged(bent(plain(name), rng), "a")
+            task: Any = validate_task(bent(plain(name), rng), "a")
         except UserError:
             continue
         taken += 1
         message: Any = message_of(task)
-        one, two = (message.sums(task, Known(x, x, c)) for x, c in ((X, y), other))
+        one, two = (message.sums(task, ClientData(x, x, c)) for x, c in ((X, y), other))
         apart = np.linalg.norm((one - two).astype(float))
         assert apart <= form(name).sensitivity(task) * (1 + 1e-12)
     assert taken > 3

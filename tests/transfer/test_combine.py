@@ -12,7 +12,7 @@ import pytest
 from curvote.errors import UserError
 from curvote.transfer.combination import combine
 from curvote.transfer.model import Model
-from curvote.transfer.releasing import Release, received
+from curvote.transfer.releasing import Release, check_release
 from curvote.transfer.task import Level, Task
 from tests.transfer.hospitals import releases, table, task
 
@@ -146,7 +146,7 @@ def test_no_noise_where_none_is_asked() -> None:
     text = told[1].to_json() | {"server": "here", "task": told[0].task}
     with pytest.raises(UserError, match="no file holds it"):
         Release.of(text, asked)
-    inside = received(asked.only("here"), told[0].n, told[0].values)
+    inside = check_release(asked.for_server("here"), told[0].n, told[0].values)
     assert combine(asked, [inside, *told[1:]], "here").inside
     for rule in RULES:
         assert _right(combine(asked, told, "here", rule)) > 0.9

@@ -9,7 +9,7 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.transfer import exact
-from curvote.transfer.exact import Batch
+from curvote.transfer.exact import QueryBatch
 from curvote.transfer.forms.kernel import Kernel
 from curvote.transfer.releasing import release
 from curvote.transfer.task import Task
@@ -40,7 +40,10 @@ def test_coordinates_hold_the_process_and_one_record_moves_them_little(kernel):
     """The coordinates give the kernel sums back and are no longer than features."""
     rng, width = np.random.default_rng(0), 0.4
     batch, cube = rng.random((25, 2)), rng.random((8, 2))
-    near, made = exact.gram(kernel, batch, cube, width), Batch(kernel, batch, width)
+    near, made = (
+        exact.kernel_matrix(kernel, batch, cube, width),
+        QueryBatch(kernel, batch, width),
+    )
     for _ in range(200):
         moved = np.zeros(8)
         moved[rng.integers(8)] += 1  # one record's features, and less another's
@@ -54,12 +57,14 @@ def test_the_noise_has_the_kernel_as_covariance():
     """Near points have correlated noise around the true sum."""
     task, points = a_task(), np.array([[0.2, 0.2], [0.3, 0.25], [0.9, 0.9]])
     table = simulated(1, n=20)
-    seen = [exact.process(task, table, points, SeededEntropy(s)) for s in range(400)]
+    seen = [
+        exact.release_process(task, table, points, SeededEntropy(s)) for s in range(400)
+    ]
     told = np.array([values[0] for values, _ in seen])
     covariance = np.cov(told.T) / seen[0][1]
-    expected = exact.gram("triangular", points, points, 0.5)
+    expected = exact.kernel_matrix("triangular", points, points, 0.5)
     assert covariance == pytest.approx(expected, abs=0.2)
-    truth = exact.gram("triangular", points, table[0], 0.5) @ (
+    truth = exact.kernel_matrix("triangular", points, table[0], 0.5) @ (
         (table[1] == "yes") - 0.5
     )
     spread = math.sqrt(seen[0][1] / 400)
@@ -73,7 +78,7 @@ def test_binning_is_as_accurate_as_the_exact_process():
     right = {"exact": [], "binned": []}
     for seed in range(60):
         table, task = simulated(seed), replace(a_task(), seed=seed)
-        values, _ = exact.process(task, table, queries, SeededEntropy(seed))
+        values, _ = exact.release_process(task, table, queries, SeededEntropy(seed))
         right["exact"].append(((values[0] > 0) == ill).mean())
         made = release(task, "s", *table, SeededEntropy(seed))
         rows = Kernel().weights(task, made.values.astype(float))
@@ -87,7 +92,7 @@ def test_binning_is_as_accurate_as_the_exact_process():
 def test_the_noise_of_both_is_the_same():
     """A query of the binning release has the exact one's variance."""
     task, table = a_task(grids=50), simulated(0)
-    _, variance = exact.process(task, table, table[0][:30], SeededEntropy(0))
+    _, variance = exact.release_process(task, table, table[0][:30], SeededEntropy(0))
     made = release(task, "s", *table, SeededEntropy(0))
     sigma = made.sigma / Kernel().unit(task) / made.n
     assert math.sqrt(variance) == pytest.approx(sigma, rel=0.01)
@@ -95,9 +100,11 @@ def test_the_noise_of_both_is_the_same():
 
 def test_bandwidths_are_released_jointly():
     """Four bandwidths cost twice the deviation."""
-    one = exact.process(a_task(), simulated(0), [[0.5, 0.5]], SeededEntropy(0))
+    one = exact.release_process(a_task(), simulated(0), [[0.5, 0.5]], SeededEntropy(0))
     four = a_task(bandwidths=[1.0, 0.5, 0.25, 0.125], grids=50)
-    values, variance = exact.process(four, simulated(0), [[0.5, 0.5]], SeededEntropy(0))
+    values, variance = exact.release_process(
+        four, simulated(0), [[0.5, 0.5]], SeededEntropy(0)
+    )
     assert values.shape == (4, 1)
     assert variance == pytest.approx(4 * one[1], rel=1e-3)
 
@@ -105,4 +112,4 @@ def test_bandwidths_are_released_jointly():
 def test_a_histogram_has_no_exact_process():
     """Only smooth kernels have one."""
     with pytest.raises(UserError, match="triangular or gaussian"):
-        exact.process(a_task(kernel="histogram"), simulated(0), [[0.5, 0.5]])
+        exact.release_process(a_task(kernel="histogram"), simulated(0), [[0.5, 0.5]])

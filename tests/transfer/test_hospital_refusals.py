@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from curvote.envelope import Invitation, read, seal
+from curvote.envelope import Invitation, read_envelope, seal_message
 from curvote.errors import UserError
 from tests.exchange import NAME, Server
 from tests.hospitals import Hospital, N, steward, table, take
@@ -114,10 +114,10 @@ def _forged(home: Hospital, task: str | None = None, **changes: Any) -> bytes:
         json.loads((home.root / "invitation.json").read_text())
     )
     (envelope,) = (home.root / "outbox").glob("*.json")
-    payload = read(envelope.read_bytes()).payload
+    payload = read_envelope(envelope.read_bytes()).payload
     for name, change in changes.items():
         payload[name] = change(payload[name]) if callable(change) else change
-    return seal(replace(invited, task=task or invited.task), payload)
+    return seal_message(replace(invited, task=task or invited.task), payload)
 
 
 def _kept(server: Server) -> str:

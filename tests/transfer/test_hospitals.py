@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 from typer.testing import CliRunner
 
-from curvote.envelope import read
+from curvote.envelope import read_envelope
 from curvote.flows import cli
 from curvote.flows.commands import ledger as cli_ledger
 from curvote.run.planner import Plan
-from curvote.signed import opened
+from curvote.signed import open_signed
 from tests.exchange import NAME, Server
 from tests.hospitals import FORM, NAMES, REMOTE, Hospital, N, steward, table, take
 
@@ -32,7 +32,7 @@ def test_four_hospitals_that_share_nothing_give_one_a_classifier(
     plan, _ = server.run()
     waiting = "blocked: releases 0 of 4"
     assert reasons(plan, "privatize") == dict.fromkeys(NAMES, waiting)
-    task = opened(server.published("release")[0].read_bytes()).document["task"]
+    task = open_signed(server.published("release")[0].read_bytes()).document["task"]
     assert [*task["servers"]] == list(NAMES)
     assert task["classes"] == ["no", "yes"]
     hospitals = [Hospital.at(tmp_path, name) for name in NAMES]
@@ -63,7 +63,7 @@ def _answer(home: Hospital, server: Server) -> None:
     (row,) = home.show()
     known = home.name, N, 2.0, N**-2
     assert tuple(row[k] for k in ("server", "records", "epsilon", "delta")) == known
-    assert set(read(home.send(server)).payload) == {"server", "n", "values"}
+    assert set(read_envelope(home.send(server)).payload) == {"server", "n", "values"}
 
 
 def _predict(server: Server, root: Path) -> None:
@@ -92,7 +92,7 @@ def _any_target(server: Server) -> None:
         plan = steward(server.project.root, **change).plan()
         told = dict.fromkeys(NAMES, "reuse: round closed")
         assert reasons(plan, "privatize") == told
-        assert [s.stage.name for s in plan.to_run()] == ["aggregate"]
+        assert [s.stage.name for s in plan.steps_to_run()] == ["aggregate"]
 
 
 def _another_server(root: Path, server: Server) -> None:

@@ -90,7 +90,7 @@ def test_queries_read_the_centred_sum_at_each_bandwidth():
     )
     X, codes, at = rng.random((40, 2)), rng.integers(0, 2, 40), rng.random((30, 2))
     values = Kernel().sums(task, X, codes).astype(float)
-    told = Kernel().products(task, at, Kernel().weights(task, values))[:, :, 0]
+    told = Kernel().multiply_all(task, at, Kernel().weights(task, values))[:, :, 0]
     for row, width in zip(told, (1.0, 0.5), strict=True):
         near = np.maximum(1 - np.abs(at[:, None] - X) / width, 0).prod(axis=2)
         assert row == pytest.approx(near @ (codes - codes.mean()), abs=0.15)
@@ -171,7 +171,7 @@ def test_as_published_a_release_delivers_less_privacy_than_it_says(epsilon, deli
     """Centred by the own rate, 142 records, one bandwidth: the papers' README, 4."""
     params = {"bandwidths": [1.0], "cells": 10**5}
     task = Task(FEATURES, ("a", "b"), {"s": epsilon}, release="printed", params=params)
-    noise = form("printed").noise(task, task.spends(142))
+    noise = form("printed").noise(task, task.cost(142))
     assert noise.worst_log_ratio() == pytest.approx(delivered, rel=0.02)
-    right = form("kernel").noise(task, task.spends(142))
+    right = form("kernel").noise(task, task.cost(142))
     assert right.worst_log_ratio() <= epsilon

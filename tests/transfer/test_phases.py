@@ -10,7 +10,7 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.transfer import rates
-from curvote.transfer.phases import lines
+from curvote.transfer.phases import rate_lines
 
 KNOWN: dict[str, Any] = {
     "n0": 20_000,
@@ -48,7 +48,9 @@ def same(setting: dict[str, Any], *, as_printed: bool = False) -> bool:
     """Whether table and brute force agree everywhere."""
     at = around(setting)
     table = rates.dominant(epsilon=at, as_printed=as_printed, **setting)
-    return bool(np.array_equal(table, rates.brute(epsilon=at, **setting)))
+    return bool(
+        np.array_equal(table, rates.dominant_by_comparison(epsilon=at, **setting))
+    )
 
 
 def test_the_corrected_table_is_what_brute_force_finds() -> None:
@@ -73,7 +75,7 @@ def test_the_row_below_1_may_begin_with_the_target() -> None:
     at = (ends.eps_2 * ends.eps_21) ** 0.5
     assert ends.eps_2 < at < ends.eps_21
     assert rates.dominant(epsilon=at, **setting) == "NPt"
-    assert rates.brute(epsilon=at, **setting) == "NPt"
+    assert rates.dominant_by_comparison(epsilon=at, **setting) == "NPt"
     assert rates.dominant(epsilon=at, **setting, as_printed=True) == "Ps"
 
 
@@ -107,8 +109,8 @@ def test_the_table_is_continuous_at_gamma_1() -> None:
 def test_risk_is_what_the_deciding_rate_says() -> None:
     """Log excess risk by (4) is the deciding line; 0 where nothing is learnt."""
     at = np.geomspace(1e-6, 10, 50)
-    known = {line.name: line.at(np.log(at)) for line in lines(**KNOWN)}
-    names = rates.brute(epsilon=at, **KNOWN)
+    known = {line.name: line.at(np.log(at)) for line in rate_lines(**KNOWN)}
+    names = rates.dominant_by_comparison(epsilon=at, **KNOWN)
     risks = rates.log_risk(at, **KNOWN, alpha=1)
     for place, name in enumerate(names):
         level = known[name][place] if name in known else 0
@@ -119,7 +121,10 @@ def test_one_epsilon_gives_one_word() -> None:
     """A text for a number, an array for an array."""
     assert rates.dominant(epsilon=1e-9, **KNOWN) == "1"
     assert rates.dominant(epsilon=100, **KNOWN) == "NPs"
-    assert rates.brute(epsilon=[1e-9, 100], **KNOWN).tolist() == ["1", "NPs"]
+    assert rates.dominant_by_comparison(epsilon=[1e-9, 100], **KNOWN).tolist() == [
+        "1",
+        "NPs",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -138,12 +143,12 @@ def test_the_table_is_for_its_sizes_only(changed: dict[str, Any], said: str) -> 
     with pytest.raises(UserError, match=said):
         rates.regimes(**KNOWN | changed)
     if "n0" in changed:
-        assert rates.brute(epsilon=1.0, **KNOWN | changed)
+        assert rates.dominant_by_comparison(epsilon=1.0, **KNOWN | changed)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, np.nan, [1, 0]])
 def test_an_epsilon_is_above_0(epsilon: Any) -> None:
     """In both forms."""
-    for form in (rates.dominant, rates.brute):
+    for form in (rates.dominant, rates.dominant_by_comparison):
         with pytest.raises(UserError, match="epsilon"):
             form(epsilon=epsilon, **KNOWN)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvote.errors import UserError
 from curvote.transfer import rates
-from curvote.transfer.bandwidths import bandwidths
+from curvote.transfer.bandwidths import bandwidth_grid
 
 sizes = st.lists(st.floats(1, 1e7), min_size=1, max_size=6)
 one_epsilon = st.floats(1e-4, 1e3) | st.just(math.inf)
@@ -120,19 +120,19 @@ def test_weights_are_those_of_the_paper() -> None:
     h, n, epsilon, gamma = 0.3, np.array([50, 900]), np.array([1, 0.1]), [9, 2]
     precision = np.minimum(n, (n * epsilon) ** 2 * h**2)
     by_hand = precision * h ** (0.5 * np.array([1, 2]))
-    found = rates.weights(n, epsilon, gamma, 0.5, 2, h=h)
+    found = rates.oracle_weights(n, epsilon, gamma, 0.5, 2, h=h)
     assert found == pytest.approx(by_hand / by_hand.sum())
 
 
 def test_what_a_server_adds_ends_at_what_it_is_left_out_of() -> None:
     """Without it r is that of the others, at the same right-hand side."""
     n, delta = (100, 5000, 40), (1e-4, 1e-9, 1e-3)
-    one = rates.added(n, 1, 1, 0.5, 3, server=1, delta=delta)
+    one = rates.added_server(n, 1, 1, 0.5, 3, server=1, delta=delta)
     assert one.together == rates.radius(n, 1, 1, 0.5, 3, delta=delta)
     assert one.without == rates.radius((100, 40), 1, 1, 0.5, 3, delta=1e-9)
     assert one.together < one.without
     with pytest.raises(UserError, match="sources are 1 to 2"):
-        rates.added(n, 1, 1, 0.5, 3, server=0)
+        rates.added_server(n, 1, 1, 0.5, 3, server=0)
 
 
 def test_privacy_costs_where_noise_outweighs_sampling() -> None:
@@ -140,7 +140,7 @@ def test_privacy_costs_where_noise_outweighs_sampling() -> None:
     n, epsilon = np.array([10, 1000, 1000, 1000]), np.array([1, 0.01, 1, np.inf])
     r = rates.radius(n, epsilon, 1, 0.5, 2)
     noised = n**2 * np.minimum(epsilon, 1e9) ** 2 * r**2 <= n
-    found = rates.costly(n, epsilon, 2, r)
+    found = rates.privacy_limited(n, epsilon, 2, r)
     assert found.tolist() == noised.tolist()
     assert 0 < found.sum() < 4
 
@@ -155,15 +155,15 @@ def test_the_closed_form_is_the_general_rate_up_to_a_constant(
 ) -> None:
     """Theorem 3.1 beside 3.4: a sum of two stands within a factor of its larger one."""
     n = [EQUAL["n0"], *[EQUAL["n"]] * EQUAL["m"]]
-    general = rates.minimax(n, epsilon, 1.3, 0.6, 3, delta=delta)
-    closed = rates.equal_sources(
+    general = rates.minimax_rate(n, epsilon, 1.3, 0.6, 3, delta=delta)
+    closed = rates.equal_sources_rate(
         epsilon_0=epsilon, epsilon=epsilon, delta=delta, **EQUAL
     )
     constant = 2 ** (0.6 * 2)
     assert general / constant <= closed * (1 + 1e-9)
     assert closed <= general * constant
     if math.isfinite(epsilon):
-        four = rates.equal_servers(epsilon=epsilon, delta=delta, **EQUAL)
+        four = rates.equal_servers_rate(epsilon=epsilon, delta=delta, **EQUAL)
         assert closed <= four * (1 + 1e-9)
         assert four <= closed * constant * (1 + 1e-9)
 
@@ -172,33 +172,39 @@ def test_alone_and_without_privacy_the_general_rate_is_the_remarks() -> None:
     """Remarks 3.1 and 3.3 (with one source 3.2): exact for one, else to a constant."""
     n0, epsilon, beta, d = 400, 0.05, 0.5, 2
     alone = max(n0 ** (-1 / 3), (n0 * epsilon) ** (-2 / 5)) ** (2 * beta)
-    assert rates.minimax(n0, epsilon, 1, beta, d) == pytest.approx(alone)
+    assert rates.minimax_rate(n0, epsilon, 1, beta, d) == pytest.approx(alone)
     none = EQUAL | {"n0": n0, "m": 0, "beta": beta, "d": d}
-    equal = rates.equal_sources(epsilon_0=epsilon, epsilon=9.0, **none)
+    equal = rates.equal_sources_rate(epsilon_0=epsilon, epsilon=9.0, **none)
     assert equal == pytest.approx(alone)
-    assert rates.no_privacy(n0, 1, beta, d) == pytest.approx(n0 ** (-1 / 3))
-    free = rates.no_privacy((400, 7000), 2.0, beta, d)
+    assert rates.no_privacy_rate(n0, 1, beta, d) == pytest.approx(n0 ** (-1 / 3))
+    free = rates.no_privacy_rate((400, 7000), 2.0, beta, d)
     assert free == pytest.approx((400 + 7000 ** (3 / 4)) ** (-1 / 3))
-    general = rates.minimax((400, 7000), math.inf, 2.0, beta, d)
+    general = rates.minimax_rate((400, 7000), math.inf, 2.0, beta, d)
     assert free / 2 < general < 2 * free
 
 
 def test_logarithms_cost_and_adaptation_costs_more() -> None:
     """Lower rate, upper rate, adaptive rate; the margin makes all of them smaller."""
     given = (5000, 8000, 9000), (1, 0.5, 2), 0.8, 0.5, 2
-    lower = rates.minimax(*given)
-    upper = rates.minimax(*given, delta=1e-8)
+    lower = rates.minimax_rate(*given)
+    upper = rates.minimax_rate(*given, delta=1e-8)
     cost = rates.adaptation_cost(*given, delta=1e-8)
-    assert lower == pytest.approx(rates.risk(rates.radius(*given), 0.5))
+    assert lower == pytest.approx(rates.excess_risk(rates.radius(*given), 0.5))
     power = 0.5 * 2 / (2 * 0.5 * 0.8 + 2)
     assert upper == pytest.approx(lower * math.log(1e8) ** power)
-    count = len(bandwidths(*given[:2], 2))
+    count = len(bandwidth_grid(*given[:2], 2))
     together = 5000 + 8000 + 9000
     assert count == int(math.log(together) / 2) + 1 == 5
     logs = math.log(together * 5) * math.log(10 / 1e-8)
     assert cost == pytest.approx(max(logs**power, 5 ** (2 * 0.5 * 2 / 2)))
-    assert rates.adaptive(*given, delta=1e-8) == pytest.approx(min(1, lower * cost))
-    assert rates.minimax(*given, alpha=0) > lower > rates.minimax(*given, alpha=2)
+    assert rates.adaptive_rate(*given, delta=1e-8) == pytest.approx(
+        min(1, lower * cost)
+    )
+    assert (
+        rates.minimax_rate(*given, alpha=0)
+        > lower
+        > rates.minimax_rate(*given, alpha=2)
+    )
 
 
 def test_the_equal_case_of_adaptation_is_the_general_one() -> None:
@@ -206,9 +212,9 @@ def test_the_equal_case_of_adaptation_is_the_general_one() -> None:
     n = [EQUAL["n0"], *[EQUAL["n"]] * EQUAL["m"]]
     general = rates.adaptation_cost(n, 50, 1.3, 0.6, 3, delta=1e-7)
     equal = EQUAL | {"n0": 10**9, "n": 10**9}
-    closed = rates.adaptive_equal_sources(
+    closed = rates.adaptive_equal_sources_rate(
         epsilon_0=50, epsilon=50, delta=1e-7, **equal
-    ) / rates.equal_sources(epsilon_0=50, epsilon=50, **equal)
+    ) / rates.equal_sources_rate(epsilon_0=50, epsilon=50, **equal)
     servers = [10**9] * 10
     assert closed == pytest.approx(
         rates.adaptation_cost(servers, 50, 1.3, 0.6, 3, delta=1e-7)
@@ -219,15 +225,15 @@ def test_the_equal_case_of_adaptation_is_the_general_one() -> None:
 def test_tiny_budgets_still_have_a_rate() -> None:
     """Nothing can be learnt: the rate is 1."""
     given = (3, 3), 1e-6, 1, 0.5, 2
-    assert rates.minimax(*given) == 1
-    assert rates.adaptive(*given, delta=0.01) == 1
+    assert rates.minimax_rate(*given) == 1
+    assert rates.adaptive_rate(*given, delta=0.01) == 1
 
 
 @pytest.mark.parametrize("alpha", [-1, math.nan, math.inf])
 def test_a_margin_is_not_below_nothing(alpha: float) -> None:
     """An exponent of at least 0."""
     with pytest.raises(UserError, match="alpha is"):
-        rates.risk(0.1, 0.5, alpha)
+        rates.excess_risk(0.1, 0.5, alpha)
 
 
 def test_lemma_1_bounds_what_it_is_about() -> None:

@@ -8,7 +8,7 @@ import pytest
 from curvote.classes import Classes
 from curvote.entropy import SeededEntropy, Words
 from curvote.transfer.forms import form
-from curvote.transfer.releasing import noise_of, release
+from curvote.transfer.releasing import release, release_noise
 from curvote.transfer.task import Feature, Level, Task
 
 SERVERS = {"here": Level(1.0), "there": Level(1.0)}
@@ -40,7 +40,7 @@ def _noise(task: Task, server: str, which: int, seed: int) -> np.ndarray:
     records, labels = TABLES[which]
     sent = release(task, server, records, labels, SeededEntropy(seed))
     known = task.cube(records), task.codes(labels)
-    sums = form(task.release).sums(task.only(server), *known)
+    sums = form(task.release).sums(task.for_server(server), *known)
     return np.asarray(sent.values - sums)
 
 
@@ -59,7 +59,10 @@ def test_any_other_source_is_taken_word_for_word() -> None:
     task, (records, labels) = _task("cells"), TABLES[0]
     source, twin = Hardware(), Hardware()
     sent = release(task, "here", records, labels, source)
-    noise, asked = noise_of(task.only("here"), len(records)), task.only("here")
+    noise, asked = (
+        release_noise(task.for_server("here"), len(records)),
+        task.for_server("here"),
+    )
     assert noise is not None
     sums = form("cells").sums(asked, task.cube(records), task.codes(labels))
     assert np.array_equal(sent.values, noise.add(sums, twin))

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize, minimize_scalar
 
 from curvote.errors import UserError
-from curvote.transfer.weights import best, best_between
+from curvote.transfer.weights import best_target_weight, best_weights
 
 FloatArray = np.ndarray
 
@@ -49,7 +49,7 @@ def test_an_optimiser_finds_nothing_better() -> None:
     for _ in range(1000):
         t = rng.normal(rng.normal(), 1, rng.integers(2, 7))
         s = np.exp(rng.normal(0, 0.7, t.shape))
-        found, w = best(t, s)
+        found, w = best_weights(t, s)
         assert ratio(w, t, s) == pytest.approx(found, rel=1e-12)
         assert searched(t, s) == pytest.approx(found, rel=1e-6, abs=1e-9)
 
@@ -68,7 +68,7 @@ def test_an_optimiser_finds_nothing_better_where_proportions_are_kept() -> None:
         start = grid[np.argmin([of(w0) for w0 in grid])]
         ends = max(start - 0.01, 0), min(start + 0.01, 1)
         found = minimize_scalar(of, bounds=ends, method="bounded", options={"xatol": 0})
-        top, w = best_between(t, s, u)
+        top, w = best_target_weight(t, s, u)
         assert top == pytest.approx(max(-found.fun, -of(ends[0]), -of(ends[1])), 1e-6)
         assert ratio(w, t, s) == pytest.approx(top)
         assert w[1:] * u.sum() == pytest.approx((1 - w[0]) * u)
@@ -85,13 +85,13 @@ SPREADS = st.floats(1e-80, 1e80)
 @settings(deadline=None, max_examples=200)
 def test_weights_are_weights_whatever_is_given(t: FloatArray, s: FloatArray) -> None:
     """At least 0, of sum 1; each point as if it were alone; no warning."""
-    found, w = best(t, s)
+    found, w = best_weights(t, s)
     assert (found >= 0).all()
     assert not np.isnan(found).any()
     assert (w >= 0).all()
     assert w.sum(axis=-1) == pytest.approx(np.ones(3))
     for row, one, own in zip(t, found, w, strict=True):
-        alone, alone_w = best(row, s)
+        alone, alone_w = best_weights(row, s)
         assert alone == one
         assert np.array_equal(alone_w, own)
 
@@ -101,8 +101,8 @@ def test_weights_are_weights_whatever_is_given(t: FloatArray, s: FloatArray) -> 
 def test_units_do_not_matter(factor: float, sign: int) -> None:
     """Values in other units have the same weights, and their ratio its unit."""
     t, s = np.array([1.0, -0.4, 2.0]), np.array([1.0, 2.0, 0.3])
-    first, w = best(t, s)
-    again, same = best(sign * factor * t, s / factor)
+    first, w = best_weights(t, s)
+    again, same = best_weights(sign * factor * t, s / factor)
     assert same == pytest.approx(w)
     assert again == pytest.approx(first * factor**3)
 
@@ -111,25 +111,25 @@ def test_variances_may_stand_once_for_all_points() -> None:
     """A hundred thousand points, one variance a server or one a point."""
     t = np.random.default_rng(2).normal(size=(100_000, 4))
     s = np.array([1.0, 2.0, 3.0, 4.0])
-    found, w = best(t, s)
-    again, same = best(t, np.broadcast_to(s, t.shape))
+    found, w = best_weights(t, s)
+    again, same = best_weights(t, np.broadcast_to(s, t.shape))
     assert found.shape == (100_000,)
     assert w.shape == t.shape
     assert np.array_equal(found, again)
     assert np.array_equal(w, same)
-    between, shares = best_between(t, s, [1, 2, 3])
+    between, shares = best_target_weight(t, s, [1, 2, 3])
     assert shares.sum(axis=-1) == pytest.approx(np.ones(100_000))
     assert (between <= found * (1 + 1e-12)).all()
 
 
 def test_where_nothing_is_seen_precision_decides() -> None:
     """All values 0: the ratio is 0, and the weights are 1/s."""
-    found, w = best([0.0, 0.0], [1.0, 3.0])
+    found, w = best_weights([0.0, 0.0], [1.0, 3.0])
     assert found == 0
     assert w == pytest.approx([0.75, 0.25])
-    assert best([0.0, 0.0], [np.inf, np.inf])[1] == pytest.approx([0.5, 0.5])
-    assert best([5.0, 1.0], [np.inf, 2.0]) == (0.5, pytest.approx([0, 1]))
-    found, w = best_between([0.0, 0.0, 0.0], [1.0, 4.0, 4.0], [1, 1])
+    assert best_weights([0.0, 0.0], [np.inf, np.inf])[1] == pytest.approx([0.5, 0.5])
+    assert best_weights([5.0, 1.0], [np.inf, 2.0]) == (0.5, pytest.approx([0, 1]))
+    found, w = best_target_weight([0.0, 0.0, 0.0], [1.0, 4.0, 4.0], [1, 1])
     assert found == 0
     assert w == pytest.approx([2 / 3, 1 / 6, 1 / 6])
 
@@ -140,11 +140,11 @@ def test_where_nothing_is_seen_precision_decides() -> None:
 def test_what_is_no_number_is_refused(t: list[float], s: list[float]) -> None:
     """Values are finite, variances above 0."""
     with pytest.raises(UserError):
-        best(t, s)
+        best_weights(t, s)
 
 
 @pytest.mark.parametrize("u", [[1], [0, 0], [1, -1], [1, np.nan]])
 def test_proportions_are_shares_of_the_sources(u: list[float]) -> None:
     """One for each source, none below 0, some above."""
     with pytest.raises(UserError, match="u holds"):
-        best_between([1, 2, 3], [1, 1, 1], u)
+        best_target_weight([1, 2, 3], [1, 1, 1], u)

@@ -6,12 +6,12 @@ import numpy as np
 
 from curvote.mechanisms.law import Law
 from curvote.utility.channel import Channel
-from curvote.utility.engines.asking import placed, told
-from curvote.utility.engines.black_box import Drawn
+from curvote.utility.engines.asking import class_indices, predict_batched
+from curvote.utility.engines.black_box import BlackBoxSurface
 from curvote.validate import FloatArray
 
 
-def grid_shares(known: Drawn, channel: Channel, cells: int) -> FloatArray:
+def grid_shares(known: BlackBoxSurface, channel: Channel, cells: int) -> FloatArray:
     """Return the agreement of each record, two sensitive features, by cells x cells.
 
     The edges of the bounds, where clipped noise is, are lines of their own; inside a
@@ -31,7 +31,9 @@ def grid_shares(known: Drawn, channel: Channel, cells: int) -> FloatArray:
     for i, clean in enumerate(known.clean):
         rows = np.repeat(question.records[[i]], len(points), axis=0)
         rows[:, list(question.sensitive)] = points
-        right = placed(known.classes, told(question.model, rows)) == clean
+        right = (
+            class_indices(known.classes, predict_batched(question.model, rows)) == clean
+        )
         for weight, (first, second) in zip(law.weights[i], sides, strict=True):
             masses = np.outer(first[i], second[i]).ravel()
             shares[i] += weight * masses[right].sum()
@@ -39,8 +41,8 @@ def grid_shares(known: Drawn, channel: Channel, cells: int) -> FloatArray:
 
 
 def _cells(law: Law, lines: FloatArray) -> FloatArray:
-    low = law.upto(lines[:1])
-    inner = np.diff(law.upto(lines[:-1]), axis=1)
-    last = law.below(lines[-1:]) - law.upto(lines[-2:-1])
+    low = law.cdf(lines[:1])
+    inner = np.diff(law.cdf(lines[:-1]), axis=1)
+    last = law.below(lines[-1:]) - law.cdf(lines[-2:-1])
     high = 1 - law.below(lines[-1:])
     return np.hstack([low, inner, last, high])

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from curvote.utility.known import Known, known
-from curvote.utility.setting import Setting, setting
+from curvote.utility.known import Profile, build_profile
+from curvote.utility.setting import Setting, make_setting
 from tests.utility import models_of
 
 RECORDS, PUBLIC = 60, 80
@@ -22,15 +22,15 @@ def people(sensitive: tuple[int, ...] = (0, 5)) -> Setting:
     Age, glucose and body mass index (0, 4, 5) can be sensitive.
     """
     data = models_of.stroke_like(400)
-    here, volunteers = slice(0, RECORDS), slice(RECORDS, RECORDS + PUBLIC)
+    context, volunteers = slice(0, RECORDS), slice(RECORDS, RECORDS + PUBLIC)
     ends = {0: (0, 100), 4: (50, 300), 5: (12, 60)}
-    return setting(
+    return make_setting(
         models_of.logistic(),
-        data.X[here],
+        data.X[context],
         sensitive=sensitive,
         bounds=[ends[place] for place in sensitive],
         features=data.names,
-        labels=data.y[here],
+        labels=data.y[context],
         groups=np.where(np.arange(RECORDS) < 20, "few", "many"),
         public=data.X[volunteers],
         train=(data.X[140:], data.y[140:]),
@@ -38,12 +38,12 @@ def people(sensitive: tuple[int, ...] = (0, 5)) -> Setting:
 
 
 @cache
-def people_known(sensitive: tuple[int, ...] = (0, 5)) -> Known:
+def people_known(sensitive: tuple[int, ...] = (0, 5)) -> Profile:
     """Return what is known of `people`."""
-    return known(people(sensitive))
+    return build_profile(people(sensitive))
 
 
-def other(**fields: Any) -> tuple[Setting, Known]:
+def other(**fields: Any) -> tuple[Setting, Profile]:
     """Return `people` with other fields, and what is known of them."""
     given = replace(people(), **fields)
-    return given, known(given)
+    return given, build_profile(given)

@@ -11,7 +11,13 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import make
-from curvote.utility.channel import Channel, Part, channel_of, checked_bounds, withheld
+from curvote.utility.channel import (
+    Channel,
+    Part,
+    check_bounds,
+    make_channel,
+    withheld_channel,
+)
 from tests.noise import SEED
 
 DRAWS = 10_000
@@ -40,8 +46,8 @@ MECHANISMS = {
 def built(name: str, clip: bool = True, epsilon: float = 6.0) -> Channel:
     """The channel of one mechanism on all three features."""
     params = MECHANISMS[name]
-    return channel_of(
-        name, epsilon=epsilon, bounds=BOUNDS, instead=INSTEAD, clip=clip, **params
+    return make_channel(
+        name, epsilon=epsilon, bounds=BOUNDS, fill_value=INSTEAD, clip=clip, **params
     )
 
 
@@ -106,15 +112,15 @@ def test_two_records_of_terms():
 
 def test_withheld_features_cost_nothing():
     """A share of 0 is a constant; all withheld is a law of one point."""
-    split = {"split": [0.25, 0, 0.75], "bounds": BOUNDS, "instead": INSTEAD}
-    channel = channel_of("pm_01", epsilon=4, **split)
+    split = {"split": [0.25, 0, 0.75], "bounds": BOUNDS, "fill_value": INSTEAD}
+    channel = make_channel("pm_01", epsilon=4, **split)
     assert [part.places for part in channel.parts] == [(0,), (2,)]
     assert [part.mechanism.epsilon for part in channel.parts] == [1, 3]
     assert agrees(channel)
-    vector = channel_of("joint_box", epsilon=4, **split)
+    vector = make_channel("joint_box", epsilon=4, **split)
     assert [part.places for part in vector.parts] == [(0, 2)]
     assert vector.parts[0].mechanism.epsilon == 4
-    nothing = withheld(BOUNDS, INSTEAD)
+    nothing = withheld_channel(BOUNDS, INSTEAD)
     point = np.tile(INSTEAD, (3, 1))
     assert np.array_equal(nothing.draw(VALUES, SeededEntropy(0)), point)
     assert nothing.law(VALUES).box(point, point) == pytest.approx(1)
@@ -159,7 +165,7 @@ def test_record_beyond_the_bounds_is_moved_to_the_edge():
 
 def test_no_law_is_passed_on():
     """Where a mechanism has none, or there would be too many terms."""
-    none = channel_of("privunit", epsilon=4, bounds=BOUNDS, instead=INSTEAD)
+    none = make_channel("privunit", epsilon=4, bounds=BOUNDS, fill_value=INSTEAD)
     assert none.law(VALUES) is None
     assert none.draw(VALUES, SeededEntropy(0)).shape == (3, 3)
     wide = [Part(make("duchi_vector", epsilon=1, d=7), tuple(range(7)))] * 2
@@ -184,11 +190,16 @@ def test_no_law_is_passed_on():
 )
 def test_refusals(given, message):
     """One message says what is wrong."""
-    usual = {"mechanism": "laplace", "epsilon": 1, "bounds": BOUNDS, "instead": INSTEAD}
+    usual = {
+        "mechanism": "laplace",
+        "epsilon": 1,
+        "bounds": BOUNDS,
+        "fill_value": INSTEAD,
+    }
     with pytest.raises(UserError, match=message):
-        channel_of(**(usual | given))
+        make_channel(**(usual | given))
 
 
 def test_bounds_are_checked_alone():
     """Pairs pass as floats."""
-    assert checked_bounds([(0, 1), (2, 5)]).dtype == np.float64
+    assert check_bounds([(0, 1), (2, 5)]).dtype == np.float64

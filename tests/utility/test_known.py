@@ -8,12 +8,12 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.scan import measured
+from curvote.utility.deployments.scan import measure
 from curvote.utility.engines.black_box import BlackBox
 from curvote.utility.engines.linear import LinearModel
-from curvote.utility.known import known, restored
-from curvote.utility.likeness import REACHES, weights
-from curvote.utility.setting import setting
+from curvote.utility.known import build_profile, restore_profile
+from curvote.utility.likeness import REACHES, prior_weights
+from curvote.utility.setting import make_setting
 from tests.utility.settings_of import people, people_known
 
 SETTING, KNOWN = people(), people_known()
@@ -35,8 +35,8 @@ def kept(arrays):
 @pytest.mark.parametrize("deployment", ASKED, ids=lambda each: each.read)
 def test_what_was_kept_in_a_file_answers_alike(deployment):
     """The model is not asked again: one that refuses to answer is no matter."""
-    again = restored(SETTING, kept(KNOWN.arrays()))
-    first, second = (measured(SETTING, each, deployment) for each in (KNOWN, again))
+    again = restore_profile(SETTING, kept(KNOWN.arrays()))
+    first, second = (measure(SETTING, each, deployment) for each in (KNOWN, again))
     np.testing.assert_array_equal(first.agreement, second.agreement)
     np.testing.assert_array_equal(first.right, second.right)
     if first.bound is not None:
@@ -46,10 +46,10 @@ def test_what_was_kept_in_a_file_answers_alike(deployment):
 def test_what_is_not_known_is_not_kept():
     """Without public records and training data there are no arrays of them."""
     bare = replace(SETTING, public=None, train=None, public_labels=None)
-    about = known(bare, engine=BlackBox())
+    about = build_profile(bare, engine=BlackBox())
     arrays = about.arrays()
     assert not {"public", "without", "weights"} & set(arrays)
-    again = restored(bare, kept(arrays))
+    again = restore_profile(bare, kept(arrays))
     assert again.public is None
     assert again.box is None
     assert np.array_equal(again.clean, KNOWN.clean)
@@ -69,7 +69,7 @@ def told(tells, seed=3):
     age = rng.uniform(0, 100, 460)
     married = (age > 45) if tells else rng.random(460) < 0.5
     rows = np.column_stack([age, married * 1.0, rng.normal(size=460)])
-    return setting(
+    return make_setting(
         LinearModel(np.array([1.0, 0.0, 0.0]), -50.0),
         rows[:60],
         sensitive=(0,),
@@ -81,7 +81,7 @@ def told(tells, seed=3):
 def test_a_prior_weighs_those_alike_where_that_tells():
     """The floor follows from the other features, and every reading is better."""
     alike, plain = told(tells=True), replace(told(tells=True), alike=False)
-    found = weights(alike)
+    found = prior_weights(alike)
     assert found.shape == (60, 400)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     same = alike.records[:, [1]] == alike.public[:, 1]
@@ -89,33 +89,34 @@ def test_a_prior_weighs_those_alike_where_that_tells():
     deployment = Deployment("pm_01", 1.0, (1.0,), "decode")
     for each in (Deployment("withhold", 0.0, (0.0,), "decode"), deployment):
         with_it, without = (
-            measured(one, known(one), each).agreement.mean() for one in (alike, plain)
+            measure(one, build_profile(one), each).agreement.mean()
+            for one in (alike, plain)
         )
         assert with_it > without + 0.1
 
 
 def test_all_weigh_alike_where_nothing_tells():
     """Or where there is nothing else, or nobody else."""
-    assert weights(told(tells=False)) is None
-    assert weights(replace(told(tells=True), alike=False)) is None
+    assert prior_weights(told(tells=False)) is None
+    assert prior_weights(replace(told(tells=True), alike=False)) is None
     given = told(tells=True)
-    assert weights(replace(given, public=given.public[:1])) is None
-    assert weights(replace(given, public=None)) is None
+    assert prior_weights(replace(given, public=given.public[:1])) is None
+    assert prior_weights(replace(given, public=None)) is None
     constant = given.public.copy()
     constant[:, 1:] = 1.0
-    assert weights(replace(given, public=constant)) is None
+    assert prior_weights(replace(given, public=constant)) is None
     assert list(REACHES) == sorted(REACHES, reverse=True)
 
 
 def test_the_published_claim_stands_beside_where_it_is_asked_for():
     """It is kept with the rest, and is not the bound."""
     two = replace(SETTING, records=SETTING.records[:2], labels=None, groups=None)
-    about = known(two, published=SeededEntropy(1))
-    again = restored(two, kept(about.arrays()))
+    about = build_profile(two, published=SeededEntropy(1))
+    again = restore_profile(two, kept(about.arrays()))
     deployment = Deployment("pm_01", 4.0, (0.5, 0.5))
-    first, second = (measured(two, each, deployment) for each in (about, again))
+    first, second = (measure(two, each, deployment) for each in (about, again))
     assert first.claimed.shape == (2,)
     np.testing.assert_array_equal(first.claimed, second.claimed)
     assert not np.array_equal(first.claimed, first.bound)
     assert np.all(about.published.queries >= 516_446)
-    assert measured(SETTING, KNOWN, deployment).claimed is None
+    assert measure(SETTING, KNOWN, deployment).claimed is None

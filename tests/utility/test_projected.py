@@ -9,13 +9,13 @@ import pytest
 from sklearn.neural_network import MLPClassifier
 
 from curvote.entropy import SeededEntropy
-from curvote.utility.channel import channel_of
+from curvote.utility.channel import make_channel
 from curvote.utility.engines.base import Draws
-from curvote.utility.engines.choosing import engine_for
-from curvote.utility.known import known
-from curvote.utility.projected import directions, projected
-from curvote.utility.projections import principal
-from curvote.utility.setting import Setting, setting
+from curvote.utility.engines.choosing import choose_engine
+from curvote.utility.known import build_profile
+from curvote.utility.projected import direction_coordinates, project_setting
+from curvote.utility.projections import principal_coordinates
+from curvote.utility.setting import Setting, make_setting
 from tests.utility import models_of
 
 SIDE = 24
@@ -35,7 +35,7 @@ def pictures() -> Setting:
     """A small network on them, 60 records, 400 public ones; the last column is open."""
     (X, y), (records, labels) = digits(800, 1), digits(60, 2)
     model = MLPClassifier((16,), max_iter=800, random_state=0, tol=1e-3).fit(X, y)
-    return setting(
+    return make_setting(
         model,
         records,
         sensitive=range(SIDE - 1),
@@ -54,32 +54,33 @@ def given() -> Setting:
 
 def test_setting_in_coordinates(given):
     """Its clean answers are the given model's, and the open column stays open."""
-    seen = projected(given, principal(given.public[:, :-1], 5))
+    seen = project_setting(given, principal_coordinates(given.public[:, :-1], 5))
     assert seen.records.shape == (60, 6)
     assert seen.names == tuple(f"coordinate {i}" for i in range(1, 6))
     assert np.array_equal(seen.records[:, 5], given.records[:, -1])
     assert np.array_equal(seen.reference, given.answers(given.records))
-    assert np.array_equal(known(seen).clean, seen.reference)
+    assert np.array_equal(build_profile(seen).clean, seen.reference)
     assert np.array_equal(seen.labels, given.labels)
     assert seen.train is None
-    rough = projected(given, principal(given.public[:, :-1], 1))
+    rough = project_setting(given, principal_coordinates(given.public[:, :-1], 1))
     assert (rough.answers(rough.records) != rough.reference).any()
 
 
 def test_all_components_lose_nothing(given):
     """With as many as there are features, the answers are the same."""
-    seen = projected(given, principal(given.public[:, :-1], SIDE - 1))
+    seen = project_setting(given, principal_coordinates(given.public[:, :-1], SIDE - 1))
     assert np.array_equal(seen.answers(seen.records), seen.reference)
-    again = projected(
-        replace(given, reference=1 - seen.reference), principal(given.public[:, :-1], 3)
+    again = project_setting(
+        replace(given, reference=1 - seen.reference),
+        principal_coordinates(given.public[:, :-1], 3),
     )
     assert np.array_equal(again.reference, 1 - seen.reference)
 
 
 def agreement(seen: Setting, mechanism: str, epsilon: float) -> float:
     """By draws."""
-    channel = channel_of(
-        mechanism, epsilon=epsilon, bounds=seen.bounds, instead=seen.instead
+    channel = make_channel(
+        mechanism, epsilon=epsilon, bounds=seen.bounds, fill_value=seen.fill_value
     )
     rows = np.repeat(seen.records, 40, axis=0)
     noised = channel.draw(np.repeat(seen.values, 40, axis=0), SeededEntropy(5))
@@ -90,10 +91,10 @@ def agreement(seen: Setting, mechanism: str, epsilon: float) -> float:
 def test_directions_of_the_model_beat_components(given):
     """What the model looks at, at the same number of coordinates and total."""
     values = given.public[:, :-1]
-    (how,) = directions(given, (3,))
+    (how,) = direction_coordinates(given, (3,))
     for epsilon in (6, 30):
-        mine = projected(given, how)
-        theirs = projected(given, principal(values, 3))
+        mine = project_setting(given, how)
+        theirs = project_setting(given, principal_coordinates(values, 3))
         gap = agreement(mine, "joint_box", epsilon) - agreement(
             theirs, "joint_box", epsilon
         )
@@ -106,21 +107,23 @@ def test_directions_of_the_model_beat_components(given):
 def test_engines_fold_what_rebuilds_the_features(name, engine):
     """In front of a pipeline, too: the agreement is known as it is without it."""
     data, model = models_of.stroke_like(40, 5), getattr(models_of, name)("stroke")
-    seen = setting(
+    seen = make_setting(
         model,
         data.X[:10],
         sensitive=data.sensitive,
         bounds=data.bounds,
         public=data.X[10:],
     )
-    one = projected(seen, directions(seen, (1, 2))[0])
-    assert [len(how.bounds) for how in directions(seen, (1, 2, 9))] == {
+    one = project_setting(seen, direction_coordinates(seen, (1, 2))[0])
+    assert [len(how.bounds) for how in direction_coordinates(seen, (1, 2, 9))] == {
         "linear": [1],
         "network": [1, 2],
     }[engine]
-    found, _ = engine_for(one.question)
+    found, _ = choose_engine(one.question)
     assert found.name == engine
-    channel = channel_of("pm_01", epsilon=3, bounds=one.bounds, instead=one.instead)
+    channel = make_channel(
+        "pm_01", epsilon=3, bounds=one.bounds, fill_value=one.fill_value
+    )
     answers = found.surface(one.question).answers(channel, Draws())
     rows, size = np.repeat(one.records, 4000, axis=0), (10, 4000)
     rows[:, :1] = channel.draw(rows[:, :1], SeededEntropy(3))

@@ -12,8 +12,14 @@ from sklearn.linear_model import LogisticRegression
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.utility.channel import channel_of
-from curvote.utility.projections import Coordinates, active, along, chosen, principal
+from curvote.utility.channel import make_channel
+from curvote.utility.projections import (
+    Coordinates,
+    active_directions,
+    coordinates_along,
+    principal_coordinates,
+    selected_coordinates,
+)
 from tests.noise import SEED
 
 SENSITIVE = (0, 3, 4, 5, 7)
@@ -46,8 +52,8 @@ def public(values: np.ndarray = PUBLIC) -> np.ndarray:
 def sent(how: Coordinates, epsilon: float, mechanism: str = "joint_box") -> float:
     """The share of records whose answer is the clean one, by draws."""
     k, model = len(how.bounds), classifier()
-    channel = channel_of(
-        mechanism, epsilon=epsilon, bounds=how.bounds, instead=np.zeros(k)
+    channel = make_channel(
+        mechanism, epsilon=epsilon, bounds=how.bounds, fill_value=np.zeros(k)
     )
     records = np.repeat(how.records(RECORDS, SENSITIVE), 50, axis=0)
     records[:, :k] = channel.draw(records[:, :k], SeededEntropy(SEED))
@@ -58,7 +64,7 @@ def sent(how: Coordinates, epsilon: float, mechanism: str = "joint_box") -> floa
 @pytest.mark.parametrize("names", [False, True])
 def test_all_coordinates_rebuild_the_record(names):
     """With as many coordinates as features the pipeline answers as the model does."""
-    model, how = classifier(names), principal(public(), 5)
+    model, how = classifier(names), principal_coordinates(public(), 5)
     records = how.records(RECORDS, SENSITIVE)
     assert records.shape == (200, 8)
     assert np.array_equal(records[:, 5:], RECORDS[:, [1, 2, 6]])
@@ -71,26 +77,26 @@ def test_all_coordinates_rebuild_the_record(names):
 
 def test_front_says_its_slopes():
     """A unit of a column sent adds its row of slopes, as an engine reads them."""
-    front = principal(public(), 2).before(classifier(), 8, SENSITIVE)[0]
+    front = principal_coordinates(public(), 2).before(classifier(), 8, SENSITIVE)[0]
     assert front.slopes_.shape == (5, 8)
-    here = np.arange(5.0)
+    context = np.arange(5.0)
     for i, slope in enumerate(front.slopes_):
-        there = here + np.eye(5)[i]
-        added = front.transform([there]) - front.transform([here])
+        there = context + np.eye(5)[i]
+        added = front.transform([there]) - front.transform([context])
         assert added[0] == pytest.approx(slope)
     copied = clone(front).fit(None)
-    assert np.array_equal(copied.transform([here]), front.transform([here]))
+    assert np.array_equal(copied.transform([context]), front.transform([context]))
 
 
 def test_coordinates_come_from_public_records():
     """The components are orthogonal there, and the bounds hold the share asked for."""
-    how = principal(public(), 4, cover=0.9)
+    how = principal_coordinates(public(), 4, cover=0.9)
     seen = how.of(public())
     spread = np.cov(seen.T)
     assert np.abs(spread - np.diag(np.diag(spread))).max() < 1e-9 * spread.max()
     inside = (seen >= how.bounds[:, 0]) & (seen <= how.bounds[:, 1])
     assert inside.mean(axis=0) == pytest.approx(0.9, abs=0.01)
-    whole = principal(public(), 4, cover=1).bounds
+    whole = principal_coordinates(public(), 4, cover=1).bounds
     assert whole[:, 0] == pytest.approx(seen.min(axis=0))
     assert whole[:, 1] == pytest.approx(seen.max(axis=0))
 
@@ -99,7 +105,7 @@ def test_what_is_not_sent_is_predicted():
     """One feature of two that go together rebuilds the other; noise would not."""
     x = np.random.default_rng(4).normal(size=(100, 1))
     both = np.hstack([x, 3 * x + 1])
-    how = chosen(both, (0,))
+    how = selected_coordinates(both, (0,))
     assert how.centre + how.of(both) @ how.back == pytest.approx(both)
     assert how.bounds == pytest.approx(np.array([[x.min(), x.max()]]) - x.mean())
 
@@ -107,7 +113,7 @@ def test_what_is_not_sent_is_predicted():
 def test_least_squares_is_the_best_way_back():
     """No other matrix rebuilds the public records better."""
     basis = np.random.default_rng(5).normal(size=(5, 2))
-    how = along(basis, public())
+    how = coordinates_along(basis, public())
 
     def error(how: Coordinates) -> float:
         rebuilt = how.centre + how.of(public()) @ how.back
@@ -120,18 +126,18 @@ def test_least_squares_is_the_best_way_back():
 
 def test_few_coordinates_survive_more_noise():
     """Two directions at the same total agree more often than five noised features."""
-    features = along(np.eye(5), public())
-    two = sent(principal(public(), 2), 6)
+    features = coordinates_along(np.eye(5), public())
+    two = sent(principal_coordinates(public(), 2), 6)
     assert two > sent(features, 6) + 0.03
     assert two > sent(features, 6, "pm_01") + 0.1
-    assert sent(principal(public(), 2), 60) > 0.95
+    assert sent(principal_coordinates(public(), 2), 60) > 0.95
 
 
 @pytest.mark.parametrize("names", [False, True])
 def test_score_of_a_linear_model_is_its_one_direction(names):
     """One coordinate of five features loses no answer; the first component some."""
     model = classifier(names)
-    basis = active(model, PUBLIC, SENSITIVE)
+    basis = active_directions(model, PUBLIC, SENSITIVE)
     assert basis.shape == (5, 1)
     slope = model.coef_[0, list(SENSITIVE)]
     assert np.abs(np.corrcoef(slope, basis[:, 0])[0, 1]) > 0.999
@@ -142,8 +148,8 @@ def test_score_of_a_linear_model_is_its_one_direction(names):
         answers = how.before(model, 8, SENSITIVE).predict(sent)
         return float(np.mean(answers == model.predict(named)))
 
-    assert kept(along(basis, public())) > 0.995
-    assert kept(principal(public(), 1)) < 0.97
+    assert kept(coordinates_along(basis, public())) > 0.995
+    assert kept(principal_coordinates(public(), 1)) < 0.97
 
 
 class Sure:
@@ -158,7 +164,7 @@ class Sure:
 
 def test_directions_of_what_only_answers():
     """They come from its answers: columns that change nothing have no part."""
-    basis = active(Sure(), PUBLIC, (0, 3))
+    basis = active_directions(Sure(), PUBLIC, (0, 3))
     first = basis[:, 0] / np.abs(basis[:, 0]).max()
     assert first[0] * first[1] < 0
     spread = PUBLIC[:, [0, 3]] @ basis[:, 0]
@@ -169,12 +175,18 @@ def test_directions_of_what_only_answers():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: principal(public(), 6), "6 components of 5 features"),
-        (lambda: principal(public()[:3], 3), "3 public records"),
-        (lambda: principal(public(), 0), "ask for fewer"),
-        (lambda: chosen(np.ones((9, 2)), (0,)), "the same in all public records"),
-        (lambda: principal([[np.nan, 1.0]], 1), "public"),
-        (lambda: active(Sure(fixed=True), PUBLIC, (0, 3)), "nothing needs to be sent"),
+        (lambda: principal_coordinates(public(), 6), "6 components of 5 features"),
+        (lambda: principal_coordinates(public()[:3], 3), "3 public records"),
+        (lambda: principal_coordinates(public(), 0), "ask for fewer"),
+        (
+            lambda: selected_coordinates(np.ones((9, 2)), (0,)),
+            "the same in all public records",
+        ),
+        (lambda: principal_coordinates([[np.nan, 1.0]], 1), "public"),
+        (
+            lambda: active_directions(Sure(fixed=True), PUBLIC, (0, 3)),
+            "nothing needs to be sent",
+        ),
     ],
 )
 def test_refusals(make, message):

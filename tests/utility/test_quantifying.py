@@ -8,7 +8,7 @@ from sklearn.base import clone
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.utility import quantify, robust_box, surrogate
-from curvote.utility.channel import channel_of
+from curvote.utility.channel import make_channel
 from tests.utility import models_of
 
 DATA = models_of.stroke_like(400)
@@ -37,8 +37,8 @@ def test_known_models_are_exact_and_agree_with_noised_records(make, mechanism):
     assert found.agreement.shape == found.bound.shape == (40,)
     assert np.all(found.bound <= found.agreement + 1e-5)
     np.testing.assert_array_equal(found.lower, found.upper)
-    seen = channel_of(
-        mechanism, epsilon=3.0, bounds=DATA.bounds, instead=[50, 36], **params
+    seen = make_channel(
+        mechanism, epsilon=3.0, bounds=DATA.bounds, fill_value=[50, 36], **params
     )
     rows = np.repeat(HERE, 200, axis=0)
     rows[:, [0, 5]] = seen.draw(rows[:, [0, 5]], SeededEntropy(5))

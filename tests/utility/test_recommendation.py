@@ -7,9 +7,9 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.scan import deployments, measured
-from curvote.utility.halves import halves
-from curvote.utility.measured import Measured
+from curvote.utility.deployments.scan import list_deployments, measure
+from curvote.utility.halves import split_halves
+from curvote.utility.measured import Measurement
 from curvote.utility.recommendation import recommend
 from tests.utility.settings_of import people, people_known
 
@@ -21,7 +21,7 @@ def made(level, evidence="exact", right=None):
     """Return figures of records that agree ``level`` each, or an array of them."""
     each = np.broadcast_to(np.asarray(level, dtype=float), (SETTING.n,)).copy()
     half = 0.05 if evidence == "draws" else 0.0
-    return Measured(
+    return Measurement(
         each,
         each - half,
         each + half,
@@ -63,7 +63,7 @@ def test_nothing_is_sent_where_a_floor_is_as_good():
 
 def test_of_floors_the_best_on_all_records_is_taken():
     """One that is lucky on the half that chooses is not."""
-    first, _ = halves(SETTING, KNOWN, 0)
+    first, _ = split_halves(SETTING, KNOWN, 0)
     decoded = replace(FLOOR, read="decode")
     scan = [(FLOOR, made(0.8)), (decoded, made(np.where(first, 0.81, 0.7)))]
     assert asked([*scan, sent(1, 0.6)], epsilon=1).row.read == "raw"
@@ -74,7 +74,7 @@ def test_of_floors_the_best_on_all_records_is_taken():
 
 def test_luck_on_one_half_is_not_recommended():
     """A twin that chose and showed on all records would report .9 and buy it."""
-    first, second = halves(SETTING, KNOWN, 0)
+    first, second = split_halves(SETTING, KNOWN, 0)
     lucky = np.where(first, 0.95, 0.3)
     floor = (FLOOR, made(0.6))
     assert lucky.mean() > 0.6
@@ -92,7 +92,7 @@ def test_luck_on_one_half_is_not_recommended():
 def test_halves_are_alike_in_what_the_floors_do():
     """Floors do alike on both, whatever the seed; and the seed decides who is where."""
     right = KNOWN.withheld == KNOWN.clean
-    seen = [halves(SETTING, KNOWN, seed) for seed in range(20)]
+    seen = [split_halves(SETTING, KNOWN, seed) for seed in range(20)]
     for first, second in seen:
         assert np.all(first ^ second)
         assert abs(right[first].mean() - right[second].mean()) < 0.2
@@ -185,8 +185,8 @@ def test_one_record_is_no_population():
 
 def test_real_figures_never_fall_behind_a_floor():
     """Over totals, what is recommended agrees at least as often as every floor."""
-    listed = deployments(SETTING, [0.5, 2.0, 6.0], ["pm_01", "joint_box"])
-    scan = [(each, measured(SETTING, KNOWN, each)) for each in listed]
+    listed = list_deployments(SETTING, [0.5, 2.0, 6.0], ["pm_01", "joint_box"])
+    scan = [(each, measure(SETTING, KNOWN, each)) for each in listed]
     best = max(m.agreement.mean() for d, m in scan if d.free)
     for epsilon in (0.5, 2.0, 6.0):
         found = recommend(SETTING, KNOWN, scan, epsilon=epsilon)

@@ -7,10 +7,10 @@ import pytest
 
 from curvote.utility import intervals
 from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.scan import measured
-from curvote.utility.intervals import over_records
-from curvote.utility.measured import Measured
-from curvote.utility.rows import row, rows_of
+from curvote.utility.deployments.scan import measure
+from curvote.utility.intervals import mean_agreement_interval
+from curvote.utility.measured import Measurement
+from curvote.utility.rows import make_row, make_rows
 from tests.utility.settings_of import people, people_known
 
 SETTING, KNOWN = people(), people_known()
@@ -37,7 +37,7 @@ KEYS = [
 
 def of(agreement, lower=None, upper=None, evidence="exact"):
     """Return figures of made-up records."""
-    return Measured(
+    return Measurement(
         agreement,
         agreement if lower is None else lower,
         agreement if upper is None else upper,
@@ -51,11 +51,13 @@ def of(agreement, lower=None, upper=None, evidence="exact"):
 def test_a_row_has_exactly_the_keys_of_the_command():
     """In their order; the split by name, null for a vector mechanism."""
     deployment = Deployment("pm_01", 2.0, (0.75, 0.25))
-    found = row(SETTING, deployment, measured(SETTING, KNOWN, deployment)).as_json()
+    found = make_row(SETTING, deployment, measure(SETTING, KNOWN, deployment)).as_json()
     assert list(found) == KEYS
     assert found["split"] == {"age": 0.75, "bmi": 0.25}
     joint = Deployment("joint_box", 2.0)
-    found = row(SETTING, joint, measured(SETTING, KNOWN, joint), target=0.8).as_json()
+    found = make_row(
+        SETTING, joint, measure(SETTING, KNOWN, joint), target=0.8
+    ).as_json()
     assert found["split"] is None
     assert found["bound"] <= found["agreement"] == found["lower"] == found["upper"]
     assert 0 <= found["worst"] <= found["agreement"]
@@ -65,8 +67,8 @@ def test_a_row_has_exactly_the_keys_of_the_command():
 def test_groups_are_rows_that_average_to_all():
     """Every record is in one group."""
     deployment = Deployment("pm_01", 2.0, (1.0, 0.0))
-    figures = measured(SETTING, KNOWN, deployment)
-    every, few, many = rows_of(SETTING, deployment, figures)
+    figures = measure(SETTING, KNOWN, deployment)
+    every, few, many = make_rows(SETTING, deployment, figures)
     assert (every.group, few.group, many.group) == (None, "few", "many")
     n = len(SETTING.records)
     assert every.agreement == pytest.approx(
@@ -78,7 +80,7 @@ def test_groups_are_rows_that_average_to_all():
 def test_balanced_accuracy_is_the_mean_over_labels():
     """And accuracy the mean over records."""
     deployment = Deployment("withhold", 0.0, (0.0, 0.0))
-    found = row(SETTING, deployment, measured(SETTING, KNOWN, deployment))
+    found = make_row(SETTING, deployment, measure(SETTING, KNOWN, deployment))
     right = KNOWN.withheld == SETTING.labels
     assert found.accuracy == pytest.approx(right.mean())
     each = [right[SETTING.labels == label].mean() for label in (0, 1)]
@@ -88,7 +90,7 @@ def test_balanced_accuracy_is_the_mean_over_labels():
 def test_a_bracket_is_averaged():
     """The mean lies between the means of the ends."""
     middle = np.array([0.2, 0.8])
-    found = over_records(
+    found = mean_agreement_interval(
         of(middle, middle - 0.1, middle + 0.1, "bracket"), sample=False
     )
     assert found == pytest.approx((0.4, 0.6))
@@ -96,14 +98,14 @@ def test_a_bracket_is_averaged():
 
 def covered(seed, sample):
     """Say whether intervals of drawn records cover the truth of these, or of all."""
-    from curvote.utility.evidence.binomial import interval
+    from curvote.utility.evidence.binomial import binomial_interval
 
     rng = np.random.default_rng(seed)
     true = rng.beta(2, 1, 50)
     counts = rng.binomial(100, true)
-    low, high = interval(counts, 100, 0.95)
+    low, high = binomial_interval(counts, 100, 0.95)
     figures = of(counts / 100, low, high, "draws")
-    down, up = over_records(figures, sample=sample)
+    down, up = mean_agreement_interval(figures, sample=sample)
     return down <= (2 / 3 if sample else true.mean()) <= up
 
 
@@ -116,17 +118,23 @@ def test_drawn_averages_cover_and_a_sample_has_the_wider_interval(sample):
 def test_an_interval_of_these_records_is_none_of_a_population():
     """The twin that leaves the sampling of records out covers far too rarely."""
     rng = np.random.default_rng(0)
-    hits = [over_records(of(rng.beta(2, 1, 50)), sample=False) for _ in range(100)]
+    hits = [
+        mean_agreement_interval(of(rng.beta(2, 1, 50)), sample=False)
+        for _ in range(100)
+    ]
     assert np.mean([low <= 2 / 3 <= high for low, high in hits]) < 0.1
-    wide = [over_records(of(rng.beta(2, 1, 200)), sample=True) for _ in range(100)]
+    wide = [
+        mean_agreement_interval(of(rng.beta(2, 1, 200)), sample=True)
+        for _ in range(100)
+    ]
     assert np.mean([low <= 2 / 3 <= high for low, high in wide]) >= 0.95
-    assert over_records(of(np.array([0.5])), sample=True) == (0.0, 1.0)
+    assert mean_agreement_interval(of(np.array([0.5])), sample=True) == (0.0, 1.0)
 
 
 def sorted_sample(seed):
     """Say whether the interval of a file sorted by its values holds the truth."""
     values = np.sort(np.random.default_rng(seed).uniform(size=150) < 0.3)
-    down, up = over_records(of(values.astype(float)), sample=True)
+    down, up = mean_agreement_interval(of(values.astype(float)), sample=True)
     return down <= 0.3 <= up
 
 
@@ -134,7 +142,7 @@ def test_a_sorted_file_is_a_sample_like_any_other(monkeypatch):
     """Where records keep the file's order, as in the twin, too few intervals hold."""
     seeds = range(100)
     assert np.mean([sorted_sample(seed) for seed in seeds]) >= 0.93
-    monkeypatch.setattr(intervals, "permutation", lambda n, _: np.arange(n))
+    monkeypatch.setattr(intervals, "random_permutation", lambda n, _: np.arange(n))
     assert np.mean([sorted_sample(seed) for seed in seeds]) < 0.8
 
 
@@ -143,6 +151,9 @@ def test_an_interval_counts_draws_and_not_what_the_model_was_asked():
     shares = np.full(20, 0.7)
     asked = np.full(20, 1000, dtype=np.int64)
     figures = replace(of(shares, shares, shares, "draws"), queries=asked)
-    ends = [over_records(replace(figures, drawn=m), sample=False) for m in (50, 1000)]
+    ends = [
+        mean_agreement_interval(replace(figures, draw_count=m), sample=False)
+        for m in (50, 1000)
+    ]
     few, many = (high - low for low, high in ends)
     assert few == pytest.approx(many * np.sqrt(20), rel=0.1)

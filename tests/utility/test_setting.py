@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from curvote.errors import UserError
-from curvote.utility.setting import setting
+from curvote.utility.setting import make_setting
 from tests.utility import models_of
 
 DATA = models_of.stroke_like(400)
@@ -14,7 +14,9 @@ DATA = models_of.stroke_like(400)
 def given(model=None, records=DATA.X[:9], **fields):
     """Return a setting of nine people."""
     asked = {"sensitive": DATA.sensitive, "bounds": DATA.bounds} | fields
-    return setting(models_of.logistic() if model is None else model, records, **asked)
+    return make_setting(
+        models_of.logistic() if model is None else model, records, **asked
+    )
 
 
 class OneClass:
@@ -61,7 +63,7 @@ def test_a_setting_knows_its_names_and_values():
     found = given(records=rows, features=DATA.names)
     assert found.names == ("age", "bmi")
     assert found.values[0, 0] == 100.0
-    assert np.array_equal(found.instead, DATA.bounds.mean(axis=1))
+    assert np.array_equal(found.fill_value, DATA.bounds.mean(axis=1))
     assert given().names == ("x0", "x5")
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.utility.channel import Channel, channel_of
+from curvote.utility.channel import Channel, make_channel
 from curvote.utility.engines.base import Draws, Question
-from curvote.utility.engines.black_box import BlackBox, Drawn
-from curvote.utility.surrogates import Beside, Surrogate, surrogate
+from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.utility.surrogates import Surrogate, SurrogateSurface, surrogate
 from curvote.validate import FloatArray
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
@@ -35,24 +35,28 @@ def fitted(queries: int = 5000, kind: str = "network") -> Surrogate:
 
 
 @cache
-def surfaces(n: int = 30, kind: str = "network") -> tuple[Drawn, Beside]:
+def surfaces(
+    n: int = 30, kind: str = "network"
+) -> tuple[BlackBoxSurface, SurrogateSurface]:
     """Return a model's surface of ``n`` records, and the one with trees beside."""
     model = getattr(models_of, kind)()
     question = Question(model, STROKE.X[:n], STROKE.sensitive, STROKE.bounds)
     alone = BlackBox().surface(question)
-    assert isinstance(alone, Drawn)
+    assert isinstance(alone, BlackBoxSurface)
     return alone, fitted(kind=kind).beside(alone)
 
 
 def channel(name: str = "pm_01", epsilon: float = 2.0, **params: Any) -> Channel:
     """Return the channel of a mechanism on the generated data's bounds."""
     middle = STROKE.bounds.mean(axis=1)
-    return channel_of(
-        name, epsilon=epsilon, bounds=STROKE.bounds, instead=middle, **params
+    return make_channel(
+        name, epsilon=epsilon, bounds=STROKE.bounds, fill_value=middle, **params
     )
 
 
-def covered(beside: Beside, noise: Channel, truth: FloatArray, draws: int) -> float:
+def covered(
+    beside: SurrogateSurface, noise: Channel, truth: FloatArray, draws: int
+) -> float:
     """Return the share of 30 records x 4 runs whose interval holds the truth."""
     i = np.arange(len(truth))
     inside = []
@@ -86,7 +90,7 @@ def test_half_the_draws_are_as_narrow() -> None:
 def test_trees_taken_for_the_model_are_caught() -> None:
     """The broken twin, whose draws tell nothing: the share of poor trees stands."""
 
-    class Blind(Beside):
+    class Blind(SurrogateSurface):
         def differences(self, channel: Channel, draws: Draws) -> Any:
             more, less = super().differences(channel, draws)
             return more * 0, less * 0

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn import ensemble, tree
 
-from curvote.mechanisms.law import Mixture, atoms, product
+from curvote.mechanisms.law import Mixture, atomic_law, product_law
 from curvote.utility.engines.base import Question
 from curvote.utility.engines.trees.engine import Trees
-from curvote.utility.engines.trees.surface import Cells
+from curvote.utility.engines.trees.surface import TreeSurface
 from curvote.validate import FloatArray
 from tests.utility.models_of import DATA
 
@@ -49,16 +49,16 @@ def asked(model: Any, data: str, n: int = 5, seed: int = 2) -> Question:
     return Question(model, given.X, given.sensitive, given.bounds)
 
 
-def read(question: Question) -> Cells:
+def read(question: Question) -> TreeSurface:
     """Return the surface of trees."""
     engine = Trees()
     assert engine.refusal(question) is None
     found = engine.surface(question)
-    assert isinstance(found, Cells)
+    assert isinstance(found, TreeSurface)
     return found
 
 
-def answered(surface: Cells, i: int, points: FloatArray) -> np.ndarray:
+def answered(surface: TreeSurface, i: int, points: FloatArray) -> np.ndarray:
     """Return the classes of record i at sensitive values (m, s), by its boxes."""
     boxes = surface.boxes.of(i, i + 1)
     pairs = zip(surface.cuts, points.T, strict=True)
@@ -77,7 +77,7 @@ def predicted(question: Question, i: int, points: FloatArray) -> np.ndarray:
     return np.searchsorted(question.model.classes_, question.model.predict(rows))
 
 
-def corners(surface: Cells, m: int, seed: int = 3) -> FloatArray:
+def corners(surface: TreeSurface, m: int, seed: int = 3) -> FloatArray:
     """Return m points with each value on a cut or a float behind it, or anywhere."""
     rng = np.random.default_rng(seed)
     columns = []
@@ -98,4 +98,6 @@ class At:
     def law(self, values: FloatArray) -> Mixture:
         assert len(values) == len(self.values)
         one = np.ones((len(values), 1))
-        return product(*(atoms(column[:, None], one) for column in self.values.T))
+        return product_law(
+            *(atomic_law(column[:, None], one) for column in self.values.T)
+        )

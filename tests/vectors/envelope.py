@@ -15,13 +15,13 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from curvote import jws
-from curvote.client.record import Given
+from curvote.client.record import OwnerRecord
 from curvote.client.report import Reporter
 from curvote.entropy import SeededEntropy, Words
-from curvote.envelope import Invitation, seal
+from curvote.envelope import Invitation, seal_message
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
-from curvote.protocols.answering import answer, known
+from curvote.protocols.answering import answer_task, client_inputs
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.signed import ServerKey
@@ -100,9 +100,12 @@ def message_vector(task: Task, place: int, about: int | None, seed: int) -> Any:
         about=about,
         signer=KEY.fingerprint,
     )
-    words, given = Recorded(seed), Given(curve(), place)
-    told, message = known(task, given, about), answer(task, given, about, words)
-    line = seal(invitation, message)
+    words, given = Recorded(seed), OwnerRecord(curve(), place)
+    told, message = (
+        client_inputs(task, given, about),
+        answer_task(task, given, about, words),
+    )
+    line = seal_message(invitation, message)
     return {
         "signed_task": KEY.sign({"task": task.to_json(), "seal_to": None}).decode(),
         "digest": task.digest(),
@@ -113,7 +116,7 @@ def message_vector(task: Task, place: int, about: int | None, seed: int) -> Any:
         "z": told.z[0].tolist(),
         "words": [f"{word:016x}" for word in words.taken],
         "message": message,
-        "content": jws.decode(json.loads(line)["payload"]).decode(),
+        "content": jws.from_base64url(json.loads(line)["payload"]).decode(),
         "envelope": line.decode(),
         "file_name": invitation.file_name,
     }

@@ -1,1 +1,1 @@
-"""A gallery of mechanisms that break their promise; the audit must catch each one."""
+"""Broken twins of mechanisms and messages; the audit must catch each one."""

@@ -1,4 +1,4 @@
-"""Twins of a noised cell and class: cells that records made, and two answers."""
+"""Broken twins of the cell message: cells made of records, and two answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.examples import task as example
-from curvote.audit.message_subject import MessageSubject, of_record
+from curvote.audit.examples import example_task as example
+from curvote.audit.message_subject import MessageSubject, record_subject_of
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
-from curvote.protocols.cells.messages import Answer, mechanism, truth
-from curvote.protocols.counts.messages import ANSWER
-from curvote.protocols.message import Known
+from curvote.protocols.cells.messages import Answer, answer_mechanism, true_answers
+from curvote.protocols.counts.messages import COUNTS_ANSWER
+from curvote.protocols.message import ClientData
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -24,49 +24,56 @@ Array = NDArray[np.float64]
 class BinsFromData(Answer):
     """Puts the edges of bins at the clients' own quantiles, which nobody hid."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return answers about bins that the other clients' records moved."""
-        stated = np.asarray(task.params["threshold"])
-        shares = np.arange(1, stated.shape[1] + 1) / (stated.shape[1] + 1)
-        edges = np.quantile(known.z, shares, axis=0).T
-        own = {**task.params, "threshold": edges.tolist()}
-        return super().draw(replace(task, params=own), known, entropy)
+        thresholds = np.asarray(task.params["threshold"])
+        shares = np.arange(1, thresholds.shape[1] + 1) / (thresholds.shape[1] + 1)
+        edges = np.quantile(data.z, shares, axis=0).T
+        params = {**task.params, "threshold": edges.tolist()}
+        return super().draw(replace(task, params=params), data, entropy)
 
 
 class TwoFeatures(Answer):
     """Asks each client about two numbers, with the whole budget for each."""
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of both answers together."""
-        return 2 * super().worst_loss(task)
+        return 2 * super().max_privacy_loss(task)
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return an answer to one question, and one to the question after it."""
-        sent = super().draw(task, known, entropy)
-        said = truth(task, known, _next(task, sent["question"]))
-        return {**sent, "second": mechanism(task).randomize(said, entropy)}
+        columns = super().draw(task, data, entropy)
+        second_truth = true_answers(
+            task, data, _next_question(task, columns["question"])
+        )
+        return {
+            **columns,
+            "second": answer_mechanism(task).randomize(second_truth, entropy),
+        }
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the loss of both answers together."""
-        question = _next(task, messages["question"])
-        second = {"question": question, "answer": messages["second"]}
-        first = super().log_ratio(task, one, other, messages)
-        return first + super().log_ratio(task, one, other, second)
+        question = _next_question(task, messages["question"])
+        second_message = {"question": question, "answer": messages["second"]}
+        loss = super().log_ratio(task, first, second, messages)
+        return loss + super().log_ratio(task, first, second, second_message)
 
 
-def _next(task: Task, question: NDArray[np.int64]) -> NDArray[np.int64]:
+def _next_question(task: Task, question: NDArray[np.int64]) -> NDArray[np.int64]:
     return (question + 1) % len(task.params["threshold"])
 
 
-def _twin(kind: Callable[..., Answer], epsilon: float) -> MessageSubject:
-    message = kind(what=ANSWER.what, stand_in=ANSWER.stand_in)
-    honest = of_record(example("counts", message.name, epsilon))
+def _cell_twin(kind: Callable[..., Answer], epsilon: float) -> MessageSubject:
+    message = kind(
+        what=COUNTS_ANSWER.what, nominal_partitions=COUNTS_ANSWER.nominal_partitions
+    )
+    honest = record_subject_of(example("counts", message.name, epsilon))
     return replace(honest, message=message)
 
 
-def twins() -> dict[str, Callable[[float], MessageSubject]]:
+def cell_twins() -> dict[str, Callable[[float], MessageSubject]]:
     """Return the twins by name."""
     kinds = {"bins_from_data": BinsFromData, "two_features": TwoFeatures}
-    return {name: partial(_twin, kind) for name, kind in kinds.items()}
+    return {name: partial(_cell_twin, kind) for name, kind in kinds.items()}

@@ -40,8 +40,8 @@ class UnaryFullEpsilon(UnarySymmetric):
 class SubsetWithLabel(SubsetSelection):
     """Always reports a set that holds the true label."""
 
-    def _rows(self, labels: Labels, entropy: Entropy) -> Bits:
+    def _draw_rows(self, labels: Labels, entropy: Entropy) -> Bits:
         sizes = np.full(labels.size, self.omega - 1)
-        rows = bits.subsets(sizes, labels, self.n_classes, entropy)
+        rows = bits.random_subsets(sizes, labels, self.n_classes, entropy)
         rows[np.arange(labels.size), labels] = True
         return rows

@@ -1,4 +1,4 @@
-"""Faults planted in the process of a command: in the client's code, as it is called."""
+"""Broken twins of releases: faults in a command's process, tables that tell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from curvote.audit.command_release import CommandRelease, Plant
 from curvote.audit.leaving import People, Release
 from curvote.client import consent, outbox
 from curvote.entropy import SeededEntropy, SystemEntropy, Words
-from curvote.strict_json import canonical
+from curvote.strict_json import canonical_json
 
 # One release by each command; a registry's is seen in a few records.
 COMMANDS: Mapping[str, str] = {
@@ -36,117 +36,124 @@ FEW = {"labels": (1, 5)}
 
 
 @contextmanager
-def plant(name: str, seed: int) -> Iterator[None]:
-    """Let the fault stand in the client's modules; ``module:name`` is another's."""
+def plant_fault(name: str, seed: int) -> Iterator[None]:
+    """Plant the fault ``name`` in the client's modules."""
     module, _, fault = name.rpartition(":")
     faults = vars(import_module(module)) if module else _FAULTS
     with faults[fault](seed):
         yield
 
 
-def _seeded(seed: int) -> Any:
+def _seeded_noise(seed: int) -> Any:
     """Draw the noise from a seed that others know."""
     return mock.patch.object(SystemEntropy, "words", SeededEntropy(seed).words)
 
 
-def _same_for_two(seed: int) -> Any:
+def _shared_words(seed: int) -> Any:
     """Give every second record the words of the record before."""
     del seed
-    honest, kept = SystemEntropy().words, dict[int, Words]()
+    honest, reused = SystemEntropy().words, dict[int, Words]()
 
-    def words(n: int) -> Words:
-        found = kept.pop(n, None)
-        if found is None:
-            found = kept[n] = honest(n)
-        return found
+    def repeat_words(n: int) -> Words:
+        reused_words = reused.pop(n, None)
+        if reused_words is None:
+            reused_words = reused[n] = honest(n)
+        return reused_words
 
-    return mock.patch.object(SystemEntropy, "words", staticmethod(words))
+    return mock.patch.object(SystemEntropy, "words", staticmethod(repeat_words))
 
 
-def _beside(seed: int) -> Any:
+def _extra_field(seed: int) -> Any:
     """Send a field more: it looks like a checksum, and is one of the files."""
-    honest = envelope.seal
+    honest = envelope.seal_message
 
-    def seal(invitation: Any, payload: Any, seal_to: Any = None) -> bytes:
+    def seal_extra(invitation: Any, payload: Any, seal_to: Any = None) -> bytes:
         return honest(invitation, {**payload, "check": seed % 1000}, seal_to)
 
-    return mock.patch.object(outbox, "seal", seal)
+    return mock.patch.object(outbox, "seal_message", seal_extra)
 
 
-def _unpadded(seed: int) -> Any:
-    """Write a text as long as its numbers are."""
+def _unpadded_text(seed: int) -> Any:
+    """Return the fault that writes texts at their natural length."""
     del seed
-    return mock.patch.object(envelope, "_padded", canonical)
+    return mock.patch.object(envelope, "_pad_content", canonical_json)
 
 
-def _anew(seed: int) -> Any:
+def _overwrite_envelope(seed: int) -> Any:
     """Write over an envelope that was published."""
     del seed
-    honest = outbox._released  # noqa: SLF001 - a fault of the module itself
+    honest = outbox._check_released  # noqa: SLF001 - a fault of the module itself
 
-    def released(entry: Any, here: Any) -> Any:
-        path = honest(entry, here)
+    def release_anew(entry: Any, context: Any) -> Any:
+        path = honest(entry, context)
         path.write_bytes(path.read_bytes()[:-1] + b"\r\n")
         return path
 
-    return mock.patch.object(outbox, "_released", released)
+    return mock.patch.object(outbox, "_check_released", release_anew)
 
 
-def _early(seed: int) -> Any:
+def _draw_before_check(seed: int) -> Any:
     """Draw, and write, before it is known whether the cap has room."""
     del seed
     honest = outbox._reserve  # noqa: SLF001 - a fault of the module itself
 
-    def reserve(begun: Any, *rest: Any) -> None:
-        for one in begun:
-            one.place.final.write_bytes(one.make())
-        honest(begun, *rest)
+    def draw_first(pending: Any, *rest: Any) -> None:
+        for entry in pending:
+            entry.place.final.write_bytes(entry.make())
+        honest(pending, *rest)
 
-    unasked = mock.patch.object(consent, "refuse_budget")
-    return _both(unasked, mock.patch.object(outbox, "_reserve", reserve))
+    unchecked = mock.patch.object(consent, "refuse_excess_budget")
+    return _nested(unchecked, mock.patch.object(outbox, "_reserve", draw_first))
 
 
 @contextmanager
-def _both(one: Any, other: Any) -> Iterator[None]:
-    with one, other:
+def _nested(first: Any, second: Any) -> Iterator[None]:
+    with first, second:
         yield
 
 
 _FAULTS: Mapping[str, Callable[[int], Any]] = {
-    "seeded": _seeded,
-    "same_for_two": _same_for_two,
-    "beside": _beside,
-    "unpadded": _unpadded,
-    "anew": _anew,
-    "early": _early,
+    "seeded": _seeded_noise,
+    "same_for_two": _shared_words,
+    "beside": _extra_field,
+    "unpadded": _unpadded_text,
+    "anew": _overwrite_envelope,
+    "early": _draw_before_check,
 }
 
 
-def _by_task(release: CommandRelease, people: People) -> Plant:
+def _task_seed(release: CommandRelease, people: People) -> Plant:
     del people
     return "seeded", int(release.task.digest()[:16], 16)
 
 
-def _by_record(release: CommandRelease, people: People) -> Plant:
-    """By the public name of a record, of a hospital; by the record where it is all."""
-    named = [each.record or each.server for each in release.invited(people)]
+def _record_seed(release: CommandRelease, people: People) -> Plant:
+    """Return a seed by the public name of a record or hospital."""
+    named = [
+        invitation.record or invitation.server
+        for invitation in release.invitations_for(people)
+    ]
     if isinstance(release, LabelRelease | HospitalRelease):
         return "seeded", zlib.crc32(repr(named).encode())
     return "seeded", zlib.crc32(people.curves.tobytes() + people.labels.tobytes())
 
 
-def _fault(name: str, release: CommandRelease, people: People) -> Plant:
+def _planted_fault(name: str, release: CommandRelease, people: People) -> Plant:
     del release
     return name, zlib.crc32(people.curves.tobytes() + people.labels.tobytes())
 
 
-def twins() -> dict[str, Callable[[float], Release]]:
+def command_twins() -> dict[str, Callable[[float], Release]]:
     """Return the twins by name."""
-    made: dict[str, Callable[[float], Release]] = {}
+    twin_of: dict[str, Callable[[float], Release]] = {}
     for command in COMMANDS:
-        made[f"{command}_seeded_by_task"] = partial(_twin, command, _by_task)
-        made[f"{command}_seeded_by_record"] = partial(_twin, command, _by_record)
-    others = {
+        twin_of[f"{command}_seeded_by_task"] = partial(
+            _command_twin, command, _task_seed
+        )
+        twin_of[f"{command}_seeded_by_record"] = partial(
+            _command_twin, command, _record_seed
+        )
+    faults = {
         "labels_same_for_two": ("labels", "same_for_two"),
         "report_field_beside": ("report", "beside"),
         "release_unpadded": ("release", "unpadded"),
@@ -154,12 +161,12 @@ def twins() -> dict[str, Callable[[float], Release]]:
         "label_written_anew": ("label", "anew"),
         "release_written_early": ("release", "early"),
     }
-    for name, (command, fault) in others.items():
-        made[name] = partial(_twin, command, partial(_fault, fault))
-    return {f"client_{name}": twin for name, twin in made.items()}
+    for name, (command, fault) in faults.items():
+        twin_of[name] = partial(_command_twin, command, partial(_planted_fault, fault))
+    return {f"client_{name}": twin for name, twin in twin_of.items()}
 
 
-def _twin(
+def _command_twin(
     command: str, planted: Callable[[CommandRelease, People], Plant], epsilon: float
 ) -> Release:
     honest = command_release(COMMANDS[command], epsilon)

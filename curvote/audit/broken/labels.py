@@ -16,10 +16,10 @@ from curvote.protocols.labels.messages import (
     CODE,
     PRIOR,
     CodeMessage,
-    First,
-    Likely,
+    FirstCodeMessage,
+    LikelyCodeMessage,
 )
-from curvote.protocols.message import Known
+from curvote.protocols.message import ClientData
 
 
 class AlibiHalfScale(Alibi):
@@ -49,45 +49,45 @@ class OneBitCounted(UnarySymmetric):
 class CodeEachEpoch(CodeMessage):
     """Noises the label anew for each of two passes over the data."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the codes of both passes."""
-        first = super().draw(task, known, entropy)
-        return {**first, "second": super().draw(task, known, entropy)[CODE]}
+        first = super().draw(task, data, entropy)
+        return {**first, "second": super().draw(task, data, entropy)[CODE]}
 
 
-class NudgedPrior(Likely):
+class NudgedPrior(LikelyCodeMessage):
     """Takes the label for likelier by 1e-9: seen where priors tie, and nowhere else."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return codes drawn by priors that the labels have touched."""
-        own = known.labels[:, None] == np.arange(len(task.classes))
-        nudged = known.public[PRIOR] + 1e-9 * own
-        return super().draw(task, replace(known, public={PRIOR: nudged}), entropy)
+        is_label = data.labels[:, None] == np.arange(len(task.classes))
+        nudged = data.public[PRIOR] + 1e-9 * is_label
+        return super().draw(task, replace(data, public={PRIOR: nudged}), entropy)
 
 
-class PriorFromLabels(Likely):
+class PriorFromLabels(LikelyCodeMessage):
     """Takes the label itself for likely: its prior is five times any other label's."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return codes drawn by priors that the labels themselves made."""
         places = np.arange(len(task.classes))
-        priors = 1 + 4.0 * (known.labels[:, None] == places)
-        return super().draw(task, replace(known, public={PRIOR: priors}), entropy)
+        priors = 1 + 4.0 * (data.labels[:, None] == places)
+        return super().draw(task, replace(data, public={PRIOR: priors}), entropy)
 
 
-class BothRounds(Likely):
+class BothRounds(LikelyCodeMessage):
     """Asks the first round's clients again: each round is within epsilon, not both."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the code of the second round, and that of the first beside it."""
-        first = First().draw(replace(task, encoder="k_rr"), known, entropy)
-        return {**super().draw(task, known, entropy), "first": first[CODE]}
+        first = FirstCodeMessage().draw(replace(task, encoder="k_rr"), data, entropy)
+        return {**super().draw(task, data, entropy), "first": first[CODE]}
 
 
 class LabelInFeatures(CodeMessage):
     """Noises the label, and leaves it among the features that are published."""
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the codes, and the features: among them one that tells the label."""
-        told = np.column_stack([known.coefficients, known.labels])
-        return {**super().draw(task, known, entropy), "features": told}
+        features = np.column_stack([data.coefficients, data.labels])
+        return {**super().draw(task, data, entropy), "features": features}

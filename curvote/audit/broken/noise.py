@@ -1,4 +1,4 @@
-"""Laplace twins: too little noise, none, or noise that gives itself away."""
+"""Broken twins of mechanisms: noise, thresholds, records and rare paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvote.entropy import Entropy, SeededEntropy
-from curvote.mechanisms.grid import STEP
+from curvote.mechanisms.grid import GRID_STEP
 from curvote.mechanisms.laplace import Laplace
 from curvote.validate import FloatArray
 
@@ -36,7 +36,7 @@ class NoNoise(Laplace):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         del entropy
-        return np.asarray(np.rint(values / STEP) * STEP)
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP)
 
 
 class RawEcho(Laplace):
@@ -61,7 +61,7 @@ class SharedNoise(Laplace):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noise = super()._draw(np.zeros(1), entropy)
-        return np.asarray(np.rint(values / STEP) * STEP + noise)
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + noise)
 
 
 class RepeatedBlocks(Laplace):
@@ -70,7 +70,7 @@ class RepeatedBlocks(Laplace):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         block = 65_536
         noise = super()._draw(np.zeros(min(block, values.size)), entropy)
-        steps = np.rint(values / STEP) * STEP
+        steps = np.rint(values / GRID_STEP) * GRID_STEP
         return np.asarray(steps + np.resize(noise, values.shape))
 
 
@@ -79,8 +79,8 @@ class PassesNaN(Laplace):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the clipped values; NaN stays NaN."""
-        given: Any = np.asarray(values, dtype=np.float64)
-        return np.clip(given, self.low, self.high), 0
+        array: Any = np.asarray(values, dtype=np.float64)
+        return np.clip(array, self.low, self.high), 0
 
 
 class MissingForLarge(Laplace):

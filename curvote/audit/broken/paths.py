@@ -10,7 +10,7 @@ from curvote.mechanisms import exact
 from curvote.mechanisms.bits import Labels
 from curvote.mechanisms.coordinates import PerCoordinate
 from curvote.mechanisms.duchi import Duchi
-from curvote.mechanisms.grid import GRID_BITS, ONE, STEP, grid_index
+from curvote.mechanisms.grid import GRID_BITS, GRID_ONE, GRID_STEP, grid_index
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.piecewise import Piecewise
 from curvote.mechanisms.privunit import PrivUnit
@@ -40,28 +40,30 @@ class ExactHalfNoiseForFew(Laplace):
         return Laplace(epsilon=2 * self.epsilon).randomize(values, entropy)
 
 
-class _Quiet(Laplace):
+class _PartlyQuiet(Laplace):
     """Adds no noise to some values."""
 
-    def _quiet(self, values: FloatArray) -> NDArray[np.bool_]:
+    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
         raise NotImplementedError
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noised = super()._draw(values, entropy)
-        return np.where(self._quiet(values), np.rint(values / STEP) * STEP, noised)
+        return np.where(
+            self._quiet_mask(values), np.rint(values / GRID_STEP) * GRID_STEP, noised
+        )
 
 
-class QuietBin(_Quiet):
+class QuietBin(_PartlyQuiet):
     """Adds no noise between .37 and .38."""
 
-    def _quiet(self, values: FloatArray) -> NDArray[np.bool_]:
+    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
         return np.asarray((values >= 0.37) & (values < 0.38))
 
 
-class QuietAtTenths(_Quiet):
+class QuietAtTenths(_PartlyQuiet):
     """Adds no noise to .1, .2 and so on: what people type."""
 
-    def _quiet(self, values: FloatArray) -> NDArray[np.bool_]:
+    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
         return np.asarray((values == np.round(values, 1)) & (np.abs(values) < 1))
 
 
@@ -91,7 +93,7 @@ class LaggedNoise(Laplace):
         block = np.arange(values.size) // LAG
         again = np.arange(values.size) - LAG * (block % 2)
         sign = np.where(block % 2, -1.0, 1.0)
-        return np.asarray(np.rint(values / STEP) * STEP + sign * noise[again])
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + sign * noise[again])
 
 
 class OneNoiseForTwo(PerCoordinate):
@@ -103,7 +105,7 @@ class OneNoiseForTwo(PerCoordinate):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noise = super()._draw(np.zeros(values.shape), entropy)
         noise[:, 1] = noise[:, 0]
-        return np.asarray(np.rint(values / STEP) * STEP + noise)
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + noise)
 
 
 class CoarseThreshold(Piecewise):
@@ -123,9 +125,9 @@ class CoarseRounding(Duchi):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         words = entropy.words(2 * values.size).reshape(2, *values.shape)
         uniform = words[0] >> np.uint64(52) << np.uint64(GRID_BITS + 1 - 12)
-        positive = uniform < (grid_index(values) + ONE).view(np.uint64)
-        kept = words[1] < np.uint64(self.threshold)
-        return np.where(positive == kept, self.largest, -self.largest)
+        positive = uniform < (grid_index(values) + GRID_ONE).view(np.uint64)
+        keeps_sign = words[1] < np.uint64(self.threshold)
+        return np.where(positive == keeps_sign, self.largest, -self.largest)
 
 
 class HalvedThreshold(PrivUnit):
@@ -143,7 +145,7 @@ class WordsByLabel(RRWithPrior):
         k, rank = int(self.k[0]), self._rank[0, values].astype(np.int64)
         moves = entropy.words(rank.size) >= np.uint64(self.threshold)
         moved, unlikely = np.flatnonzero(moves & (rank >= 0)), np.flatnonzero(rank < 0)
-        others = exact.below(k - 1, moved.size, entropy)
-        rank[moved] = others + (others >= rank[moved])
-        rank[unlikely] = exact.below(k, unlikely.size, entropy)
+        other_labels = exact.uniform_below(k - 1, moved.size, entropy)
+        rank[moved] = other_labels + (other_labels >= rank[moved])
+        rank[unlikely] = exact.uniform_below(k, unlikely.size, entropy)
         return np.asarray(self.outputs()[rank])

@@ -10,7 +10,7 @@ from curvote.errors import UserError
 from curvote.mechanisms.coordinates import PerCoordinate
 from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
 from curvote.mechanisms.gaussian import Gaussian
-from curvote.mechanisms.grid import STEP
+from curvote.mechanisms.grid import GRID_STEP
 from curvote.mechanisms.laplace import Laplace
 from curvote.validate import FloatArray
 
@@ -42,7 +42,7 @@ class MinMax2023(PerCoordinate):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records as they are, and that nothing was clipped."""
-        records = self._records(values)
+        records = self._check_records(values)
         sizes = np.abs(records)
         if (sizes.max(axis=1) == sizes.min(axis=1)).any():
             raise UserError("a record of equal magnitudes cannot be rescaled.")
@@ -53,7 +53,7 @@ class MinMax2023(PerCoordinate):
         least, most = sizes.min(axis=1), sizes.max(axis=1)
         z = (values - least[:, None]) / (most - least)[:, None]
         noise = self.noise.sample(z.size, entropy).reshape(z.shape)
-        return np.asarray((np.rint(z / STEP) + noise) * STEP)
+        return np.asarray((np.rint(z / GRID_STEP) + noise) * GRID_STEP)
 
 
 class GaussianHalved(Gaussian):
@@ -61,4 +61,6 @@ class GaussianHalved(Gaussian):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noise = DiscreteGaussian(4 * self.noise.law.rate).sample(values.size, entropy)
-        return np.asarray((np.rint(values / STEP) + noise.reshape(values.shape)) * STEP)
+        return np.asarray(
+            (np.rint(values / GRID_STEP) + noise.reshape(values.shape)) * GRID_STEP
+        )

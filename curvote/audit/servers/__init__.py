@@ -1,1 +1,1 @@
-"""The audit of releases about tables: neighbours are tables that differ in a record."""
+"""Audit subject of transfer: neighbours are tables that differ in one record."""

@@ -1,4 +1,4 @@
-"""Small releases of every form that the audit examines where nothing else is named."""
+"""Small example tasks of every form, for the audit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CELLS = {"grids": 64, "order": 2, "cells": 256}
 # Corners of [-1, 1]^2 are cut to a length of 1.4: opposite ones are orthogonal.
 _MOMENTS = {"cut": 1.4}
 _KERNEL: dict[str, Any] = {"grids": 8, "bandwidths": [1.0, 0.5], "cells": 64}
-_STATED: Mapping[str, Mapping[str, Any]] = {
+_EXAMPLE_PARAMS: Mapping[str, Mapping[str, Any]] = {
     "cells": _CELLS,
     "moments": _MOMENTS,
     "moments_joint": _MOMENTS | {"arm": "joint"},
@@ -32,19 +32,19 @@ _STATED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def names() -> list[str]:
-    """Return ``transfer.NAME`` for each form, and arms of it; no form of studies."""
+def example_names() -> list[str]:
+    """Return ``transfer.NAME`` for each form and arm, without forms of studies."""
     plain = [name for name in FORMS if not form(name).study]
-    return [f"{PROTOCOL}.{name}" for name in dict.fromkeys([*_STATED, *plain])]
+    return [f"{PROTOCOL}.{name}" for name in dict.fromkeys([*_EXAMPLE_PARAMS, *plain])]
 
 
-def task(name: str, level: Level, **more: Any) -> Task:
+def example_task(name: str, level: Level, **more: Any) -> Task:
     """Return the task of ``transfer.NAME`` for one server; ``more`` are parameters.
 
     ``NAME@K`` is about so many classes, 2 without.
     """
     key, _, count = name.rpartition(".")[2].partition("@")
     classes = Classes(map(str, range(int(count)))) if count else CLASSES
-    params = {**_STATED.get(key, {}), **more}
+    params = {**_EXAMPLE_PARAMS.get(key, {}), **more}
     kind = key if key in FORMS else key.partition("_")[0]
     return Task(FEATURES, classes, {SERVER: level}, kind, params)

@@ -18,53 +18,61 @@ MOST_POINTS = 1 << 20
 REACH = 12.0  # standard deviations
 
 
-def delta(epsilon: float, deviation: float) -> float:
-    """Return the delta of a loss of mean deviation^2 / 2 (Balle & Wang 2018, (6))."""
+def gaussian_delta(epsilon: float, deviation: float) -> float:
+    """Return the delta of Gaussian noise at epsilon (Balle & Wang 2018, (6))."""
     ends = deviation / 2 - epsilon / deviation, -deviation / 2 - epsilon / deviation
     first, second = special.log_ndtr(ends)
     return float(math.exp(first) * -math.expm1(min(epsilon + second - first, 0.0)))
 
 
-def allowed(epsilon: float, most: float) -> float:
-    """Return the largest deviation that is within (epsilon, delta = ``most``)."""
+def largest_deviation(epsilon: float, delta_limit: float) -> float:
+    """Return the largest deviation within (epsilon, delta)."""
     ends = -20.0, math.log(2 * epsilon + 80)
-    found = optimize.brentq(lambda log: delta(epsilon, math.exp(log)) - most, *ends)
-    return math.exp(found)
+    log_deviation = optimize.brentq(
+        lambda log: gaussian_delta(epsilon, math.exp(log)) - delta_limit, *ends
+    )
+    return math.exp(log_deviation)
 
 
-def least_epsilon(deviation: float, most: float) -> float:
-    """Return the least epsilon at delta = ``most``."""
-    if delta(0.0, deviation) <= most:
+def least_epsilon(deviation: float, delta_limit: float) -> float:
+    """Return the least epsilon at this delta."""
+    if gaussian_delta(0.0, deviation) <= delta_limit:
         return 0.0
     end = deviation * (deviation / 2 + 40)
-    found = optimize.brentq(lambda e: delta(e, deviation) - most, 0.0, end, xtol=1e-12)
-    return float(found)
+    root = optimize.brentq(
+        lambda e: gaussian_delta(e, deviation) - delta_limit, 0.0, end, xtol=1e-12
+    )
+    return float(root)
 
 
-def of_difference(apart: Steps, sigma: float, epsilon: float) -> float:
-    """Return the delta between two vectors with discrete Gaussian noise, ``apart``.
+def difference_delta(difference: Steps, sigma: float, epsilon: float) -> float:
+    """Return the delta between two vectors under discrete Gaussian noise.
 
     Exactly where all entries are 0 or of one size c: then the loss is a function of
     the sum of as many draws. Else by the rounding of continuous noise of variance
     sigma^2 - 16 (`gaussian_noise.loss_deviation`).
     """
-    sizes = np.unique(np.abs(apart[apart != 0]))
-    terms = int(np.count_nonzero(apart))
+    sizes = np.unique(np.abs(difference[difference != 0]))
+    terms = int(np.count_nonzero(difference))
     points = 2 * REACH * sigma * math.sqrt(terms)
     if sizes.size == 1 and points <= MOST_POINTS:
-        return _summed(int(sizes[0]), terms, sigma, epsilon)
-    length = math.sqrt(int(np.dot(apart, apart)))
-    return delta(epsilon, length / math.sqrt(sigma * sigma - 16)) if length else 0.0
+        return _discrete_delta(int(sizes[0]), terms, sigma, epsilon)
+    length = math.sqrt(int(np.dot(difference, difference)))
+    return (
+        gaussian_delta(epsilon, length / math.sqrt(sigma * sigma - 16))
+        if length
+        else 0.0
+    )
 
 
-def _summed(size: int, terms: int, sigma: float, epsilon: float) -> float:
-    """Return E max(0, 1 - e^(epsilon - L)), L = (2 c k + m c^2) / (2 sigma^2)."""
+def _discrete_delta(size: int, terms: int, sigma: float, epsilon: float) -> float:
+    """Return the exact delta of a sum of discrete Gaussian draws."""
     reach = math.ceil(REACH * sigma * math.sqrt(terms))
     width = int(fft.next_fast_len(2 * reach + 1, real=True))
     at = np.arange(width)
     k = np.where(at > width // 2, at - width, at)
-    one = np.exp(-(k**2) / (2 * sigma * sigma))
-    turned = fft.rfft(one / one.sum())
+    weights = np.exp(-(k**2) / (2 * sigma * sigma))
+    turned = fft.rfft(weights / weights.sum())
     law = np.maximum(fft.irfft(turned**terms, width), 0)
     loss = (2 * size * k + terms * size**2) / (2 * sigma * sigma)
     return float(law @ -np.expm1(np.minimum(epsilon - loss, 0)))

@@ -1,4 +1,4 @@
-"""A thousand queries of one release: what an attacker makes of all answers.
+"""Check by many queries of one release: the attacker's best combination.
 
 The attacker knows the public features, both neighbours and the noise, and adds up the
 answers with the best weights; queries are post-processing, so that must say no more
@@ -24,41 +24,44 @@ RELEASES = 200
 # The covariance of answers is worked out at fewer points where there are many features.
 WIDE, FEW = 1000, 40
 # Standard deviations of an estimated separation.
-MOST = 6.0
+MOST_ERRORS = 6.0
 
 
-def check(subject: TableSubject, seed: int = 1) -> str | None:
-    """Ask 1,000 times, and compare what the answers give away with what may be."""
-    points = _points(subject, seed)
+def check_queries(subject: TableSubject, seed: int = 1) -> str | None:
+    """Return a finding if 1,000 answers tell neighbours apart more than allowed."""
+    points = _query_points(subject, seed)
     x, x2, _ = subject.worst.tables
-    one, other = (
+    first_answers, second_answers = (
         subject.answers(table, points, RELEASES, SeededEntropy(seed + i))
         for i, table in enumerate((x, x2))
     )
-    again = one.reshape(RELEASES, TIMES, -1)
-    size = max(float(np.abs(again).max()), 1.0)
-    if np.ptp(again, axis=1).max() > 1e-9 * size:
+    repeated = first_answers.reshape(RELEASES, TIMES, -1)
+    size = max(float(np.abs(repeated).max()), 1.0)
+    if np.ptp(repeated, axis=1).max() > 1e-9 * size:
         why = "the same point asked twice gets two answers; "
     else:
         why = ""
     budget = subject.budget
-    most = gaussian_law.allowed(budget.epsilon, budget.delta)
-    found = max(_separated(one, other, w) for w in _weights(subject, points))
-    margin = MOST * math.sqrt((2 + found * found / 2) / RELEASES)
-    if found > most + margin:
-        why += f"{POINTS * TIMES} answers tell neighbours apart by {found:.3g}"
-        return f"{why} standard deviations, {most:.3g} are allowed"
+    allowed_separation = gaussian_law.largest_deviation(budget.epsilon, budget.delta)
+    separation = max(
+        _separation(first_answers, second_answers, w)
+        for w in _attack_weights(subject, points)
+    )
+    margin = MOST_ERRORS * math.sqrt((2 + separation * separation / 2) / RELEASES)
+    if separation > allowed_separation + margin:
+        why += f"{POINTS * TIMES} answers tell neighbours apart by {separation:.3g}"
+        return f"{why} standard deviations, {allowed_separation:.3g} are allowed"
     return why or None
 
 
-def _points(subject: TableSubject, seed: int) -> FloatArray:
-    """Return 250 points in [0, 1]^d, in that order four times."""
+def _query_points(subject: TableSubject, seed: int) -> FloatArray:
+    """Return 250 points in [0, 1]^d, repeated four times."""
     points = np.random.default_rng(seed).random((POINTS, subject.task.d))
     return np.tile(points, (TIMES, 1))
 
 
-def _weights(subject: TableSubject, points: FloatArray) -> list[FloatArray]:
-    """Return the weights of answers that are best against noise of either kind.
+def _attack_weights(subject: TableSubject, points: FloatArray) -> list[FloatArray]:
+    """Return the attacker's best weights of answers, for two kinds of noise.
 
     Noise drawn anew for each query: those of the answers' difference. Noise that all
     queries share: the same, with the shared part taken out by its covariance.
@@ -76,8 +79,10 @@ def _weights(subject: TableSubject, points: FloatArray) -> list[FloatArray]:
     return [gap.ravel(), shared.ravel()]
 
 
-def _separated(one: FloatArray, other: FloatArray, weights: FloatArray) -> float:
-    """Return by how many standard deviations the weighted answers are apart."""
-    first, second = one @ weights, other @ weights
+def _separation(
+    first_answers: FloatArray, second_answers: FloatArray, weights: FloatArray
+) -> float:
+    """Return the separation of weighted answers in standard deviations."""
+    first, second = first_answers @ weights, second_answers @ weights
     spread = math.sqrt((first.var(ddof=1) + second.var(ddof=1)) / 2)
     return abs(float(first.mean() - second.mean())) / spread if spread else 0.0

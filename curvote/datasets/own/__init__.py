@@ -1,1 +1,1 @@
-"""A user's own files: reading in blocks, everything that is wrong at once."""
+"""Users' own files: schemas, readers in blocks, cards and starter pipelines."""

@@ -1,4 +1,4 @@
-"""What the owner of a file should know of it before a run: its card.
+"""Card of a user's file for its owner: columns, classes, repeats and remarks.
 
 A card counts records that belong to people. It is for the owner's own terminal: nothing
 of it is stored, and nothing that is called public is taken from it. So it never says
@@ -19,8 +19,8 @@ FEW: Final = 20  # clients of a class
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column within its public bounds: how many values, missing, below and above.
+class ColumnCard:
+    """Counts of a column's values: all, missing, below and above its bounds.
 
     ``used`` is the share of the bounds in which all values lie, in tenths, rounded up.
     """
@@ -37,7 +37,7 @@ class Column:
 
     @property
     def outside(self) -> int:
-        """The values outside the bounds."""
+        """The number of values outside the bounds."""
         return self.below + self.above
 
     @property
@@ -46,7 +46,7 @@ class Column:
         return self.outside / max(self.values, 1)
 
     def remarks(self) -> Iterator[str]:
-        """Yield what is odd about the column, a sentence each."""
+        """Yield a sentence for each oddity of the column."""
         bounds = f"[{self.lower:g}, {self.upper:g}]"
         if not self.values:
             yield f"{self.name} has no value at all: leave it out."
@@ -67,7 +67,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Examined:
+class FileCard:
     """The card of a user's file.
 
     ``rows`` are those of the file, ``clients`` those that remain, ``classes`` theirs.
@@ -80,7 +80,7 @@ class Examined:
     rows: int
     clients: int
     classes: Mapping[str, int]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnCard, ...]
     repeats: int
     repeats_are: str
     left_out: Mapping[str, int]
@@ -88,31 +88,31 @@ class Examined:
     more: tuple[str, ...] = ()
 
     def remarks(self) -> list[str]:
-        """Return what deserves a look before a run, a sentence each."""
-        own = (line for column in self.columns for line in column.remarks())
+        """Return a sentence for each oddity of the file."""
+        column_remarks = (line for column in self.columns for line in column.remarks())
         rare = (
             f"only {n:,} clients are {name!r}: hardly enough to learn from."
             for name, n in self.classes.items()
             if n < FEW
         )
-        return [*own, *rare, *self.more]
+        return [*column_remarks, *rare, *self.more]
 
-    def line(self) -> str | None:
+    def summary_line(self) -> str | None:
         """Return in one line what was filled, clipped or left out; None for nothing."""
         outside = [column.name for column in self.columns if column.outside]
         beyond = sum(column.outside for column in self.columns)
         total = sum(column.values for column in self.columns)
-        said = {
-            f"{_many(self.filled, 'missing value')} filled with the public"
+        counts = {
+            f"{_plural(self.filled, 'missing value')} filled with the public"
             " centre": self.filled,
             f"{beyond:,} of {total:,} values outside their bounds"
             f" ({', '.join(outside)})": beyond,
-            f"{_many(self.repeats, 'repeated record')}"
+            f"{_plural(self.repeats, 'repeated record')}"
             f" {self.repeats_are}": self.repeats,
             **{f"{n:,} left out: {why}": n for why, n in self.left_out.items()},
         }
-        found = "; ".join(words for words, n in said.items() if n)
-        return f"{self.path.name}: {found}" if found else None
+        listed = "; ".join(words for words, n in counts.items() if n)
+        return f"{self.path.name}: {listed}" if listed else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as plain JSON values."""
@@ -124,5 +124,5 @@ class Examined:
         return plain | {"remarks": self.remarks()}
 
 
-def _many(n: int, what: str) -> str:
+def _plural(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"

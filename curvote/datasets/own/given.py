@@ -1,4 +1,4 @@
-"""A user's own file: its kind, its columns, and all that is wrong with it at once."""
+"""Schema of a user's own file: its kind, form, columns, classes and violations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CURES: Final = {
 }
 
 
-def _encoding(name: str) -> str:
+def _check_encoding(name: str) -> str:
     try:
         return codecs.lookup(name).name
     except LookupError:
@@ -43,11 +43,11 @@ def _encoding(name: str) -> str:
 
 
 class CsvForm(Strict):
-    """How a CSV file is written: what ``source:`` says of it; Parquet needs none."""
+    """The writing of a CSV file, as ``source:`` states it."""
 
     separator: Literal[",", ";", "\t", "|"] = ","
     decimal: Literal[".", ","] = "."
-    encoding: Annotated[str, AfterValidator(_encoding)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
 
 
 PLAIN: Final = CsvForm()
@@ -62,11 +62,11 @@ _KINDS: dict[str, Kind] = {
 
 
 def label_text(value: object) -> object:
-    """Return the text that a label has in a file: YAML reads 1 and true for it."""
+    """Return a label's text in a file, also where YAML reads 1 or true."""
     if isinstance(value, bool):
         return str(value).lower()
-    whole = isinstance(value, float) and value.is_integer()
-    return f"{value:.0f}" if whole else str(value) if value is not None else None
+    integral = isinstance(value, float) and value.is_integer()
+    return f"{value:.0f}" if integral else str(value) if value is not None else None
 
 
 LabelText = Annotated[
@@ -76,58 +76,60 @@ LabelText = Annotated[
 ]
 
 
-def kind(path: Path) -> Kind:
-    """Return what ``path`` is by its ending; another ending is a UserError."""
-    found = next(
+def file_kind(path: Path) -> Kind:
+    """Return the kind of ``path`` by its ending; UserError for others."""
+    result = next(
         (k for end, k in _KINDS.items() if path.name.lower().endswith(end)), None
     )
-    if found is None:
-        known = ", ".join(_KINDS)
+    if result is None:
+        endings = ", ".join(_KINDS)
         raise UserError(
-            f"{path} is neither CSV nor Parquet: it must end in {known}. Export it as"
+            f"{path} is neither CSV nor Parquet: it must end in {endings}. Export it as"
             " CSV, with commas between the columns."
         )
-    return found
+    return result
 
 
 def check_columns(
-    path: Path, wanted: Sequence[str], found: Sequence[str], form: CsvForm = PLAIN
+    path: Path, wanted: Sequence[str], names: Sequence[str], form: CsvForm = PLAIN
 ) -> None:
-    """Raise a UserError that lists every wanted column that is not there just once."""
-    refuse_other_separator(path, found, form)
+    """Refuse a file in which a wanted column is absent or repeated."""
+    refuse_other_separator(path, names, form)
     problems = [
-        _not_one(path, name, found) for name in wanted if found.count(name) != 1
+        _absent_or_repeated(path, name, names)
+        for name in wanted
+        if names.count(name) != 1
     ]
     if problems:
         raise UserError.several(problems)
 
 
-def _not_one(path: Path, name: str, found: Sequence[str]) -> Problem:
-    if name in found:
-        words = f"{path} has {found.count(name)} columns named {name!r}; one is right."
+def _absent_or_repeated(path: Path, name: str, names: Sequence[str]) -> Problem:
+    if name in names:
+        words = f"{path} has {names.count(name)} columns named {name!r}; one is right."
         return Problem(words)
     words = f"{path} has no column {name!r}."
     # A file without a header has somebody's row there.
-    return Problem(f"{words}{did_you_mean(name, found)}", kept=words)
+    return Problem(f"{words}{did_you_mean(name, names)}", redacted=words)
 
 
 def refuse_other_separator(
-    path: Path, found: Sequence[str], form: CsvForm = PLAIN
+    path: Path, names: Sequence[str], form: CsvForm = PLAIN
 ) -> None:
-    """Refuse (UserError) a CSV whose only column looks like several of another form."""
-    others = (m for m in SEPARATORS if m != form.separator)
-    mark = next((m for m in others if len(found) == 1 and m in found[0]), "")
-    if mark and kind(path) == "csv":
-        shown = {"\t": "\\t"}.get(mark, mark)
-        said = (
+    """Refuse a CSV that looks like one of another form."""
+    marks = (m for m in SEPARATORS if m != form.separator)
+    mark = next((m for m in marks if len(names) == 1 and m in names[0]), "")
+    if mark and file_kind(path) == "csv":
+        mark_text = {"\t": "\\t"}.get(mark, mark)
+        message = (
             f"its fields are parted by {SEPARATORS[mark]}. Write under source:"
-            f' separator: "{shown}" (`curvote init --table {path.name}` finds it).'
+            f' separator: "{mark_text}" (`curvote init --table {path.name}` finds it).'
         )
-        words = f"{path} has one column, {found[0]!r}: {said}"
-        raise UserError.several([Problem(words, kept=f"{path}: {said}")])
+        words = f"{path} has one column, {names[0]!r}: {message}"
+        raise UserError.several([Problem(words, redacted=f"{path}: {message}")])
 
 
-def _refuse_other_letters(path: Path, form: CsvForm, most: int | None = None) -> None:
+def _refuse_other_encoding(path: Path, form: CsvForm, most: int | None = None) -> None:
     """Refuse (UserError) a CSV of another encoding in its first lines, or in any."""
     # In bytes: a line of UTF-16 or of another wide encoding does not end in one.
     wide = len("\n".encode(form.encoding)) > 1
@@ -146,7 +148,7 @@ def _refuse_other_letters(path: Path, form: CsvForm, most: int | None = None) ->
 
 
 @contextmanager
-def _rows(path: Path, form: CsvForm) -> Iterator[Any]:
+def _open_rows(path: Path, form: CsvForm) -> Iterator[Any]:
     """Open a CSV file as rows of texts: for its header, and where its rows stand."""
     letters = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
     opened = gzip.open if path.suffix.lower() == ".gz" else open
@@ -154,26 +156,26 @@ def _rows(path: Path, form: CsvForm) -> Iterator[Any]:
         yield csv.reader(stream, delimiter=form.separator)
 
 
-def lines_of(path: Path, form: CsvForm, rows: Collection[int]) -> dict[int, int]:
+def row_lines(path: Path, form: CsvForm, rows: Collection[int]) -> dict[int, int]:
     """Return the line of the file on which each row begins; the header is row 0."""
-    found: dict[int, int] = {}
+    lines: dict[int, int] = {}
     number, line, last = -1, 1, max(rows, default=-1)
-    with _rows(path, form) as read:
+    with _open_rows(path, form) as read:
         for cells in read:
             number += bool(cells)  # an empty line is no row
             if cells and number in rows:
-                found[number] = line
+                lines[number] = line
             line = read.line_num + 1
             if number >= last:
                 break
-    return found
+    return lines
 
 
 Example = str | tuple[int, str]
 
 
 class Violations:
-    """What is wrong with the file at ``path``: by kind a count and some examples.
+    """Violations in the file at ``path``: by kind a count and examples.
 
     An example is a text, or a row (1 is the first below a header) and what stands
     there; told is the line of the file. Where many cells are wrong, those of the rarest
@@ -183,17 +185,17 @@ class Violations:
     def __init__(self, path: Path, form: CsvForm = PLAIN) -> None:
         self.path, self.form = path, form
         # Of each kind a count, and by shape of the cell how many and the first ones.
-        self._found: dict[str, tuple[int, dict[str, tuple[int, list[Example]]]]] = {}
+        self._counts: dict[str, tuple[int, dict[str, tuple[int, list[Example]]]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._counts)
 
     def add(self, what: str, count: int, examples: Iterable[Example] = ()) -> None:
-        """Count ``what``; of each shape the first ten examples are kept."""
+        """Count a violation; keep the first ten examples of each shape."""
         if not count:
             return
-        before, shapes = self._found.get(what, (0, {}))
-        self._found[what] = (before + count, shapes)
+        before, shapes = self._counts.get(what, (0, {}))
+        self._counts[what] = (before + count, shapes)
         for example in examples:
             text = example if isinstance(example, str) else example[1]
             shape = re.sub(r"\d+", "0", text)
@@ -203,71 +205,76 @@ class Violations:
             shapes[shape] = (many + 1, [*first, example][:EXAMPLES])
 
     def check(self) -> None:
-        """Raise one UserError with everything found so far, if there is anything."""
-        if self._found:
+        """Raise one UserError with all violations so far, if any."""
+        if self._counts:
             place = f"{self.path}: "
             chosen = {
-                what: _chosen(shapes) for what, (_, shapes) in self._found.items()
+                what: _choose_examples(shapes)
+                for what, (_, shapes) in self._counts.items()
             }
-            told = self._told([each for few in chosen.values() for each in few])
+            describe_example = self._example_formatter(
+                [example for few in chosen.values() for example in few]
+            )
             raise UserError.several(
-                _problem(what, count, [told(each) for each in chosen[what]]).after(
-                    place
-                )
-                for what, (count, _) in self._found.items()
+                _problem(
+                    what, count, [describe_example(example) for example in chosen[what]]
+                ).after(place)
+                for what, (count, _) in self._counts.items()
             )
 
-    def _told(self, examples: list[Example]) -> Callable[[Example], str]:
-        """Return the words for each example: where it stands in the file, and what."""
-        rows = {each[0] for each in examples if not isinstance(each, str)}
+    def _example_formatter(self, examples: list[Example]) -> Callable[[Example], str]:
+        """Return a function that says where an example stands, and what."""
+        rows = {entry[0] for entry in examples if not isinstance(entry, str)}
         lines: dict[int, int] = {}
-        if rows and self.path.is_file() and kind(self.path) == "csv":
+        if rows and self.path.is_file() and file_kind(self.path) == "csv":
             with suppress(UnicodeError, csv.Error, OSError):
-                lines = lines_of(self.path, self.form, rows)
+                lines = row_lines(self.path, self.form, rows)
 
-        def words(example: Example) -> str:
+        def format_example(example: Example) -> str:
             if isinstance(example, str):
                 return example
             row, text = example
             place = f"line {lines[row]}" if row in lines else f"row {row}"
             return text.replace("{}", place, 1) if "{}" in text else f"{place} {text}"
 
-        return lambda example: words(example).rstrip()
+        return lambda example: format_example(example).rstrip()
 
 
-def _chosen(shapes: dict[str, tuple[int, list[Example]]]) -> list[Example]:
+def _choose_examples(shapes: dict[str, tuple[int, list[Example]]]) -> list[Example]:
     """Return at most ten examples: of each shape its share, the rarest shapes first."""
-    ranked = sorted(shapes.values(), key=lambda each: each[0])[:EXAMPLES]
-    each = max(1, EXAMPLES // max(len(ranked), 1))
-    return [example for _, first in ranked for example in first[:each]]
+    ranked = sorted(shapes.values(), key=lambda quota: quota[0])[:EXAMPLES]
+    quota = max(1, EXAMPLES // max(len(ranked), 1))
+    return [example for _, first in ranked for example in first[:quota]]
 
 
 def _problem(what: str, count: int, examples: list[str]) -> Problem:
-    """Return what is wrong; records keep no cell, and not in how many it is."""
-    kept = f"{what} ... (`curvote check` shows the rest)"
+    """Return a violation as text; a record stores no cell of it."""
+    redacted = f"{what} ... (`curvote check` shows the rest)"
     if not examples:
-        return Problem(f"{what} ({count}).", kept=kept)
+        return Problem(f"{what} ({count}).", redacted=redacted)
     more = f" and {count - len(examples)} more" if count > len(examples) else ""
-    shown = ", ".join(examples)
-    cures = [f" {cure}" for sign, cure in _CURES.items() if re.search(sign, shown)]
-    words = f"{what} ({count}): {shown}{more}.{''.join(cures)}"
-    return Problem(words, kept=kept)
+    listed = ", ".join(examples)
+    cures = [f" {cure}" for sign, cure in _CURES.items() if re.search(sign, listed)]
+    words = f"{what} ({count}): {listed}{more}.{''.join(cures)}"
+    return Problem(words, redacted=redacted)
 
 
 def check_labels(
-    violations: Violations, column: str, known: Collection[str], positive: str
+    violations: Violations, column: str, texts: Collection[str], positive: str
 ) -> None:
-    """Count it as wrong unless two labels are ``known``, one of them ``positive``."""
-    if len(known) != 2 or positive not in known:
-        near = next((k for k in known if k.lower() == positive.lower()), positive)
+    """Count a violation unless there are two labels, one ``positive``."""
+    if len(texts) != 2 or positive not in texts:
+        near = next((k for k in texts if k.lower() == positive.lower()), positive)
         cure = [f'so write positive: "{near}", in quotes'] * (near != positive)
-        if len(known) > 2:
+        if len(texts) > 2:
             cure = ["with more than two, write classes: [a, b, c] instead of positive"]
         what = f"column {column!r} needs two labels, one of them {positive!r}; it has"
-        violations.add(what, max(len(known), 1), [*map(repr, sorted(known)), *cure])
+        violations.add(what, max(len(texts), 1), [*map(repr, sorted(texts)), *cure])
 
 
-def batches(path: Path, columns: list[str], violations: Violations) -> Iterator[Any]:
+def read_batches(
+    path: Path, columns: list[str], violations: Violations
+) -> Iterator[Any]:
     """Yield the ``columns`` of ``path`` as record batches, never all in memory.
 
     Cells of CSV are texts, written in the form of ``violations``. A row of another
@@ -276,54 +283,58 @@ def batches(path: Path, columns: list[str], violations: Violations) -> Iterator[
     Raises:
         UserError: a file that cannot be read, a missing column, rows of other lengths.
     """
-    read = _parquet if kind(path) == "parquet" else _csv
-    with _readable(path, violations.form):
+    read = _parquet_batches if file_kind(path) == "parquet" else _csv_batches
+    with _open_readable(path, violations.form):
         yield from read(path, columns, violations)
 
 
-def names_in(path: Path, form: CsvForm = PLAIN) -> list[str]:
+def column_names(path: Path, form: CsvForm = PLAIN) -> list[str]:
     """Return the names of the columns of ``path``; UserError: it cannot be read."""
-    with _readable(path, form):
-        if kind(path) == "csv":
-            return _header(path, form)
+    with _open_readable(path, form):
+        if file_kind(path) == "csv":
+            return _read_header(path, form)
         import pyarrow.parquet as pq
 
         return [*pq.read_schema(path).names]
 
 
 @contextmanager
-def usable(path: Path, name: str, column: Any) -> Iterator[None]:
-    """Turn a column that pyarrow cannot convert as a whole into a UserError."""
+def convert_column(path: Path, name: str, column: Any) -> Iterator[None]:
+    """Turn pyarrow's failure to convert a column into a UserError."""
     import pyarrow as pa
 
     try:
         yield
     except pa.ArrowException as error:
         words = f"{path}: column {name!r} ({column.type}) is of no use as it stands"
-        raise _quoting(words, error) from None
+        raise _reader_error(words, error) from None
 
 
 @contextmanager
-def _readable(path: Path, form: CsvForm) -> Iterator[None]:
+def _open_readable(path: Path, form: CsvForm) -> Iterator[None]:
     import pyarrow as pa
 
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeError, csv.Error) as error:
-        if kind(path) == "csv" and not isinstance(error, OSError | EOFError):
-            _refuse_other_letters(path, form)
+        if file_kind(path) == "csv" and not isinstance(error, OSError | EOFError):
+            _refuse_other_encoding(path, form)
         if isinstance(error, UnicodeError):  # it quotes a byte of a cell
             raise UserError(f"{path} is not {form.encoding.upper()}.") from None
         reason = str(error).split("\n")[0].rstrip(".")
-        raise _quoting(f"{path} cannot be read as {kind(path)}", reason) from None
+        raise _reader_error(
+            f"{path} cannot be read as {file_kind(path)}", reason
+        ) from None
 
 
-def _quoting(words: str, reason: object) -> UserError:
-    """Return an error with a reader's reason, which may quote a cell."""
-    return UserError.several([Problem(f"{words}: {reason}.", kept=f"{words}.")])
+def _reader_error(words: str, reason: object) -> UserError:
+    """Return an error with a reader's reason, redacted where it may quote."""
+    return UserError.several([Problem(f"{words}: {reason}.", redacted=f"{words}.")])
 
 
-def _parquet(path: Path, columns: list[str], _violations: Violations) -> Iterator[Any]:
+def _parquet_batches(
+    path: Path, columns: list[str], _violations: Violations
+) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     # Without these two, the bytes of a row group are held as a whole.
@@ -333,19 +344,21 @@ def _parquet(path: Path, columns: list[str], _violations: Violations) -> Iterato
             yield batch.select(columns)
 
 
-def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any]:
+def _csv_batches(
+    path: Path, columns: list[str], violations: Violations
+) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
     form, refused = violations.form, []
 
-    def refuse(row: Any) -> str:
+    def refuse_row(row: Any) -> str:
         what = f"lines without {row.expected_columns} fields"
         violations.add(what, 1, [(row.number - 1, f"{{}} has {row.actual_columns}")])
         refused.append(row.number)
         return "skip"
 
-    check_columns(path, columns, _header(path, form), form)
+    check_columns(path, columns, _read_header(path, form), form)
     texts = dict.fromkeys(columns, pa.string())
     letters = "utf8" if form.encoding == "utf-8" else form.encoding
     reader = arrow.open_csv(
@@ -355,7 +368,7 @@ def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any
         arrow.ParseOptions(
             delimiter=form.separator,
             newlines_in_values=True,
-            invalid_row_handler=refuse,
+            invalid_row_handler=refuse_row,
         ),
         arrow.ConvertOptions(column_types=texts, include_columns=columns),
     )
@@ -375,9 +388,9 @@ def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any
         violations.check()
 
 
-def _header(path: Path, form: CsvForm) -> list[str]:
-    _refuse_other_letters(path, form, _LINES)
-    with _rows(path, form) as read:
+def _read_header(path: Path, form: CsvForm) -> list[str]:
+    _refuse_other_encoding(path, form, _LINES)
+    with _open_rows(path, form) as read:
         names = next((cells for cells in read if cells), None)
     if names is None:
         raise UserError(f"{path} cannot be read as csv: it is empty.")

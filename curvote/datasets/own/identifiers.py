@@ -1,4 +1,4 @@
-"""Which client ids have been met: each may come once, and no two may share a digest."""
+"""Client ids of a file: distinct, and without equal digests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Marks = NDArray[np.uint32]
 
 
 class Identifiers:
-    """All ids so far: 20 bytes a client, at most twice the clients of a wrong file."""
+    """All ids so far: 20 bytes a client."""
 
     def __init__(self, violations: Violations) -> None:
         self.violations = violations
@@ -22,7 +22,7 @@ class Identifiers:
         self._due = 1
 
     def add(self, ids: Integers, marks: Marks, rows: Integers) -> None:
-        """Take ``ids`` (n,) with their marks and the rows where they begin.
+        """Add ``ids`` (n,) with their marks and first rows.
 
         Looks for repetitions whenever the number of ids has doubled: an unsorted file
         is refused long before its end.

@@ -1,4 +1,4 @@
-"""What ``source:`` may say about curves in long format; all of it is public."""
+"""Long-format curves of a user: settings, rows, segments and one pass over a file."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class Grid(Strict):
 
     @field_validator("stop")
     @classmethod
-    def _increasing(cls, stop: float, info: ValidationInfo) -> float:
+    def _check_increasing(cls, stop: float, info: ValidationInfo) -> float:
         if not info.data.get("start", -np.inf) < stop:
             raise PydanticCustomError("order", "it must be above start")
         return stop
 
 
 class Gaps(Strict):
-    """The longest time, in ``unit``, that a client may be without a measurement."""
+    """The longest allowed time, in ``unit``, without a measurement."""
 
     most: Annotated[FiniteFloat, Field(gt=0)]
 
 
 class Parameters(Labelled, CsvForm):
-    """What ``source:`` may say: file, columns, classes, grid, public bounds, gaps.
+    """Settings of ``source:``: file, columns, classes, grid, bounds, gaps.
 
     ``dates`` is the form of date-times that are not written as 2026-03-30 08:15, as
     ``%d.%m.%Y %H:%M``.
@@ -59,7 +59,7 @@ class Parameters(Labelled, CsvForm):
 
     @field_validator("label")
     @classmethod
-    def _four_columns(cls, label: str, info: ValidationInfo) -> str:
+    def _check_columns(cls, label: str, info: ValidationInfo) -> str:
         columns = [info.data.get(name) for name in ("id", "time", "value")]
         named = [name for name in (*columns, label) if name is not None]
         if len({*named}) < len(named):
@@ -68,7 +68,7 @@ class Parameters(Labelled, CsvForm):
 
     @field_validator("bounds")
     @classmethod
-    def _ordered(cls, bounds: tuple[float, float]) -> tuple[float, float]:
+    def _check_bounds(cls, bounds: tuple[float, float]) -> tuple[float, float]:
         if not bounds[0] < bounds[1]:
             raise PydanticCustomError("order", "the first must be below the second")
         return bounds

@@ -1,4 +1,4 @@
-"""Long files, one measurement a row, read a block at a time: never all in memory.
+"""Rows of long-format files, one measurement a row, read a block at a time.
 
 A run is a stretch of rows of one id. Arrays are of k runs or m rows; a row is counted
 from 1, a header not being one.
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from curvote.datasets.own import arrow_cells as cells
 from curvote.datasets.own.arrow_cells import VOCABULARY, Floats, Integers
-from curvote.datasets.own.given import Violations, batches, usable
+from curvote.datasets.own.given import Violations, convert_column, read_batches
 
 ROWS = 2**20  # a block, unless one client alone has more
 
 
 @dataclass(frozen=True)
-class Names:
+class LongColumns:
     """The four columns of a long file."""
 
     id: str
@@ -31,14 +31,14 @@ class Names:
     value: str
     label: str
 
-    def all(self) -> list[str]:
+    def as_tuple(self) -> list[str]:
         """Return the names in the order id, time, value, label."""
         return [self.id, self.time, self.value, self.label]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Consecutive rows: ``ids``, ``marks``, ``lengths`` (k,) of runs; the rest (m,).
+class LongRows:
+    """Consecutive rows of a long file: ids, marks and lengths of runs, cells.
 
     ``first`` is the number of the first row.
     """
@@ -56,10 +56,10 @@ class Rows:
         """Return where each run starts, and the end of the last: (k + 1,)."""
         return np.concatenate(([0], np.cumsum(self.lengths)))
 
-    def part(self, start: int, stop: int) -> Rows:
+    def part(self, start: int, stop: int) -> LongRows:
         """Return the runs ``start`` to ``stop``, the latter not included."""
         begin, end = self.starts[[start, stop]].tolist()
-        return Rows(
+        return LongRows(
             first=self.first + begin,
             ids=self.ids[start:stop],
             marks=self.marks[start:stop],
@@ -70,94 +70,100 @@ class Rows:
         )
 
 
-class Reader:
-    """Rows of the long file at ``path``; wrong cells are counted in ``violations``.
+class LongReader:
+    """Reader of the long file at ``path``, counting its ``violations``.
 
-    ``known`` are the labels met so far and their codes, those of ``listed`` from the
-    beginning. ``dates`` says whether times are date-times (microseconds on the wall
+    ``label_codes`` are the labels met so far and their codes, those of ``listed`` from
+    the beginning. ``dates`` says whether times are date-times (microseconds on the wall
     clock) or plain numbers; ``written`` is the form in which date-times stand there.
     """
 
     def __init__(
         self,
         path: Path,
-        names: Names,
+        names: LongColumns,
         violations: Violations,
         listed: Mapping[str, int],
         written: str | None = None,
     ) -> None:
         self.path, self.names, self.violations = path, names, violations
-        self.known = dict(listed)
+        self.label_codes = dict(listed)
         self.most = len(listed) + VOCABULARY
         self.written = written
         self.dates: bool | None = True if written else None
         self.rows = 0
 
-    def blocks(self, least: int = ROWS) -> Iterator[Rows]:
+    def blocks(self, least: int = ROWS) -> Iterator[LongRows]:
         """Yield blocks of at least ``least`` rows (but the last) that cut no run.
 
         Raises:
             UserError: the file cannot be read, a column is not there or of no use.
         """
-        waiting: list[Rows] = []
-        for rows in self._parts():
+        waiting: list[LongRows] = []
+        for rows in self._read_parts():
             waiting.append(rows)
             if sum(len(part.times) for part in waiting) >= least:
-                joined = join(waiting)
+                joined = join_rows(waiting)
                 last = len(joined.ids) - 1
                 waiting = [joined.part(last, last + 1)]
                 yield joined.part(0, last)
         if waiting:
-            yield join(waiting)
+            yield join_rows(waiting)
 
-    def _parts(self) -> Iterator[Rows]:
-        for batch in batches(self.path, self.names.all(), self.violations):
+    def _read_parts(self) -> Iterator[LongRows]:
+        for batch in read_batches(self.path, self.names.as_tuple(), self.violations):
             if batch.num_rows:
-                yield self._parse(*(cells.plain(column) for column in batch.columns))
+                yield self._parse_part(
+                    *(cells.plain_column(column) for column in batch.columns)
+                )
             self.rows += batch.num_rows
 
-    def _parse(self, ids: Any, times: Any, values: Any, labels: Any) -> Rows:
+    def _parse_part(self, ids: Any, times: Any, values: Any, labels: Any) -> LongRows:
         if self.dates is None:
             self.dates = cells.is_date_time(times)
-        number = partial(cells.numbers, decimal=self.violations.form.decimal)
+        number = partial(cells.parse_numbers, decimal=self.violations.form.decimal)
         clock = partial(cells.wall_clock, form=self.written) if self.dates else number
         wanted = "a date-time" if self.dates else "a finite number"
-        numbers = self._finite(self.names.time, times, clock, wanted)
-        measured = self._finite(self.names.value, values, number, "a finite number")
-        codes = cells.labels(labels, self.known, self.most)
-        self._empty(self.names.label, codes < 0)
-        return Rows(self.rows + 1, *self._runs(ids), numbers, measured, codes)
+        numbers = self._check_finite(self.names.time, times, clock, wanted)
+        measured = self._check_finite(
+            self.names.value, values, number, "a finite number"
+        )
+        codes = cells.encode_labels(labels, self.label_codes, self.most)
+        self._count_empty(self.names.label, codes < 0)
+        return LongRows(self.rows + 1, *self._find_runs(ids), numbers, measured, codes)
 
-    def _finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
-        with usable(self.path, name, column):
+    def _check_finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
+        with convert_column(self.path, name, column):
             numbers: Floats = read(column)
         bad = np.flatnonzero(~np.isfinite(numbers))
-        shown = ((self.rows + i + 1, _shown(column[i].as_py())) for i in bad.tolist())
-        self.violations.add(f"{name} is not {wanted}", len(bad), shown)
+        examples = (
+            (self.rows + i + 1, _format_cell(column[i].as_py())) for i in bad.tolist()
+        )
+        self.violations.add(f"{name} is not {wanted}", len(bad), examples)
         return numbers
 
-    def _runs(self, column: Any) -> tuple[Integers, NDArray[np.uint32], Integers]:
+    def _find_runs(self, column: Any) -> tuple[Integers, NDArray[np.uint32], Integers]:
         import pyarrow.compute as pc
 
-        column = cells.trimmed(column)
-        self._empty(self.names.id, np.asarray(pc.is_null(column)))
+        column = cells.trim_ids(column)
+        self._count_empty(self.names.id, np.asarray(pc.is_null(column)))
         # An empty cell is reported already; from here on it counts as the row above.
         encoded = pc.run_end_encode(pc.fill_null_forward(column))
-        with usable(self.path, self.names.id, column):
+        with convert_column(self.path, self.names.id, column):
             runs = encoded.values.fill_null("0" if cells.is_text(column) else 0)
-            ids, marks = cells.identities(runs)
+            ids, marks = cells.identify(runs)
         ends = np.concatenate(([0], np.asarray(encoded.run_ends, dtype=np.int64)))
         return ids, marks, ends[1:] - ends[:-1]
 
-    def _empty(self, name: str, empty: NDArray[np.bool_]) -> None:
+    def _count_empty(self, name: str, empty: NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(empty) + self.rows + 1
         self.violations.add(
             f"{name} is empty", len(rows), ((i, "") for i in rows.tolist())
         )
 
 
-def join(parts: list[Rows]) -> Rows:
-    """Return consecutive ``parts`` as one; a run that went on becomes one run."""
+def join_rows(parts: list[LongRows]) -> LongRows:
+    """Return consecutive ``parts`` as one, joining a run across them."""
     if len(parts) == 1:
         return parts[0]
     ids, marks, lengths, times, values, labels = (
@@ -166,8 +172,8 @@ def join(parts: list[Rows]) -> Rows:
     )
     new = np.append(True, (ids[1:] != ids[:-1]) | (marks[1:] != marks[:-1]))
     sums = np.add.reduceat(lengths, np.flatnonzero(new))
-    return Rows(parts[0].first, ids[new], marks[new], sums, times, values, labels)
+    return LongRows(parts[0].first, ids[new], marks[new], sums, times, values, labels)
 
 
-def _shown(value: object) -> str:
+def _format_cell(value: object) -> str:
     return "is empty" if value is None else repr(value)

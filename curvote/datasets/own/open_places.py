@@ -1,4 +1,4 @@
-"""The mark of what a new pipelines.yaml leaves to its user."""
+"""Starter pipelines.yaml, made of the columns of a user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How raw records become the numbers of a model: a source without its file.
+"""Raw records as inputs of a model: a source's form without its file.
 
 A model carries it, so that it reads the same table as its training did. Cells become
 numbers by the code that training has, missing ones by the source's own rule.
@@ -20,18 +20,18 @@ from curvote.datasets.own.arrow_cells import Integers
 from curvote.datasets.own.given import (
     CsvForm,
     Violations,
-    batches,
-    kind,
+    column_names,
+    file_kind,
     label_text,
-    lines_of,
-    names_in,
+    read_batches,
+    row_lines,
 )
-from curvote.datasets.own.long_rows import Reader, Rows
-from curvote.datasets.own.long_scan import Scan
-from curvote.datasets.own.table_rows import Cells, spread
+from curvote.datasets.own.long_rows import LongReader, LongRows
+from curvote.datasets.own.long_scan import LongScan
+from curvote.datasets.own.table_rows import TableCells, spread_schema
 from curvote.errors import UserError
-from curvote.named_columns import Taken, chosen
-from curvote.table_file import category
+from curvote.named_columns import TableValues, select_columns
+from curvote.table_file import indicator_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,50 +62,58 @@ class RawRecords:
 
     @classmethod
     def of(cls, view: View) -> RawRecords | None:
-        """Return the form of a cell's source; None: its records are but numbers."""
+        """Return the form of a cell's source; None: records are numbers."""
         source = view.settings.source
         name, place = source["name"], {"path": str(_HERE)}
         if name == "curves":
             curves = long_parameters.Parameters.model_validate({**source, **place})
-            return cls(_plain(curves), {})
+            return cls(_to_plain(curves), {})
         if name not in {"table", *_REMOTE}:
             return None
         section = _as_table(source) if name in _REMOTE else {**source}
-        given = table_parameters.Parameters.model_validate(section | place)
+        parameters = table_parameters.Parameters.model_validate(section | place)
         fill: dict[str, float] = {}
         if name == "remote_labels":  # a missing text is none of its categories
-            texts = given.categories  # in the source's order, as its numbers are
-            names = [name for x in given.features for name in _spread(x, texts)]
-            known = view.columns("ingest", "clients")["curve"]
-            fill = dict(zip(names, known.mean(axis=0).tolist(), strict=True))
-            fill |= {name: 0.0 for x in texts for name in _spread(x, texts)}
-        elif given.missing == "centre":
-            features = spread(given, ()).features
+            texts = parameters.categories  # in the source's order, as its numbers are
+            names = [
+                name for x in parameters.features for name in _number_names(x, texts)
+            ]
+            curve = view.columns("ingest", "clients")["curve"]
+            fill = dict(zip(names, curve.mean(axis=0).tolist(), strict=True))
+            fill |= {name: 0.0 for x in texts for name in _number_names(x, texts)}
+        elif parameters.missing == "centre":
+            features = spread_schema(parameters, ()).features
             fill = {feature.name: float(feature.middle) for feature in features}
-        return cls(_plain(given), fill)
+        return cls(_to_plain(parameters), fill)
 
     @property
     def raw(self) -> list[str]:
-        """The columns that records have, beside any others."""
-        given = self._given
-        if isinstance(given, long_parameters.Parameters):
-            return [given.id, given.time, given.value]
-        return list(given.features)
+        """The columns of raw records."""
+        parameters = self._parameters
+        if isinstance(parameters, long_parameters.Parameters):
+            return [parameters.id, parameters.time, parameters.value]
+        return list(parameters.features)
 
     def example(self) -> dict[str, Any]:
-        """Return a row of nobody: the middle of public bounds, a first category."""
-        given = self._given
-        if isinstance(given, long_parameters.Parameters):
-            middle = sum(given.bounds) / 2
-            return {given.id: "a", given.time: given.grid.start, given.value: middle}
-        row: dict[str, Any] = {x: known[0] for x, known in given.categories.items()}
-        row |= {x: sum(ends) / 2 for x, ends in given.bounds.items()}
-        for name, form in given.dates.items():
+        """Return an invented row: mid bounds, first categories."""
+        parameters = self._parameters
+        if isinstance(parameters, long_parameters.Parameters):
+            middle = sum(parameters.bounds) / 2
+            return {
+                parameters.id: "a",
+                parameters.time: parameters.grid.start,
+                parameters.value: middle,
+            }
+        row: dict[str, Any] = {
+            x: categories[0] for x, categories in parameters.categories.items()
+        }
+        row |= {x: sum(ends) / 2 for x, ends in parameters.bounds.items()}
+        for name, form in parameters.dates.items():
             row[name] = (_EPOCH + timedelta(days=row[name])).strftime(form)
-        return {name: row[name] for name in given.features}
+        return {name: row[name] for name in parameters.features}
 
     def file(self, path: Path) -> pd.DataFrame:
-        """Return the table at ``path``, in the source's own writing, as it stands.
+        """Return the table at ``path`` in the source's own writing.
 
         The index counts lines (CSV, whose first is the header) or rows (Parquet).
         UserError: it cannot be read, or has no row.
@@ -115,118 +123,139 @@ class RawRecords:
 
         form = self.writing
         violations = Violations(path, form)
-        found = [*batches(path, [x for x in names_in(path, form) if x], violations)]
+        row_batches = [
+            *read_batches(path, [x for x in column_names(path, form) if x], violations)
+        ]
         violations.check()
-        if not sum(map(len, found)):
+        if not sum(map(len, row_batches)):
             raise UserError(f"{path} has no rows.")
-        frame: pd.DataFrame = pa.Table.from_batches(found).to_pandas()
+        frame: pd.DataFrame = pa.Table.from_batches(row_batches).to_pandas()
         rows = range(1, len(frame) + 1)
-        if kind(path) == "parquet":
+        if file_kind(path) == "parquet":
             frame.index = pd.Index(rows, name="row")
         else:
-            lines = lines_of(path, form, rows)
+            lines = row_lines(path, form, rows)
             frame.index = pd.Index([lines[row] for row in rows], name="line")
         return frame
 
     @property
     def writing(self) -> CsvForm:
-        """How a CSV file of the source is written."""
-        return self._given
+        """The writing of the source's CSV files."""
+        return self._parameters
 
-    def read(self, X: pd.DataFrame, columns: list[str]) -> Taken:
+    def read(self, X: pd.DataFrame, columns: list[str]) -> TableValues:
         """Return the numbers of records as the model's ``columns`` have them.
 
         UserError: a column is missing; of curves, a row that is of no use.
         """
-        table = chosen(X, self.raw)
-        given = self._given
-        column = {name: _arrow(table[name], given.decimal) for name in self.raw}
-        if isinstance(given, long_parameters.Parameters):
-            return _curves(given, column)
-        rows = _Rows(given, _HERE, Violations(_HERE, given))
+        table = select_columns(X, self.raw)
+        parameters = self._parameters
+        column = {name: _to_arrow(table[name], parameters.decimal) for name in self.raw}
+        if isinstance(parameters, long_parameters.Parameters):
+            return _read_curves(parameters, column)
+        rows = _MarkedCells(parameters, _HERE, Violations(_HERE, parameters))
         values = rows.features(column)
-        names = [feature.name for feature in spread(given, ()).features]
+        names = [feature.name for feature in spread_schema(parameters, ()).features]
         filling = np.array([self.fill.get(name, np.nan) for name in names])
         values = np.where(np.isnan(values), filling, values)
         wrong = np.any([*rows.wrong.values(), np.zeros(len(values), bool)], axis=0)
         lacking = np.isnan(values) & ~wrong[:, np.newaxis]
         reasons = dict(rows.wrong)
-        for name in given.features:
-            own = [names.index(each) for each in _spread(name, given.categories)]
-            absent = lacking[:, own].any(axis=1)
+        for name in parameters.features:
+            positions = [
+                names.index(number)
+                for number in _number_names(name, parameters.categories)
+            ]
+            absent = lacking[:, positions].any(axis=1)
             reasons |= {f"{name} is missing": absent} if absent.any() else {}
         used = ~(wrong | lacking.any(axis=1))
         of = np.where(used, np.cumsum(used) - 1, -1)
         order = [names.index(name) for name in columns]
-        return Taken(values[used][:, order], of, reasons)
+        return TableValues(values[used][:, order], of, reasons)
 
     @property
-    def _given(self) -> Parameters:
+    def _parameters(self) -> Parameters:
         if self.source["name"] == "curves":
             return long_parameters.Parameters.model_validate(self.source)
         return table_parameters.Parameters.model_validate(self.source)
 
 
-class _Rows(Cells):
+class _MarkedCells(TableCells):
     """Cells that keep which rows hold something of no use, and what."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *parameters: Any) -> None:
+        super().__init__(*parameters)
         self.wrong: dict[str, NDArray[np.bool_]] = {}
 
-    def _count(
-        self, what: str, wrong: NDArray[np.bool_], begin: int, shown: Any = None
+    def _count_violation(
+        self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
     ) -> None:
         if wrong.any():
             self.wrong[what] = wrong
 
 
-class _Given(Reader):
+class _MemoryReader(LongReader):
     """Rows of a long table that is in memory."""
 
     columns: tuple[Any, ...] = ()
 
-    def _parts(self) -> Iterator[Rows]:
-        yield self._parse(*self.columns)
+    def _read_parts(self) -> Iterator[LongRows]:
+        yield self._parse_part(*self.columns)
         self.rows += len(self.columns[0])
 
 
-def _curves(given: long_parameters.Parameters, column: dict[str, Any]) -> Taken:
-    """Return a curve for each client, and for each measurement the curve it is of."""
+def _read_curves(
+    parameters: long_parameters.Parameters, column: dict[str, Any]
+) -> TableValues:
+    """Return a curve for each client, and each row's curve index."""
     import pyarrow as pa
 
-    first, n = (given.classes or ("any", "other"))[0], len(column[given.id])
+    first, n = (parameters.classes or ("any", "other"))[0], len(column[parameters.id])
     if not n:
-        return Taken(np.empty((0, given.grid.points)), np.empty(0, np.int64), {})
-    listed = {"classes": given.classes or (first, "other"), "positive": None}
-    scan = Scan(given.model_copy(update=listed), _HERE)
-    own = scan.reader
-    reader = _Given(_HERE, own.names, scan.violations, own.known, own.written)
+        return TableValues(
+            np.empty((0, parameters.grid.points)), np.empty(0, np.int64), {}
+        )
+    listed = {"classes": parameters.classes or (first, "other"), "positive": None}
+    scan = LongScan(parameters.model_copy(update=listed), _HERE)
+    scan_reader = scan.reader
+    reader = _MemoryReader(
+        _HERE,
+        scan_reader.names,
+        scan.violations,
+        scan_reader.label_codes,
+        scan_reader.written,
+    )
     reader.columns = (*column.values(), pa.array([first] * n))
     scan.reader = reader
     blocks = [*scan.blocks()]
-    values = np.concatenate([block.segments.on(given.points) for block in blocks])
-    known = np.concatenate([block.ids for block in blocks])
-    mine = cells.identities(cells.trimmed(column[given.id]))[0]
-    order = np.argsort(known)
-    places = order[np.minimum(np.searchsorted(known[order], mine), len(known) - 1)]
-    of: Integers = np.where(known[places] == mine, places, -1)
-    left = f"a gap above {given.gaps.most:g} {given.unit}, or an end not reached"
-    return Taken(values, of, {left: of < 0} if (of < 0).any() else {})
+    values = np.concatenate(
+        [block.segments.interpolate(parameters.points) for block in blocks]
+    )
+    usable_ids = np.concatenate([block.ids for block in blocks])
+    client_ids = cells.identify(cells.trim_ids(column[parameters.id]))[0]
+    order = np.argsort(usable_ids)
+    places = order[
+        np.minimum(np.searchsorted(usable_ids[order], client_ids), len(usable_ids) - 1)
+    ]
+    of: Integers = np.where(usable_ids[places] == client_ids, places, -1)
+    reason = (
+        f"a gap above {parameters.gaps.most:g} {parameters.unit}, or an end not reached"
+    )
+    return TableValues(values, of, {reason: of < 0} if (of < 0).any() else {})
 
 
-def _spread(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
+def _number_names(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the names of the numbers that a feature becomes."""
-    return [category(name, text) for text in categories.get(name, ())] or [name]
+    return [indicator_name(name, text) for text in categories.get(name, ())] or [name]
 
 
-def _plain(given: Parameters) -> dict[str, Any]:
+def _to_plain(parameters: Parameters) -> dict[str, Any]:
     """Return parameters as plain JSON values."""
-    return given.model_dump(mode="json", exclude_none=True)
+    return parameters.model_dump(mode="json", exclude_none=True)
 
 
 def _as_table(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a source of records elsewhere as one of a table that is here."""
+    """Return a remote source as the source of a local table."""
     features, texts = source["features"], source.get("categories", {})
     unbounded = {x: _ANY for x in features if x not in texts}
     return {
@@ -240,20 +269,22 @@ def _as_table(source: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _arrow(column: pd.Series[Any], decimal: str) -> Any:
+def _to_arrow(column: pd.Series[Any], decimal: str) -> Any:
     """Return a column as Arrow has it; what is of several kinds as a file's texts."""
     import pyarrow as pa
 
-    def text(cell: Any) -> str:
-        shown = str(label_text(cell))
-        return shown.replace(".", decimal) if isinstance(cell, float) else shown
+    def cell_text(cell: Any) -> str:
+        shown_text = str(label_text(cell))
+        return (
+            shown_text.replace(".", decimal) if isinstance(cell, float) else shown_text
+        )
 
     try:
-        made = pa.Array.from_pandas(column)
+        array = pa.Array.from_pandas(column)
     except (pa.ArrowException, TypeError):
-        made = pa.Array.from_pandas(column.map(text, na_action="ignore"))
-    if isinstance(made, pa.ChunkedArray):
-        made = made.combine_chunks()
-    if pa.types.is_null(made.type):
-        made = made.cast(pa.string())
-    return cells.plain(made)
+        array = pa.Array.from_pandas(column.map(cell_text, na_action="ignore"))
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.string())
+    return cells.plain_column(array)

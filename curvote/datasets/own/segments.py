@@ -30,33 +30,33 @@ class Segments:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     @property
-    def first(self) -> Floats:
+    def first_times(self) -> Floats:
         """Return each client's first time (n,)."""
         return self.times[self.starts[:-1]]
 
     @property
-    def last(self) -> Floats:
+    def last_times(self) -> Floats:
         """Return each client's last time (n,)."""
         return self.times[self.starts[1:] - 1]
 
-    def order(self) -> Integers | None:
-        """Return the stable order by time within each client, None if it is there."""
+    def time_order(self) -> Integers | None:
+        """Return the stable order by time within clients, None if ordered."""
         rising = self.times[1:] >= self.times[:-1]
         rising[self.starts[1:-1] - 1] = True
         return None if rising.all() else np.lexsort((self.times, self.owners))
 
-    def taken(self, order: Integers) -> Segments:
-        """Return the same clients with their rows in ``order``."""
+    def reorder(self, order: Integers) -> Segments:
+        """Return the same clients with their rows in ``time_order``."""
         return Segments(self.starts, self.times[order], self.values[order])
 
-    def repeated(self) -> Integers:
+    def repeated_times(self) -> Integers:
         """Return the rows whose time is that of the row before, in ordered rows."""
         same = self.times[1:] == self.times[:-1]
         same[self.starts[1:-1] - 1] = False
         return np.flatnonzero(same) + 1
 
-    def kept(self, clients: Flags) -> Segments:
-        """Return only the clients that are true in ``clients`` (n,)."""
+    def select(self, clients: Flags) -> Segments:
+        """Return the clients that are true in ``clients`` (n,)."""
         if clients.all():
             return self
         lengths = np.diff(self.starts)
@@ -75,7 +75,7 @@ class Segments:
         gaps[self.starts[1:] - 1] = 0.0
         return np.maximum.reduceat(gaps, self.starts[:-1])
 
-    def on(self, grid: Floats) -> Floats:
+    def interpolate(self, grid: Floats) -> Floats:
         """Return each client's values, joined by straight lines, on ``grid``: (n, T).
 
         ``grid`` (T,) increases. Before its first and after its last measurement a
@@ -88,13 +88,15 @@ class Segments:
         keys = self.owners * (t + 1) + below
         counts = np.bincount(keys, minlength=n * (t + 1))
         after = np.cumsum(counts).reshape(n, t + 1)[:, :t]
-        left = np.maximum(after - 1, self.starts[:-1, np.newaxis])
+        left_rows = np.maximum(after - 1, self.starts[:-1, np.newaxis])
         right = np.minimum(after, self.starts[1:, np.newaxis] - 1)
-        return self._between(left, right, grid)
+        return self._interpolate_between(left_rows, right, grid)
 
-    def _between(self, left: Integers, right: Integers, grid: Floats) -> Floats:
-        origin, width = self.times[left], self.times[right] - self.times[left]
-        width[left == right] = 1.0  # the ends: both values are the same
+    def _interpolate_between(
+        self, left_rows: Integers, right: Integers, grid: Floats
+    ) -> Floats:
+        origin, width = self.times[left_rows], self.times[right] - self.times[left_rows]
+        width[left_rows == right] = 1.0  # the ends: both values are the same
         share = np.clip((grid - origin) / width, 0.0, 1.0)
-        low = self.values[left]
+        low = self.values[left_rows]
         return np.asarray(low + share * (self.values[right] - low))

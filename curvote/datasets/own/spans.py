@@ -1,4 +1,4 @@
-"""How the values of columns lie within their public bounds, a block at a time."""
+"""Spans of columns' values within their public bounds, a block at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from curvote.datasets.own.arrow_cells import Floats, Integers
 
 
-class Spans:
-    """Counts of p columns with bounds ``lower`` and ``upper`` (p,).
+class ColumnSpans:
+    """Spans and outlier counts of p columns with bounds (p,).
 
     ``values``, ``below`` and ``above`` (p,) count the values that are there, and those
     outside the bounds. ``least`` and ``most`` (p,) are the ends of what was met.
@@ -22,7 +22,7 @@ class Spans:
         self.most = np.full(len(lower), -np.inf)
 
     def add(self, values: Floats, absent: NDArray[np.bool_] | None = None) -> None:
-        """Take values (m, p), without those that are ``absent`` (m, p)."""
+        """Count a block of values (m, p) without the ``absent`` ones."""
         self.values += len(values)
         if absent is not None and absent.any():
             values = np.where(absent, np.nan, values)
@@ -38,17 +38,17 @@ class Spans:
 
     @property
     def outside(self) -> Integers:
-        """How many values of each column lie outside its bounds, (p,)."""
+        """The number of values of each column outside its bounds, (p,)."""
         return self.below + self.above
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Which columns hold one value only, (p,)."""
+        """A mask of the columns that hold one value only, (p,)."""
         return np.asarray((self.values > 0) & (self.least == self.most))
 
     @property
     def used(self) -> Floats:
-        """The share of each column's bounds that lies between its values, (p,)."""
+        """The share of each column's bounds between its extreme values, (p,)."""
         low = np.clip(self.least, self.lower, self.upper)
         high = np.clip(self.most, self.lower, self.upper)
         return np.asarray(np.where(self.values > 0, high - low, 0.0)) / (

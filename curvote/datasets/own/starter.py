@@ -1,4 +1,4 @@
-"""A pipelines.yaml to begin with, made of the columns of a user's file.
+"""Starter pipelines for tables and curves, as YAML text.
 
 Bounds, classes and grids are left open: they are called public, so they must be known
 without the file. What is taken from it are names, kinds and how many records it has.
@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Final
 from unicodedata import normalize
 
-from curvote.datasets.own.columns import Layout, runs
+from curvote.datasets.own.columns import FileLayout, count_runs
 from curvote.datasets.own.open_places import TO_STATE
 
 # Names that say what a column is, the plainest first.
@@ -25,45 +25,58 @@ _NO_TEXT = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _SIZES = (0.7, 0.2)  # of the records: who trains, who tests; the rest is slack
 
 
-def table(found: Layout, path: str) -> tuple[str, str]:
-    """Return the name and the text of a pipeline for a table, one record a row."""
-    shared = [name for name in found.names if name not in found.own] or found.names
-    label = _guess(found.names, _LABELS) or shared[-1]
-    others = [name for name in found.names if name != label]
-    own = _guess(others, _IDS) or next((n for n in others if n in found.own), None)
+def table_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
+    """Return name and text of a pipeline for a table, one record a row."""
+    shared = [
+        name for name in layout.names if name not in layout.unique_columns
+    ] or layout.names
+    label = _guess_column(layout.names, _LABELS) or shared[-1]
+    candidates = [name for name in layout.names if name != label]
+    id_column = _guess_column(candidates, _IDS) or next(
+        (n for n in candidates if n in layout.unique_columns), None
+    )
     # What names a row, is a code or a date says nothing as a number.
     no_feature = {
         name: "names its row"
-        if name in found.own
-        else f"dates like {found.dates.get(name, 'YYYY-MM-DD')}"
-        if found.kinds[name] == "date-time"
-        else _NO_FEATURE[found.kinds[name]]
-        for name in others
-        if name != own
-        and (name in found.own or found.kinds[name] in {"date-time", *_NO_FEATURE})
+        if name in layout.unique_columns
+        else f"dates like {layout.dates.get(name, 'YYYY-MM-DD')}"
+        if layout.kinds[name] == "date-time"
+        else _NO_FEATURE[layout.kinds[name]]
+        for name in candidates
+        if name != id_column
+        and (
+            name in layout.unique_columns
+            or layout.kinds[name] in {"date-time", *_NO_FEATURE}
+        )
     }
-    features = [name for name in others if name != own and name not in no_feature]
-    texts = [name for name in features if found.kinds[name] != "number"]
+    features = [
+        name for name in candidates if name != id_column and name not in no_feature
+    ]
+    texts = [name for name in features if layout.kinds[name] != "number"]
     numbers = [name for name in features if name not in texts]
-    name = _name(path)
+    name = _pipeline_name(path)
     lines = [
         f"  {name}:",
         "    source:",
         "      name: table            # one record a row",
-        f"      path: {word(path)}",
-        *_written(found),
-        *_absent(found),
-        f"      id: {word(own)}" if own else "      # id: COLUMN  (a release needs it)",
-        f"      label: {word(label)}",
+        f"      path: {quote_yaml(path)}",
+        *_form_settings(layout),
+        *_missing_marks(layout),
+        f"      id: {quote_yaml(id_column)}"
+        if id_column
+        else "      # id: COLUMN  (a release needs it)",
+        f"      label: {quote_yaml(label)}",
         *_CLASSES,
-        f"      features: [{', '.join(map(word, features))}]",
-        *_left_out(no_feature, found),
+        f"      features: [{', '.join(map(quote_yaml, features))}]",
+        *_excluded_columns(no_feature, layout),
         *_BOUNDS,
-        *_each("bounds", numbers, f"[{TO_STATE}, {TO_STATE}]"),
+        *_yaml_entries("bounds", numbers, f"[{TO_STATE}, {TO_STATE}]"),
         *(_TEXTS if texts else ()),
-        *_each("categories", texts, f"[{TO_STATE}]"),
-        *_sizes(
-            found.rows, "rows", "repeat another" if own is None else "lack a value"
+        *_yaml_entries("categories", texts, f"[{TO_STATE}]"),
+        *_role_sizes(
+            layout.rows,
+            "rows",
+            "repeat another" if id_column is None else "lack a value",
         ),
         "    # Each number becomes one around 0, by its bounds alone.",
         "    project:",
@@ -73,29 +86,31 @@ def table(found: Layout, path: str) -> tuple[str, str]:
     return name, "\n".join(lines)
 
 
-def curves(found: Layout, path: str) -> tuple[str, str]:
+def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
     """Return the name and the text of a pipeline for curves, one measurement a row."""
-    four = _four(found)
-    own = four["id"]
-    clients = runs(found.path, own, found.form) if own != TO_STATE else 0
-    name = _name(path)
+    four = _guess_long_columns(layout)
+    id_column = four["id"]
+    clients = (
+        count_runs(layout.path, id_column, layout.form) if id_column != TO_STATE else 0
+    )
+    name = _pipeline_name(path)
     lines = [
         f"  {name}:",
         "    source:",
         "      name: curves           # one measurement a row",
-        f"      path: {word(path)}",
-        *_written(found),
-        *(f"      {key}: {word(column)}" for key, column in four.items()),
-        *_times(found, four["time"]),
+        f"      path: {quote_yaml(path)}",
+        *_form_settings(layout),
+        *(f"      {key}: {quote_yaml(column)}" for key, column in four.items()),
+        *_time_settings(layout, four["time"]),
         *_CLASSES,
-        *(_CLOCK if "date-time" in found.kinds.values() else _HOURS),
+        *(_CLOCK if "date-time" in layout.kinds.values() else _HOURS),
         f"      grid: {{start: {TO_STATE}, stop: {TO_STATE}, points: {TO_STATE}}}",
         f"      unit: {TO_STATE}",
         *_BOUNDS,
         f"      bounds: [{TO_STATE}, {TO_STATE}]",
         "      # Who was longer without a measurement is left out, and counted.",
         f"      gaps: {{most: {TO_STATE}}}",
-        *_sizes(clients, "clients", "are too patchy"),
+        *_role_sizes(clients, "clients", "are too patchy"),
         "    # A curve becomes 5 numbers between -1 and 1, by its bounds alone.",
         "    project: {basis: fourier, size: 5, rescale: min_max, bounds: public}",
         *_REST,
@@ -162,24 +177,27 @@ _CLASSES = (
 )
 
 
-def _written(found: Layout) -> list[str]:
-    """Return how the file is written, where it is not as a plain CSV is."""
-    given = found.form.model_dump(exclude_defaults=True)
-    return [f"      {key}: {json.dumps(value)}" for key, value in given.items()]
+def _form_settings(layout: FileLayout) -> list[str]:
+    """Return the form of the file where it is no plain CSV."""
+    form = layout.form.model_dump(exclude_defaults=True)
+    return [f"      {key}: {json.dumps(value)}" for key, value in form.items()]
 
 
-def _absent(found: Layout) -> list[str]:
-    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in found.absent)
+def _missing_marks(layout: FileLayout) -> list[str]:
+    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in layout.absent)
     return [f"      missing_values: [{marks}]"] if marks else []
 
 
-def _left_out(no_feature: dict[str, str], found: Layout) -> list[str]:
-    """Return which columns are no features, and what to write for a date that is."""
-    lines = [f"      # no feature: {word(n)} ({why})" for n, why in no_feature.items()]
-    dates = [name for name in no_feature if found.kinds[name] == "date-time"]
+def _excluded_columns(no_feature: dict[str, str], layout: FileLayout) -> list[str]:
+    """Return the columns that are no features, and hints for dates."""
+    lines = [
+        f"      # no feature: {quote_yaml(n)} ({why})" for n, why in no_feature.items()
+    ]
+    dates = [name for name in no_feature if layout.kinds[name] == "date-time"]
     if dates:
         written = (
-            f"{word(dates[0])}: {json.dumps(found.dates.get(dates[0], '%Y-%m-%d'))}"
+            f"{quote_yaml(dates[0])}:"
+            f" {json.dumps(layout.dates.get(dates[0], '%Y-%m-%d'))}"
         )
         lines += [
             "      # (A date counts as days where it stands under features, and here",
@@ -188,56 +206,58 @@ def _left_out(no_feature: dict[str, str], found: Layout) -> list[str]:
     return lines
 
 
-def _times(found: Layout, time: str) -> list[str]:
-    written = found.dates.get(time, "%Y-%m-%d")
+def _time_settings(layout: FileLayout, time: str) -> list[str]:
+    written = layout.dates.get(time, "%Y-%m-%d")
     plain = written.startswith("%Y-%m-%d")
     return [] if plain else [f"      dates: {json.dumps(written)}"]
 
 
-def word(text: str) -> str:
-    """Return a text as YAML reads it back, quoted where it must be."""
+def quote_yaml(text: str) -> str:
+    """Return a text as a YAML scalar, quoted where needed."""
     plain = re.fullmatch(r"([A-Za-z_/]|\.\.?/)[\w./-]*", text, re.ASCII)  # not .5
     if plain and text.lower() not in _NO_TEXT:
         return text
     return json.dumps(text, ensure_ascii=False)
 
 
-def _name(path: str) -> str:
+def _pipeline_name(path: str) -> str:
     """Return the name of a pipeline: the file's, without its ending."""
     stem = normalize("NFKD", PurePath(path).name.partition(".")[0])
     stem = stem.encode("ascii", "ignore").decode()
-    made = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-").lower()
-    return made if re.match(r"[a-z]", made) and made not in _NO_TEXT else f"my-{made}"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-").lower()
+    return name if re.match(r"[a-z]", name) and name not in _NO_TEXT else f"my-{name}"
 
 
-def _guess(names: list[str], known: tuple[str, ...]) -> str | None:
-    """Return the first name that is one of the ``known``, also as `person_id`."""
+def _guess_column(names: list[str], candidates: tuple[str, ...]) -> str | None:
+    """Return the first name among the ``candidates``, also as suffix."""
     plain = {re.sub(r"[_ ]?id$", "", n.lower()) or "id": n for n in reversed(names)}
     plain |= {name.strip().lower(): name for name in reversed(names)}
-    return next((plain[one] for one in known if one in plain), None)
+    return next(
+        (plain[candidate] for candidate in candidates if candidate in plain), None
+    )
 
 
-def _four(found: Layout) -> dict[str, str]:
-    """Return the columns of a long file by their names; of four the order says them."""
-    known = {"id": _IDS, "time": _TIMES, "value": _VALUES, "label": _LABELS}
-    left, four = found.names, dict.fromkeys(known, TO_STATE)
-    for key, words in known.items():
-        four[key] = _guess(left, words) or TO_STATE
-        left = [name for name in left if name != four[key]]
+def _guess_long_columns(layout: FileLayout) -> dict[str, str]:
+    """Return the id, time, value and label columns of a long file."""
+    candidates = {"id": _IDS, "time": _TIMES, "value": _VALUES, "label": _LABELS}
+    remaining, four = layout.names, dict.fromkeys(candidates, TO_STATE)
+    for key, words in candidates.items():
+        four[key] = _guess_column(remaining, words) or TO_STATE
+        remaining = [name for name in remaining if name != four[key]]
     open_ = [key for key, column in four.items() if column == TO_STATE]
-    if len(open_) == len(left):
-        four |= dict(zip(open_, left, strict=True))
+    if len(open_) == len(remaining):
+        four |= dict(zip(open_, remaining, strict=True))
     return four
 
 
-def _each(key: str, names: list[str], mark: str) -> list[str]:
+def _yaml_entries(key: str, names: list[str], mark: str) -> list[str]:
     if not names:
         return []
-    return [f"      {key}:", *(f"        {word(name)}: {mark}" for name in names)]
+    return [f"      {key}:", *(f"        {quote_yaml(name)}: {mark}" for name in names)]
 
 
-def _sizes(n: int, what: str, why: str) -> list[str]:
-    """Return roles for n records: how many there are is no secret."""
+def _role_sizes(n: int, what: str, why: str) -> list[str]:
+    """Return the sizes of the roles for n records, which are public."""
     if not n:
         return [f"    clients: {{train: {TO_STATE}, test: {TO_STATE}}}"]
     train, test = (max(int(share * n), 1) for share in _SIZES)

@@ -1,4 +1,4 @@
-"""The card of a user's table."""
+"""Card of a user's table."""
 
 from __future__ import annotations
 
@@ -6,60 +6,60 @@ import math
 from pathlib import Path
 
 from curvote.datasets.own import table_scan
-from curvote.datasets.own.examined import Column, Examined
-from curvote.datasets.own.spans import Spans
+from curvote.datasets.own.examined import ColumnCard, FileCard
+from curvote.datasets.own.spans import ColumnSpans
 from curvote.datasets.own.table_parameters import Parameters
 
 
-def examined(parameters: Parameters, path: Path) -> Examined:
-    """Return the card; UserError: all that is wrong with the file."""
-    found = table_scan.survey(parameters, path)
-    counts = {name: found.counts.get(name, 0) for name in found.schema.classes}
-    clients, missing = sum(counts.values()), found.missing
-    kept = parameters.duplicates == "keep"
+def table_card(parameters: Parameters, path: Path) -> FileCard:
+    """Return the card of the table; UserError: violations of the file."""
+    survey = table_scan.survey_table(parameters, path)
+    counts = {name: survey.counts.get(name, 0) for name in survey.schema.classes}
+    clients, missing = sum(counts.values()), survey.missing
+    keeps_repeats = parameters.duplicates == "keep"
     fills = parameters.missing == "centre"
-    taken = found.rows if kept else found.distinct
-    return Examined(
+    client_count = survey.rows if keeps_repeats else survey.distinct
+    return FileCard(
         path=path,
-        rows=found.rows,
+        rows=survey.rows,
         clients=clients,
         classes=counts,
-        columns=columns([*missing], found.spans, [*missing.values()]),
-        repeats=found.rows - found.distinct,
-        repeats_are="kept" if kept else "left out",
-        left_out={"a value is missing": taken - clients},
+        columns=column_cards([*missing], survey.spans, [*missing.values()]),
+        repeats=survey.rows - survey.distinct,
+        repeats_are="kept" if keeps_repeats else "left out",
+        left_out={"a value is missing": client_count - clients},
         filled=sum(missing.values()) if fills else 0,
-        more=_equal(found.rows - found.distinct, parameters),
+        more=_repeat_remark(survey.rows - survey.distinct, parameters),
     )
 
 
-def _equal(n: int, parameters: Parameters) -> tuple[str, ...]:
-    """Return what to think of rows that equal an earlier one."""
+def _repeat_remark(n: int, parameters: Parameters) -> tuple[str, ...]:
+    """Return a remark on rows that equal an earlier one."""
     equal = "1 row equals" if n == 1 else f"{n:,} rows equal"
-    kept = parameters.duplicates == "keep"
-    if parameters.id and kept:
-        said = "their ids differ, so they are kept as other people"
+    keeps_repeats = parameters.duplicates == "keep"
+    if parameters.id and keeps_repeats:
+        text = "their ids differ, so they are kept as other people"
     elif parameters.id:
-        said = (
+        text = (
             "left out though their ids differ. If these are other people, as where"
             " columns are coarse, write duplicates: keep"
         )
     else:
-        said = (
+        text = (
             "nothing says whether these are other people. Name a column that tells"
             " them apart, id: COLUMN, or write duplicates: keep; they are left out"
         )
-    told = n and (parameters.id or not kept)
-    return (f"{equal} an earlier one: {said}.",) if told else ()
+    needs_remark = n and (parameters.id or not keeps_repeats)
+    return (f"{equal} an earlier one: {text}.",) if needs_remark else ()
 
 
-def columns(
-    names: list[str], spans: Spans, missing: list[int] | None = None
-) -> tuple[Column, ...]:
-    """Return what the spans of some columns say."""
+def column_cards(
+    names: list[str], spans: ColumnSpans, missing: list[int] | None = None
+) -> tuple[ColumnCard, ...]:
+    """Return the cards of columns from their spans."""
     lacking = missing or [0] * len(names)
     return tuple(
-        Column(
+        ColumnCard(
             name=name,
             lower=float(spans.lower[j]),
             upper=float(spans.upper[j]),
@@ -68,12 +68,12 @@ def columns(
             below=int(spans.below[j]),
             above=int(spans.above[j]),
             constant=bool(spans.constant[j]),
-            used=_tenths(float(spans.used[j])),
+            used=_round_up_tenths(float(spans.used[j])),
         )
         for j, name in enumerate(names)
     )
 
 
-def _tenths(share: float) -> float:
-    """Round up: what a card says of the ends of values is coarse on purpose."""
+def _round_up_tenths(share: float) -> float:
+    """Return a share rounded up to tenths; ends of values stay coarse."""
     return math.ceil(10 * share) / 10

@@ -1,4 +1,4 @@
-"""What ``source:`` may say about a table; all of it is public."""
+"""Wide tables of a user, one client a row: settings, cells."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pydantic import (
     model_validator,
 )
 
-from curvote.datasets.listed import ONCE
+from curvote.datasets.listed import DISTINCT_CLASSES
 from curvote.datasets.own.given import CsvForm, LabelText
 from curvote.datasets.own.labelled import Labelled
 from curvote.datasets.tables.tabular import TableParameters
 
 Text = Annotated[str, Field(min_length=1)]
 Bounds = dict[str, tuple[FiniteFloat, FiniteFloat]]
-Categories = dict[str, Annotated[tuple[LabelText, ...], ONCE]]
+Categories = dict[str, Annotated[tuple[LabelText, ...], DISTINCT_CLASSES]]
 
 
 class Parameters(Labelled, TableParameters, CsvForm):
-    """What ``source:`` may say: file, columns, classes, the features' public bounds.
+    """Settings of ``source:``: file, columns, classes, features' bounds.
 
     Rows of different ids are different people, however equal they look: with an ``id``
     the default of ``duplicates`` is ``keep``. ``missing_values`` are texts that mean
@@ -49,14 +49,16 @@ class Parameters(Labelled, TableParameters, CsvForm):
 
     @model_validator(mode="before")
     @classmethod
-    def _people(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and given.get("id") is not None:
-            return {"duplicates": "keep", **given}
-        return given
+    def _check_repeats(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("id") is not None:
+            return {"duplicates": "keep", **values}
+        return values
 
     @field_validator("features")
     @classmethod
-    def _once(cls, features: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _check_features(
+        cls, features: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
         columns = [*features, info.data.get("label")]
         twice = sorted({name for name in features if columns.count(name) > 1})
         if twice:
@@ -65,7 +67,9 @@ class Parameters(Labelled, TableParameters, CsvForm):
 
     @field_validator("categories")
     @classmethod
-    def _features(cls, categories: Categories, info: ValidationInfo) -> Categories:
+    def _check_categories(
+        cls, categories: Categories, info: ValidationInfo
+    ) -> Categories:
         features = info.data.get("features", categories)
         other = [name for name in categories if name not in features]
         if other:
@@ -74,7 +78,9 @@ class Parameters(Labelled, TableParameters, CsvForm):
 
     @field_validator("dates")
     @classmethod
-    def _dated(cls, dates: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+    def _check_dates(
+        cls, dates: dict[str, str], info: ValidationInfo
+    ) -> dict[str, str]:
         features = info.data.get("features", dates)
         texts = info.data.get("categories", {})
         other = [name for name in dates if name not in features or name in texts]
@@ -84,13 +90,13 @@ class Parameters(Labelled, TableParameters, CsvForm):
 
     @field_validator("bounds", mode="before")
     @classmethod
-    def _days(cls, bounds: Any, info: ValidationInfo) -> Any:
+    def _dates_to_days(cls, bounds: Any, info: ValidationInfo) -> Any:
         """Return bounds that are dates as days since 1970-01-01."""
         dates = info.data.get("dates", {})
         if not isinstance(bounds, Mapping):
             return bounds
         return {
-            name: [_day(end) for end in ends]
+            name: [_date_to_days(end) for end in ends]
             if name in dates and isinstance(ends, list | tuple)
             else ends
             for name, ends in bounds.items()
@@ -98,7 +104,7 @@ class Parameters(Labelled, TableParameters, CsvForm):
 
     @field_validator("bounds")
     @classmethod
-    def _complete(cls, bounds: Bounds, info: ValidationInfo) -> Bounds:
+    def _check_complete(cls, bounds: Bounds, info: ValidationInfo) -> Bounds:
         if "categories" not in info.data:  # wrong, and said
             return bounds
         features = info.data.get("features", bounds)
@@ -113,14 +119,16 @@ class Parameters(Labelled, TableParameters, CsvForm):
             "bounds of what has categories": [x for x in bounds if x in texts],
             "the first must be below the second": wrong,
         }
-        said = [f"{what}: {', '.join(who)}" for what, who in problems.items() if who]
-        if said:
-            raise ValueError("; ".join(said))
+        messages = [
+            f"{what}: {', '.join(who)}" for what, who in problems.items() if who
+        ]
+        if messages:
+            raise ValueError("; ".join(messages))
         return bounds
 
     @field_validator("id")
     @classmethod
-    def _other(cls, name: str | None, info: ValidationInfo) -> str | None:
+    def _check_other_column(cls, name: str | None, info: ValidationInfo) -> str | None:
         if name in {*info.data.get("features", ()), info.data.get("label")} - {None}:
             raise ValueError(
                 "it must be another column than the features and the label"
@@ -128,7 +136,7 @@ class Parameters(Labelled, TableParameters, CsvForm):
         return name
 
 
-def _day(end: object) -> object:
+def _date_to_days(end: object) -> object:
     """Return a date like 1920-01-31 as days since 1970-01-01."""
     try:
         return (date.fromisoformat(str(end)) - date(1970, 1, 1)).days

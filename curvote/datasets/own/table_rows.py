@@ -1,4 +1,4 @@
-"""A user's table as numbers, a block of rows at a time, and what is wrong with it."""
+"""Rows of a user's table as numbers, a block at a time, with all violations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 
 from curvote.datasets.own import arrow_cells as cells
 from curvote.datasets.own.arrow_cells import Floats, Integers
-from curvote.datasets.own.given import Violations, batches, usable
+from curvote.datasets.own.given import Violations, convert_column, read_batches
 from curvote.datasets.own.table_parameters import Parameters
-from curvote.datasets.tables.features import Feature, category, indicators
+from curvote.datasets.tables.features import (
+    Feature,
+    category_feature,
+    indicator_features,
+)
 from curvote.datasets.tables.tabular import TableSchema
 from curvote.errors import UserError
 
@@ -23,99 +27,117 @@ MARKS: Final = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Rows of the file from ``begin`` on: ids (m,), features (m, p), label codes."""
+class TableBlock:
+    """Rows of the file from ``begin`` on: ids (m,), features (m, p), codes."""
 
     begin: int
     ids: Integers
     values: Floats
     codes: Integers
 
-    def part(self, chosen: slice | NDArray[np.bool_]) -> Block:
+    def select(self, chosen: slice | NDArray[np.bool_]) -> TableBlock:
         """Return some of the rows."""
-        own = self.ids[chosen], self.values[chosen], self.codes[chosen]
+        columns = self.ids[chosen], self.values[chosen], self.codes[chosen]
         begin = self.begin + (chosen.start or 0 if isinstance(chosen, slice) else 0)
-        return Block(begin, *own)
+        return TableBlock(begin, *columns)
 
 
-class Cells:
-    """One pass over the table at ``path``, its cells as numbers.
+class TableCells:
+    """A pass over the table at ``path``, with its cells as numbers.
 
     Labels become codes in the order in which they are met, those that are listed first;
-    ``known`` holds their texts, and ``empty`` the rows without an id. What is wrong is
-    counted in ``violations``.
+    ``label_codes`` holds their texts, and ``empty`` the rows without an id. What is
+    wrong is counted in ``violations``.
     """
 
-    def __init__(self, given: Parameters, path: Path, violations: Violations) -> None:
-        self.given, self.path, self.violations = given, path, violations
-        self.known = given.places
+    def __init__(
+        self, parameters: Parameters, path: Path, violations: Violations
+    ) -> None:
+        self.parameters, self.path, self.violations = parameters, path, violations
+        self.label_codes = parameters.places
         self.empty: list[Integers] = []
-        self._listed = len(self.known)
-        self._features = schema(given, ()).features
+        self._listed = len(self.label_codes)
+        self._features = table_schema(parameters, ()).features
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[TableBlock]:
         """Yield the rows; none at all is a UserError."""
-        given, begin = self.given, 0
-        wanted = [*given.features, given.label, *filter(None, [given.id])]
-        for batch in batches(self.path, wanted, self.violations):
-            columns = {name: cells.plain(batch[name]) for name in wanted}
+        parameters, begin = self.parameters, 0
+        wanted = [
+            *parameters.features,
+            parameters.label,
+            *filter(None, [parameters.id]),
+        ]
+        for batch in read_batches(self.path, wanted, self.violations):
+            columns = {name: cells.plain_column(batch[name]) for name in wanted}
             if len(batch):
-                yield self._block(columns, begin)
+                yield self._make_block(columns, begin)
             begin += len(batch)
         if not begin:
             raise UserError(f"{self.path} has no rows.")
 
     def ids(self) -> Iterator[Integers]:
-        """Yield the ids alone; without a column of them, the numbers of the rows."""
-        begin, own = 0, self.given.id or self.given.label
-        for batch in batches(self.path, [own], self.violations):
-            yield self._ids({own: cells.plain(batch[own])}, len(batch), begin)
+        """Yield the ids alone, row numbers without a column of ids."""
+        begin, column = 0, self.parameters.id or self.parameters.label
+        for batch in read_batches(self.path, [column], self.violations):
+            yield self._client_ids(
+                {column: cells.plain_column(batch[column])}, len(batch), begin
+            )
             begin += len(batch)
         if not begin:
             raise UserError(f"{self.path} has no rows.")
 
-    def shown(self, rows: Integers) -> Iterator[tuple[int, str]]:
-        """Yield rows (rising) with their ids as they stand there, for a message."""
-        own, begin = str(self.given.id), 0
-        for batch in batches(self.path, [own], Violations(self.path, self.given)):
-            column = cells.trimmed(cells.plain(batch[own]))
-            here = rows[(rows >= begin) & (rows < begin + len(batch))]
-            yield from ((r + 1, repr(column[r - begin].as_py())) for r in here.tolist())
+    def rows_with_ids(self, rows: Integers) -> Iterator[tuple[int, str]]:
+        """Yield rows (ascending) with their written ids, for a message."""
+        id_name, begin = str(self.parameters.id), 0
+        for batch in read_batches(
+            self.path, [id_name], Violations(self.path, self.parameters)
+        ):
+            column = cells.trim_ids(cells.plain_column(batch[id_name]))
+            batch_rows = rows[(rows >= begin) & (rows < begin + len(batch))]
+            yield from (
+                (r + 1, repr(column[r - begin].as_py())) for r in batch_rows.tolist()
+            )
             begin += len(batch)
 
-    def _block(self, columns: dict[str, Any], begin: int) -> Block:
-        codes = self._labels(columns[self.given.label], begin)
+    def _make_block(self, columns: dict[str, Any], begin: int) -> TableBlock:
+        codes = self._labels(columns[self.parameters.label], begin)
         values = self.features(columns, begin)
-        ids = self._ids(columns, len(codes), begin)
-        return Block(begin, ids, values, codes)
+        ids = self._client_ids(columns, len(codes), begin)
+        return TableBlock(begin, ids, values, codes)
 
     def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
         """Return features (m, p) of rows, NaN where missing or of no use."""
-        names = self.given.features
-        return self._spread([self._values(x, columns[x], begin) for x in names])
+        names = self.parameters.features
+        return self._spread_categories(
+            [self._feature_values(x, columns[x], begin) for x in names]
+        )
 
     def _labels(self, column: Any, begin: int) -> Integers:
         """Return the codes of the labels, those listed as their places."""
-        name = self.given.label
-        codes = cells.labels(column, self.known, self._listed + cells.VOCABULARY)
-        self._count(f"{name} is empty", codes < 0, begin)
+        name = self.parameters.label
+        codes = cells.encode_labels(
+            column, self.label_codes, self._listed + cells.VOCABULARY
+        )
+        self._count_violation(f"{name} is empty", codes < 0, begin)
         if self._listed:
-            what = f"{name} {self.given.none_of_them}"
-            self._count(what, codes >= self._listed, begin, column)
+            what = f"{name} {self.parameters.unlisted_text}"
+            self._count_violation(what, codes >= self._listed, begin, column)
         return codes
 
-    def _values(self, name: str, column: Any, begin: int) -> Floats:
+    def _feature_values(self, name: str, column: Any, begin: int) -> Floats:
         """Return a feature, NaN where it is missing: a number, or a category's code."""
-        texts = sorted(self.given.categories.get(name, ()))
+        texts = sorted(self.parameters.categories.get(name, ()))
         if not texts:
-            return self._numbers(name, column, begin)
-        column = self._unmarked(column, texts)
-        codes = cells.labels(column, {text: code for code, text in enumerate(texts)})
+            return self._feature_numbers(name, column, begin)
+        column = self._null_missing(column, texts)
+        codes = cells.encode_labels(
+            column, {text: code for code, text in enumerate(texts)}
+        )
         what = f"{name} is none of the categories {', '.join(texts)}"
-        self._count(what, codes >= len(texts), begin, column)
+        self._count_violation(what, codes >= len(texts), begin, column)
         return np.where(codes < 0, np.nan, codes)
 
-    def _numbers(self, name: str, column: Any, begin: int) -> Floats:
+    def _feature_numbers(self, name: str, column: Any, begin: int) -> Floats:
         """Return a feature, NaN where missing; count cells that are no number.
 
         A date is a number, too, where the source says how dates are written: days
@@ -123,91 +145,94 @@ class Cells:
         """
         import pyarrow.compute as pc
 
-        column, form = self._unmarked(column), self.given.dates.get(name)
-        with usable(self.path, name, column):
+        column, form = self._null_missing(column), self.parameters.dates.get(name)
+        with convert_column(self.path, name, column):
             if form:
                 values = cells.wall_clock(column, form) / _DAY
             else:
-                values = cells.numbers(column, self.given.decimal)
-        said = np.asarray(pc.is_valid(column)) & cells.is_text(column)
-        wrong = np.isinf(values) | (np.isnan(values) & said)
+                values = cells.parse_numbers(column, self.parameters.decimal)
+        is_number_text = np.asarray(pc.is_valid(column)) & cells.is_text(column)
+        wrong = np.isinf(values) | (np.isnan(values) & is_number_text)
         what = f"a date like {form}" if form else "a finite number"
-        self._count(f"{name} is not {what}", wrong, begin, column)
+        self._count_violation(f"{name} is not {what}", wrong, begin, column)
         return values
 
-    def _ids(self, columns: dict[str, Any], n: int, begin: int) -> Integers:
-        own = self.given.id
-        if own is None:
+    def _client_ids(self, columns: dict[str, Any], n: int, begin: int) -> Integers:
+        column_name = self.parameters.id
+        if column_name is None:
             return np.arange(begin + 1, begin + n + 1)
-        column = cells.trimmed(columns[own])
+        column = cells.trim_ids(columns[column_name])
         empty = np.asarray(column.is_null())
         self.empty.append(np.flatnonzero(empty) + begin)
-        self._count(f"{own} is empty", empty, begin)
-        with usable(self.path, own, column):
-            given = column.fill_null("0" if cells.is_text(column) else 0)
-            ids, _ = cells.identities(given)
+        self._count_violation(f"{column_name} is empty", empty, begin)
+        with convert_column(self.path, column_name, column):
+            id_column = column.fill_null("0" if cells.is_text(column) else 0)
+            ids, _ = cells.identify(id_column)
         return ids
 
-    def _unmarked(self, column: Any, meant: Collection[str] = ()) -> Any:
+    def _null_missing(self, column: Any, meant: Collection[str] = ()) -> Any:
         """Return trimmed texts, null where one means missing; numbers as they are."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if not cells.is_text(column):
             return column
-        text, all_marks = pc.utf8_trim_whitespace(column), self.given.missing_values
+        text, all_marks = (
+            pc.utf8_trim_whitespace(column),
+            self.parameters.missing_values,
+        )
         marks = [mark for mark in (*MARKS, *all_marks) if mark not in meant]
         absent = pc.is_in(text, pa.array(marks, pa.string()))
-        return cells.plain(pc.if_else(absent, None, text))
+        return cells.plain_column(pc.if_else(absent, None, text))
 
-    def _spread(self, values: list[Floats]) -> Floats:
+    def _spread_categories(self, values: list[Floats]) -> Floats:
         """Return features (m, p), a category as a 0 or 1 for each of its texts."""
-        made: list[Floats] = []
+        parts: list[Floats] = []
         for feature, codes in zip(self._features, values, strict=True):
-            own = [
+            indicators = [
                 np.where(np.isnan(codes), np.nan, codes == code)
                 for code in range(len(feature.categories))
             ]
-            made += own or [codes]
-        return np.column_stack(made)
+            parts += indicators or [codes]
+        return np.column_stack(parts)
 
-    def _count(
-        self, what: str, wrong: NDArray[np.bool_], begin: int, shown: Any = None
+    def _count_violation(
+        self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
     ) -> None:
         rows = np.flatnonzero(wrong)
         texts = (
-            (begin + row + 1, "" if shown is None else repr(shown[row].as_py()))
+            (begin + row + 1, "" if examples is None else repr(examples[row].as_py()))
             for row in rows.tolist()
         )
         self.violations.add(what, len(rows), texts)
 
 
-def schema(given: Parameters, classes: tuple[str, ...]) -> TableSchema:
+def table_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
     """Return the table's public layout, a text feature as its categories' codes."""
     why = "stated by the user"
-    texts, bounds = given.categories, given.bounds
+    texts, bounds = parameters.categories, parameters.bounds
     return TableSchema(
         features=tuple(
-            category(x, texts[x], why)
+            category_feature(x, texts[x], why)
             if x in texts
             else Feature(x, "", *bounds[x], why)
-            for x in given.features
+            for x in parameters.features
         ),
-        label=given.label,
+        label=parameters.label,
         labels={name: place for place, name in enumerate(classes)},
         classes=classes,
     )
 
 
-def spread(given: Parameters, classes: tuple[str, ...]) -> TableSchema:
-    """Return the layout with a 0 or 1 for each category.
+def spread_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
+    """Return the schema with a 0/1 feature for each category.
 
     A missing text is a bit of each of them: its public centre.
     """
-    plain, shares = schema(given, classes), given.categories
+    plain, shares = table_schema(parameters, classes), parameters.categories
     features = tuple(
-        replace(own, centre=1 / len(shares[f.name])) if f.categories else own
+        replace(feature, centre=1 / len(shares[f.name])) if f.categories else feature
         for f in plain.features
-        for own in (indicators(f) or (f,))
+        for feature in (indicator_features(f) or (f,))
     )
     return replace(plain, features=features)

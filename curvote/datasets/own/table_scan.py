@@ -1,4 +1,4 @@
-"""A user's table in two passes, whatever its size: what it is, then its clients.
+"""Two passes over a user's table of any size: a survey, then its clients.
 
 The first pass tells what must be known of the whole: what is wrong with it, its
 classes, which rows repeat an earlier one, how many values are missing. The second one
@@ -20,10 +20,10 @@ from curvote.datasets import frames
 from curvote.datasets.own import labelled
 from curvote.datasets.own.arrow_cells import SPELT, Integers
 from curvote.datasets.own.given import EXAMPLES, Violations
-from curvote.datasets.own.repeated import Repeated
-from curvote.datasets.own.spans import Spans
+from curvote.datasets.own.repeated import RepeatedRows
+from curvote.datasets.own.spans import ColumnSpans
 from curvote.datasets.own.table_parameters import Parameters
-from curvote.datasets.own.table_rows import Block, Cells, spread
+from curvote.datasets.own.table_rows import TableBlock, TableCells, spread_schema
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.tabular import TableSchema
 
@@ -33,8 +33,8 @@ CLIENTS: Final = 65_536
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
-    """What the whole file tells.
+class TableSurvey:
+    """The counts of a whole table file.
 
     ``first`` (rows,) are the rows that repeat no earlier one; None where that is no
     question. ``counts`` are the clients of each class, ``missing`` the values that each
@@ -49,28 +49,28 @@ class Survey:
     counts: dict[str, int]
     missing: dict[str, int]
     labels: tuple[str, ...]
-    spans: Spans
+    spans: ColumnSpans
 
     def by_class(self, classes: Sequence[str]) -> list[int]:
         """Return how many clients each class has."""
         return [self.counts.get(name, 0) for name in classes]
 
 
-def survey(parameters: Parameters, path: Path) -> Survey:
-    """Return what the file at ``path`` tells; UserError: all that is wrong with it.
+def survey_table(parameters: Parameters, path: Path) -> TableSurvey:
+    """Return the survey of the file at ``path``; UserError: violations.
 
     A file that stays the same is read once.
     """
-    found = path.stat()
-    stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return _survey(_Hashable(parameters), path, stamp)
+    stat = path.stat()
+    stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    return _cached_survey(_Hashable(parameters), path, stamp)
 
 
 class _Hashable:
     """Parameters by their text: their mappings have no hash."""
 
     def __init__(self, parameters: Parameters) -> None:
-        self.given = parameters
+        self.parameters = parameters
         self._text = parameters.model_dump_json()
 
     def __eq__(self, other: object) -> bool:
@@ -81,49 +81,59 @@ class _Hashable:
 
 
 @lru_cache(maxsize=1)
-def _survey(wanted: _Hashable, path: Path, _stamp: tuple[int, ...]) -> Survey:
-    given, violations = wanted.given, Violations(path, wanted.given)
-    table, repeated, ids = Cells(given, path, violations), Repeated(), _Ids()
-    total = _tallied(_noted(table.blocks(), repeated, ids), given)
+def _cached_survey(
+    wanted: _Hashable, path: Path, _stamp: tuple[int, ...]
+) -> TableSurvey:
+    parameters, violations = wanted.parameters, Violations(path, wanted.parameters)
+    table, repeated, ids = (
+        TableCells(parameters, path, violations),
+        RepeatedRows(),
+        _SeenIds(),
+    )
+    total = _tally_blocks(_note_repeats(table.blocks(), repeated, ids), parameters)
     ids.check(table)
-    names = labelled.named(violations, given.label, table.known, given)
-    first = repeated.first()
+    names = labelled.resolve_classes(
+        violations, parameters.label, table.label_codes, parameters
+    )
+    first = repeated.first_occurrences()
     rows = total.rows
     distinct = rows if first is None else int(first.sum())
-    if given.duplicates != "distinct":
+    if parameters.duplicates != "distinct":
         first = None
     if first is not None:
-        again = Cells(given, path, violations).blocks()
-        total = _tallied(_chosen(again, first), given)
-    schema, labels = spread(given, names), tuple(table.known)
+        again = TableCells(parameters, path, violations).blocks()
+        total = _tally_blocks(_choose_rows(again, first), parameters)
+    schema, labels = spread_schema(parameters, names), tuple(table.label_codes)
     missing = dict(zip(schema.names, total.missing.tolist(), strict=True))
-    _refuse(given, missing, total)
+    _refuse_policy(parameters, missing, total)
     counts = {text: int(n) for text, n in zip(labels, total.codes, strict=False)}
-    return Survey(schema, rows, distinct, first, counts, missing, labels, total.spans)
+    return TableSurvey(
+        schema, rows, distinct, first, counts, missing, labels, total.spans
+    )
 
 
 def pieces(parameters: Parameters, path: Path) -> Iterator[Columns]:
     """Yield client_id, label, group (n,) and curve (n, p) of at most 65,536 clients."""
-    told = survey(parameters, path)
-    place = np.array([told.schema.classes.index(text) for text in told.labels])
+    counts = survey_table(parameters, path)
+    place = np.array([counts.schema.classes.index(text) for text in counts.labels])
     begin = 0
-    table = Cells(parameters, path, Violations(path, parameters))
-    for block in _chosen(table.blocks(), told.first):
-        for part in _parts(block):
-            absent = tabular.absent(part.values, told.schema)
-            settled = tabular.settled(
-                part.values, absent, told.schema, parameters.missing
+    table = TableCells(parameters, path, Violations(path, parameters))
+    for block in _choose_rows(table.blocks(), counts.first):
+        for part in _split_block(block):
+            absent = tabular.missing_mask(part.values, counts.schema)
+            settled = tabular.fill_missing(
+                part.values, absent, counts.schema, parameters.missing
             )
-            kept = _kept(absent, parameters)
-            n = int(kept.sum())
-            ids, labels = part.ids[kept], place[part.codes[kept]]
+            selection = _keep_mask(absent, parameters)
+            n = int(selection.sum())
+            ids, labels = part.ids[selection], place[part.codes[selection]]
             groups = np.arange(begin, begin + n)
-            yield frames.columns(settled[kept], labels, ids, groups)
+            yield frames.client_columns(settled[selection], labels, ids, groups)
             begin += n
 
 
 def members(parameters: Parameters, path: Path) -> Iterator[Columns]:
-    """Yield client_id and group of the same clients.
+    """Yield client_id and group of the clients of ``pieces``.
 
     Only the column of ids is read, unless other ones decide who is a client.
     """
@@ -131,36 +141,36 @@ def members(parameters: Parameters, path: Path) -> Iterator[Columns]:
         for piece in pieces(parameters, path):
             yield {name: piece[name] for name in ("client_id", "group")}
         return
-    violations, seen, begin = Violations(path, parameters), _Ids(), 0
-    table = Cells(parameters, path, violations)
+    violations, seen_ids, begin = Violations(path, parameters), _SeenIds(), 0
+    table = TableCells(parameters, path, violations)
     for ids in table.ids():
-        seen.add(ids)
+        seen_ids.add(ids)
         yield {"client_id": ids, "group": np.arange(begin, begin + len(ids))}
         begin += len(ids)
-    seen.check(table)
+    seen_ids.check(table)
     violations.check()
 
 
 @dataclass
-class _Total:
+class _RowCounts:
     """Counts over rows: all, those that stay clients by label code, missing values."""
 
     rows: int
     codes: Integers
     missing: Integers
     empty: Integers
-    spans: Spans
+    spans: ColumnSpans
 
 
-def _tallied(blocks: Iterator[Block], given: Parameters) -> _Total:
-    schema = spread(given, ())
+def _tally_blocks(blocks: Iterator[TableBlock], parameters: Parameters) -> _RowCounts:
+    schema = spread_schema(parameters, ())
     p = len(schema.features)
     ends = ([getattr(f, end) for f in schema.features] for end in ("lower", "upper"))
-    spans = Spans(*(np.array(end, dtype=np.float64) for end in ends))
-    total = _Total(0, np.zeros(1, int), np.zeros(p, int), np.zeros(p, int), spans)
+    spans = ColumnSpans(*(np.array(end, dtype=np.float64) for end in ends))
+    total = _RowCounts(0, np.zeros(1, int), np.zeros(p, int), np.zeros(p, int), spans)
     for block in blocks:
-        absent = tabular.absent(block.values, schema)
-        codes = block.codes[_kept(absent, given) & (block.codes >= 0)]
+        absent = tabular.missing_mask(block.values, schema)
+        codes = block.codes[_keep_mask(absent, parameters) & (block.codes >= 0)]
         size = max(len(total.codes), int(codes.max(initial=0)) + 1)
         counted = np.bincount(codes, minlength=size)
         counted[: len(total.codes)] += total.codes
@@ -172,39 +182,47 @@ def _tallied(blocks: Iterator[Block], given: Parameters) -> _Total:
     return total
 
 
-def _refuse(given: Parameters, missing: dict[str, int], total: _Total) -> None:
+def _refuse_policy(
+    parameters: Parameters, missing: dict[str, int], total: _RowCounts
+) -> None:
     """Refuse a policy that the missing values do not allow."""
-    if given.missing == "keep":
-        tabular.refuse_empty(dict(zip(missing, total.empty.tolist(), strict=True)))
-    if given.missing == "drop" and not total.codes.sum():
-        raise tabular.no_row()
+    if parameters.missing == "keep":
+        tabular.refuse_empty_cells(
+            dict(zip(missing, total.empty.tolist(), strict=True))
+        )
+    if parameters.missing == "drop" and not total.codes.sum():
+        raise tabular.no_rows_error()
 
 
-def _kept(absent: Bits, given: Parameters) -> Bits:
-    if given.missing != "drop":
+def _keep_mask(absent: Bits, parameters: Parameters) -> Bits:
+    if parameters.missing != "drop":
         return np.full(len(absent), True)
     return np.asarray(~absent.any(axis=1))
 
 
-def _noted(blocks: Iterator[Block], repeated: Repeated, ids: _Ids) -> Iterator[Block]:
+def _note_repeats(
+    blocks: Iterator[TableBlock], repeated: RepeatedRows, ids: _SeenIds
+) -> Iterator[TableBlock]:
     for block in blocks:
         repeated.add(np.column_stack([block.values, block.codes]))
         ids.add(block.ids)
         yield block
 
 
-def _chosen(blocks: Iterator[Block], first: Bits | None) -> Iterator[Block]:
+def _choose_rows(
+    blocks: Iterator[TableBlock], first: Bits | None
+) -> Iterator[TableBlock]:
     for block in blocks:
         end = block.begin + len(block.ids)
-        yield block if first is None else block.part(first[block.begin : end])
+        yield block if first is None else block.select(first[block.begin : end])
 
 
-def _parts(block: Block) -> Iterator[Block]:
+def _split_block(block: TableBlock) -> Iterator[TableBlock]:
     for start in range(0, len(block.ids), CLIENTS):
-        yield block.part(slice(start, start + CLIENTS))
+        yield block.select(slice(start, start + CLIENTS))
 
 
-class _Ids:
+class _SeenIds:
     """All ids so far."""
 
     def __init__(self) -> None:
@@ -213,18 +231,18 @@ class _Ids:
     def add(self, ids: Integers) -> None:
         self._parts.append(ids)
 
-    def check(self, table: Cells) -> None:
+    def check(self, table: TableCells) -> None:
         """Count ids that repeat an earlier one; empty ones are counted elsewhere."""
-        if table.given.id is None or not self._parts:
+        if table.parameters.id is None or not self._parts:
             return
         ranked = np.concatenate(self._parts)
         ranked.sort()
         if (ranked[1:] != ranked[:-1]).all():
             return
         every = np.concatenate(self._parts)
-        stated = np.delete(np.arange(len(every)), np.concatenate(table.empty))
-        again = np.ones(len(stated), dtype=bool)
-        again[np.unique(every[stated], return_index=True)[1]] = False
-        rows = stated[again]
-        what = f"{table.given.id} repeats an earlier one{SPELT}"
-        table.violations.add(what, len(rows), table.shown(rows[:EXAMPLES]))
+        nonempty = np.delete(np.arange(len(every)), np.concatenate(table.empty))
+        again = np.ones(len(nonempty), dtype=bool)
+        again[np.unique(every[nonempty], return_index=True)[1]] = False
+        rows = nonempty[again]
+        what = f"{table.parameters.id} repeats an earlier one{SPELT}"
+        table.violations.add(what, len(rows), table.rows_with_ids(rows[:EXAMPLES]))

@@ -1,4 +1,4 @@
-"""What a published table must look like, and where one does not: all of it at once."""
+"""Column rules of a published table, and all violations of them at once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ UNEXPECTED = "columns that are not expected"
 
 
 @dataclass(frozen=True)
-class Broken:
-    """A rule that does not hold: in a cell, or, without a ``line``, for a column."""
+class Violation:
+    """A violated rule of a cell or, without a ``line``, of a column."""
 
     rule: str
     column: str
@@ -25,25 +25,35 @@ class Broken:
     value: Any = None
 
 
-def broken(
+def find_violations(
     frame: pd.DataFrame,
     rules: Mapping[str, Mapping[str, Rule]],
     ignored: Collection[str] = (),
-) -> list[Broken]:
-    """Return what breaks the ``rules`` of its columns, by lines, columns last.
+) -> list[Violation]:
+    """Return the violations of the columns' ``rules``, by line, columns last.
 
     A line is the row's index. Columns beside those of ``rules`` and ``ignored`` are not
     expected.
     """
     wanted = [*rules, *ignored]
-    strange = [Broken(UNEXPECTED, str(name)) for name in frame if name not in wanted]
-    missing = [Broken(MISSING, name) for name in wanted if name not in frame]
+    strange = [Violation(UNEXPECTED, str(name)) for name in frame if name not in wanted]
+    missing = [Violation(MISSING, name) for name in wanted if name not in frame]
     there = [name for name in rules if name in frame]
-    cells = [each for name in there for each in _cells(frame[name], rules[name])]
-    return [*sorted(cells, key=lambda each: each.line or 0), *strange, *missing]
+    cells = [
+        violation
+        for name in there
+        for violation in _cell_violations(frame[name], rules[name])
+    ]
+    return [
+        *sorted(cells, key=lambda violation: violation.line or 0),
+        *strange,
+        *missing,
+    ]
 
 
-def _cells(cells: pd.Series[Any], rules: Mapping[str, Rule]) -> Iterator[Broken]:
+def _cell_violations(
+    cells: pd.Series[Any], rules: Mapping[str, Rule]
+) -> Iterator[Violation]:
     for rule, holds in rules.items():
         for line, value in cells[~holds(cells).astype(bool)].items():
-            yield Broken(rule, str(cells.name), int(str(line)), value)
+            yield Violation(rule, str(cells.name), int(str(line)), value)

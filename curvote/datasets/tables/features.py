@@ -1,4 +1,4 @@
-"""What is public about one column of a table: its bounds, its centre, its codes."""
+"""Public bounds, centres and category codes of a table's features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Feature:
     ``why`` names the source of the bounds: domain knowledge, never the data.
     ``centre`` is public, too (default: the midpoint of the bounds). ``missing`` are
     numbers that mean "missing", beside the table's text marks. ``categories`` are
-    coded 0..k-1 in alphabetical order. ``whole`` allows whole numbers only.
+    coded 0..k-1 in alphabetical order. ``integral`` allows whole numbers only.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Feature:
     centre: float | None = None
     missing: tuple[float, ...] = ()
     categories: tuple[str, ...] = ()
-    whole: bool = False
+    integral: bool = False
 
     def __post_init__(self) -> None:
         ordered = -math.inf < self.lower < self.upper < math.inf
@@ -54,7 +54,7 @@ class Feature:
         }
 
 
-def category(name: str, categories: Collection[str], why: str) -> Feature:
+def category_feature(name: str, categories: Collection[str], why: str) -> Feature:
     """Return a feature of text ``categories``, coded 0..k-1 in alphabetical order."""
     texts = tuple(sorted(categories))
     codes = ", ".join(f"{code} = {text}" for code, text in enumerate(texts))
@@ -62,9 +62,9 @@ def category(name: str, categories: Collection[str], why: str) -> Feature:
     return Feature(name, f"code: {codes}", 0, top, why, categories=texts)
 
 
-def indicators(feature: Feature) -> tuple[Feature, ...]:
+def indicator_features(feature: Feature) -> tuple[Feature, ...]:
     """Return one feature of values 0 and 1 for each category of ``feature``."""
     return tuple(
-        Feature(f"{feature.name} = {text}", "0 or 1", 0, 1, feature.why, whole=True)
+        Feature(f"{feature.name} = {text}", "0 or 1", 0, 1, feature.why, integral=True)
         for text in feature.categories
     )

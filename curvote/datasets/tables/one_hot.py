@@ -1,11 +1,11 @@
-"""Text categories as one 0/1 feature each, instead of integer codes."""
+"""Employees of a company in Bangalore, Pune and New Delhi: who stays, who leaves."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from curvote.datasets.tables.features import indicators
+from curvote.datasets.tables.features import indicator_features
 from curvote.datasets.tables.tabular import TableSchema
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def one_hot(
     columns: dict[str, Any] = {}
     for feature in schema.features:
         codes = frame[feature.name]
-        for code, own in enumerate(indicators(feature)):
-            columns[own.name] = (codes == code).astype(float).where(codes.notna())
+        for code, indicator in enumerate(indicator_features(feature)):
+            columns[indicator.name] = (codes == code).astype(float).where(codes.notna())
         if not feature.categories:
             columns[feature.name] = codes
     columns[schema.label] = frame[schema.label]
@@ -33,5 +33,7 @@ def one_hot(
 
 def one_hot_schema(schema: TableSchema) -> TableSchema:
     """Return ``schema`` with a 0/1 feature for each category of a feature."""
-    spread = tuple(own for f in schema.features for own in indicators(f) or (f,))
+    spread = tuple(
+        feature for f in schema.features for feature in indicator_features(f) or (f,)
+    )
     return replace(schema, features=spread)

@@ -1,4 +1,4 @@
-"""A published table as a data set: what it offers, from schema, limits and title."""
+"""Published tables as data sets, by schema, limits and title."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from curvote.datasets import sources
 from curvote.datasets.tables import tabular
-from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables.tabular import PreparedTable, TableParameters, TableSchema
 from curvote.datasets.unpack import read
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound=TableParameters)
 Paths = Mapping[str, Path]
-Told = tuple[str, Sequence[str]]
+TitleAndNotes = tuple[str, Sequence[str]]
 Coded = tuple["pd.DataFrame", TableSchema]
 
 
 class PublishedTable(Generic[P]):
-    """A table whose file is published; a subclass says what is special about it."""
+    """A published table as a data set; a subclass states what is special."""
 
     file: str
     title: str
@@ -49,24 +49,24 @@ class PublishedTable(Generic[P]):
         return len(self.schema.features)
 
     def facts(self, parameters: P, paths: Paths) -> dict[str, Any]:
-        """Return what is public about the clients, as plain JSON values."""
-        schema, prepared = self.prepared(parameters, paths)
-        title, notes = self.told(parameters, prepared)
+        """Return the public metadata of the clients."""
+        schema, prepared = self.load_clients(parameters, paths)
+        title, notes = self.title_and_notes(parameters, prepared)
         return tabular.facts(schema, prepared, title, notes, parameters)
 
     def clients(self, parameters: P, paths: Paths) -> dict[str, NDArray[Any]]:
         """Return client_id, label, group (n,) and curve (n, p)."""
-        return self.prepared(parameters, paths)[1].columns()
+        return self.load_clients(parameters, paths)[1].columns()
 
     def check(self, data: bytes, source: Source) -> None:
         """Raise a UserError unless schema, rows and class counts are as published."""
         schema = self.layout(source.name)
         frame = self.parse(data, schema)
-        self.checked(frame, schema)
+        self.check_frame(frame, schema)
         tabular.check_counts(frame[schema.label], source)
 
-    def told(self, parameters: P, prepared: Prepared) -> Told:
-        """Return the title, and what a report must state beside the policies."""
+    def title_and_notes(self, parameters: P, prepared: PreparedTable) -> TitleAndNotes:
+        """Return the title, and the notes of a report beside the policies."""
         return self.title, self.notes
 
     def layout(self, file: str) -> TableSchema:
@@ -75,24 +75,26 @@ class PublishedTable(Generic[P]):
 
     def parse(self, data: bytes, schema: TableSchema) -> pd.DataFrame:
         """Return the text cells of a raw file."""
-        return tabular.parse(data, schema)
+        return tabular.parse_table(data, schema)
 
-    def checked(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
         """Return text cells as numbers, indexed by client_id."""
-        return tabular.checked(frame, schema, self.allowed)
+        return tabular.check_table(frame, schema, self.allowed)
 
     def load(self, file: str, path: Path) -> pd.DataFrame:
         """Return the checked table of the raw file at ``path``."""
         schema = self.layout(file)
-        return self.checked(self.parse(read(path), schema), schema)
+        return self.check_frame(self.parse(read(path), schema), schema)
 
-    def table(self, parameters: P, paths: Paths) -> Coded:
+    def load_features(self, parameters: P, paths: Paths) -> Coded:
         """Return the checked table, and the schema of its features."""
         (file,) = self.files(parameters)
         return self.load(file, paths[file]), self.schema
 
-    def prepared(self, parameters: P, paths: Paths) -> tuple[TableSchema, Prepared]:
+    def load_clients(
+        self, parameters: P, paths: Paths
+    ) -> tuple[TableSchema, PreparedTable]:
         """Return the schema and the clients."""
-        frame, schema = self.table(parameters, paths)
+        frame, schema = self.load_features(parameters, paths)
         policies = parameters.duplicates, parameters.missing
-        return schema, tabular.prepare(frame, schema, *policies)
+        return schema, tabular.prepare_clients(frame, schema, *policies)

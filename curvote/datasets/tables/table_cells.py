@@ -1,4 +1,4 @@
-"""The text cells of a table: how they are read, and every violation with its line."""
+"""Text cells of a table: parsing, category codes, and violations with their lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curvote.datasets.tables.contract import Broken, Rule
+from curvote.datasets.tables.contract import Rule, Violation
 from curvote.datasets.tables.features import Feature
 from curvote.errors import UserError
 
@@ -24,13 +24,13 @@ Record = tuple[int, list[str]]  # the line on which a row ends, its fields
 Range = tuple[float, float]
 
 
-def records(data: bytes, separator: str) -> list[Record]:
+def parse_records(data: bytes, separator: str) -> list[Record]:
     """Return the rows of ``data`` with their line numbers, empty last lines left out.
 
     Raises:
         UserError: no UTF-8, a quotation without end, or no row.
     """
-    text = io.StringIO(_text(data), newline="")
+    text = io.StringIO(_decode(data), newline="")
     reader = csv.reader(text, delimiter=separator, strict=True)
     try:
         rows = [(reader.line_num, fields) for fields in reader]
@@ -47,7 +47,7 @@ def check_names(names: Sequence[str], separator: str) -> None:
     """Raise a UserError if a header has one field only, or one name twice."""
     if len(names) == 1:
         raise UserError(
-            f"its header is one field, {_shown(names[0])}; fields are separated by"
+            f"its header is one field, {_quote(names[0])}; fields are separated by"
             f" {separator!r}."
         )
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -61,57 +61,64 @@ def check_lengths(rows: Iterable[Record], n: int, separator: str) -> None:
     wrong = [f"line {line} has {length}" for line, length in lengths if length != n]
     if wrong:
         raise UserError(
-            f"rows without {n} fields separated by {separator!r}: {_listed(wrong)}."
+            f"rows without {n} fields separated by {separator!r}:"
+            f" {_join_examples(wrong)}."
         )
 
 
-def coded(
+def encode_cells(
     cells: pd.Series[str], feature: Feature, marks: Collection[str]
 ) -> pd.Series[float]:
-    """Return numbers: what is written, or the category's code; NaN for any other."""
+    """Return the numbers or category codes of cells, NaN for any other text."""
     if feature.categories:
         codes = {text: float(code) for code, text in enumerate(feature.categories)}
         return cells.map(codes).astype("float64")
-    numbers = cells.where(_written(cells) & ~cells.isin(list(marks)))
+    numbers = cells.where(_is_written(cells) & ~cells.isin(list(marks)))
     return numbers.map(float).astype("float64")
 
 
-def rules(
+def cell_rules(
     feature: Feature, marks: Collection[str], possible: Range | None
 ) -> dict[str, Rule]:
-    """Return what each cell of ``feature`` must fulfil, by the words that deny it."""
+    """Return the rules of a feature's cells, by the words that deny them."""
     if feature.categories:
-        return one_of(feature.categories, marks)
+        return one_of_rule(feature.categories, marks)
 
-    def values(cells: pd.Series[str]) -> pd.Series[float]:
-        return coded(cells, feature, marks)
+    def parse_numbers(cells: pd.Series[str]) -> pd.Series[float]:
+        return encode_cells(cells, feature, marks)
 
-    found: dict[str, Rule] = {
-        "not a number": lambda cells: _written(cells) | cells.isin(list(marks)),
-        _beyond(possible): lambda cells: _possible(values(cells), feature, possible),
+    checks: dict[str, Rule] = {
+        "not a number": lambda cells: _is_written(cells) | cells.isin(list(marks)),
+        _out_of_range_text(possible): lambda cells: _is_possible(
+            parse_numbers(cells), feature, possible
+        ),
     }
-    if feature.whole:
-        found["not a whole number"] = lambda cells: _whole(values(cells))
-    return found
+    if feature.integral:
+        checks["not a whole number"] = lambda cells: _is_integral(parse_numbers(cells))
+    return checks
 
 
-def one_of(known: Collection[str], marks: Collection[str] = ()) -> dict[str, Rule]:
-    """Return the rule that a cell is a ``known`` text or one that means missing."""
-    accepted = [*known, *marks]
-    return {f"not one of {', '.join(known)}": lambda cells: cells.isin(accepted)}
+def one_of_rule(
+    allowed: Collection[str], marks: Collection[str] = ()
+) -> dict[str, Rule]:
+    """Return the rule that a cell is an ``allowed`` text or a missing mark."""
+    accepted = [*allowed, *marks]
+    return {f"not one of {', '.join(allowed)}": lambda cells: cells.isin(accepted)}
 
 
-def explain(found: Iterable[Broken]) -> str:
-    """Return what is broken: a line a kind, with count, lines and examples."""
+def format_violations(violations: Iterable[Violation]) -> str:
+    """Return the violations as text: a line a kind, with examples."""
     kinds: dict[str, list[str]] = {}
-    for each in found:
-        kind, example = _kind(each)
+    for violation in violations:
+        kind, example = _violation_kind(violation)
         kinds.setdefault(kind, []).append(example)
-    lines = [f"- {kind}: {_listed(examples)}" for kind, examples in kinds.items()]
+    lines = [
+        f"- {kind}: {_join_examples(examples)}" for kind, examples in kinds.items()
+    ]
     return "\n".join(["wrong table:", *lines])
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -119,15 +126,15 @@ def _text(data: bytes) -> str:
         raise UserError(f"line {line} is no UTF-8 text: {error.reason}.") from error
 
 
-def _written(cells: pd.Series[str]) -> pd.Series[bool]:
+def _is_written(cells: pd.Series[str]) -> pd.Series[bool]:
     return cells.str.fullmatch(_NUMBER)
 
 
-def _whole(values: pd.Series[float]) -> pd.Series[bool]:
+def _is_integral(values: pd.Series[float]) -> pd.Series[bool]:
     return values.isna() | np.isinf(values) | (values % 1 == 0)
 
 
-def _possible(
+def _is_possible(
     values: pd.Series[float], feature: Feature, possible: Range | None
 ) -> pd.Series[bool]:
     absent = values.isna() | values.isin(feature.missing)
@@ -135,24 +142,24 @@ def _possible(
     return absent | inside
 
 
-def _beyond(possible: Range | None) -> str:
+def _out_of_range_text(possible: Range | None) -> str:
     if possible is None:
         return "infinite"
     return "impossible (outside {:g} to {:g})".format(*possible)
 
 
-def _kind(each: Broken) -> tuple[str, str]:
-    if each.line is None:
-        return each.rule, str(each.column)
-    shown = _shown(str(each.value))
-    return f"{each.column}, {each.rule}", f"line {each.line} {shown}"
+def _violation_kind(violation: Violation) -> tuple[str, str]:
+    if violation.line is None:
+        return violation.rule, str(violation.column)
+    text = _quote(str(violation.value))
+    return f"{violation.column}, {violation.rule}", f"line {violation.line} {text}"
 
 
-def _listed(examples: Sequence[str]) -> str:
+def _join_examples(examples: Sequence[str]) -> str:
     more = len(examples) - EXAMPLES
     tail = f", and {more} more" if more > 0 else ""
     return f"{len(examples)} ({', '.join(examples[:EXAMPLES])}{tail})"
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")

@@ -1,7 +1,8 @@
 """Published tables: from bytes to one feature vector a client, by a public schema.
 
-``parse`` yields text cells, ``checked`` numbers, ``prepare`` settles duplicates and
-missing values. Line numbers are those of the file, a header being line 1.
+``parse_table`` yields text cells, ``check_table`` numbers, ``prepare_clients`` settles
+duplicates and missing values. Line numbers are those of the file, a header being line
+1.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 from curvote.chain.settings import Strict
 from curvote.datasets import frames
 from curvote.datasets.tables import table_cells
-from curvote.datasets.tables.contract import Rule, broken
+from curvote.datasets.tables.contract import Rule, find_violations
 from curvote.datasets.tables.features import Feature
-from curvote.datasets.tables.told import Told
+from curvote.datasets.tables.told import TableCounts
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _MISSING = {
 
 
 class TableParameters(Strict):
-    """What ``source:`` may say about any table: repeated rows and missing values."""
+    """Settings of ``source:`` of any table: repeated rows, missing values."""
 
     duplicates: Duplicates = "distinct"
     missing: Missing = "centre"
@@ -82,7 +83,7 @@ class TableSchema:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedTable:
     """Clients of a table: ``ids`` (n,), ``features`` (n, p), ``labels`` (n,), places.
 
     ``ids`` are line numbers of the file. ``rows`` and ``distinct`` count the whole
@@ -98,14 +99,14 @@ class Prepared:
 
     def by_class(self, classes: Sequence[str]) -> list[int]:
         """Return how many clients each class has."""
-        return frames.count(self.labels, classes)
+        return frames.class_counts(self.labels, classes)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return client_id, label, group (n,) and curve (n, p); a group a client."""
-        return frames.columns(self.features, self.labels, self.ids)
+        return frames.client_columns(self.features, self.labels, self.ids)
 
 
-def parse(data: bytes, schema: TableSchema) -> pd.DataFrame:
+def parse_table(data: bytes, schema: TableSchema) -> pd.DataFrame:
     """Return the text cells of ``data`` (UTF-8, LF or CR LF), indexed by line number.
 
     Raises:
@@ -113,7 +114,7 @@ def parse(data: bytes, schema: TableSchema) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = table_cells.records(data, schema.separator)
+    rows = table_cells.parse_records(data, schema.separator)
     names = rows.pop(0)[1] if schema.header else schema.columns
     table_cells.check_names(names, schema.separator)
     table_cells.check_lengths(rows, len(names), schema.separator)
@@ -122,8 +123,10 @@ def parse(data: bytes, schema: TableSchema) -> pd.DataFrame:
     return pd.DataFrame(texts, columns=list(names), index=lines, dtype=str)
 
 
-def checked(frame: pd.DataFrame, schema: TableSchema, allowed: Limits) -> pd.DataFrame:
-    """Return features as float64 (NaN = marked as missing) and the label as its place.
+def check_table(
+    frame: pd.DataFrame, schema: TableSchema, allowed: Limits
+) -> pd.DataFrame:
+    """Return features as float64 (NaN = missing) and the label's class index.
 
     ``allowed`` are the limits of what is possible in each feature, wider than its
     public bounds: a value beyond the bounds is clipped later, an impossible one is a
@@ -132,11 +135,13 @@ def checked(frame: pd.DataFrame, schema: TableSchema, allowed: Limits) -> pd.Dat
     Raises:
         UserError: all violations at once: each kind with count, lines and examples.
     """
-    found = broken(frame, _rules(schema, allowed), schema.ignored)
-    if found:
-        raise UserError(table_cells.explain(found))
+    violations = find_violations(frame, _column_rules(schema, allowed), schema.ignored)
+    if violations:
+        raise UserError(table_cells.format_violations(violations))
     columns: dict[str, Any] = {
-        feature.name: table_cells.coded(frame[feature.name], feature, schema.marks)
+        feature.name: table_cells.encode_cells(
+            frame[feature.name], feature, schema.marks
+        )
         for feature in schema.features
     }
     columns[schema.label] = frame[schema.label].map(dict(schema.labels)).astype("int64")
@@ -145,22 +150,22 @@ def checked(frame: pd.DataFrame, schema: TableSchema, allowed: Limits) -> pd.Dat
 
 def check_counts(labels: Iterable[str], source: Source) -> None:
     """Raise a UserError unless there are ``source.rows`` labels, ``counts`` of each."""
-    found = Counter(labels)
-    given = found.total()
-    rows = f"{given} rows instead of {source.rows}"
-    problems = [rows] * (given != source.rows) + [
-        f"{label} {found[label]} instead of {source.counts.get(label, 0)}"
-        for label in sorted({*source.counts, *found})
-        if found[label] != source.counts.get(label, 0)
+    counts = Counter(labels)
+    total = counts.total()
+    rows = f"{total} rows instead of {source.rows}"
+    problems = [rows] * (total != source.rows) + [
+        f"{label} {counts[label]} instead of {source.counts.get(label, 0)}"
+        for label in sorted({*source.counts, *counts})
+        if counts[label] != source.counts.get(label, 0)
     ]
     if problems:
         raise UserError(f"wrong counts: {', '.join(problems)}.")
 
 
-def prepare(
+def prepare_clients(
     frame: pd.DataFrame, schema: TableSchema, duplicates: Duplicates, missing: Missing
-) -> Prepared:
-    """Return the clients of a ``checked`` table.
+) -> PreparedTable:
+    """Return the clients of a table that passed the checks.
 
     ``distinct`` keeps the first of identical rows (features and label). ``centre``
     fills the public centre, ``drop`` leaves rows with a missing value out, ``keep``
@@ -172,11 +177,11 @@ def prepare(
     first = ~frame.duplicated().to_numpy()
     chosen = frame[first] if duplicates == "distinct" else frame
     values = chosen[schema.names].to_numpy(dtype=np.float64)
-    lacking = absent(values, schema)
+    lacking = missing_mask(values, schema)
     rows = ~lacking.any(axis=1) if missing == "drop" else np.full(len(values), True)
-    return Prepared(
+    return PreparedTable(
         ids=chosen.index.to_numpy(dtype=np.int64)[rows],
-        features=_settled(values, lacking, schema, missing)[rows],
+        features=_apply_missing_policy(values, lacking, schema, missing)[rows],
         labels=chosen[schema.label].to_numpy(dtype=np.int64)[rows],
         rows=len(frame),
         distinct=int(first.sum()),
@@ -186,14 +191,14 @@ def prepare(
 
 def facts(
     schema: TableSchema,
-    prepared: Told,
+    prepared: TableCounts,
     title: str,
     notes: Sequence[str],
     parameters: TableParameters,
 ) -> dict[str, Any]:
-    """Return what is public about the clients, as plain JSON values."""
+    """Return the public metadata of the clients as plain JSON values."""
     p = len(schema.features)
-    both = {"rows": prepared.rows, "distinct": prepared.distinct}
+    sizes = {"rows": prepared.rows, "distinct": prepared.distinct}
     return frames.facts(
         prepared.by_class(schema.classes),
         schema.classes,
@@ -201,34 +206,34 @@ def facts(
         grid=list(range(p)),
         domain=[0, p - 1],
         unit="feature",
-        notes=[*notes, *_notes(prepared, parameters)],
+        notes=[*notes, *_policy_notes(prepared, parameters)],
         features=[feature.to_json() for feature in schema.features],
-        duplicates={"policy": parameters.duplicates, **both},
+        duplicates={"policy": parameters.duplicates, **sizes},
         missing={"policy": parameters.missing, "counts": prepared.missing},
     )
 
 
-def _rules(schema: TableSchema, allowed: Limits) -> dict[str, dict[str, Rule]]:
-    """Return what must hold of each column: of the features, then of the label."""
+def _column_rules(schema: TableSchema, allowed: Limits) -> dict[str, dict[str, Rule]]:
+    """Return the rules of each column: of the features, then of the label."""
     columns = {
-        feature.name: table_cells.rules(
+        feature.name: table_cells.cell_rules(
             feature, schema.marks, allowed.get(feature.name)
         )
         for feature in schema.features
     }
-    return columns | {schema.label: table_cells.one_of(schema.labels)}
+    return columns | {schema.label: table_cells.one_of_rule(schema.labels)}
 
 
-def absent(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
-    """Say which values (n, p) are missing."""
-    found = np.isnan(values)
+def missing_mask(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
+    """Return a mask of the missing values (n, p)."""
+    missing = np.isnan(values)
     for column, feature in enumerate(schema.features):
         if feature.missing:
-            found[:, column] |= np.isin(values[:, column], feature.missing)
-    return found
+            missing[:, column] |= np.isin(values[:, column], feature.missing)
+    return missing
 
 
-def _settled(
+def _apply_missing_policy(
     values: NDArray[np.float64],
     lacking: NDArray[np.bool_],
     schema: TableSchema,
@@ -236,46 +241,47 @@ def _settled(
 ) -> NDArray[np.float64]:
     if missing == "keep":
         empty = np.isnan(values).sum(axis=0).tolist()
-        refuse_empty(dict(zip(schema.names, empty, strict=True)))
+        refuse_empty_cells(dict(zip(schema.names, empty, strict=True)))
     if missing == "drop" and lacking.any(axis=1).all():
-        raise no_row()
-    return settled(values, lacking, schema, missing)
+        raise no_rows_error()
+    return fill_missing(values, lacking, schema, missing)
 
 
-def settled(
+def fill_missing(
     values: NDArray[np.float64],
     lacking: NDArray[np.bool_],
     schema: TableSchema,
     missing: Missing,
 ) -> NDArray[np.float64]:
-    """Return values (n, p), the public centre where one is ``lacking`` and not kept."""
+    """Return values (n, p) with the public centre for missing ones not kept."""
     if missing == "keep" or not lacking.any():
         return values
     centres = np.array([feature.middle for feature in schema.features])
     return np.where(lacking, centres, values)
 
 
-def no_row() -> UserError:
-    """Return the error for a policy that leaves nobody."""
+def no_rows_error() -> UserError:
+    """Return the error for a policy that leaves no row."""
     return UserError("missing: drop leaves no row; every row lacks a value.")
 
 
-def refuse_empty(empty: Mapping[str, int]) -> None:
-    """Refuse (UserError) to keep cells that hold no number, counted by feature."""
+def refuse_empty_cells(empty: Mapping[str, int]) -> None:
+    """Refuse cells without a number where missing values are kept."""
     if any(empty.values()):
         raise UserError(
-            f"missing: keep, but cells hold no number: {_counted(empty)}. Only a number"
+            f"missing: keep, but cells hold no number: {_format_counts(empty)}. Only a"
+            " number"
             " that means missing can be kept; write missing: centre or missing: drop."
         )
 
 
-def _notes(prepared: Told, parameters: TableParameters) -> list[str]:
+def _policy_notes(prepared: TableCounts, parameters: TableParameters) -> list[str]:
     repeats = prepared.rows - prepared.distinct
-    missing = _counted(prepared.missing)
+    missing = _format_counts(prepared.missing)
     repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)
     lacking = _MISSING[parameters.missing].format(missing)
     return [repeated] * bool(repeats) + [lacking] * bool(missing)
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {n}" for name, n in counts.items() if n)

@@ -1,4 +1,4 @@
-"""What is counted of a table and told to everybody, however it was read."""
+"""Reader of published tables: schema, checks, missing values and clients."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-class Told(Protocol):
-    """What is counted of a table and told: see `tabular.facts`."""
+class TableCounts(Protocol):
+    """Public counts of a table: rows, distinct rows, missing, classes."""
 
     @property
     def rows(self) -> int:
-        """The rows of the whole file."""
+        """The number of rows of the file."""
         ...
 
     @property
     def distinct(self) -> int:
-        """Those of them that repeat no earlier one."""
+        """The number of rows that repeat no earlier one."""
         ...
 
     @property
     def missing(self) -> dict[str, int]:
-        """The missing values of each feature."""
+        """The number of missing values of each feature."""
         ...
 
     def by_class(self, classes: Sequence[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The learner that takes the best of the others, by the likelihood of the codes."""
+"""Automatic learner: the best of the others, by the likelihood of the codes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,35 @@ import numpy as np
 
 from curvote.labels.codes import Codes
 from curvote.labels.learners.base import Learner
-from curvote.labels.learners.basis import Basis, graph
-from curvote.labels.learners.choice import Tried, judged, likeliest, simplest
-from curvote.labels.learners.knn import KNN, neighbourhoods
-from curvote.labels.learners.likelihood import RIDGES, LikelihoodVotes, in_folds
-from curvote.labels.learners.smoothing import Known, Mask, masks
+from curvote.labels.learners.basis import Basis, fit_graph
+from curvote.labels.learners.choice import (
+    Trial,
+    likeliest_trial,
+    make_trial,
+    simplest_trial,
+)
+from curvote.labels.learners.knn import KNN, judge_neighbourhoods
+from curvote.labels.learners.likelihood import (
+    RIDGES,
+    LikelihoodVotes,
+    fold_probabilities,
+)
+from curvote.labels.learners.smoothing import CodeTargets, Mask, fold_masks
 from curvote.labels.learners.spectral import (
     SpectralVotes,
-    columns,
-    looser,
-    shrunk,
-    sums,
-    tried_on,
+    anchor_sums,
+    column_grid,
+    judge_settings,
+    looser_options,
+    step_grid,
 )
-from curvote.labels.learners.sweeping import NUMBERS, Judged, Option, settled, swept
+from curvote.labels.learners.sweeping import (
+    MAX_SWEPT_NUMBERS,
+    FoldTrial,
+    SweepOption,
+    choose_trial,
+    judge_sweeps,
+)
 from curvote.labels.spectral import Spectral
 from curvote.validate import FloatArray
 
@@ -59,26 +74,31 @@ class Auto(Learner):
     ) -> Self:
         """Learn from records (n, d) and their codes (n,)."""
         every = X if unlabelled is None else np.vstack([X, unlabelled])
-        given = self.spectral
-        spectral = graph(every, codes.n_classes) if given is None else given
-        if len(X) * codes.n_classes > NUMBERS:
-            return self._take(SpectralVotes(spectral=spectral).fit(X, codes, rng))
-        basis, known = Basis.of(spectral, X), Known.of(codes)
-        held = masks(len(X), rng)
-        coarse, options = _graphs(basis, codes, known)
-        found = [swept(options, known, held)]
+        fitted_graph = self.spectral
+        spectral = (
+            fit_graph(every, codes.n_classes) if fitted_graph is None else fitted_graph
+        )
+        if len(X) * codes.n_classes > MAX_SWEPT_NUMBERS:
+            return self._adopt(SpectralVotes(spectral=spectral).fit(X, codes, rng))
+        basis, code_targets = (
+            Basis.from_graph(spectral, X),
+            CodeTargets.from_codes(codes),
+        )
+        folds = fold_masks(len(X), rng)
+        coarse, options = _judge_graph(basis, codes, code_targets)
+        families = [judge_sweeps(options, code_targets, folds)]
         if len(X) <= _NEAR:
-            more, options = neighbourhoods(X, known, codes.epsilon)
+            more, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
             coarse = [*coarse, *more]
-            found.append(swept(options, known, held))
+            families.append(judge_sweeps(options, code_targets, folds))
         if len(X) * codes.n_classes <= _LOGISTIC:
-            found.append(_logistic(basis, codes, known, held))
-        best = _best(found)
-        learner = _learner(best.tried, spectral).fit(X, codes, rng)
-        self._take(learner)
-        self.tried_ = [one.row() for one in coarse]
-        self.tried_ += [one.tried.row() for family in found for one in family]
-        self._forget(best.left_out)
+            families.append(_judge_logistic(basis, codes, code_targets, folds))
+        best = _best_of_families(families)
+        learner = _make_learner(best.trial, spectral).fit(X, codes, rng)
+        self._adopt(learner)
+        self.tried_ = [trial.to_row() for trial in coarse]
+        self.tried_ += [trial.trial.to_row() for family in families for trial in family]
+        self._set_left_out(best.left_out)
         return self
 
     def votes(self, X: FloatArray) -> FloatArray:
@@ -87,54 +107,59 @@ class Auto(Learner):
 
     def fixed(self) -> Learner:
         """Return the learner that was chosen, unfitted, its settings stated."""
-        made = self.learner_.fixed()
-        if isinstance(made, SpectralVotes | LikelihoodVotes):
-            made.spectral = self.spectral
-        return made
+        learner = self.learner_.fixed()
+        if isinstance(learner, SpectralVotes | LikelihoodVotes):
+            learner.spectral = self.spectral
+        return learner
 
-    def _take(self, learner: Learner) -> Self:
+    def _adopt(self, learner: Learner) -> Self:
         self.learner_ = learner
         self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
-        self._forget(learner.without_own)
+        self._set_left_out(learner.without_own)
         return self
 
 
-def _graphs(
-    basis: Basis, codes: Codes, known: Known
-) -> tuple[list[Tried], list[Option]]:
-    """Judge how much to shrink; return the best, and what shrinks less, as options."""
-    products = basis.columns.T @ sums(basis, codes)
-    tried = tried_on(basis, products, known, shrunk(basis.width))
-    return tried, looser(basis, likeliest(tried).params["steps"])
+def _judge_graph(
+    basis: Basis, codes: Codes, code_targets: CodeTargets
+) -> tuple[list[Trial], list[SweepOption]]:
+    """Judge how much to shrink; return the trials, and what shrinks less."""
+    products = basis.columns.T @ anchor_sums(basis, codes)
+    tried = judge_settings(basis, products, code_targets, step_grid(basis.width))
+    return tried, looser_options(basis, likeliest_trial(tried).params["steps"])
 
 
-def _logistic(
-    basis: Basis, codes: Codes, known: Known, held: Sequence[Mask]
-) -> list[Judged]:
+def _judge_logistic(
+    basis: Basis, codes: Codes, code_targets: CodeTargets, masks: Sequence[Mask]
+) -> list[FoldTrial]:
     """Judge maximum likelihood under each ridge, and return the likeliest.
 
     On as many columns as are best for least squares.
     """
-    products = basis.columns.T @ sums(basis, codes)
-    grid = columns(basis.width, len(codes))
-    m = likeliest(tried_on(basis, products, known, grid)).params["m"]
-    scaled = basis.first(m) * np.sqrt(len(codes))
-    votes = in_folds(scaled, known.likely, held, RIDGES)
-    found = [
-        Judged(judged("likelihood", {"m": m, "ridge": ridge}, each, known.likely), each)
-        for ridge, each in zip(RIDGES, votes, strict=True)
+    products = basis.columns.T @ anchor_sums(basis, codes)
+    grid = column_grid(basis.width, len(codes))
+    m = likeliest_trial(judge_settings(basis, products, code_targets, grid)).params["m"]
+    scaled = basis.first_columns(m) * np.sqrt(len(codes))
+    votes = fold_probabilities(scaled, code_targets.likely, masks, RIDGES)
+    trials = [
+        FoldTrial(
+            make_trial(
+                "likelihood", {"m": m, "ridge": ridge}, fold_votes, code_targets.likely
+            ),
+            fold_votes,
+        )
+        for ridge, fold_votes in zip(RIDGES, votes, strict=True)
     ]
-    return [max(found, key=lambda one: one.tried.likelihood)]
+    return [max(trials, key=lambda one: one.trial.likelihood)]
 
 
-def _best(families: Sequence[Sequence[Judged]]) -> Judged:
+def _best_of_families(families: Sequence[Sequence[FoldTrial]]) -> FoldTrial:
     """Return the first family's choice, unless another's is told to be better."""
-    chosen = [settled(family) for family in families]
-    best = simplest([one.tried for one in chosen])
-    return next(one for one in chosen if one.tried is best)
+    chosen = [choose_trial(family) for family in families]
+    best = simplest_trial([trial.trial for trial in chosen])
+    return next(trial for trial in chosen if trial.trial is best)
 
 
-def _learner(tried: Tried, spectral: Spectral) -> Learner:
+def _make_learner(tried: Trial, spectral: Spectral) -> Learner:
     if tried.name == "knn":
         return KNN(**tried.params)
     if tried.name == "likelihood":

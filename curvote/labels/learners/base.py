@@ -1,4 +1,4 @@
-"""What every learner shares: votes for classes from public features and codes."""
+"""Base of all learners: votes for classes from public features and codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from curvote.labels.codes import Codes
 from curvote.validate import FloatArray
 
 
-class LeftOut(NamedTuple):
+class LeftOutVotes(NamedTuple):
     """Votes (r, K) for the training records ``rows`` (r,) that do not know their code.
 
     None: the learner has none for nothing.
@@ -24,7 +24,7 @@ class LeftOut(NamedTuple):
     votes: FloatArray | None = None
 
 
-NONE = LeftOut()
+NO_VOTES = LeftOutVotes()
 
 
 class Learner(BaseEstimator, ABC):
@@ -41,8 +41,8 @@ class Learner(BaseEstimator, ABC):
     chosen_: dict[str, Any]
     tried_: list[dict[str, Any]]
     # What makes the left-out votes, and what it made: neither is stored with a learner.
-    _leave_out: Callable[[], LeftOut] | None = None
-    _left_out: LeftOut | None = None
+    _leave_out: Callable[[], LeftOutVotes] | None = None
+    _left_out: LeftOutVotes | None = None
 
     @abstractmethod
     def fit(
@@ -63,14 +63,14 @@ class Learner(BaseEstimator, ABC):
 
     def fixed(self) -> Learner:
         """Return an unfitted learner in which what was tuned is stated."""
-        made: Learner = clone(self)
-        known = made.get_params()
-        made.set_params(**{k: v for k, v in self.chosen_.items() if k in known})
-        return made
+        learner: Learner = clone(self)
+        params = learner.get_params()
+        learner.set_params(**{k: v for k, v in self.chosen_.items() if k in params})
+        return learner
 
     @property
     def left_out_(self) -> FloatArray | None:
-        """The votes (r, K) for training records by all others; None: not for nothing.
+        """Return votes (r, K) for training records by all others, or None.
 
         Worked out on first use after ``fit``, and not stored with the learner.
         """
@@ -78,17 +78,17 @@ class Learner(BaseEstimator, ABC):
 
     @property
     def left_out_rows_(self) -> NDArray[np.intp] | None:
-        """The training records (r,) that ``left_out_`` is of."""
+        """Return the training records (r,) that ``left_out_`` is of."""
         return self.without_own().rows
 
-    def without_own(self) -> LeftOut:
+    def without_own(self) -> LeftOutVotes:
         """Return ``left_out_`` with the records it is of."""
         if self._left_out is None:
-            self._left_out = NONE if self._leave_out is None else self._leave_out()
+            self._left_out = NO_VOTES if self._leave_out is None else self._leave_out()
         return self._left_out
 
-    def _forget(self, leave_out: Callable[[], LeftOut] | None) -> None:
-        """Say how left-out votes are made of this fit."""
+    def _set_left_out(self, leave_out: Callable[[], LeftOutVotes] | None) -> None:
+        """Set the function that makes left-out votes of this fit, on first use."""
         self._leave_out, self._left_out = leave_out, None
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The columns of a graph on the records that have codes: what regressions share."""
+"""Columns of a graph on the records that have codes, and regressions on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.sparse import csr_array
 
-from curvote.labels.learners.smoothing import Mask, Smoother, Whole
+from curvote.labels.learners.smoothing import FullSmoother, Mask, Smoother
 from curvote.labels.spectral import Spectral
 from curvote.validate import FloatArray
 
@@ -36,7 +36,7 @@ class Basis:
     values: FloatArray
 
     @classmethod
-    def of(cls, spectral: Spectral, X: FloatArray) -> Self:
+    def from_graph(cls, spectral: Spectral, X: FloatArray) -> Self:
         """Return the columns of a fitted graph on the records X (n, d)."""
         ties, columns = spectral.ties(X), spectral.components_
         gram = columns.T @ ((ties.T @ ties) @ columns)
@@ -47,19 +47,19 @@ class Basis:
 
     @property
     def width(self) -> int:
-        """M, the number of columns."""
+        """Return M, the number of columns."""
         return int(self.columns.shape[1])
 
-    def on(self, rows: object) -> Basis:
+    def take(self, rows: object) -> Basis:
         """Return the same columns on some of the records."""
         return Basis(self.ties[rows], self.columns, self.values)
 
-    def first(self, m: int) -> FloatArray:
+    def first_columns(self, m: int) -> FloatArray:
         """Return the first columns of Q, (n, m)."""
         return np.asarray(self.ties @ self.columns[:, :m])
 
-    def kept(self, m: int, steps: float) -> FloatArray:
-        """Return what is kept of each column, (M,): eigenvalue^steps of the first m.
+    def shrinkage(self, m: int, steps: float) -> FloatArray:
+        """Return the share that is kept of each column, (M,): eigenvalue^steps.
 
         It is ridge regression with penalty eigenvalue^-steps - 1 on a column; whole
         numbers are steps of a random walk between records and anchors.
@@ -68,22 +68,24 @@ class Basis:
         return np.where(share < _LEAST, 0, share)
 
 
-class Regression(Whole):
-    """Regression on the columns of a `Basis`, ``kept`` (M,) in part each.
+class BasisRegression(FullSmoother):
+    """Regression on the columns of a `Basis`, each shrunk by ``shrinkage`` (M,).
 
     ``coefficients`` of targets are what it learns of them, (M, K).
     """
 
-    def __init__(self, basis: Basis, kept: FloatArray, own: FloatArray) -> None:
+    def __init__(
+        self, basis: Basis, shrinkage: FloatArray, own_weight: FloatArray
+    ) -> None:
         self.basis = basis
-        self.kept = kept
-        self.own = own
+        self.shrinkage = shrinkage
+        self.own_weight = own_weight
 
     def coefficients(self, targets: FloatArray) -> FloatArray:
         """Return the coefficients (M, K) of targets (n, K)."""
         basis = self.basis
         return np.asarray(
-            self.kept[:, None] * (basis.columns.T @ (basis.ties.T @ targets))
+            self.shrinkage[:, None] * (basis.columns.T @ (basis.ties.T @ targets))
         )
 
     def smooth(self, targets: FloatArray) -> FloatArray:
@@ -92,27 +94,29 @@ class Regression(Whole):
         coef = self.coefficients(targets)
         return np.asarray(basis.ties @ (basis.columns @ coef))
 
-    def without(self, held: Mask) -> Smoother:
+    def without(self, mask: Mask) -> Smoother:
         """Return the regression on the other records."""
-        return _Part(self, held)
+        return _PartialRegression(self, mask)
 
 
-class _Part(Smoother):
+class _PartialRegression(Smoother):
     """A regression that learns from some of the records, and votes for all."""
 
-    def __init__(self, whole: Regression, held: Mask) -> None:
-        used = whole.kept > 0
-        self._columns = whole.basis.columns[:, used] * np.sqrt(whole.kept[used])
-        self._ties = whole.basis.ties
-        self._rest = np.flatnonzero(~held)
-        lost = self._ties[np.flatnonzero(held)]
-        share = len(self._rest) / len(held)
+    def __init__(self, full: BasisRegression, mask: Mask) -> None:
+        used = full.shrinkage > 0
+        self._columns = full.basis.columns[:, used] * np.sqrt(full.shrinkage[used])
+        self._ties = full.basis.ties
+        self._rest = np.flatnonzero(~mask)
+        lost = self._ties[np.flatnonzero(mask)]
+        share = len(self._rest) / len(mask)
         gram = -self._columns.T @ ((lost.T @ lost) @ self._columns)
-        kept = whole.kept[used]
+        shrinkage = full.shrinkage[used]
         # I on all records, and the penalty of the records that are left
-        gram[np.diag_indices_from(gram)] += kept + share * (1 - kept)
+        gram[np.diag_indices_from(gram)] += shrinkage + share * (1 - shrinkage)
         self._factor = cho_factor(gram)
-        self.own = np.where(held[:, None], 0, np.minimum(whole.own / share, 0.5))
+        self.own_weight = np.where(
+            mask[:, None], 0, np.minimum(full.own_weight / share, 0.5)
+        )
 
     def smooth(self, targets: FloatArray) -> FloatArray:
         sums = self._ties[self._rest].T @ targets[self._rest]
@@ -120,17 +124,17 @@ class _Part(Smoother):
         return np.asarray(self._ties @ (self._columns @ coef))
 
 
-def regression(basis: Basis, kept: FloatArray) -> Regression:
+def make_regression(basis: Basis, shrinkage: FloatArray) -> BasisRegression:
     """Return the regression with its leverages."""
-    return Regression(basis, kept, leverages(basis, kept[:, None]))
+    return BasisRegression(basis, shrinkage, leverages(basis, shrinkage[:, None]))
 
 
-def leverages(basis: Basis, kept: FloatArray) -> FloatArray:
-    """Return what own targets weigh, (n, g), in regressions that keep (M, g)."""
-    return np.asarray(basis.first(basis.width) ** 2 @ kept)
+def leverages(basis: Basis, shrinkage: FloatArray) -> FloatArray:
+    """Return the weights of own targets, (n, g), in regressions that keep (M, g)."""
+    return np.asarray(basis.first_columns(basis.width) ** 2 @ shrinkage)
 
 
-def graph(
+def fit_graph(
     X: FloatArray,
     n_classes: int,
     *,
@@ -143,7 +147,7 @@ def graph(
     2,000 anchors, or a third of the records if these are fewer than 6,000; 400 columns,
     or two a class. The anchors' seed is fixed: one graph for the same records.
     """
-    found = anchors or min(_ANCHORS, -(-len(X) // _RECORDS))
-    columns = m or min(found, max(_MOST, 2 * n_classes))
-    near = min(neighbours, found) if anchors is None else neighbours
-    return Spectral(columns, found, near, random_state=0).fit(X)
+    count = anchors or min(_ANCHORS, -(-len(X) // _RECORDS))
+    columns = m or min(count, max(_MOST, 2 * n_classes))
+    near = min(neighbours, count) if anchors is None else neighbours
+    return Spectral(columns, count, near, random_state=0).fit(X)

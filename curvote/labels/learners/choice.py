@@ -1,4 +1,4 @@
-"""Choosing settings by the likelihood of the codes: no label, no code's own vote."""
+"""Choice of settings by the likelihood of the codes: no label, no code's own vote."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NUMBERS = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
-    """One setting of one learner, judged: ``scores`` (r,) are log likelihoods."""
+class Trial:
+    """One setting of one learner, with log likelihoods ``scores`` (r,) of codes."""
 
     name: str
     params: Mapping[str, Any]
@@ -27,11 +27,11 @@ class Tried:
 
     @property
     def likelihood(self) -> float:
-        """The mean log likelihood of the codes, up to a constant of theirs."""
+        """Return the mean log likelihood of the codes, up to a constant of theirs."""
         return float(self.scores.mean())
 
-    def row(self) -> dict[str, Any]:
-        """Return what was tried as a row of a table."""
+    def to_row(self) -> dict[str, Any]:
+        """Return the trial as a row of a table."""
         se = float(self.scores.std() / np.sqrt(len(self.scores)))
         return {
             "name": self.name,
@@ -42,33 +42,33 @@ class Tried:
         }
 
 
-def judged(
+def make_trial(
     name: str, params: Mapping[str, Any], votes: FloatArray, likely: FloatArray
-) -> Tried:
-    """Judge votes (r, K) that do not know their codes, of this likelihood (r, K)."""
-    return Tried(name, params, *calibration.best(votes, likely))
+) -> Trial:
+    """Return the trial of votes (r, K) that do not know their codes."""
+    return Trial(name, params, *calibration.best_exponent(votes, likely))
 
 
-def likeliest(tried: Iterable[Tried]) -> Tried:
-    """Return what makes the codes likeliest; of equals the first."""
-    return max(tried, key=lambda one: one.likelihood)
+def likeliest_trial(trials: Iterable[Trial]) -> Trial:
+    """Return the trial that makes the codes likeliest; of equals the first."""
+    return max(trials, key=lambda one: one.likelihood)
 
 
-def simplest(tried: Sequence[Tried]) -> Tried:
-    """Return the first that cannot be told from the likeliest.
+def simplest_trial(trials: Sequence[Trial]) -> Trial:
+    """Return the first trial that cannot be told from the likeliest.
 
     It is behind by no more than the standard error of the difference.
     """
-    best = likeliest(tried)
-    return next(one for one in tried if not _behind(one.scores, best.scores))
+    best = likeliest_trial(trials)
+    return next(trial for trial in trials if not _is_worse(trial.scores, best.scores))
 
 
-def _behind(scores: FloatArray, best: FloatArray) -> bool:
+def _is_worse(scores: FloatArray, best: FloatArray) -> bool:
     lost = best - scores
     return bool(lost.mean() > lost.std() / np.sqrt(len(lost)))
 
 
-def judged_rows(n: int, width: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def sample_rows(n: int, width: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return the records (r,) by which settings are judged: all, or a sample.
 
     ``width`` is how many numbers judging holds of each record.

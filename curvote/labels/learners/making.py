@@ -1,4 +1,4 @@
-"""A learner from its name, or from any scikit-learn estimator that can learn codes."""
+"""Learners from their names, or from scikit-learn estimators that can learn codes."""
 
 from __future__ import annotations
 
@@ -21,23 +21,27 @@ def make(estimator: Any, **params: Any) -> Learner:
     multi-label classifier or Pipeline that ends in one. ``params`` are its parameters.
     Unknown names and parameters, and whatever has no ``fit``, are UserErrors.
     """
-    found = _named(estimator) if isinstance(estimator, str) else _cloned(estimator)
+    learner = (
+        _named_learner(estimator)
+        if isinstance(estimator, str)
+        else _clone_estimator(estimator)
+    )
     for name in params:
-        validate.one_of(found.get_params(), parameter=name)
-    found.set_params(**params)
-    return found if isinstance(found, Learner) else Foreign(found)
+        validate.one_of(learner.get_params(), parameter=name)
+    learner.set_params(**params)
+    return learner if isinstance(learner, Learner) else Foreign(learner)
 
 
-def _named(name: str) -> Learner:
+def _named_learner(name: str) -> Learner:
     place, _, kind = LEARNERS[validate.one_of(LEARNERS, estimator=name)].partition(":")
-    made: Learner = getattr(import_module(place), kind)()
-    return made
+    learner: Learner = getattr(import_module(place), kind)()
+    return learner
 
 
-def _cloned(estimator: Any) -> Any:
+def _clone_estimator(estimator: Any) -> Any:
     if not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise UserError(
-            f"estimator is {validate.shown(estimator)}; give one of"
+            f"estimator is {validate.format_value(estimator)}; give one of"
             f" {', '.join(LEARNERS)}, or a scikit-learn regressor or classifier."
         )
     return clone(estimator)

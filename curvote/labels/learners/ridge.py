@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.labels.codes import Codes
-from curvote.labels.learners.base import Learner, LeftOut
-from curvote.labels.learners.choice import judged, judged_rows, likeliest
-from curvote.labels.learners.smoothing import Known
+from curvote.labels.learners.base import Learner, LeftOutVotes
+from curvote.labels.learners.choice import likeliest_trial, make_trial, sample_rows
+from curvote.labels.learners.smoothing import CodeTargets
 from curvote.validate import FloatArray
 
 # Of alpha, times the mean square of the features' principal directions.
@@ -32,18 +32,18 @@ class RidgeVotes(Learner):
         rng: np.random.Generator,
         unlabelled: FloatArray | None = None,
     ) -> Self:
-        """Solve in principal directions; with alpha None try nine."""
+        """Fit in principal directions; with alpha None try nine."""
         self.centre_ = X.mean(axis=0)
         centred = X - self.centre_
         self.squares_, self.directions_ = np.linalg.eigh(centred.T @ centred)
-        total, products = _products(centred, codes)
+        total, products = _code_products(centred, codes)
         self.mean_ = total / len(X)
         self.products_ = self.directions_.T @ products
-        rows = judged_rows(len(X), max(codes.n_classes, X.shape[1]), rng)
+        rows = sample_rows(len(X), max(codes.n_classes, X.shape[1]), rng)
         turned, judges = centred[rows] @ self.directions_, codes[rows]
-        alpha = self._tuned(turned, judges, len(X))
+        alpha = self._tune_alpha(turned, judges, len(X))
         self.chosen_ = {"alpha": alpha}
-        self._forget(partial(self._alone, turned, judges, rows, len(X)))
+        self._set_left_out(partial(self._leave_one_out, turned, judges, rows, len(X)))
         shrunk = self.products_ / (self.squares_ + alpha)[:, None]
         self.coef_ = self.directions_ @ shrunk
         return self
@@ -52,46 +52,48 @@ class RidgeVotes(Learner):
         """Return the regression at the records."""
         return np.asarray((X - self.centre_) @ self.coef_ + self.mean_)
 
-    def _tuned(self, turned: FloatArray, codes: Codes, n: int) -> float:
-        grid, self.tried_ = self._grid(), []
+    def _tune_alpha(self, turned: FloatArray, codes: Codes, n: int) -> float:
+        grid, self.tried_ = self._alpha_grid(), []
         if len(grid) == 1:
             return grid[0]
-        known = Known.of(codes)
+        code_targets = CodeTargets.from_codes(codes)
         tried = [
-            judged(
+            make_trial(
                 "ridge",
                 {"alpha": alpha},
-                self._votes_without(turned, known.decoded, alpha, n),
-                known.likely,
+                self._left_out_votes(turned, code_targets.decoded, alpha, n),
+                code_targets.likely,
             )
             for alpha in grid
         ]
-        self.tried_ = [one.row() for one in tried]
-        return float(likeliest(tried).params["alpha"])
+        self.tried_ = [trial.to_row() for trial in tried]
+        return float(likeliest_trial(tried).params["alpha"])
 
-    def _alone(
+    def _leave_one_out(
         self, turned: FloatArray, codes: Codes, rows: NDArray[np.intp], n: int
-    ) -> LeftOut:
+    ) -> LeftOutVotes:
         alpha = self.chosen_["alpha"]
-        return LeftOut(rows, self._votes_without(turned, codes.decode(), alpha, n))
+        return LeftOutVotes(
+            rows, self._left_out_votes(turned, codes.decode(), alpha, n)
+        )
 
-    def _grid(self) -> list[float]:
+    def _alpha_grid(self) -> list[float]:
         if self.alpha is not None:
             return [validate.positive(alpha=self.alpha)]
         scale = float(self.squares_.mean()) or 1.0
         return [float(share * scale) for share in _GRID]
 
-    def _votes_without(
+    def _left_out_votes(
         self, turned: FloatArray, decoded: FloatArray, alpha: float, n: int
     ) -> FloatArray:
         """Return the votes without each record's own code, by its leverage."""
         shrunk = turned / (self.squares_ + alpha)
-        own = (np.einsum("nd,nd->n", shrunk, turned) + 1 / n)[:, None]
+        leverage = (np.einsum("nd,nd->n", shrunk, turned) + 1 / n)[:, None]
         fitted = shrunk @ self.products_ + self.mean_
-        return np.asarray((fitted - own * decoded) / (1 - own))
+        return np.asarray((fitted - leverage * decoded) / (1 - leverage))
 
 
-def _products(centred: FloatArray, codes: Codes) -> tuple[FloatArray, FloatArray]:
+def _code_products(centred: FloatArray, codes: Codes) -> tuple[FloatArray, FloatArray]:
     """Return the decoded codes summed (K,), and times the features (d, K)."""
     total = np.zeros(codes.n_classes)
     products = np.zeros((centred.shape[1], codes.n_classes))

@@ -24,10 +24,10 @@ FOLDS = 5
 class Smoother(ABC):
     """Makes votes of targets, both (n, K): linear, from features alone.
 
-    ``own`` (n, 1) is what a record's own target weighs in its vote.
+    ``own_weight`` (n, 1) is what a record's own target weighs in its vote.
     """
 
-    own: FloatArray
+    own_weight: FloatArray
 
     @abstractmethod
     def smooth(self, targets: FloatArray) -> FloatArray:
@@ -36,30 +36,30 @@ class Smoother(ABC):
     def left_out(self, targets: FloatArray) -> FloatArray:
         """Return the vote for each record by all others, (n, K)."""
         votes = self.smooth(targets)
-        return np.asarray((votes - self.own * targets) / (1 - self.own))
+        return np.asarray((votes - self.own_weight * targets) / (1 - self.own_weight))
 
 
-class Whole(Smoother):
+class FullSmoother(Smoother):
     """A smoother that learns from all records, and can do without some."""
 
     @abstractmethod
-    def without(self, held: Mask) -> Smoother:
-        """Return the smoother that learns nothing of the targets of some records."""
+    def without(self, mask: Mask) -> Smoother:
+        """Return the smoother that learns nothing of the targets of masked records."""
 
 
-class Known(NamedTuple):
-    """What all smoothers ask of codes: decoded ones and their likelihood, (n, K)."""
+class CodeTargets(NamedTuple):
+    """Decoded codes and their likelihood, (n, K) each: what smoothers learn from."""
 
     decoded: FloatArray
     likely: FloatArray
 
     @classmethod
-    def of(cls, codes: Codes) -> Known:
-        """Return what is asked of some codes."""
+    def from_codes(cls, codes: Codes) -> CodeTargets:
+        """Return the targets of some codes."""
         return cls(codes.decode(), codes.likelihood())
 
 
-class Stages(NamedTuple):
+class SweepHistory(NamedTuple):
     """Votes after 0, 1, ... sweeps: targets, left-out votes (n, K) and exponents."""
 
     targets: list[FloatArray]
@@ -67,44 +67,51 @@ class Stages(NamedTuple):
     exponents: list[int]
 
 
-def stages(
-    smoother: Smoother, known: Known, sweeps: int, exponents: Sequence[int] = ()
-) -> Stages:
-    """Return all stages up to ``sweeps``; exponents that are not given are chosen."""
-    made = Stages([known.decoded], [], [])
+def run_sweeps(
+    smoother: Smoother,
+    code_targets: CodeTargets,
+    sweeps: int,
+    exponents: Sequence[int] = (),
+) -> SweepHistory:
+    """Return the history of ``sweeps``; exponents that are not given are chosen."""
+    history = SweepHistory([code_targets.decoded], [], [])
     for stage in range(sweeps + 1):
-        votes = smoother.left_out(made.targets[-1])
-        made.votes.append(votes)
+        votes = smoother.left_out(history.targets[-1])
+        history.votes.append(votes)
         if stage == sweeps:
             break
-        given = exponents[stage] if stage < len(exponents) else None
-        power = given or calibration.best(votes, known.likely)[0]
+        fixed_exponent = exponents[stage] if stage < len(exponents) else None
+        power = (
+            fixed_exponent or calibration.best_exponent(votes, code_targets.likely)[0]
+        )
         proba = calibration.probabilities(votes, power)
-        made.exponents.append(power)
-        made.targets.append(calibration.posterior(proba, known.likely))
-    return made
+        history.exponents.append(power)
+        history.targets.append(calibration.posterior(proba, code_targets.likely))
+    return history
 
 
-def masks(n: int, rng: np.random.Generator) -> list[Mask]:
-    """Return which of ``n`` records each fold holds out, (n,); each record once."""
+def fold_masks(n: int, rng: np.random.Generator) -> list[Mask]:
+    """Return the mask of records that each fold holds out, (n,); each record once."""
     place = rng.permutation(n) % FOLDS
     return [place == fold for fold in range(min(FOLDS, n))]
 
 
-def folded(
-    smoother: Whole,
-    known: Known,
+def folded_votes(
+    smoother: FullSmoother,
+    code_targets: CodeTargets,
     exponents: Sequence[int],
-    held: Sequence[Mask],
+    folds: Sequence[Mask],
 ) -> list[FloatArray]:
     """Return the votes (n, K) after each sweep by folds that never saw the code.
 
     Without a record's own target a vote after a sweep still knows its code: the others'
     posteriors do. Here they are made of other folds' codes.
     """
-    votes = [np.empty_like(known.decoded) for _ in range(len(exponents) + 1)]
-    for mask in held:
-        made = stages(smoother.without(mask), known, len(exponents), exponents)
-        for whole, part in zip(votes, made.votes, strict=True):
-            whole[mask] = part[mask]
+    votes = [np.empty_like(code_targets.decoded) for _ in range(len(exponents) + 1)]
+    for mask in folds:
+        history = run_sweeps(
+            smoother.without(mask), code_targets, len(exponents), exponents
+        )
+        for full, part in zip(votes, history.votes, strict=True):
+            full[mask] = part[mask]
     return votes

@@ -11,17 +11,22 @@ from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.labels.codes import Codes
-from curvote.labels.learners.base import Learner, LeftOut
+from curvote.labels.learners.base import Learner, LeftOutVotes
 from curvote.labels.learners.basis import (
     Basis,
-    Regression,
-    graph,
+    BasisRegression,
+    fit_graph,
     leverages,
-    regression,
+    make_regression,
 )
-from curvote.labels.learners.choice import Tried, judged, judged_rows, likeliest
-from curvote.labels.learners.smoothing import Known, stages
-from curvote.labels.learners.sweeping import Option, after_sweeps
+from curvote.labels.learners.choice import (
+    Trial,
+    likeliest_trial,
+    make_trial,
+    sample_rows,
+)
+from curvote.labels.learners.smoothing import CodeTargets, run_sweeps
+from curvote.labels.learners.sweeping import SweepOption, votes_after_sweeps
 from curvote.labels.spectral import Spectral
 from curvote.validate import FloatArray
 
@@ -70,19 +75,21 @@ class SpectralVotes(Learner):
     ) -> Self:
         """Learn; more anchors, columns or neighbours than there can be: UserError."""
         validate.at_least(0, sweeps=self.sweeps)
-        self.spectral_ = self._graph(X, codes.n_classes, unlabelled)
-        basis = Basis.of(self.spectral_, X)
-        rows = judged_rows(len(X), max(basis.width, codes.n_classes), rng)
-        products = basis.columns.T @ sums(basis, codes)
-        m, steps = self._tuned(basis.on(rows), products, codes[rows])
+        self.spectral_ = self._fit_graph(X, codes.n_classes, unlabelled)
+        basis = Basis.from_graph(self.spectral_, X)
+        rows = sample_rows(len(X), max(basis.width, codes.n_classes), rng)
+        products = basis.columns.T @ anchor_sums(basis, codes)
+        m, steps = self._tune_setting(basis.take(rows), products, codes[rows])
         self.chosen_ = {"m": m, "steps": steps, "sweeps": self.sweeps}
-        kept = basis.kept(m, steps)
+        shrinkage = basis.shrinkage(m, steps)
         if self.sweeps:
-            self._sweep(regression(basis, kept), codes, rng)
+            self._sweep(make_regression(basis, shrinkage), codes, rng)
         else:
-            self.at_anchors_ = basis.columns @ (kept[:, None] * products)
-            part = basis.on(rows)
-            self._forget(partial(_alone, part, kept, products, codes[rows], rows))
+            self.at_anchors_ = basis.columns @ (shrinkage[:, None] * products)
+            part = basis.take(rows)
+            self._set_left_out(
+                partial(_left_out_votes, part, shrinkage, products, codes[rows], rows)
+            )
         return self
 
     def votes(self, X: FloatArray) -> FloatArray:
@@ -91,17 +98,17 @@ class SpectralVotes(Learner):
 
     def fixed(self) -> Self:
         """Return an unfitted learner with stated settings, on the given graph."""
-        made = cast("Self", super().fixed())
-        made.spectral = self.spectral
-        return made
+        learner = cast("Self", super().fixed())
+        learner.spectral = self.spectral
+        return learner
 
-    def _graph(
+    def _fit_graph(
         self, X: FloatArray, n_classes: int, unlabelled: FloatArray | None
     ) -> Spectral:
         if self.spectral is not None:
             return self.spectral
         every = X if unlabelled is None else np.vstack([X, unlabelled])
-        return graph(
+        return fit_graph(
             every,
             n_classes,
             m=None if self.steps else self.m,
@@ -109,54 +116,58 @@ class SpectralVotes(Learner):
             neighbours=self.neighbours,
         )
 
-    def _settings(self, width: int, n: int) -> list[Setting]:
-        """Return what is to be tried: columns, and steps."""
+    def _setting_grid(self, width: int, n: int) -> list[Setting]:
+        """Return the settings to be tried: columns, and steps."""
         if self.m is not None or self.steps is not None:
             return [(min(self.m or width, width), self.steps or 0.0)]
-        return [*columns(width, n), *shrunk(width)]
+        return [*column_grid(width, n), *step_grid(width)]
 
-    def _tuned(self, basis: Basis, products: FloatArray, codes: Codes) -> Setting:
-        grid = self._settings(basis.width, len(codes))
+    def _tune_setting(
+        self, basis: Basis, products: FloatArray, codes: Codes
+    ) -> Setting:
+        grid = self._setting_grid(basis.width, len(codes))
         self.tried_ = []
         if len(grid) == 1:
             return grid[0]
-        tried = tried_on(basis, products, Known.of(codes), grid)
-        self.tried_ = [one.row() for one in tried]
-        best = likeliest(tried).params
+        tried = judge_settings(basis, products, CodeTargets.from_codes(codes), grid)
+        self.tried_ = [trial.to_row() for trial in tried]
+        best = likeliest_trial(tried).params
         return best["m"], best["steps"]
 
     def _sweep(
-        self, smoother: Regression, codes: Codes, rng: np.random.Generator
+        self, smoother: BasisRegression, codes: Codes, rng: np.random.Generator
     ) -> None:
-        known, seed = Known.of(codes), int(rng.integers(2**63))
-        made = stages(smoother, known, self.sweeps)
-        coef = smoother.coefficients(made.targets[-1])
+        code_targets, seed = CodeTargets.from_codes(codes), int(rng.integers(2**63))
+        history = run_sweeps(smoother, code_targets, self.sweeps)
+        coef = smoother.coefficients(history.targets[-1])
         self.at_anchors_ = smoother.basis.columns @ coef
-        self._forget(partial(after_sweeps, smoother, known, made.exponents, seed))
+        self._set_left_out(
+            partial(votes_after_sweeps, smoother, code_targets, history.exponents, seed)
+        )
 
 
-def looser(basis: Basis, steps: float) -> list[Option]:
+def looser_options(basis: Basis, steps: float) -> list[SweepOption]:
     """Return all columns with these steps, a half and a quarter of them."""
-    found = []
+    options = []
     for fewer in (steps, steps / 2, steps / 4):
         params: dict[str, Any] = {"m": basis.width, "steps": fewer}
-        smoother = regression(basis, basis.kept(basis.width, fewer))
-        found.append(Option("spectral", params, smoother))
-    return found
+        smoother = make_regression(basis, basis.shrinkage(basis.width, fewer))
+        options.append(SweepOption("spectral", params, smoother))
+    return options
 
 
-def columns(width: int, n: int) -> list[Setting]:
+def column_grid(width: int, n: int) -> list[Setting]:
     """Return numbers of columns to try, fewest first, without shrinking."""
-    found = [int(m) for m in _COLUMNS if m <= min(width, n // 4)]
-    return [(m, 0.0) for m in found or [1]]
+    counts = [int(m) for m in _COLUMNS if m <= min(width, n // 4)]
+    return [(m, 0.0) for m in counts or [1]]
 
 
-def shrunk(width: int) -> list[Setting]:
+def step_grid(width: int) -> list[Setting]:
     """Return all columns with fewer and fewer steps."""
     return [(width, float(steps)) for steps in _STEPS[::-1]]
 
 
-def sums(basis: Basis, codes: Codes) -> FloatArray:
+def anchor_sums(basis: Basis, codes: Codes) -> FloatArray:
     """Return the decoded codes summed at the anchors, (anchors, K), in blocks."""
     total = np.zeros((basis.ties.shape[1], codes.n_classes))
     for rows, part in codes.blocks():
@@ -164,33 +175,36 @@ def sums(basis: Basis, codes: Codes) -> FloatArray:
     return total
 
 
-def _alone(
+def _left_out_votes(
     basis: Basis,
-    kept: FloatArray,
+    shrinkage: FloatArray,
     products: FloatArray,
     codes: Codes,
     rows: NDArray[np.intp],
-) -> LeftOut:
+) -> LeftOutVotes:
     """Return the votes for the basis' records (r,) without their own codes.
 
     ``products`` (M, K) are of all records.
     """
-    own = leverages(basis, kept[:, None])
-    votes = basis.ties @ (basis.columns @ (kept[:, None] * products))
-    return LeftOut(rows, (votes - own * codes.decode()) / (1 - own))
+    leverage = leverages(basis, shrinkage[:, None])
+    votes = basis.ties @ (basis.columns @ (shrinkage[:, None] * products))
+    return LeftOutVotes(rows, (votes - leverage * codes.decode()) / (1 - leverage))
 
 
-def tried_on(
-    basis: Basis, products: FloatArray, known: Known, grid: Sequence[Setting]
-) -> list[Tried]:
-    """Judge each setting by left-out votes for the basis' records."""
-    kept = np.stack([basis.kept(*setting) for setting in grid], axis=1)
-    owns = leverages(basis, kept)
+def judge_settings(
+    basis: Basis,
+    products: FloatArray,
+    code_targets: CodeTargets,
+    grid: Sequence[Setting],
+) -> list[Trial]:
+    """Judge each setting by left-out votes for the basis' records, and return all."""
+    shrinkage = np.stack([basis.shrinkage(*setting) for setting in grid], axis=1)
+    all_leverages = leverages(basis, shrinkage)
     tried = []
     for place, (m, steps) in enumerate(grid):
-        own = owns[:, place, None]
-        votes = basis.ties @ (basis.columns @ (kept[:, place, None] * products))
-        votes = (votes - own * known.decoded) / (1 - own)
+        leverage = all_leverages[:, place, None]
+        votes = basis.ties @ (basis.columns @ (shrinkage[:, place, None] * products))
+        votes = (votes - leverage * code_targets.decoded) / (1 - leverage)
         params: dict[str, Any] = {"m": m, "steps": steps}
-        tried.append(judged("spectral", params, votes, known.likely))
+        tried.append(make_trial("spectral", params, votes, code_targets.likely))
     return tried

@@ -1,4 +1,4 @@
-"""Flat pixels as images."""
+"""Networks on images as a learner; JAX is imported when one is fitted."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Pixels(NamedTuple):
     spread: float
 
     @classmethod
-    def of(cls, X: FloatArray, shape: tuple[int, ...] | None) -> Self:
-        """Take the mean and spread of all pixels (n, d), which are public."""
-        found = shape_of(X.shape[1], shape)
-        return cls(found, float(X.mean()), float(X.std()) or 1.0)
+    def from_records(cls, X: FloatArray, shape: tuple[int, ...] | None) -> Self:
+        """Return the mean and spread of all pixels (n, d), which are public."""
+        size = image_shape(X.shape[1], shape)
+        return cls(size, float(X.mean()), float(X.std()) or 1.0)
 
     def images(self, X: FloatArray) -> NDArray[np.float32]:
         """Return rows (n, d) as images, (n, h, w, c)."""
@@ -41,13 +41,13 @@ class Pixels(NamedTuple):
         return np.moveaxis(scaled.reshape(len(X), c, h, w), 1, -1)
 
 
-def shape_of(d: int, stated: tuple[int, ...] | None) -> Shape:
+def image_shape(d: int, shape: tuple[int, ...] | None) -> Shape:
     """Return (height, width, planes) of ``d`` pixels; a misfit is a UserError.
 
     Without a stated shape images are square, of one plane or of three.
     """
-    if stated is not None:
-        return _fitting(d, stated)
+    if shape is not None:
+        return _check_image_shape(d, shape)
     for planes in _PLANES:
         side = math.isqrt(d // planes)
         if side * side * planes == d and side >= _LEAST_SIDE:
@@ -58,16 +58,17 @@ def shape_of(d: int, stated: tuple[int, ...] | None) -> Shape:
     )
 
 
-def _fitting(d: int, stated: tuple[int, ...]) -> Shape:
-    if len(stated) != 3 or math.prod(stated) != d:
+def _check_image_shape(d: int, shape: tuple[int, ...]) -> Shape:
+    if len(shape) != 3 or math.prod(shape) != d:
         raise UserError(
-            f"shape is {validate.shown(stated)}, and a record has {d} pixels; give"
+            f"shape is {validate.format_value(shape)}, and a record has {d} pixels;"
+            " give"
             " (height, width, planes), whose product that is."
         )
-    h, w, c = (validate.at_least(1, shape=int(side)) for side in stated)
+    h, w, c = (validate.at_least(1, shape=int(side)) for side in shape)
     if min(h, w) < _LEAST_SIDE:
         raise UserError(
-            f"shape is {validate.shown(stated)}; an image has at least"
+            f"shape is {validate.format_value(shape)}; an image has at least"
             f" {_LEAST_SIDE} pixels a side."
         )
     return h, w, c

@@ -1,4 +1,4 @@
-"""The networks of VEC section 5.2 as a learner; JAX is imported when one is fitted."""
+"""Networks of VEC section 5.2 as a learner; JAX is imported when one is fitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from curvote import validate
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.learners.base import Learner, LeftOut
+from curvote.labels.learners.base import Learner, LeftOutVotes
 from curvote.labels.neural.images import Pixels
 from curvote.validate import FloatArray
 
@@ -68,30 +68,36 @@ class Neural(Learner):
         unlabelled: FloatArray | None = None,
     ) -> Self:
         """Fit the network; records without a code teach it nothing."""
-        training = _training()
-        plan, pixels = training.Plan(**self._settings()), Pixels.of(X, self.shape)
-        apart, mine = self._dealt(len(X), rng)
-        targets = training.LOSSES[self.loss].targets(codes[mine])
+        training = _import_training()
+        plan, pixels = (
+            training.Plan(**self._checked_settings()),
+            Pixels.from_records(X, self.shape),
+        )
+        aside_rows, training_rows = self._split_rows(len(X), rng)
+        targets = training.LOSSES[self.loss].targets(codes[training_rows])
         self.params_, self.stats_ = training.train(
             plan,
-            lambda rows: pixels.images(X[mine[rows]]),
+            lambda rows: pixels.images(X[training_rows[rows]]),
             targets.values,
             pixels.shape,
             rng,
         )
         self.pixels_, self.range_ = pixels._asdict(), targets.range
         self.chosen_, self.tried_ = {}, []
-        if len(apart):
-            self._forget(lambda: LeftOut(apart, self.votes(X[apart])))
+        if len(aside_rows):
+            self._set_left_out(
+                lambda: LeftOutVotes(aside_rows, self.votes(X[aside_rows]))
+            )
         else:
-            self._forget(None)
+            self._set_left_out(None)
         return self
 
-    def _dealt(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+    def _split_rows(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
         """Return the rows set aside, and those to learn from."""
         if not 0 <= self.aside < 1:
             raise UserError(
-                f"aside is {validate.shown(self.aside)}; it must be a share in [0, 1)."
+                f"aside is {validate.format_value(self.aside)}; it must be a share in"
+                " [0, 1)."
             )
         order = rng.permutation(n)
         first = min(n - 1, round(self.aside * n))
@@ -99,17 +105,17 @@ class Neural(Learner):
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes for records of flat pixels (n, d), (n, K)."""
-        training, pixels = _training(), Pixels(**self.pixels_)
+        training, pixels = _import_training(), Pixels(**self.pixels_)
         outputs = training.outputs(
             self.architecture,
             training.Trained(self.params_, self.stats_),
             lambda rows: pixels.images(X[rows]),
             len(X),
         )
-        made: FloatArray = training.LOSSES[self.loss].votes(outputs, self.range_)
-        return made
+        votes: FloatArray = training.LOSSES[self.loss].votes(outputs, self.range_)
+        return votes
 
-    def _settings(self) -> dict[str, Any]:
+    def _checked_settings(self) -> dict[str, Any]:
         validate.one_of(ARCHITECTURES, architecture=self.architecture)
         validate.one_of(LOSSES, loss=self.loss)
         if self.width is not None:
@@ -124,8 +130,8 @@ class Neural(Learner):
         }
 
 
-def _training() -> ModuleType:
-    """Return the part that runs JAX; without the extra a UserError."""
+def _import_training() -> ModuleType:
+    """Return the module that runs JAX; without the extra a UserError."""
     try:
         return import_module("curvote.labels.neural.training")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What a network is fitted to, and how its outputs become votes."""
+"""Fit of a network by Adam on batches, with its losses: the only part that runs JAX."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Loss(NamedTuple):
     votes: Callable[[FloatArray, Range], FloatArray]
 
 
-def bits(codes: Codes) -> Targets:
+def bit_targets(codes: Codes) -> Targets:
     """Return decoded codes mapped to [0, 1]: where codes are bits, the bits."""
     decoded = codes.decode()
     low, high = float(decoded.min()), float(decoded.max())
@@ -50,30 +50,30 @@ def cross_entropy(outputs: Array, values: Array) -> Array:
     return jnp.mean(optax.sigmoid_binary_cross_entropy(outputs, values))
 
 
-def mapped_back(outputs: FloatArray, within: Range) -> FloatArray:
-    """Return the decoded codes' means: where the cross entropy is least."""
+def bit_votes(outputs: FloatArray, within: Range) -> FloatArray:
+    """Return the decoded codes' means, at which the cross entropy is least."""
     low, high = within
     return np.asarray(low + (high - low) * expit(outputs))
 
 
-def logs(codes: Codes) -> Targets:
+def log_likelihood_targets(codes: Codes) -> Targets:
     """Return ln P(code | class), up to a number a row."""
     values = np.log(codes.likelihood().clip(_LEAST))
     return Targets(values.astype(np.float32), (0.0, 1.0))
 
 
-def through_channel(outputs: Array, values: Array) -> Array:
+def channel_loss(outputs: Array, values: Array) -> Array:
     """Return the mean of -ln sum_c P(code | c) softmax_c: the channel inside."""
     chances = jax.nn.log_softmax(outputs) + values
     return -jnp.mean(jax.nn.logsumexp(chances, axis=-1))
 
 
-def probabilities(outputs: FloatArray, _within: Range) -> FloatArray:
-    """Return the softmax."""
+def softmax_votes(outputs: FloatArray, _within: Range) -> FloatArray:
+    """Return the softmax of outputs."""
     return np.asarray(softmax(outputs, axis=1))
 
 
 LOSSES: Final = {
-    "bce": Loss(bits, cross_entropy, mapped_back),
-    "likelihood": Loss(logs, through_channel, probabilities),
+    "bce": Loss(bit_targets, cross_entropy, bit_votes),
+    "likelihood": Loss(log_likelihood_targets, channel_loss, softmax_votes),
 }

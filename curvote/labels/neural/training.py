@@ -17,7 +17,7 @@ from curvote.validate import FloatArray
 
 NETWORKS: Final[dict[str, Any]] = {"cnn": cnn, "resnet18": resnet}
 # Images that are looked at together when the network is in use.
-_TOGETHER: Final = 1000
+_OUTPUT_BATCH: Final = 1000
 
 Images = Callable[[NDArray[np.intp]], NDArray[np.float32]]
 
@@ -58,13 +58,13 @@ def train(
     key = jax.random.key(int(rng.integers(2**31)))
     adam = optax.adam(plan.rate)
     state = params, stats, adam.init(params), key
-    step = _stepper(network.apply, LOSSES[plan.loss].value, adam)
-    for rows in _batches(len(targets), plan, rng):
+    step = _make_step(network.apply, LOSSES[plan.loss].value, adam)
+    for rows in _epoch_batches(len(targets), plan, rng):
         state = step(state, images(rows), targets[rows])
     return Trained(*jax.tree.map(np.asarray, state[:2]))
 
 
-def _batches(
+def _epoch_batches(
     n: int, plan: Plan, rng: np.random.Generator
 ) -> Iterator[NDArray[np.intp]]:
     size = min(n, plan.batch)
@@ -74,18 +74,18 @@ def _batches(
             yield order[start : start + size]
 
 
-def _stepper(apply: Any, loss: Any, adam: Any) -> Any:
+def _make_step(apply: Any, loss: Any, adam: Any) -> Any:
     """Return the compiled step of Adam on one batch: (state, x, targets) -> state."""
 
     def step(state: Any, x: Any, targets: Any) -> Any:
         params, stats, moments, key = state
-        drawn, key = jax.random.split(key)
+        dropout_key, key = jax.random.split(key)
 
-        def of(params: Any) -> Any:
-            outputs, after = apply(params, stats, x, drawn)
+        def loss_of(params: Any) -> Any:
+            outputs, after = apply(params, stats, x, dropout_key)
             return loss(outputs, targets), after
 
-        slope, after = jax.grad(of, has_aux=True)(params)
+        slope, after = jax.grad(loss_of, has_aux=True)(params)
         updates, moments = adam.update(slope, moments, params)
         return optax.apply_updates(params, updates), after, moments, key
 
@@ -93,15 +93,15 @@ def _stepper(apply: Any, loss: Any, adam: Any) -> Any:
 
 
 def outputs(architecture: str, trained: Trained, images: Images, n: int) -> FloatArray:
-    """Return what a network makes of ``n`` images, (n, K) float64."""
+    """Return a network's outputs for ``n`` images, (n, K) float64."""
     apply = jax.jit(partial(NETWORKS[architecture].apply, key=None))
-    made = [
+    batches = [
         apply(trained.params, trained.stats, images(np.arange(start, stop)))[0]
-        for start, stop in _parts(n)
+        for start, stop in _batch_ranges(n)
     ]
-    return np.concatenate(made).astype(np.float64)
+    return np.concatenate(batches).astype(np.float64)
 
 
-def _parts(n: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, n, _TOGETHER):
-        yield start, min(start + _TOGETHER, n)
+def _batch_ranges(n: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, n, _OUTPUT_BATCH):
+        yield start, min(start + _OUTPUT_BATCH, n)

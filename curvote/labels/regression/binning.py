@@ -1,4 +1,4 @@
-"""The bins of a number that leave the smallest squared error, for a known prior."""
+"""Randomizers of a number, and the bins of randomized response that suit a prior."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Moments(NamedTuple):
     second: FloatArray
 
 
-def optimal(values: ArrayLike, prior: ArrayLike, epsilon: float) -> Binning:
+def optimal_binning(values: ArrayLike, prior: ArrayLike, epsilon: float) -> Binning:
     """Return the best monotone binning for randomized response on it.
 
     ``values``, (m,), increase strictly; ``prior``, (m,), holds their weights, which
@@ -46,19 +46,19 @@ def optimal(values: ArrayLike, prior: ArrayLike, epsilon: float) -> Binning:
     their bounds and all answers (Ghazi et al. 2022): O(m^3). Values that
     do not increase, or no positive weight, are a UserError.
     """
-    points, weights = _checked(values, prior)
+    points, weights = _check_values(values, prior)
     flip = math.exp(-validate.positive(epsilon=epsilon))
     mean = float(weights @ points)
-    moments = _moments(points - mean, weights)
-    costs = _costs(moments, flip)
-    best, parents = _shortest(costs)
+    moments = _cumulative_moments(points - mean, weights)
+    costs = _bin_costs(moments, flip)
+    best, parents = _cheapest_binnings(costs)
     losses = best / (1 + flip * np.arange(len(best)))
     k = int(np.argmax(losses <= losses.min() * (1 + _TIE))) + 1
-    edges = _edges(parents, k)
-    return Binning(edges[:-1], mean + _answers(moments, edges, flip), losses[k - 1])
+    edges = _bin_edges(parents, k)
+    return Binning(edges[:-1], mean + _bin_answers(moments, edges, flip), losses[k - 1])
 
 
-def _checked(values: ArrayLike, prior: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _check_values(values: ArrayLike, prior: ArrayLike) -> tuple[FloatArray, FloatArray]:
     points, weights = validate.finite(values=values), validate.finite(prior=prior)
     if points.ndim != 1 or points.shape != weights.shape or not points.size:
         raise UserError(
@@ -72,24 +72,24 @@ def _checked(values: ArrayLike, prior: ArrayLike) -> tuple[FloatArray, FloatArra
     return points, weights / weights.sum()
 
 
-def _moments(centred: FloatArray, weights: FloatArray) -> _Moments:
+def _cumulative_moments(centred: FloatArray, weights: FloatArray) -> _Moments:
     terms = (weights * centred**power for power in range(3))
-    return _Moments(*(np.append(0.0, np.cumsum(each)) for each in terms))
+    return _Moments(*(np.append(0.0, np.cumsum(term)) for term in terms))
 
 
-def _between(moments: _Moments) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _sums_between(moments: _Moments) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the three sums over the places j..i-1, each (m+1, m+1) by [j, i]."""
     share, first, second = (total - total[:, None] for total in moments)
     return share, first, second
 
 
-def _costs(moments: _Moments, flip: float) -> FloatArray:
-    """Return what a bin of the places j..i-1 adds to the loss, (m+1, m+1).
+def _bin_costs(moments: _Moments, flip: float) -> FloatArray:
+    """Return the cost of a bin of the places j..i-1, (m+1, m+1).
 
     Times (e^eps + k - 1)/e^eps. Its answer is that of all values, who come by chance
     with weight e^-eps, and of its own with 1 - e^-eps more. No bin: infinity.
     """
-    share, first, second = _between(moments)
+    share, first, second = _sums_between(moments)
     stay, every = 1 - flip, moments.second[-1]
     weight = flip + stay * share
     gain = np.divide(
@@ -99,8 +99,8 @@ def _costs(moments: _Moments, flip: float) -> FloatArray:
     return np.where(np.tri(len(share), dtype=bool), np.inf, np.maximum(costs, 0))
 
 
-def _shortest(costs: FloatArray) -> tuple[FloatArray, list[Places]]:
-    """Return the least sum of costs of k = 1..m bins, (m,), and whence it comes.
+def _cheapest_binnings(costs: FloatArray) -> tuple[FloatArray, list[Places]]:
+    """Return the least cost of k = 1..m bins, (m,), and the bins' parents.
 
     parents[k-1][i] is where the last of k bins starts that hold the places before i.
     """
@@ -114,15 +114,15 @@ def _shortest(costs: FloatArray) -> tuple[FloatArray, list[Places]]:
     return np.array(best), parents
 
 
-def _edges(parents: list[Places], k: int) -> Places:
-    """Return where k bins begin, and the end: (k+1,)."""
+def _bin_edges(parents: list[Places], k: int) -> Places:
+    """Return the places where k bins begin, and the end: (k+1,)."""
     edges = [len(parents)]
     for parent in parents[k - 1 :: -1]:
         edges.append(int(parent[edges[-1]]))
     return np.array(edges[::-1])
 
 
-def _answers(moments: _Moments, edges: Places, flip: float) -> FloatArray:
+def _bin_answers(moments: _Moments, edges: Places, flip: float) -> FloatArray:
     """Return the mean of the values of those who give each answer, centred."""
     share, first = (np.diff(total[edges]) for total in moments[:2])
     stay = 1 - flip

@@ -1,4 +1,4 @@
-"""Regressors by name, tuned on noised labels: noise adds the same to every error."""
+"""Regressor from public features and noised labels, as a scikit-learn class."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ _ANCHORS: Final = 1000
 _COLUMNS: Final = 40
 
 
-def made(estimator: Any, n: int, seed: int) -> Any:
+def make_regressor(estimator: Any, n: int, seed: int) -> Any:
     """Return an unfitted regressor for ``n`` records.
 
     ``estimator`` is ``ridge``, ``knn``, ``forest``, ``spectral`` or a scikit-learn
     regressor, which is cloned; anything else is a UserError.
     """
     if isinstance(estimator, str):
-        return NAMED[validate.one_of(NAMED, estimator=estimator)](n, seed)
+        return REGRESSORS[validate.one_of(REGRESSORS, estimator=estimator)](n, seed)
     if not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise UserError(
-            f"estimator is {validate.shown(estimator)}; give one of"
-            f" {', '.join(NAMED)}, or a scikit-learn regressor."
+            f"estimator is {validate.format_value(estimator)}; give one of"
+            f" {', '.join(REGRESSORS)}, or a scikit-learn regressor."
         )
     return clone(estimator)
 
 
-def _ridge(_n: int, _seed: int) -> Any:
+def _ridge_regressor(_n: int, _seed: int) -> Any:
     return make_pipeline(StandardScaler(), RidgeCV(_ALPHAS))
 
 
-def _knn(n: int, _seed: int) -> Any:
-    folds = _folds(n)
+def _knn_regressor(n: int, _seed: int) -> Any:
+    folds = _fold_count(n)
     most = n - -(-n // folds)  # in the smallest training part
     near = KNeighborsRegressor(n_neighbors=min(most, 5))
-    grid = {"kneighborsregressor__n_neighbors": _sizes(n, most)}
-    return _searched(make_pipeline(StandardScaler(), near), grid, folds)
+    grid = {"kneighborsregressor__n_neighbors": _group_sizes(n, most)}
+    return _grid_search(make_pipeline(StandardScaler(), near), grid, folds)
 
 
-def _forest(n: int, seed: int) -> Any:
+def _forest_regressor(n: int, seed: int) -> Any:
     trees = RandomForestRegressor(n_estimators=_TREES, random_state=seed)
-    return _searched(trees, {"min_samples_leaf": _sizes(n, n)}, _folds(n))
+    return _grid_search(trees, {"min_samples_leaf": _group_sizes(n, n)}, _fold_count(n))
 
 
-def _spectral(n: int, seed: int) -> Any:
+def _spectral_regressor(n: int, seed: int) -> Any:
     from curvote.labels.spectral import Spectral
 
     anchors = min(n, _ANCHORS)
@@ -72,23 +72,23 @@ def _spectral(n: int, seed: int) -> Any:
     return make_pipeline(StandardScaler(), graph, RidgeCV(_ALPHAS))
 
 
-def _folds(n: int) -> int:
+def _fold_count(n: int) -> int:
     return min(_FOLDS, n)
 
 
-def _sizes(n: int, most: int) -> list[int]:
+def _group_sizes(n: int, most: int) -> list[int]:
     """Return numbers of neighbours or of records in a leaf, 1 to ``most``."""
     return sorted({min(most, max(1, round(share * n))) for share in _SHARES})
 
 
-def _searched(model: Any, grid: Mapping[str, list[int]], folds: int) -> Any:
+def _grid_search(model: Any, grid: Mapping[str, list[int]], folds: int) -> Any:
     """Return a search by the squared error, which noise raises for all alike."""
     return GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=folds)
 
 
-NAMED: Final[Mapping[str, Callable[[int, int], Any]]] = {
-    "ridge": _ridge,
-    "knn": _knn,
-    "forest": _forest,
-    "spectral": _spectral,
+REGRESSORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
+    "ridge": _ridge_regressor,
+    "knn": _knn_regressor,
+    "forest": _forest_regressor,
+    "spectral": _spectral_regressor,
 }

@@ -1,4 +1,4 @@
-"""What a client does with its number: one noised value of it, once."""
+"""Noised numbers: one value of each client's number, once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ from numpy.typing import ArrayLike
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.labels.encoding import Noise, entropy_of
+from curvote.labels.encoding import NoiseSource, entropy_of
 from curvote.labels.regression import prior as priors
-from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete, on_bins
-from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
+from curvote.labels.regression.randomizers import (
+    AUTO,
+    ON_BINS,
+    bin_params,
+    randomizer_name,
+)
+from curvote.labels.regression.targets import (
+    NoisedTargets,
+    check_bounds,
+    to_unit_interval,
+)
 from curvote.validate import FloatArray
 
 
@@ -23,7 +32,7 @@ def noise_targets(
     bounds: tuple[float, float],
     epsilon: float = 1.0,
     randomizer: str = AUTO,
-    random_state: Noise = None,
+    random_state: NoiseSource = None,
     *,
     prior: ArrayLike | None = None,
 ) -> NoisedTargets:
@@ -56,36 +65,40 @@ def noise_targets(
     >>> print(ages.randomizer, ages.variance([50.0]).round())
     piecewise [212.]
     """
-    labels = scaled(checked_labels(y), checked_bounds(bounds))
-    asked = ask(bounds, epsilon, randomizer, prior=prior)
-    values = asked.mechanism.randomize(labels, entropy_of(random_state))
-    return replace(asked, values=values)
+    labels = to_unit_interval(check_numbers(y), check_bounds(bounds))
+    template = make_template(bounds, epsilon, randomizer, prior=prior)
+    values = template.mechanism.randomize(labels, entropy_of(random_state))
+    return replace(template, values=values)
 
 
-def ask(
+def make_template(
     bounds: tuple[float, float],
     epsilon: float,
     randomizer: str = AUTO,
     *,
     prior: ArrayLike | None = None,
 ) -> NoisedTargets:
-    """Return targets of nobody: all that is public before labels are noised."""
-    name = concrete(randomizer, validate.positive(epsilon=epsilon))
-    known = None if prior is None or name != ON_BINS else priors.stated(prior)
-    params = _params(name, known, epsilon)
-    limits = checked_bounds(bounds)
-    return NoisedTargets(np.empty(0), limits, float(epsilon), name, params, known)
+    """Return empty targets with all that is public before labels are noised."""
+    name = randomizer_name(randomizer, validate.positive(epsilon=epsilon))
+    cell_shares = (
+        None if prior is None or name != ON_BINS else priors.check_prior(prior)
+    )
+    params = _randomizer_params(name, cell_shares, epsilon)
+    limits = check_bounds(bounds)
+    return NoisedTargets(np.empty(0), limits, float(epsilon), name, params, cell_shares)
 
 
-def checked_labels(y: ArrayLike) -> FloatArray:
+def check_numbers(y: ArrayLike) -> FloatArray:
     """Return numeric labels (n,); NaN, infinity or another shape is a UserError."""
-    given = validate.finite(y=y)
-    if given.ndim != 1:
-        raise UserError(f"y has shape {given.shape}; give one label a client: (n,).")
-    return given
+    labels = validate.finite(y=y)
+    if labels.ndim != 1:
+        raise UserError(f"y has shape {labels.shape}; give one label a client: (n,).")
+    return labels
 
 
-def _params(name: str, prior: FloatArray | None, epsilon: float) -> Mapping[str, Any]:
+def _randomizer_params(
+    name: str, prior: FloatArray | None, epsilon: float
+) -> Mapping[str, Any]:
     if name != ON_BINS:
         return {}
     if prior is None:
@@ -93,4 +106,4 @@ def _params(name: str, prior: FloatArray | None, epsilon: float) -> Mapping[str,
             "rr_on_bins needs a prior: state the shares of equal cells of the bounds,"
             " or let PrivateLabelRegressor ask a share of the clients."
         )
-    return on_bins(prior, epsilon)
+    return bin_params(prior, epsilon)

@@ -1,4 +1,4 @@
-"""The labels' law from a noised histogram: one report of each of a share of clients."""
+"""Noise on a client's number: one noised value of it, or a report for the histogram."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROUNDS = 1000
 _GAIN = 1e-6
 
 
-def reported(labels: FloatArray, epsilon: float, entropy: Entropy) -> FloatArray:
+def report_labels(labels: FloatArray, epsilon: float, entropy: Entropy) -> FloatArray:
     """Return one square wave report of each of ``labels`` (n,) in [-1, 1].
 
     With all of ``epsilon``: whoever sends one sends nothing else.
@@ -30,17 +30,17 @@ def reported(labels: FloatArray, epsilon: float, entropy: Entropy) -> FloatArray
     return SquareWave(epsilon=epsilon).randomize(labels, entropy)
 
 
-def histogram(reports: FloatArray, epsilon: float) -> FloatArray:
+def estimate_histogram(reports: FloatArray, epsilon: float) -> FloatArray:
     """Return the estimated shares (64,) of equal cells of [-1, 1], which sum to 1.
 
     The smoothed maximum likelihood of the reports (Li et al. 2020, section 5.5: EMS).
     """
     near, counts = np.unique(np.rint(reports * _FINE) / _FINE, return_counts=True)
-    likelihood = _likelihood(SquareWave(epsilon=epsilon), near)
-    return _smoothed(likelihood, counts / len(reports))
+    likelihood = _cell_likelihood(SquareWave(epsilon=epsilon), near)
+    return _smoothed_likelihood_shares(likelihood, counts / len(reports))
 
 
-def _likelihood(mechanism: SquareWave, reports: FloatArray) -> FloatArray:
+def _cell_likelihood(mechanism: SquareWave, reports: FloatArray) -> FloatArray:
     """Return P(report | cell) up to a factor, (n, cells): exact for a uniform cell."""
     half = mechanism.window.half * mechanism.scale
     edges = np.arange(CELLS + 1) / CELLS
@@ -50,39 +50,41 @@ def _likelihood(mechanism: SquareWave, reports: FloatArray) -> FloatArray:
     return np.asarray(1 + (float(mechanism.worst_ratio()) - 1) * inside)
 
 
-def _smoothed(likelihood: FloatArray, often: FloatArray) -> FloatArray:
+def _smoothed_likelihood_shares(
+    likelihood: FloatArray, frequencies: FloatArray
+) -> FloatArray:
     """Return the shares after rounds of expectation, maximisation and smoothing.
 
-    ``often`` are the shares of the reports.
+    ``frequencies`` are the shares of the reports.
     """
     shares, reached = np.full(CELLS, 1 / CELLS), -np.inf
     for _ in range(_ROUNDS):
         chances = likelihood @ shares
-        shares = _smooth(shares * ((often / chances) @ likelihood))
-        before, reached = reached, float(often @ np.log(chances))
+        shares = _smooth_neighbours(shares * ((frequencies / chances) @ likelihood))
+        before, reached = reached, float(frequencies @ np.log(chances))
         if reached - before < _GAIN:
             break
     return shares
 
 
-def _smooth(shares: FloatArray) -> FloatArray:
+def _smooth_neighbours(shares: FloatArray) -> FloatArray:
     """Return the shares averaged with their neighbours', 1 2 1; they sum to 1."""
     padded = np.pad(shares, 1, mode="edge")
     mixed = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
     return np.asarray(mixed / mixed.sum())
 
 
-def stated(prior: ArrayLike) -> FloatArray:
-    """Return the shares of equal cells that somebody states, summing to 1.
+def check_prior(prior: ArrayLike) -> FloatArray:
+    """Return the stated shares of equal cells, scaled to sum to 1.
 
     Fewer than two cells, a negative share and no positive one are a UserError.
     """
-    given = validate.finite(prior=prior)
-    if given.ndim != 1 or len(given) < 2:
+    shares = validate.finite(prior=prior)
+    if shares.ndim != 1 or len(shares) < 2:
         raise UserError(
-            f"prior has shape {given.shape}; it holds the shares of two or more equal"
+            f"prior has shape {shares.shape}; it holds the shares of two or more equal"
             " cells of the bounds: (m,)."
         )
-    if (given < 0).any() or not given.any():
+    if (shares < 0).any() or not shares.any():
         raise UserError("prior must hold no negative number, and one above 0.")
-    return np.asarray(given / given.sum())
+    return np.asarray(shares / shares.sum())

@@ -1,4 +1,4 @@
-"""Which randomizer a number gets: by name, or by what is public."""
+"""Choice of a number's randomizer: by name, or by what is public."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from curvote import validate
-from curvote.labels.regression.binning import optimal
-from curvote.labels.regression.readings import middles
+from curvote.labels.regression.binning import optimal_binning
+from curvote.labels.regression.readings import cell_middles
 from curvote.mechanisms.hybrid import Hybrid
 from curvote.mechanisms.piecewise import Piecewise
 from curvote.mechanisms.rr_on_bins import RROnBins
@@ -23,8 +23,8 @@ RANDOMIZERS: Final = (Piecewise.name, Hybrid.name, ON_BINS)
 _UNIFORM: Final = 1 / 3
 
 
-def concrete(randomizer: str, epsilon: float) -> str:
-    """Return the mechanism that a name stands for; an unknown name is a UserError.
+def randomizer_name(randomizer: str, epsilon: float) -> str:
+    """Return the name of the mechanism that a randomizer's name stands for.
 
     ``auto`` looks at epsilon only: ``piecewise``, which is unbiased whatever the
     labels, where its noise on a label uniform in the bounds has at most that label's
@@ -38,9 +38,9 @@ def concrete(randomizer: str, epsilon: float) -> str:
     return Piecewise.name if mean <= _UNIFORM else ON_BINS
 
 
-def on_bins(prior: FloatArray, epsilon: float) -> Mapping[str, Any]:
+def bin_params(prior: FloatArray, epsilon: float) -> Mapping[str, Any]:
     """Return the parameters of ``rr_on_bins``, optimal for shares of equal cells."""
     m = len(prior)
-    found = optimal(middles(m), prior, epsilon)
-    cuts = 2 * found.starts[1:] / m - 1
-    return {"cuts": tuple(cuts.tolist()), "answers": tuple(found.answers.tolist())}
+    binning = optimal_binning(cell_middles(m), prior, epsilon)
+    cuts = 2 * binning.starts[1:] / m - 1
+    return {"cuts": tuple(cuts.tolist()), "answers": tuple(binning.answers.tolist())}

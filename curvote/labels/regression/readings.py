@@ -1,4 +1,4 @@
-"""What a noised number says of its label, on [-1, 1]: an estimate of it, of its square.
+"""Noised numeric labels: what is public about them, how they are read, squared errors.
 
 A reading knows the mechanism's exact law, so the noise's mean and variance are known.
 """
@@ -20,11 +20,11 @@ _LEAST_SLOPE = 1e-6
 
 
 class Reading(Protocol):
-    """How the outputs of one mechanism are read; squares are about ``centre``."""
+    """A reading of one mechanism's outputs; squares are about ``centre``."""
 
     @property
     def centre(self) -> float:
-        """What squares are taken about."""
+        """Return the number about which squares are taken."""
         ...
 
     def numbers(self, outputs: FloatArray) -> FloatArray:
@@ -40,7 +40,7 @@ class Reading(Protocol):
         ...
 
 
-class Unbiased:
+class UnbiasedReading:
     """Reads a mechanism whose mean is the label, and its variance a + b label^2.
 
     Piecewise, hybrid and Duchi et al. are such. The output squared has the mean
@@ -70,11 +70,11 @@ class Unbiased:
         return np.asarray((outputs**2 - self._least) / self._slope)
 
     def variance(self, labels: FloatArray) -> FloatArray:
-        """Return the mechanism's own."""
+        """Return the mechanism's own variance."""
         return self.mechanism.variance(labels)
 
 
-class Calibrated:
+class CalibratedReading:
     """Reads randomized response on bins, by the prior that its bins were made for.
 
     The published answer is the mean of the labels that give it (Ghazi et al. 2022), so
@@ -87,16 +87,16 @@ class Calibrated:
 
     def __init__(self, mechanism: RROnBins, prior: FloatArray) -> None:
         self.mechanism = mechanism
-        self.prior, self.cells = prior, middles(len(prior))
+        self.prior, self.cells = prior, cell_middles(len(prior))
 
     @cached_property
     def centre(self) -> float:
-        """The mean label under the prior."""
+        """Return the mean label under the prior."""
         return float(self.prior @ self.cells)
 
     @cached_property
-    def _line(self) -> tuple[float, float]:
-        """The mean answer, and how much a label changes where an answer does."""
+    def _mean_and_slope(self) -> tuple[float, float]:
+        """Return the mean answer, and the slope of labels on answers."""
         answers, off = self.mechanism.mean(self.cells), self.cells - self.centre
         mean = float(self.prior @ answers)
         shared = float(self.prior @ (off * (answers - mean)))
@@ -104,34 +104,36 @@ class Calibrated:
 
     def numbers(self, outputs: FloatArray) -> FloatArray:
         """Return the stretched answers."""
-        mean, slope = self._line
+        mean, slope = self._mean_and_slope
         return np.asarray(self.centre + slope * (outputs - mean))
 
     def squares(self, outputs: FloatArray) -> FloatArray:
         """Return the decoded one-hot bins times the mean squares of their labels."""
-        own, k = self.mechanism.bins(self.cells), self.mechanism.k
+        bins, k = self.mechanism.bins(self.cells), self.mechanism.k
         squares = (self.cells - self.centre) ** 2
-        share = np.bincount(own, self.prior, k)
-        total = np.bincount(own, self.prior * squares, k)
+        share = np.bincount(bins, self.prior, k)
+        total = np.bincount(bins, self.prior * squares, k)
         mean = np.divide(total, share, out=np.zeros(k), where=share > 0)
         keep, move = float(self.mechanism.keep), float(self.mechanism.move)
-        given = mean[np.searchsorted(self.mechanism.outputs, outputs)]
-        return np.asarray((given - move * mean.sum()) / (keep - move))
+        bin_squares = mean[np.searchsorted(self.mechanism.outputs, outputs)]
+        return np.asarray((bin_squares - move * mean.sum()) / (keep - move))
 
     def variance(self, labels: FloatArray) -> FloatArray:
         """Return the answers' exact variance times the squared stretch."""
-        return np.asarray(self.mechanism.variance(labels) * self._line[1] ** 2)
+        return np.asarray(
+            self.mechanism.variance(labels) * self._mean_and_slope[1] ** 2
+        )
 
 
-def middles(m: int) -> FloatArray:
+def cell_middles(m: int) -> FloatArray:
     """Return the middles of m equal cells of [-1, 1]."""
     return np.asarray((2 * np.arange(m) + 1) / m - 1)
 
 
-def reading(mechanism: ScalarMechanism, prior: FloatArray | None) -> Reading:
-    """Return how a mechanism's outputs are read; on bins a prior is needed."""
+def make_reading(mechanism: ScalarMechanism, prior: FloatArray | None) -> Reading:
+    """Return the reading of a mechanism's outputs; on bins a prior is needed."""
     if isinstance(mechanism, RROnBins):
         if prior is None:
             raise UserError("randomizer rr_on_bins is read by a prior; none is given.")
-        return Calibrated(mechanism, prior)
-    return Unbiased(mechanism)
+        return CalibratedReading(mechanism, prior)
+    return UnbiasedReading(mechanism)

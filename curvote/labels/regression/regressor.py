@@ -1,4 +1,4 @@
-"""A regressor from public features and noised labels, as a scikit-learn class."""
+"""Regressor from public features and noised labels, as a scikit-learn class."""
 
 from __future__ import annotations
 
@@ -10,22 +10,30 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
-from curvote.counted import Counted, every, refuse_weights
+from curvote.counted import ReleaseCounter, one_release_each, refuse_weights
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.labels.regression.learners import made
-from curvote.labels.regression.noising import checked_labels, noise_targets
-from curvote.labels.regression.prior import histogram, reported, stated
-from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete
-from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
+from curvote.labels.regression.learners import make_regressor
+from curvote.labels.regression.noising import check_numbers, noise_targets
+from curvote.labels.regression.prior import (
+    check_prior,
+    estimate_histogram,
+    report_labels,
+)
+from curvote.labels.regression.randomizers import AUTO, ON_BINS, randomizer_name
+from curvote.labels.regression.targets import (
+    NoisedTargets,
+    check_bounds,
+    to_unit_interval,
+)
 from curvote.privacy import Budget
-from curvote.random_state import RandomState, sources
+from curvote.random_state import RandomState, random_sources
 from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
 from curvote.warned import warn_outside
 
 
-class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
+class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
     """Learns a number from public features and one noised label of each record.
 
     `fit` on plain labels plays the clients: each label is released once, with all of
@@ -95,7 +103,7 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
     [60.] epsilon 2
     """
 
-    instead = "Draw NoisedTargets once, by noise_targets, and tune on these."
+    alternative = "Draw NoisedTargets once, by noise_targets, and tune on these."
 
     def __init__(
         self,
@@ -130,18 +138,20 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
         """
         refuse_weights(self, refused)
         refuse_curves(X)
-        rng, entropy = sources(self.random_state)
+        rng, entropy = random_sources(self.random_state)
         if isinstance(y, NoisedTargets):
             X = validate_data(self, X, dtype=np.float64)
-            rows, targets = np.arange(len(X)), self._checked(y, len(X))
+            rows, targets = np.arange(len(X)), self._check_targets(y, len(X))
         else:
             X, labels = validate_data(
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
             )
-            made(self.estimator, len(labels), 0)  # refused before anything is spent
-            rows, targets = self._released(checked_labels(labels), rng, entropy)
+            make_regressor(
+                self.estimator, len(labels), 0
+            )  # refused before anything is spent
+            rows, targets = self._release_labels(check_numbers(labels), rng, entropy)
         self.randomizer_, self.prior_ = targets.randomizer, targets.prior
-        learner = made(self.estimator, len(rows), int(rng.integers(2**31)))
+        learner = make_regressor(self.estimator, len(rows), int(rng.integers(2**31)))
         self.estimator_ = learner.fit(X[rows], targets.decode())
         return self
 
@@ -150,45 +160,47 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         refuse_curves(X)
         records = validate_data(self, X, dtype=np.float64, reset=False)
-        told = np.asarray(self.estimator_.predict(records), dtype=np.float64)
-        return np.clip(told, *checked_bounds(self.bounds))
+        predictions = np.asarray(self.estimator_.predict(records), dtype=np.float64)
+        return np.clip(predictions, *check_bounds(self.bounds))
 
-    def _released(
+    def _release_labels(
         self, y: FloatArray, rng: np.random.Generator, entropy: Entropy
     ) -> tuple[NDArray[np.int64], NoisedTargets]:
-        """Return who releases a label to learn from, in order, and what they release.
+        """Return the rows that release a label to learn from, and their targets.
 
         Where a prior is needed and not stated, the others are asked for it before.
         """
-        name = concrete(self.randomizer, validate.positive(epsilon=self.epsilon))
-        bounds, share = checked_bounds(self.bounds), validate.fraction(share=self.share)
-        prior = None if self.prior is None else stated(self.prior)
-        what = (
+        name = randomizer_name(self.randomizer, validate.positive(epsilon=self.epsilon))
+        bounds, share = check_bounds(self.bounds), validate.fraction(share=self.share)
+        prior = None if self.prior is None else check_prior(self.prior)
+        advice = (
             "they count as lying on the bounds. State bounds=(lower, upper), in the"
             " units of y and known without it."
         )
-        warn_outside(y[:, np.newaxis], bounds, ["y"], what, depth=4)
-        self._spend(Budget(self.epsilon), every(len(y)))
+        warn_outside(y[:, np.newaxis], bounds, ["y"], advice, depth=4)
+        self._record_spending(Budget(self.epsilon), one_release_each(len(y)))
         rows = np.arange(len(y))
         if name == ON_BINS and prior is None:
             order = rng.permutation(len(y))
             first = min(len(y) - 1, max(1, round(share * len(y))))
-            asked, rows = order[:first], np.sort(order[first:])
-            sent = reported(scaled(y[asked], bounds), self.epsilon, entropy)
-            prior = histogram(sent, self.epsilon)
-        given = bounds, self.epsilon, name, entropy
-        return rows, noise_targets(y[rows], *given, prior=prior)
+            prior_rows, rows = order[:first], np.sort(order[first:])
+            reports = report_labels(
+                to_unit_interval(y[prior_rows], bounds), self.epsilon, entropy
+            )
+            prior = estimate_histogram(reports, self.epsilon)
+        arguments = bounds, self.epsilon, name, entropy
+        return rows, noise_targets(y[rows], *arguments, prior=prior)
 
-    def _checked(self, targets: NoisedTargets, n: int) -> NoisedTargets:
+    def _check_targets(self, targets: NoisedTargets, n: int) -> NoisedTargets:
         if len(targets) != n:
             raise UserError(f"there are {len(targets)} noised labels; X has {n} rows.")
-        own = {
-            "bounds": checked_bounds(self.bounds),
+        expected = {
+            "bounds": check_bounds(self.bounds),
             "epsilon": validate.positive(epsilon=self.epsilon),
         }
         if self.randomizer != AUTO:
-            own["randomizer"] = concrete(self.randomizer, self.epsilon)
-        for name, value in own.items():
+            expected["randomizer"] = randomizer_name(self.randomizer, self.epsilon)
+        for name, value in expected.items():
             if getattr(targets, name) != value:
                 raise UserError(
                     f"{name} of the noised labels is {getattr(targets, name)!r}, of"

@@ -1,4 +1,4 @@
-"""How far a regressor is off, from noised labels alone: their noise is taken out."""
+"""Mean squared error of a regressor from noised labels: their noise is taken out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from curvote.labels.regression.targets import NoisedTargets
-from curvote.labels.score import Score, score_of
+from curvote.labels.score import Score, mean_score
 
 
 def squared_error(model: Any, X: Any, targets: NoisedTargets) -> Score:
@@ -39,5 +39,5 @@ def squared_error(model: Any, X: Any, targets: NoisedTargets) -> Score:
     >>> score.low < 100 < score.high  # the true one
     True
     """
-    told = model.predict(X) if hasattr(model, "predict") else np.asarray(model)
-    return score_of(targets.squared_errors(told))
+    predictions = model.predict(X) if hasattr(model, "predict") else np.asarray(model)
+    return mean_score(targets.squared_errors(predictions))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.labels.regression.readings import Reading, reading
+from curvote.labels.regression.readings import Reading, make_reading
 from curvote.mechanisms import make
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.validate import FloatArray
@@ -56,9 +56,9 @@ class NoisedTargets:
         return len(self.values)
 
     def __repr__(self) -> str:
-        """Return how many, by which randomizer: never the values themselves."""
-        stated = f"{self.randomizer}, epsilon {self.epsilon:g}"
-        return f"<{len(self)} targets in {self.bounds}: {stated}>"
+        """Return the number of targets and the randomizer: never the values."""
+        details = f"{self.randomizer}, epsilon {self.epsilon:g}"
+        return f"<{len(self)} targets in {self.bounds}: {details}>"
 
     def __getitem__(self, rows: Any) -> NoisedTargets:
         """Return the targets of some rows: a slice, a mask or an array of places."""
@@ -66,14 +66,14 @@ class NoisedTargets:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the values take."""
+        """Return the number of bytes that the values take."""
         return self.values.nbytes
 
     @property
     def mechanism(self) -> ScalarMechanism:
-        """The mechanism that drew the values."""
-        made = make(self.randomizer, epsilon=self.epsilon, **self.params)
-        return cast("ScalarMechanism", made)
+        """Return the mechanism that drew the values."""
+        mechanism = make(self.randomizer, epsilon=self.epsilon, **self.params)
+        return cast("ScalarMechanism", mechanism)
 
     def decode(self) -> FloatArray:
         """Return an estimate of each label in its own unit, (n,), to regress on.
@@ -81,11 +81,11 @@ class NoisedTargets:
         Unbiased by ``piecewise`` and ``hybrid``. By ``rr_on_bins``, which forgets
         where in a bin a label lies, the mean and the slope are right under the prior.
         """
-        return self._in_unit(self._reading.numbers(self.values))
+        return self._to_unit(self._reading.numbers(self.values))
 
     def variance(self, y: ArrayLike) -> FloatArray:
         """Return the exact variance of what `decode` makes of labels ``y`` (n,)."""
-        labels = scaled(validate.finite(y=y), self.bounds)
+        labels = to_unit_interval(validate.finite(y=y), self.bounds)
         return np.asarray(self._reading.variance(labels) * self._half**2)
 
     def squared_errors(self, predictions: ArrayLike) -> FloatArray:
@@ -95,21 +95,21 @@ class NoisedTargets:
         all about one centre. Unbiased by ``piecewise``, and by ``hybrid`` above epsilon
         0.61; below, it is a UserError. By ``rr_on_bins`` as far as the prior is right.
         """
-        given = validate.finite(predictions=predictions)
-        if given.shape != (len(self),):
+        forecast = validate.finite(predictions=predictions)
+        if forecast.shape != (len(self),):
             raise UserError(
-                f"predictions has shape {given.shape}; there are {len(self)} noised"
+                f"predictions has shape {forecast.shape}; there are {len(self)} noised"
                 f" labels: ({len(self)},)."
             )
-        read = self._reading
-        f = (given - self._middle) / self._half - read.centre
-        z, squares = read.numbers(self.values), read.squares(self.values)
-        each = f**2 - 2 * f * (z - read.centre) + squares
-        return np.asarray(each * self._half**2)
+        reading = self._reading
+        f = (forecast - self._middle) / self._half - reading.centre
+        z, squares = reading.numbers(self.values), reading.squares(self.values)
+        errors = f**2 - 2 * f * (z - reading.centre) + squares
+        return np.asarray(errors * self._half**2)
 
     @property
     def _reading(self) -> Reading:
-        return reading(self.mechanism, self.prior)
+        return make_reading(self.mechanism, self.prior)
 
     @property
     def _middle(self) -> float:
@@ -119,24 +119,25 @@ class NoisedTargets:
     def _half(self) -> float:
         return (self.bounds[1] - self.bounds[0]) / 2
 
-    def _in_unit(self, scaled_: FloatArray) -> FloatArray:
+    def _to_unit(self, scaled_: FloatArray) -> FloatArray:
         return np.asarray(self._middle + self._half * scaled_)
 
 
-def checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     """Return (lower, upper); UserError: not two finite numbers that increase."""
-    given = validate.finite(bounds=bounds)
-    if given.shape != (2,) or not given[0] < given[1]:
+    ends = validate.finite(bounds=bounds)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
         raise UserError(
-            f"bounds is {validate.shown(bounds)}; give the public lower and upper end"
+            f"bounds is {validate.format_value(bounds)}; give the public lower and"
+            " upper end"
             " of a label, the lower one first."
         )
-    lower, upper = given.tolist()
+    lower, upper = ends.tolist()
     validate.positive(width_of_bounds=upper - lower)
     return lower, upper
 
 
-def scaled(y: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+def to_unit_interval(y: FloatArray, bounds: tuple[float, float]) -> FloatArray:
     """Return labels on [-1, 1]; those beyond the bounds count as lying on them."""
     lower, upper = bounds
     inside = np.clip(y, lower, upper)

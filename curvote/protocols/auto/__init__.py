@@ -1,1 +1,1 @@
-"""The protocol that public facts call for: an arm of `direct`, or another."""
+"""Automatic choice: the system that public facts call for."""

@@ -1,3 +1,3 @@
-"""The verbs of `auto`: what to expect of it, before anybody reports."""
+"""Verbs of `auto`: expectations before anybody reports."""
 
 COMMANDS = {"advise": "curvote.theory.advise_command:advise"}

@@ -1,4 +1,4 @@
-"""No message leaves a client here."""
+"""Messages of `auto`: none, its choice sends its own."""
 
 from __future__ import annotations
 

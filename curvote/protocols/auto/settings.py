@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that `auto` reads."""
+"""System `auto`: settings of whichever system it chooses."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from curvote.protocols.votes.settings import Votes
 
 
 class Settings(DirectSettings):
-    """What `direct` reads, and `votes`."""
+    """Settings of `direct` and of `votes` together."""
 
     votes: Votes = Votes()

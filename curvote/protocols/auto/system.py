@@ -1,4 +1,4 @@
-"""`auto` as data: whatever it is asked, others do."""
+"""System `auto`: a choice among other systems."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from curvote.chain.system import System
 from curvote.protocols import checks
 from curvote.protocols.auto import choosing
 from curvote.protocols.auto.settings import Settings
-from curvote.protocols.direct.system import FIXED
+from curvote.protocols.direct.system import JUDGED_BY_Z
 from curvote.protocols.measures import ERRORS
 
-RULE: Final = Method(
-    choosing.AUTO,
+AUTO_METHOD: Final = Method(
+    choosing.AUTO_PROTOCOL,
     "auto",
     "What the number of clients, the size and epsilon call for, as the notes say.",
     Look("#7a1fa2", "*", width=2.6, size=9, above=7),
@@ -21,12 +21,16 @@ RULE: Final = Method(
 )
 
 SYSTEM = System(
-    name=choosing.AUTO,
+    name=choosing.AUTO_PROTOCOL,
     settings=Settings,
     stages=(),
     metrics=ERRORS,
-    methods=(RULE,),
-    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
-    parts=choosing.parts,
-    fixed=FIXED,
+    methods=(AUTO_METHOD,),
+    checks=checks.combine_checks(
+        checks.check_test_clients,
+        choosing.check_choice,
+        classes=checks.check_many_classes,
+    ),
+    resolve_parts=choosing.resolve_choice,
+    implied_settings=JUDGED_BY_Z,
 )

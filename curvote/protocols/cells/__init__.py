@@ -1,1 +1,1 @@
-"""What `counts`, `stump` and `tree` share: a noised (cell, class) answer a client."""
+"""Cell systems `counts`, `stump` and `tree`: a noised cell and class a client."""

@@ -1,11 +1,11 @@
-"""What the public knows of z before it asks: how many numbers, and their law."""
+"""Stages of `counts`, `stump` and `tree`."""
 
 from __future__ import annotations
 
-from curvote.chain.stage import Facts, Inputs, Params
+from curvote.chain.stage import Inputs, Metadata, Params
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the length of z and how it is rescaled, which names its assumed law."""
-    public = inputs["project"].facts
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the length of z, and its rescaling, which names the assumed law."""
+    public = inputs["project"].metadata
     return {"d": public["d"], "rescale": public["encoding"]["rescale"]}

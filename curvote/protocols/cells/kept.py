@@ -1,4 +1,4 @@
-"""A scorecard of raw records, as MLflow stores it: every part is public."""
+"""Model of cell systems: a scorecard of raw records."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import OfRecords
+from curvote.named_columns import RecordPredictor
 from curvote.representation.encoding import Encoding
 from curvote.representation.partition import Partitions
-from curvote.server.cells import named
+from curvote.server.cells import predict_cells
 
 Array = NDArray[np.float64]
 
 
-class CellClassifier(OfRecords, ClassifierMixin, BaseEstimator):
-    """A finished table of scores by cell and class: all its parts are public.
+class CellClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
+    """Table of scores by cell and class; all its parts are public.
 
     ``predict`` takes curves or records of a table (n, T), as an array or a DataFrame
     with the ``columns`` (T,) in any order, and returns the publisher's labels.
@@ -42,16 +42,16 @@ class CellClassifier(OfRecords, ClassifierMixin, BaseEstimator):
         self.classes = classes
 
     @classmethod
-    def of(
+    def from_scorecard(
         cls,
         encoding: Encoding,
         columns: Iterable[str],
-        asked: Partitions,
+        partitions: Partitions,
         scores: Array,
         classes: Iterable[str],
     ) -> CellClassifier:
-        """Build the classifier from an encoding and what the server decoded."""
-        cuts = {name: values.tolist() for name, values in asked.columns.items()}
+        """Return the classifier of an encoding and a decoded scorecard."""
+        cuts = {name: values.tolist() for name, values in partitions.columns.items()}
         return cls(list(columns), encoding.to_json(), cuts, scores, list(classes))
 
     @property
@@ -65,7 +65,10 @@ class CellClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
         encoding, scores = Encoding.from_json(self.encoding), np.asarray(self.scores)
-        asked = Partitions.read(self.cuts, encoding.d)
-        return self._answered(
-            X, lambda v: self.classes_[named(scores, asked, encoding.encode(v).z)]
+        partitions = Partitions.from_columns(self.cuts, encoding.d)
+        return self._predict_rows(
+            X,
+            lambda v: self.classes_[
+                predict_cells(scores, partitions, encoding.encode(v).z)
+            ],
         )

@@ -1,4 +1,4 @@
-"""The message of `counts`, `stump` and `tree`: a noised cell and class, in one word."""
+"""Message of cell systems: a noised cell and class in one word."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pydantic import Field
 
 from curvote import validate
 from curvote.chain.stage import Columns
-from curvote.classes import places
+from curvote.classes import class_indices
 from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms import exact
 from curvote.mechanisms.k_rr import KRR
 from curvote.protocols.fields import check_fields
-from curvote.protocols.message import Known, Message, Read, Setting
+from curvote.protocols.message import ClientData, Message, SettingReader, TableReader
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.encoding import Encoding
@@ -28,11 +28,11 @@ from curvote.task import Task
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 # Of cells and classes together; more would leave no answer above the noise.
-MOST_ANSWERS: Final = 1 << 12
+MAX_ANSWERS: Final = 1 << 12
 
 
 class AnswerPayload(Payload):
-    """Which question it answers, and the noised answer: cell K + class."""
+    """Payload of an answer: its question, and the noised cell and class."""
 
     question: Annotated[int, Field(ge=0)]
     answer: Annotated[int, Field(ge=0)]
@@ -43,11 +43,11 @@ class Answer(Message):
     """A client's cell of one public partition and its class, by k-RR in one word.
 
     The client draws which of the task's questions it answers, and says so in clear: no
-    record has a part in it. ``stand_in`` returns questions about d numbers.
+    record has a part in it. ``nominal_partitions`` returns questions about d numbers.
     """
 
     what: str
-    stand_in: Callable[[int, str], Partitions]
+    nominal_partitions: Callable[[int, str], Partitions]
     senders: Senders = EVERYBODY
     name: str = "report"
     stage: str = "privatize"
@@ -56,92 +56,101 @@ class Answer(Message):
     mechanism: str = KRR.name
     detail: str = "the whole of it, on the one word; which question it is, is public"
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
-        """Return the mechanism; the questions are a stage's."""
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+        """Return the mechanism; questions come from a stage."""
         return {"mechanism": KRR.name}
 
-    def task(self, stated: Task, read: Read) -> Task:
-        """Return the stated task with the public questions."""
-        made = Partitions.read(read("train", "questions"), stated.encoding.d)
-        return _asking(stated, made)
+    def task(self, base_task: Task, read: TableReader) -> Task:
+        """Return the base task with the public questions."""
+        partitions = Partitions.from_columns(
+            read("train", "questions"), base_task.encoding.d
+        )
+        return _with_partitions(base_task, partitions)
 
-    def rehearsal(self, stated: Task) -> Task:
-        """Return the stated task with questions of the configured kind."""
-        encoding = stated.encoding
-        return _asking(stated, self.stand_in(encoding.d, encoding.rescale))
+    def nominal_task(self, base_task: Task) -> Task:
+        """Return the base task with questions of the configured kind."""
+        encoding = base_task.encoding
+        return _with_partitions(
+            base_task, self.nominal_partitions(encoding.d, encoding.rescale)
+        )
 
-    def admit(self, task: Task) -> None:
-        """Refuse other fields, another mechanism, and cells that are none."""
+    def check_task(self, task: Task) -> None:
+        """Refuse other fields, another mechanism, and invalid cells."""
         check_fields(task, params=PARTS, binary=False)
         validate.one_of((KRR.name,), mechanism=task.mechanism)
-        check_number(_asked(task).cells, len(task.classes))
+        check_answer_count(_task_partitions(task).cells, len(task.classes))
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the one word."""
-        return mechanism(task).worst_log_ratio()
+        return answer_mechanism(task).worst_log_ratio()
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return questions (n,), which no record chose, and noised answers (n,)."""
-        asked, n = _asked(task), len(_checked(task, known))
-        question = exact.below(asked.count, n, stream(entropy, "question"))
-        said = truth(task, known, question)
+        partitions, n = _task_partitions(task), len(_complete_z(task, data))
+        question = exact.uniform_below(partitions.count, n, stream(entropy, "question"))
+        truths = true_answers(task, data, question)
         noise = stream(entropy, "answer")
-        return {"question": question, "answer": mechanism(task).randomize(said, noise)}
+        return {
+            "question": question,
+            "answer": answer_mechanism(task).randomize(truths, noise),
+        }
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether it is an answer to a question."""
-        there = messages["question"] < _asked(task).count
-        return np.asarray(there & mechanism(task).possible(messages["answer"]))
+        is_question = messages["question"] < _task_partitions(task).count
+        return np.asarray(
+            is_question & answer_mechanism(task).possible_mask(messages["answer"])
+        )
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of the answer; the question is as likely for all."""
         question, answer = messages["question"], messages["answer"]
-        pair = truth(task, one, question), truth(task, other, question)
-        return mechanism(task).log_ratio(*pair, answer)
+        pair = true_answers(task, first, question), true_answers(task, second, question)
+        return answer_mechanism(task).log_ratio(*pair, answer)
 
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``answers``."""
         return {
             name: messages[name].astype(np.int64) for name in ("question", "answer")
         }
 
 
-def truth(task: Task, known: Known, question: Index) -> Index:
-    """Return what records say to their questions (n,): cell K + class."""
-    cell = _asked(task).place(known.z, question)
+def true_answers(task: Task, data: ClientData, question: Index) -> Index:
+    """Return the true answers (n,) of records: cell K + class."""
+    cell = _task_partitions(task).place(data.z, question)
     k = len(task.classes)
-    return cell * k + places(known.labels, k)
+    return cell * k + class_indices(data.labels, k)
 
 
-def mechanism(task: Task) -> KRR:
-    """Return the mechanism that noises the word."""
-    words = _asked(task).cells * len(task.classes)
+def answer_mechanism(task: Task) -> KRR:
+    """Return the mechanism that noises an answer."""
+    words = _task_partitions(task).cells * len(task.classes)
     return KRR(epsilon=task.epsilon, n_classes=words)
 
 
-def check_number(cells: int, n_classes: int) -> None:
-    """Refuse (UserError) more words than a noised one can tell apart."""
-    if cells * n_classes > MOST_ANSWERS:
+def check_answer_count(cells: int, n_classes: int) -> None:
+    """Refuse more answers than a noised one can tell apart."""
+    if cells * n_classes > MAX_ANSWERS:
         raise UserError(
             f"{cells} cells of {n_classes} classes are {cells * n_classes} words; one"
-            f" noised word tells at most {MOST_ANSWERS} apart: ask for fewer cells."
+            f" noised word tells at most {MAX_ANSWERS} apart: ask for fewer cells."
         )
 
 
-def _asked(task: Task) -> Partitions:
-    return Partitions.read(task.params, task.encoding.d)
+def _task_partitions(task: Task) -> Partitions:
+    return Partitions.from_columns(task.params, task.encoding.d)
 
 
-def _asking(stated: Task, made: Partitions) -> Task:
-    params: Mapping[str, Any] = {k: v.tolist() for k, v in made.columns.items()}
-    return replace(stated, mechanism=KRR.name, params=params)
+def _with_partitions(base_task: Task, partitions: Partitions) -> Task:
+    params: Mapping[str, Any] = {k: v.tolist() for k, v in partitions.columns.items()}
+    return replace(base_task, mechanism=KRR.name, params=params)
 
 
-def _checked(task: Task, known: Known) -> Array:
-    """Return z of whole records; UserError: one is broken, and nothing is drawn."""
-    said, z = places(known.labels, len(task.classes)), validate.finite(z=known.z)
-    if z.shape != (said.size, task.encoding.d):
-        raise UserError(f"{said.size} labels for numbers of shape {z.shape}.")
+def _complete_z(task: Task, data: ClientData) -> Array:
+    """Return z of complete records; refuse broken ones before any draw."""
+    labels, z = class_indices(data.labels, len(task.classes)), validate.finite(z=data.z)
+    if z.shape != (labels.size, task.encoding.d):
+        raise UserError(f"{labels.size} labels for numbers of shape {z.shape}.")
     return z

@@ -1,4 +1,4 @@
-"""From tables of questions and answers to the one of scores, and back."""
+"""Scorecards: questions and answers as scores by cell, and as a model."""
 
 from __future__ import annotations
 
@@ -8,39 +8,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, StageContext
 from curvote.representation.partition import Partitions
-from curvote.server.cells import Shares, shares
+from curvote.server.cells import CellShares, estimate_shares
 
 Array = NDArray[np.float64]
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what decoding knows: d, epsilon and how many classes there are."""
-    sent = inputs["privatize"].facts
-    n_classes = len(inputs["project"].facts["classes"])
-    return {"d": sent["d"], "epsilon": sent["epsilon"], "n_classes": n_classes}
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return d, epsilon and the number of classes, which decoding needs."""
+    metadata = inputs["privatize"].metadata
+    n_classes = len(inputs["project"].metadata["classes"])
+    return {"d": metadata["d"], "epsilon": metadata["epsilon"], "n_classes": n_classes}
 
 
-def tallied(here: Here) -> tuple[Partitions, Shares]:
-    """Return the questions of one repetition, and what their answers say."""
-    public = here.facts
-    asked = Partitions.read(here.rows("train", "questions"), public["d"])
-    sent = here.rows("privatize", "answers")
-    shape = asked.count, asked.cells, public["n_classes"]
-    told = shares(sent["question"], sent["answer"], shape, public["epsilon"])
-    return asked, told
+def tally_answers(context: StageContext) -> tuple[Partitions, CellShares]:
+    """Return the questions of one repetition, and the shares of answers."""
+    public = context.metadata
+    partitions = Partitions.from_columns(
+        context.rows("train", "questions"), public["d"]
+    )
+    answers = context.rows("privatize", "answers")
+    shape = partitions.count, partitions.cells, public["n_classes"]
+    class_shares = estimate_shares(
+        answers["question"], answers["answer"], shape, public["epsilon"]
+    )
+    return partitions, class_shares
 
 
-def card(asked: Partitions, scores: Array, n: Array) -> Columns:
+def scorecard_columns(partitions: Partitions, scores: Array, n: Array) -> Columns:
     """Return table ``scorecard``: cuts, scores (Q, C, K) and answers (Q,) to each."""
-    own = {"score": scores.reshape(asked.count, -1), "n": n.astype(np.int64)}
-    return asked.columns | own
+    columns = {"score": scores.reshape(partitions.count, -1), "n": n.astype(np.int64)}
+    return partitions.columns | columns
 
 
-def read(
+def read_scorecard(
     rows: Mapping[str, NDArray[Any]], d: int, n_classes: int
 ) -> tuple[Partitions, Array]:
     """Return the questions and scores (Q, C, K) of table ``scorecard``."""
-    asked = Partitions.read(rows, d)
-    return asked, rows["score"].reshape(asked.count, asked.cells, n_classes)
+    partitions = Partitions.from_columns(rows, d)
+    return partitions, rows["score"].reshape(
+        partitions.count, partitions.cells, n_classes
+    )

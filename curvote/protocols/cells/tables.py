@@ -1,4 +1,4 @@
-"""The tables of public questions, of noised answers, and of what they make."""
+"""System of cells: its tables and stages, by method."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Naive Bayes from noised counts: each client tells its bin of one number."""
+"""Naive Bayes of noised counts: each client tells the bin of one number."""

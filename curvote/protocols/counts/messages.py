@@ -7,10 +7,10 @@ from typing import Final
 
 from curvote.protocols.cells.messages import Answer
 from curvote.protocols.counts.settings import Counts
-from curvote.representation.partition import bins
+from curvote.representation.partition import bin_partitions
 
-ANSWER: Final = Answer(
+COUNTS_ANSWER: Final = Answer(
     what="one noised word: in which bin one of its numbers lies, and its class",
-    stand_in=partial(bins, count=Counts().bins),
+    nominal_partitions=partial(bin_partitions, count=Counts().bins),
 )
-MESSAGES = {"report": ANSWER}
+MESSAGES = {"report": COUNTS_ANSWER}

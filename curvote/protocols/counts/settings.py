@@ -1,4 +1,4 @@
-"""The section of pipelines.yaml that `counts` reads."""
+"""Settings and message of `counts`: the bin of one number and the class."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from curvote.protocols.settings import Shared
 
 
 class Counts(Strict):
-    """Into how many bins, equally likely by the assumed law, each number is put."""
+    """Number of bins, equally likely by the assumed law."""
 
     bins: Annotated[int, Field(ge=2, strict=True)] = 3
 
 
 class Settings(Shared):
-    """Noised counts."""
+    """Settings of noised counts."""
 
     counts: Counts = Counts()

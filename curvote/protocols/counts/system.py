@@ -1,13 +1,13 @@
-"""`counts` as data: public bins, a noised bin and class a client, naive Bayes."""
+"""System `counts`: public bins, noised answers, naive Bayes."""
 
 from __future__ import annotations
 
 from curvote.chain.measure import Look, Method
-from curvote.protocols.cells.declared import system
+from curvote.protocols.cells.declared import cell_system
 from curvote.protocols.counts.messages import MESSAGES
 from curvote.protocols.counts.settings import Settings
 
-_COUNTS = Method(
+COUNTS_METHOD = Method(
     "counts",
     "counts (naive Bayes)",
     "Each client tells the public bin of one number and its class, as one noised word; "
@@ -17,4 +17,6 @@ _COUNTS = Method(
 )
 
 
-SYSTEM = system(_COUNTS, Settings, MESSAGES, ("bins", lambda p: int(p.counts.bins)))
+SYSTEM = cell_system(
+    COUNTS_METHOD, Settings, MESSAGES, ("bins", lambda p: int(p.counts.bins))
+)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols.cells.asking import facts
-from curvote.representation.partition import bins
+from curvote.representation.partition import bin_partitions
 
 __all__ = ["facts", "one"]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``questions``: a row a number."""
-    made = bins(here.facts["d"], here.facts["rescale"], here.params["counts.bins"])
-    return {"questions": made.columns}
+    partitions = bin_partitions(
+        context.metadata["d"],
+        context.metadata["rescale"],
+        context.params["counts.bins"],
+    )
+    return {"questions": partitions.columns}

@@ -1,1 +1,1 @@
-"""One vector a client, feature and label in one: their mean is the classifier."""
+"""Direct learning: a noised vector a client, whose mean is the classifier."""

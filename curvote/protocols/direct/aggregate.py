@@ -4,41 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.arms import given, handed_on
-from curvote.server.directions import Sum, one_round
-from curvote.server.gate import gated
-from curvote.shrinkage import Rule, solve
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.classifiers import classifier_columns
+from curvote.protocols.direct.arms import decoding_metadata, directions_of
+from curvote.server.directions import ReportMean, one_round_classifier
+from curvote.server.gate import solve_with_fallback
+from curvote.shrinkage import MomentRule, solve_weights
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["privatize"].facts)
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row."""
-    reports, rule = here.shards("privatize", "directions"), rule_of(here.params)
-    return {"classifier": decoded(reports, here.facts, rule)}
+    reports, rule = (
+        context.shards("privatize", "directions"),
+        solving_rule(context.params),
+    )
+    return {"classifier": decode_reports(reports, context.metadata, rule)}
 
 
-def rule_of(params: Params) -> Rule:
-    """Return how what is known becomes a classifier: through the gate, or not."""
-    return gated if params["direct.gate"] else solve
+def solving_rule(params: Params) -> MomentRule:
+    """Return the rule that solves for a classifier, with or without fallback."""
+    return solve_with_fallback if params["direct.gate"] else solve_weights
 
 
-def decoded(reports: Iterable[Columns], public: Facts, rule: Rule = solve) -> Columns:
+def decode_reports(
+    reports: Iterable[Columns], public: Metadata, rule: MomentRule = solve_weights
+) -> Columns:
     """Return table ``classifier`` from shards of ``directions`` and what is public."""
-    return of_total(total_of(reports), public, rule)
+    return decode_total(sum_reports(reports), public, rule)
 
 
-def of_total(total: Sum, public: Facts, rule: Rule = solve) -> Columns:
-    """Return the same from the mean of all reports."""
-    line = one_round(total, given(public), public["epsilon"], rule)
-    return classifier(line, total.n)
+def decode_total(
+    total: ReportMean, public: Metadata, rule: MomentRule = solve_weights
+) -> Columns:
+    """Return table ``classifier`` from the mean of all reports."""
+    line = one_round_classifier(total, directions_of(public), public["epsilon"], rule)
+    return classifier_columns(line, total.n)
 
 
-def total_of(reports: Iterable[Columns]) -> Sum:
+def sum_reports(reports: Iterable[Columns]) -> ReportMean:
     """Return the mean of the reports in the shards of a table ``directions``."""
-    return Sum.over(shard["direction"] for shard in reports)
+    return ReportMean.from_shards(shard["direction"] for shard in reports)

@@ -1,4 +1,4 @@
-"""The messages of `direct`: a noised direction, and one in whitened coordinates."""
+"""Messages of `direct`: one noised direction a client."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from curvote.client.direction import DirectionReporter
 from curvote.entropy import Entropy, is_study, stream
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import (
-    PUBLISHED,
-    check_width,
-    from_params,
-    to_params,
-    vectors,
+    PUBLISHED_NAMES,
+    check_moment_width,
+    directions_from_params,
+    directions_to_params,
+    make_directions,
 )
-from curvote.protocols.fields import check_fields, check_number
-from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.fields import check_class_count, check_fields
+from curvote.protocols.message import ClientData, Message, SettingReader
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import Directions
 from curvote.representation.encoding import Encoding
-from curvote.representation.simplex import codes
+from curvote.representation.simplex import class_codes
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -49,59 +49,62 @@ class Direction(Message):
     stage: str = "privatize"
     table: str = "directions"
     payload: type[Payload] = DirectionPayload
-    fields: tuple[str, ...] = PUBLISHED
+    fields: tuple[str, ...] = PUBLISHED_NAMES
     who: str = "every client"
     what: str = "one noised direction, made of its numbers and its label"
     mechanism: str = PrivUnit.name
     detail: str = "the whole of it"
     binary: bool = False
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
-        """Return the constants of the vectors, as arm and intercept make them."""
-        return terms_of(setting("direct.arm"), encoding, setting("direct.intercept"))
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+        """Return the constants of the vectors, by arm and intercept."""
+        return task_terms(setting("direct.arm"), encoding, setting("direct.intercept"))
 
-    def least(self, config: Mapping[str, Any]) -> int:
-        """Return 2: a mean of reports."""
+    def min_messages(self, config: Mapping[str, Any]) -> int:
+        """Return 2: a mean of reports needs two."""
         return 2
 
-    def rehearsal(self, stated: Task) -> Task:
+    def nominal_task(self, base_task: Task) -> Task:
         """Return the task itself, or that of arm ``joint`` where none is named."""
-        return rehearsed(stated, "joint")
+        return nominal_terms_task(base_task, "joint")
 
-    def admit(self, task: Task) -> None:
+    def check_task(self, task: Task) -> None:
         """Refuse another mechanism, constants out of range and candidates."""
         check_fields(task, params=self.fields, binary=self.binary)
-        check_number(len(task.classes))
+        check_class_count(len(task.classes))
         validate.one_of((self.mechanism,), mechanism=task.mechanism)
-        given = self._vectors(task)
-        check_width(given.d, given.share)
+        directions = self._vectors(task)
+        check_moment_width(directions.d, directions.share)
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the one vector."""
         return self._reporter(task).mechanism.worst_log_ratio()
 
-    def numbers(self, task: Task) -> int:
+    def count_numbers(self, task: Task) -> int:
         """Return the size of the vector."""
         return self._vectors(task).size
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
-        record, noise = self._record(task, known), stream(entropy, "feature_noise")
+        record, noise = (
+            self._record_arrays(task, data),
+            stream(entropy, "feature_noise"),
+        )
         release = self._reporter(task).release
         return {"direction": release(*record, noise, study=is_study(entropy))}
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
         return self._reporter(task).possible(messages["direction"])
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of the vector, that is of the whole record."""
-        pair = self._record(task, one), self._record(task, other)
+        pair = self._record_arrays(task, first), self._record_arrays(task, second)
         return self._reporter(task).log_ratio(*pair, messages["direction"])
 
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``directions``."""
         return {
             "direction": messages["direction"].reshape(-1, self._vectors(task).size)
@@ -111,22 +114,24 @@ class Direction(Message):
         return DirectionReporter.build(self._vectors(task), task.epsilon)
 
     def _vectors(self, task: Task) -> Directions:
-        return from_params(task.encoding.d, task.params, len(task.classes))
+        return directions_from_params(task.encoding.d, task.params, len(task.classes))
 
-    def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        return known.z, codes(known.labels, len(task.classes))
-
-
-def rehearsed(stated: Task, arm: str) -> Task:
-    """Return the stated task, or that of an arm where it names no constants."""
-    named = dict(stated.params) or terms_of(arm, stated.encoding, "auto")["params"]
-    return replace(stated, mechanism=PrivUnit.name, params=named)
+    def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
+        return data.z, class_codes(data.labels, len(task.classes))
 
 
-def terms_of(arm: str, encoding: Encoding, intercept: float | str) -> dict[str, Any]:
-    """Return the fields of the task of an arm."""
-    given = vectors(arm, encoding.d, encoding.rescale, intercept)
-    return {"mechanism": PrivUnit.name, "params": to_params(given)}
+def nominal_terms_task(base_task: Task, arm: str) -> Task:
+    """Return the base task, with constants of an arm where it has none."""
+    named = (
+        dict(base_task.params) or task_terms(arm, base_task.encoding, "auto")["params"]
+    )
+    return replace(base_task, mechanism=PrivUnit.name, params=named)
+
+
+def task_terms(arm: str, encoding: Encoding, intercept: float | str) -> dict[str, Any]:
+    """Return the task fields of an arm."""
+    directions = make_directions(arm, encoding.d, encoding.rescale, intercept)
+    return {"mechanism": PrivUnit.name, "params": directions_to_params(directions)}
 
 
 MESSAGES = {"report": Direction()}

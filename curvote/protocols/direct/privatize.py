@@ -1,6 +1,6 @@
-"""Stage privatize of `direct`: a noised direction from everybody."""
+"""Stages of `direct` and of its variants: reports, means and scores."""
 
 from curvote.protocols.direct.messages import Direction
-from curvote.protocols.stages.drawn import in_order
+from curvote.protocols.stages.drawn import draw_stage_in_portions
 
-facts, portions = in_order(Direction())
+facts, portions = draw_stage_in_portions(Direction())

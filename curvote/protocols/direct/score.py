@@ -1,4 +1,4 @@
-"""Stage report of a study: the true test error of one classifier, and the majority's.
+"""Report stage of a study: the test error of one classifier.
 
 Serves every protocol that ends in the table ``classifier``.
 """
@@ -7,24 +7,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.protocols import by_class
-from curvote.protocols.classifiers import named
-from curvote.protocols.majority.elect import wrong
+from curvote.protocols.classifiers import predict_places
+from curvote.protocols.majority.elect import majority_error
 from curvote.protocols.scores import score_rows
-from curvote.protocols.study import clients_of
+from curvote.protocols.study import study_clients
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
+def facts(inputs: Inputs, params: Params) -> Metadata:
     """Return the name of the method: the arm."""
     return {"method": params["direct.arm"]}
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
-    clients, made = clients_of(here), here.rows("aggregate", "classifier")
-    features, truth = clients.told("rescaled", "test")
-    said, method = named(features, made), here.facts["method"]
-    errors = {"majority": wrong(here, clients), method: float(np.mean(said != truth))}
-    classes = here.inputs["project"].facts["classes"]
-    return by_class.told(score_rows(errors), method, truth, said, classes)
+    clients, classifier = (
+        study_clients(context),
+        context.rows("aggregate", "classifier"),
+    )
+    features, truth = clients.features_and_places("rescaled", "test")
+    predictions, method = (
+        predict_places(features, classifier),
+        context.metadata["method"],
+    )
+    errors = {
+        "majority": majority_error(context, clients),
+        method: float(np.mean(predictions != truth)),
+    }
+    classes = context.inputs["project"].metadata["classes"]
+    return by_class.add_class_scores(
+        score_rows(errors), method, truth, predictions, classes
+    )

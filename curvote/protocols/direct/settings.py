@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that `direct` reads."""
+"""System `direct` in one round: reports, then their mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from curvote.protocols.settings import Shared
 
 
 class Direct(Strict):
-    """How clients of protocol ``direct`` report, and the constant beside their z.
+    """Arm of protocol ``direct``, and the constant beside z.
 
     ``auto`` takes the arm that N, d and epsilon call for; ``intercept`` is public.
     ``gate`` lets the server name the majority where the rule that it decoded gains
@@ -24,13 +24,13 @@ class Direct(Strict):
 
 
 class Volunteers(Strict):
-    """``labels`` joins the labelled records of volunteers with the reports."""
+    """Whether records of volunteers are joined with the reports."""
 
     labels: bool = False
 
 
 class Settings(Shared):
-    """Noised directions. ``liars`` is the share of clients expected to lie."""
+    """Settings of noised directions; ``liars`` is the share that may lie."""
 
     direct: Direct = Direct()
     volunteers: Volunteers = Volunteers()

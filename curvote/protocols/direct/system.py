@@ -1,4 +1,4 @@
-"""`direct` in one round as data: reports, then their mean.
+"""System `direct` in one round: reports, then their mean.
 
 Arms ``mean`` and ``joint``; `direct_two` is the arm ``two``.
 """
@@ -13,40 +13,42 @@ from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.direct.messages import MESSAGES
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.tables import CLASSIFIER, DIRECTIONS
-from curvote.protocols.majority.messages import Compared
+from curvote.protocols.majority.messages import ComparisonLabel
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
-    AXES,
-    COMMON,
-    ROLES,
+    COMMON_STAGES,
+    EPSILON_AXES,
+    ROLE_PARAMS,
     SECTIONS,
-    drawn,
-    released,
-    scored,
-    served,
+    client_stage,
+    release_stage,
+    score_stage,
+    server_stage,
 )
 
 _HERE = "curvote.protocols.direct"
-TERMS = ("direct.arm", "direct.intercept")
-FIXED = {"project.judge": "rescaled"}  # it learns from z
+TERM_PARAMS = ("direct.arm", "direct.intercept")
+JUDGED_BY_Z = {"project.judge": "rescaled"}  # it learns from z
 
-PRIVATIZE = drawn("privatize", f"{_HERE}.privatize", DIRECTIONS, params=TERMS)
-RELEASE = released(
-    PRIVATIZE, "report", ("ingest", "project"), (*TERMS, "project.judge")
+PRIVATIZE = client_stage(
+    "privatize", f"{_HERE}.privatize", DIRECTIONS, params=TERM_PARAMS
 )
-AGGREGATE = served(
+RELEASE = release_stage(
+    PRIVATIZE, "report", ("ingest", "project"), (*TERM_PARAMS, "project.judge")
+)
+AGGREGATE = server_stage(
     "aggregate",
     f"{_HERE}.aggregate",
     ("privatize",),
     CLASSIFIER,
     params=("direct.gate",),
 )
-SCORE = scored(
+SCORE = score_stage(
     f"{_HERE}.score",
     ("project", "aggregate"),
-    AXES,
-    ("epsilon", "direct.arm", *ROLES),
+    EPSILON_AXES,
+    ("epsilon", "direct.arm", *ROLE_PARAMS),
     beside=(CONFUSION,),
 )
 
@@ -71,18 +73,22 @@ _JOINT = Method(
 SYSTEM = System(
     name="direct",
     settings=Settings,
-    stages=(*COMMON, PRIVATIZE, AGGREGATE, SCORE),
-    production=(*COMMON, RELEASE, AGGREGATE),
+    stages=(*COMMON_STAGES, PRIVATIZE, AGGREGATE, SCORE),
+    production=(*COMMON_STAGES, RELEASE, AGGREGATE),
     messages=MESSAGES,
-    compared=(Compared().words,),
+    study_messages=(ComparisonLabel().describe,),
     metrics=ERRORS,
     methods=(_MEAN, _JOINT, MAJORITY),
     main=("mean", "joint"),
-    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
-    parts=choosing.parts,
-    short=("arm", "intercept"),
-    fixed=FIXED,
-    final=finals.one,
-    outcome=outcomes.reported,
+    checks=checks.combine_checks(
+        checks.check_test_clients,
+        choosing.check_choice,
+        classes=checks.check_many_classes,
+    ),
+    resolve_parts=choosing.resolve_choice,
+    shorthand=("arm", "intercept"),
+    implied_settings=JUDGED_BY_Z,
+    final_model=finals.decoded_model,
+    production_metrics=outcomes.count_reports,
     sections=SECTIONS,
 )

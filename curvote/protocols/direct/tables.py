@@ -1,4 +1,4 @@
-"""The tables of noised directions, and of the one classifier that they make."""
+"""Tables of noised directions, and of the classifier that they make."""
 
 from __future__ import annotations
 

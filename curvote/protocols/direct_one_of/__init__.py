@@ -1,1 +1,1 @@
-"""A class and a direction in one answer: 1-of-K, for many classes at large epsilon."""
+"""Direct learning by 1-of-K: a class and a direction in one answer."""

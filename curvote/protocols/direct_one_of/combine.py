@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.aggregate import rule_of
-from curvote.protocols.direct.arms import from_params, handed_on
-from curvote.server.named import Blocks, one_of_round
-from curvote.shrinkage import Rule, solve
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.classifiers import classifier_columns
+from curvote.protocols.direct.aggregate import solving_rule
+from curvote.protocols.direct.arms import decoding_metadata, directions_from_params
+from curvote.server.named import BlockMeans, one_of_classifier
+from curvote.shrinkage import MomentRule, solve_weights
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["privatize"].facts)
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``classifier``."""
-    reports = here.shards("privatize", "named_directions")
-    return {"classifier": decoded(reports, here.facts, rule_of(here.params))}
+    reports = context.shards("privatize", "named_directions")
+    return {
+        "classifier": decode_one_of(
+            reports, context.metadata, solving_rule(context.params)
+        )
+    }
 
 
-def decoded(reports: Iterable[Columns], public: Facts, rule: Rule = solve) -> Columns:
+def decode_one_of(
+    reports: Iterable[Columns], public: Metadata, rule: MomentRule = solve_weights
+) -> Columns:
     """Return table ``classifier`` from shards of reports and what is public."""
-    each = ((shard["named"], shard["direction"]) for shard in reports)
-    total = Blocks.over(each, public["n_classes"])
-    given = from_params(public["d"], public["params"])
-    return classifier(one_of_round(total, given, public["epsilon"], rule), total.n)
+    answers = ((shard["named"], shard["direction"]) for shard in reports)
+    total = BlockMeans.from_shards(answers, public["n_classes"])
+    directions = directions_from_params(public["d"], public["params"])
+    return classifier_columns(
+        one_of_classifier(total, directions, public["epsilon"], rule), total.n
+    )

@@ -1,4 +1,4 @@
-"""The message of 1-of-K: one of the classes, and a noised direction."""
+"""Message of 1-of-K: a class and a direction, noised together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat
 
 from curvote.chain.stage import Columns
-from curvote.client.one_of import Answer, OneOfReporter
+from curvote.client.one_of import ClassDirection, OneOfReporter
 from curvote.entropy import Entropy, is_study, stream
-from curvote.mechanisms.one_of import MOST_CLASSES, OneOf
-from curvote.protocols.direct.arms import from_params
-from curvote.protocols.direct.messages import Direction, rehearsed, terms_of
-from curvote.protocols.message import Known, Setting
+from curvote.mechanisms.one_of import MAX_CLASSES, OneOf
+from curvote.protocols.direct.arms import directions_from_params
+from curvote.protocols.direct.messages import Direction, nominal_terms_task, task_terms
+from curvote.protocols.message import ClientData, SettingReader
 from curvote.protocols.payloads import Payload
 from curvote.representation.direction import Directions
 from curvote.representation.encoding import Encoding
@@ -26,9 +26,9 @@ ARM = "one_of"
 
 
 class OneOfPayload(Payload):
-    """The place of one of the task's classes, and a noised direction."""
+    """Payload of 1-of-K: a class's place, and a noised direction."""
 
-    named: Annotated[int, Field(ge=0, lt=MOST_CLASSES)]
+    named: Annotated[int, Field(ge=0, lt=MAX_CLASSES)]
     direction: list[FiniteFloat]
 
 
@@ -41,48 +41,50 @@ class NamedDirection(Direction):
     what: str = "one of the classes and a direction, both noised together"
     mechanism: str = OneOf.name
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of the vectors, as the intercept makes them."""
-        made = terms_of(ARM, encoding, setting("direct.intercept"))
-        return {**made, "mechanism": OneOf.name}
+        terms = task_terms(ARM, encoding, setting("direct.intercept"))
+        return {**terms, "mechanism": OneOf.name}
 
-    def rehearsal(self, stated: Task) -> Task:
+    def nominal_task(self, base_task: Task) -> Task:
         """Return the task itself, or one of the arm where it names no constants."""
-        return replace(rehearsed(stated, ARM), mechanism=OneOf.name)
+        return replace(nominal_terms_task(base_task, ARM), mechanism=OneOf.name)
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of class and direction together."""
-        return self._one_of(task).mechanism.worst_log_ratio()
+        return self._one_of_reporter(task).mechanism.worst_log_ratio()
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return classes (n,) and the noised directions, (n, size)."""
-        noise, reporter = stream(entropy, "feature_noise"), self._one_of(task)
+        noise, reporter = stream(entropy, "feature_noise"), self._one_of_reporter(task)
         study = is_study(entropy)
-        named, at = reporter.release(known.z, known.labels, noise, study=study)
-        return {"named": named, "direction": at}
+        named, directions = reporter.release(data.z, data.labels, noise, study=study)
+        return {"named": named, "direction": directions}
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
-        return self._one_of(task).possible(messages["named"], messages["direction"])
+        return self._one_of_reporter(task).possible(
+            messages["named"], messages["direction"]
+        )
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of the answer, that is of the whole record."""
-        at: Answer = messages["named"], np.asarray(messages["direction"])
-        pair = (one.z, one.labels), (other.z, other.labels)
-        return self._one_of(task).log_ratio(*pair, at)
+        answers: ClassDirection = messages["named"], np.asarray(messages["direction"])
+        pair = (first.z, first.labels), (second.z, second.labels)
+        return self._one_of_reporter(task).log_ratio(*pair, answers)
 
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``named_directions``."""
         named = messages["named"].astype(np.int64)
-        return {**super().gather(task, messages), "named": named}
+        return {**super().collect(task, messages), "named": named}
 
-    def _one_of(self, task: Task) -> OneOfReporter:
+    def _one_of_reporter(self, task: Task) -> OneOfReporter:
         return OneOfReporter.build(self._vectors(task), len(task.classes), task.epsilon)
 
     def _vectors(self, task: Task) -> Directions:
-        return from_params(task.encoding.d, task.params)
+        return directions_from_params(task.encoding.d, task.params)
 
 
 MESSAGES = {"report": NamedDirection()}

@@ -1,4 +1,4 @@
-"""`direct` by 1-of-K as data: a class and a direction in one answer, then their means.
+"""System `direct_one_of`: 1-of-K answers, then a mean for each class.
 
 The arm ``one_of``.
 """
@@ -14,17 +14,17 @@ from curvote.protocols.auto import choosing
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.system import (
     AGGREGATE,
-    FIXED,
+    JUDGED_BY_Z,
     PRIVATIZE,
     RELEASE,
     SCORE,
 )
 from curvote.protocols.direct_one_of.messages import ARM, MESSAGES
 from curvote.protocols.direct_one_of.tables import NAMED_DIRECTIONS
-from curvote.protocols.majority.messages import Compared
+from curvote.protocols.majority.messages import ComparisonLabel
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
-from curvote.protocols.stages.declared import COMMON, SECTIONS
+from curvote.protocols.stages.declared import COMMON_STAGES, SECTIONS
 
 _HERE = "curvote.protocols.direct_one_of"
 _PRIVATIZE = replace(PRIVATIZE, module=f"{_HERE}.privatize", tables=(NAMED_DIRECTIONS,))
@@ -44,17 +44,21 @@ _ONE_OF = Method(
 SYSTEM = System(
     name="direct_one_of",
     settings=Settings,
-    stages=(*COMMON, _PRIVATIZE, _COMBINE, SCORE),
-    production=(*COMMON, _RELEASE, _COMBINE),
+    stages=(*COMMON_STAGES, _PRIVATIZE, _COMBINE, SCORE),
+    production=(*COMMON_STAGES, _RELEASE, _COMBINE),
     messages=MESSAGES,
-    compared=(Compared().words,),
+    study_messages=(ComparisonLabel().describe,),
     metrics=ERRORS,
     methods=(_ONE_OF, MAJORITY),
     main=(ARM,),
-    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
-    parts=choosing.parts,
-    fixed=FIXED,
-    final=finals.one,
-    outcome=outcomes.reported,
+    checks=checks.combine_checks(
+        checks.check_test_clients,
+        choosing.check_choice,
+        classes=checks.check_many_classes,
+    ),
+    resolve_parts=choosing.resolve_choice,
+    implied_settings=JUDGED_BY_Z,
+    final_model=finals.decoded_model,
+    production_metrics=outcomes.count_reports,
     sections=SECTIONS,
 )

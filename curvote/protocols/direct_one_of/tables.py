@@ -1,4 +1,4 @@
-"""The table of noised directions that name a class."""
+"""System `direct_one_of`: 1-of-K answers, then a mean for each class."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Two rounds of noised directions: the first whitens what the others report."""
+"""Direct learning in two rounds: the first whitens the second."""

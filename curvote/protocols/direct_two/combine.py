@@ -4,38 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.aggregate import rule_of, total_of
-from curvote.protocols.direct.arms import given, handed_on
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.classifiers import classifier_columns
+from curvote.protocols.direct.aggregate import solving_rule, sum_reports
+from curvote.protocols.direct.arms import decoding_metadata, directions_of
 from curvote.representation.direction import Whitening
-from curvote.server.directions import two_rounds
-from curvote.shrinkage import Rule, solve
+from curvote.server.directions import two_round_classifier
+from curvote.shrinkage import MomentRule, solve_weights
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["refine"].facts)
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["refine"].metadata)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row."""
-    first = here.shards("privatize", "directions")
-    second = here.shards("refine", "directions")
-    made = here.rows("whiten", "whitening")
-    rule = rule_of(here.params)
-    return {"classifier": decoded(first, second, made, here.facts, rule)}
+    first = context.shards("privatize", "directions")
+    second = context.shards("refine", "directions")
+    whitening_rows = context.rows("whiten", "whitening")
+    rule = solving_rule(context.params)
+    return {
+        "classifier": decode_two_rounds(
+            first, second, whitening_rows, context.metadata, rule
+        )
+    }
 
 
-def decoded(
+def decode_two_rounds(
     first: Iterable[Columns],
     second: Iterable[Columns],
     whitening: Columns,
-    public: Facts,
-    rule: Rule = solve,
+    public: Metadata,
+    rule: MomentRule = solve_weights,
 ) -> Columns:
     """Return table ``classifier`` from both rounds' shards and what is public."""
-    sums = total_of(first), total_of(second)
-    made = Whitening(whitening["matrix"], whitening["centre"])
-    line = two_rounds(sums, made, given(public), public["epsilon"], rule)
-    return classifier(line, sums[0].n + sums[1].n)
+    sums = sum_reports(first), sum_reports(second)
+    transform = Whitening(whitening["matrix"], whitening["centre"])
+    line = two_round_classifier(
+        sums, transform, directions_of(public), public["epsilon"], rule
+    )
+    return classifier_columns(line, sums[0].n + sums[1].n)

@@ -1,4 +1,4 @@
-"""The messages of two rounds: a direction, and one in whitened coordinates."""
+"""Messages of two rounds: a direction, then one in whitened coordinates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.protocols.direct.arms import FIRST, PUBLISHED
+from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, PUBLISHED_NAMES
 from curvote.protocols.direct.messages import Direction
-from curvote.protocols.message import Known, Read
+from curvote.protocols.message import ClientData, TableReader
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import Directions, Whitening
 from curvote.task import Task
@@ -18,51 +18,58 @@ from curvote.task import Task
 Array = NDArray[np.float64]
 
 
-SECOND = Senders(EVERYBODY.roles, start=FIRST)
+SECOND_SENDERS = Senders(EVERYBODY.roles, start=FIRST_ROUND_SHARE)
 
 
 @dataclass(frozen=True)
 class Refinement(Direction):
-    """The same in coordinates that a first round of other clients has whitened."""
+    """Direction in coordinates that a first round has whitened."""
 
-    senders: Senders = SECOND
+    senders: Senders = SECOND_SENDERS
     name: str = "refinement"
     stage: str = "refine"
-    fields: tuple[str, ...] = (*PUBLISHED, "matrix", "centre")
+    fields: tuple[str, ...] = (*PUBLISHED_NAMES, "matrix", "centre")
     who: str = "client of the second round"
     detail: str = "in the new coordinates"
 
-    def task(self, stated: Task, read: Read) -> Task:
+    def task(self, base_task: Task, read: TableReader) -> Task:
         """Return the first round's task with the whitening that came of it."""
-        made = read("whiten", "whitening")
-        return self._with(stated, Whitening(made["matrix"], made["centre"]))
+        whitening = read("whiten", "whitening")
+        return self._with_whitening(
+            base_task, Whitening(whitening["matrix"], whitening["centre"])
+        )
 
-    def rehearsal(self, stated: Task) -> Task:
+    def nominal_task(self, base_task: Task) -> Task:
         """Return a task whose coordinates are turned, stretched and moved."""
-        d = stated.encoding.d
+        d = base_task.encoding.d
         matrix = np.eye(d) + np.triu(np.full((d, d), 0.5), 1)
-        first = super().rehearsal(stated)
-        return self._with(first, Whitening(matrix, np.full(d, 0.25)))
+        first = super().nominal_task(base_task)
+        return self._with_whitening(first, Whitening(matrix, np.full(d, 0.25)))
 
-    def admit(self, task: Task) -> None:
-        """Refuse whitened coordinates of another number, beside all else."""
-        super().admit(task)
-        made = self._whitening(task)
-        if made.centre.shape != (task.encoding.d,):
+    def check_task(self, task: Task) -> None:
+        """Refuse a whitening of another width, and all that `Direction` refuses."""
+        super().check_task(task)
+        whitening = self._whitening(task)
+        if whitening.centre.shape != (task.encoding.d,):
             raise UserError(
-                f"the whitening is of {made.centre.size} numbers; the encoding has"
+                f"the whitening is of {whitening.centre.size} numbers; the encoding has"
                 f" {task.encoding.d}."
             )
 
-    def _with(self, stated: Task, made: Whitening) -> Task:
-        own = {"matrix": made.matrix.tolist(), "centre": made.centre.tolist()}
-        return replace(stated, asks=self.name, params={**stated.params, **own})
+    def _with_whitening(self, base_task: Task, whitening: Whitening) -> Task:
+        constants = {
+            "matrix": whitening.matrix.tolist(),
+            "centre": whitening.centre.tolist(),
+        }
+        return replace(
+            base_task, asks=self.name, params={**base_task.params, **constants}
+        )
 
     def _vectors(self, task: Task) -> Directions:
         return super()._vectors(task).whitened
 
-    def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        z, code = super()._record(task, known)
+    def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
+        z, code = super()._record_arrays(task, data)
         return self._whitening(task).apply(z), code
 
     def _whitening(self, task: Task) -> Whitening:
@@ -72,7 +79,7 @@ class Refinement(Direction):
 
 
 FIRST_ROUND = Direction(
-    senders=Senders(EVERYBODY.roles, end=FIRST),
+    senders=Senders(EVERYBODY.roles, end=FIRST_ROUND_SHARE),
     who="client of the first round",
     detail="to centre and whiten the numbers",
 )

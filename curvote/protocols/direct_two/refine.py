@@ -1,6 +1,6 @@
 """Stage refine: the other clients' noised directions, in whitened coordinates."""
 
 from curvote.protocols.direct_two.messages import Refinement
-from curvote.protocols.stages.drawn import in_order
+from curvote.protocols.stages.drawn import draw_stage_in_portions
 
-facts, portions = in_order(Refinement())
+facts, portions = draw_stage_in_portions(Refinement())

@@ -1,4 +1,4 @@
-"""`direct` in two rounds as data: whitening, then reports in its terms."""
+"""System `direct_two`: a whitening round, then reports in its terms."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from curvote.protocols.auto import choosing
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.system import (
     AGGREGATE,
-    FIXED,
+    JUDGED_BY_Z,
     PRIVATIZE,
     RELEASE,
     SCORE,
-    TERMS,
+    TERM_PARAMS,
 )
 from curvote.protocols.direct.tables import DIRECTIONS, WHITENING
 from curvote.protocols.direct_two.messages import MESSAGES
-from curvote.protocols.majority.messages import Compared
+from curvote.protocols.majority.messages import ComparisonLabel
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
-    COMMON,
+    COMMON_STAGES,
     SECTIONS,
-    drawn,
-    released,
-    served,
+    client_stage,
+    release_stage,
+    server_stage,
 )
 
 _HERE = "curvote.protocols.direct_two"
 _PRIVATIZE = replace(PRIVATIZE, module=f"{_HERE}.privatize")
-_WHITEN = served("whiten", f"{_HERE}.whiten", ("privatize",), WHITENING)
-_REFINE = drawn(
-    "refine", f"{_HERE}.refine", DIRECTIONS, ("project", "whiten"), params=TERMS
+_WHITEN = server_stage("whiten", f"{_HERE}.whiten", ("privatize",), WHITENING)
+_REFINE = client_stage(
+    "refine", f"{_HERE}.refine", DIRECTIONS, ("project", "whiten"), params=TERM_PARAMS
 )
-_RELEASE_SECOND = released(_REFINE, "refinement", ("ingest", "privatize", "whiten"))
+_RELEASE_SECOND = release_stage(
+    _REFINE, "refinement", ("ingest", "privatize", "whiten")
+)
 _COMBINE = replace(
     AGGREGATE, module=f"{_HERE}.combine", inputs=("privatize", "whiten", "refine")
 )
@@ -53,17 +55,21 @@ _TWO = Method(
 SYSTEM = System(
     name="direct_two",
     settings=Settings,
-    stages=(*COMMON, _PRIVATIZE, _WHITEN, _REFINE, _COMBINE, SCORE),
-    production=(*COMMON, RELEASE, _WHITEN, _RELEASE_SECOND, _COMBINE),
+    stages=(*COMMON_STAGES, _PRIVATIZE, _WHITEN, _REFINE, _COMBINE, SCORE),
+    production=(*COMMON_STAGES, RELEASE, _WHITEN, _RELEASE_SECOND, _COMBINE),
     messages=MESSAGES,
-    compared=(Compared().words,),
+    study_messages=(ComparisonLabel().describe,),
     metrics=ERRORS,
     methods=(_TWO, MAJORITY),
     main=("two",),
-    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
-    parts=choosing.parts,
-    fixed=FIXED,
-    final=finals.one,
-    outcome=outcomes.reported,
+    checks=checks.combine_checks(
+        checks.check_test_clients,
+        choosing.check_choice,
+        classes=checks.check_many_classes,
+    ),
+    resolve_parts=choosing.resolve_choice,
+    implied_settings=JUDGED_BY_Z,
+    final_model=finals.decoded_model,
+    production_metrics=outcomes.count_reports,
     sections=SECTIONS,
 )

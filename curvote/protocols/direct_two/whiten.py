@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.direct.aggregate import total_of
-from curvote.protocols.direct.arms import given, handed_on
-from curvote.server.directions import whitening
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.direct.aggregate import sum_reports
+from curvote.protocols.direct.arms import decoding_metadata, directions_of
+from curvote.server.directions import estimate_whitening
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["privatize"].facts)
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``whitening``: a row a coordinate of the second round's z."""
-    return {"whitening": whitened(here.shards("privatize", "directions"), here.facts)}
+    return {
+        "whitening": whitening_columns(
+            context.shards("privatize", "directions"), context.metadata
+        )
+    }
 
 
-def whitened(reports: Iterable[Columns], public: Facts) -> Columns:
+def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
     """Return table ``whitening`` from the shards of the first round's reports."""
-    made = whitening(total_of(reports), given(public), public["epsilon"])
-    return {"matrix": made.matrix, "centre": made.centre}
+    transform = estimate_whitening(
+        sum_reports(reports), directions_of(public), public["epsilon"]
+    )
+    return {"matrix": transform.matrix, "centre": transform.centre}

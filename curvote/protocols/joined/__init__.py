@@ -1,1 +1,1 @@
-"""Reports of clients, joined with the labelled records that volunteers made public."""
+"""Reports of clients joined with volunteers' public labelled records."""

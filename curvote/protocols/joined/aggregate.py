@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
-from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.aggregate import of_total, rule_of, total_of
-from curvote.protocols.direct.arms import given, handed_on
-from curvote.server.joining import Public, joined
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.classifiers import classifier_columns
+from curvote.protocols.direct.aggregate import decode_total, solving_rule, sum_reports
+from curvote.protocols.direct.arms import decoding_metadata, directions_of
+from curvote.server.joining import VolunteerRecords, joint_classifier
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["privatize"].facts)
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the tables ``classifier``, of both, and ``reports_alone``."""
-    records = here.rows("publish", "public_records")
-    total = total_of(here.shards("privatize", "directions"))
-    vectors = given(here.facts)
-    public = Public.of(vectors, records["z"], records["label"])
-    line = joined(total, vectors, here.facts["epsilon"], public)
+    records = context.rows("publish", "public_records")
+    total = sum_reports(context.shards("privatize", "directions"))
+    vectors = directions_of(context.metadata)
+    public = VolunteerRecords.from_records(vectors, records["z"], records["label"])
+    line = joint_classifier(total, vectors, context.metadata["epsilon"], public)
     return {
-        "classifier": classifier(line, total.n),
-        "reports_alone": of_total(total, here.facts, rule_of(here.params)),
+        "classifier": classifier_columns(line, total.n),
+        "reports_alone": decode_total(
+            total, context.metadata, solving_rule(context.params)
+        ),
     }

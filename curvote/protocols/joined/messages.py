@@ -1,4 +1,4 @@
-"""The message of `joined`: that of `direct`; volunteers send none."""
+"""Message of `joined`: that of `direct`; volunteers send none."""
 
 from curvote.protocols.direct.messages import MESSAGES
 

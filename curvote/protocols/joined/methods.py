@@ -1,4 +1,4 @@
-"""What a classifier is called that reports and volunteers made together."""
+"""Method ``joined``: reports and volunteers' records together."""
 
 from __future__ import annotations
 

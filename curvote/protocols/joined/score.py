@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.protocols import by_class
-from curvote.protocols.classifiers import named
+from curvote.protocols.classifiers import predict_places
 from curvote.protocols.direct.score import facts as of_direct
-from curvote.protocols.majority.elect import wrong
+from curvote.protocols.majority.elect import majority_error
 from curvote.protocols.scores import score_rows
-from curvote.protocols.study import clients_of
+from curvote.protocols.study import study_clients
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name of the method that the reports alone are: the arm."""
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the name of the method of reports alone: the arm."""
     return of_direct(inputs, params)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scores``: ``joined``, the arm, and the majority."""
-    clients = clients_of(here)
-    features, truth = clients.told("rescaled", "test")
-    alone = named(features, here.rows("aggregate", "reports_alone"))
-    both = named(features, here.rows("aggregate", "classifier"))
+    clients = study_clients(context)
+    features, truth = clients.features_and_places("rescaled", "test")
+    report_predictions = predict_places(
+        features, context.rows("aggregate", "reports_alone")
+    )
+    joined_predictions = predict_places(
+        features, context.rows("aggregate", "classifier")
+    )
     errors = {
-        "majority": wrong(here, clients),
-        here.facts["method"]: float(np.mean(alone != truth)),
-        "joined": float(np.mean(both != truth)),
+        "majority": majority_error(context, clients),
+        context.metadata["method"]: float(np.mean(report_predictions != truth)),
+        "joined": float(np.mean(joined_predictions != truth)),
     }
-    classes = here.inputs["project"].facts["classes"]
-    return by_class.told(score_rows(errors), "joined", truth, both, classes)
+    classes = context.inputs["project"].metadata["classes"]
+    return by_class.add_class_scores(
+        score_rows(errors), "joined", truth, joined_predictions, classes
+    )

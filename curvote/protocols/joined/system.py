@@ -1,4 +1,4 @@
-"""The join as data: reports, public records, then both as one classifier."""
+"""System `joined`: reports and public records in one classifier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from curvote.protocols.auto import choosing
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.system import (
     AGGREGATE,
-    FIXED,
+    JUDGED_BY_Z,
     PRIVATIZE,
     RELEASE,
     SCORE,
@@ -19,9 +19,9 @@ from curvote.protocols.direct.system import SYSTEM as DIRECT
 from curvote.protocols.joined.messages import MESSAGES
 from curvote.protocols.joined.methods import JOINED
 from curvote.protocols.joined.tables import REPORTS_ALONE
-from curvote.protocols.majority.messages import Compared
+from curvote.protocols.majority.messages import ComparisonLabel
 from curvote.protocols.measures import ERRORS
-from curvote.protocols.stages.declared import COMMON, SECTIONS
+from curvote.protocols.stages.declared import COMMON_STAGES, SECTIONS
 from curvote.protocols.volunteers.system import PUBLISH
 
 _HERE = "curvote.protocols.joined"
@@ -36,17 +36,21 @@ _SCORE = replace(SCORE, module=f"{_HERE}.score")
 SYSTEM = System(
     name="joined",
     settings=Settings,
-    stages=(*COMMON, PRIVATIZE, PUBLISH, _AGGREGATE, _SCORE),
-    production=(*COMMON, RELEASE, PUBLISH, _AGGREGATE),
+    stages=(*COMMON_STAGES, PRIVATIZE, PUBLISH, _AGGREGATE, _SCORE),
+    production=(*COMMON_STAGES, RELEASE, PUBLISH, _AGGREGATE),
     messages=MESSAGES,
-    compared=(Compared().words,),
+    study_messages=(ComparisonLabel().describe,),
     metrics=ERRORS,
     methods=(JOINED, *DIRECT.methods),
     main=("joined",),
-    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
-    parts=choosing.parts,
-    fixed=FIXED,
-    final=finals.one,
-    outcome=outcomes.reported,
+    checks=checks.combine_checks(
+        checks.check_test_clients,
+        choosing.check_choice,
+        classes=checks.check_many_classes,
+    ),
+    resolve_parts=choosing.resolve_choice,
+    implied_settings=JUDGED_BY_Z,
+    final_model=finals.decoded_model,
+    production_metrics=outcomes.count_reports,
     sections=SECTIONS,
 )

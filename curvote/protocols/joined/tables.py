@@ -1,4 +1,4 @@
-"""The table of what the same reports say by themselves, for comparison."""
+"""System `joined`: reports and public records in one classifier."""
 
 from __future__ import annotations
 

@@ -1,33 +1,33 @@
-"""What may be wrong with settings of private labels, each key being well formed."""
+"""Checks of the settings of private labels, each key being well formed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curvote.chain.axis import Settings
+from curvote.chain.axis import PipelineSettings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError
-from curvote.labels.encoders import AUTO, concrete
+from curvote.labels.encoders import AUTO, mechanism_name
 from curvote.protocols import checks as shared
 
 Problems = Iterator[Problem]
 
 
-def checks(pipeline: Settings) -> Problems:
-    """Yield what is wrong with roles, the encoder, learners and rounds."""
-    yield from learned(pipeline)
-    yield from _asked(pipeline)
+def check_settings(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of roles, the encoder, learners and rounds."""
+    yield from check_learning(pipeline)
+    yield from _check_encoder(pipeline)
     if pipeline.production and pipeline.intake and pipeline.intake.online:
         message = "a model is made of all codes at once: wait for them, then close."
         yield Problem(message, ("intake", "online"))
 
 
-def learned(pipeline: Settings) -> Problems:
-    """Yield what is wrong with roles, public features and learners."""
-    yield from shared.roles(pipeline)
-    yield from _owners(pipeline)
-    yield from shared.tested(pipeline)
-    yield from public(pipeline)
+def check_learning(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of roles, public features and learners."""
+    yield from shared.check_roles(pipeline)
+    yield from _check_owners(pipeline)
+    yield from shared.check_test_clients(pipeline)
+    yield from check_public(pipeline)
     from curvote.labels.learners.making import make  # scikit-learn: a second
 
     for index, learner in enumerate(pipeline.learners):
@@ -37,9 +37,9 @@ def learned(pipeline: Settings) -> Problems:
             yield Problem(str(error), ("learners", index))
 
 
-def _owners(pipeline: Settings) -> Problems:
-    """Ask for clients who train, but of a public table whose every record is asked."""
-    away, roles = lookup.remote(pipeline.source), pipeline.clients.model_dump()
+def _check_owners(pipeline: PipelineSettings) -> Problems:
+    """Yield a problem unless clients train, or a public table's records are asked."""
+    away, roles = lookup.is_remote(pipeline.source), pipeline.clients.model_dump()
     if away and any(roles.values()):
         message = "every record of the public table is asked; nobody plays a role."
         yield Problem(message, ("clients",))
@@ -47,8 +47,8 @@ def _owners(pipeline: Settings) -> Problems:
         yield Problem("say how many clients train.", ("clients", "train"))
 
 
-def public(pipeline: Settings) -> Problems:
-    """Yield what is wrong with what is done to public features."""
+def check_public(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of what is done to public features."""
     public = pipeline.public
     if public.reduce == "pca" and public.size is None:
         yield Problem("is missing: say how many components.", ("public", "size"))
@@ -56,11 +56,11 @@ def public(pipeline: Settings) -> Problems:
         yield Problem("counts with reduce: pca only.", ("public", "size"))
 
 
-def _asked(pipeline: Settings) -> Problems:
+def _check_encoder(pipeline: PipelineSettings) -> Problems:
     labels = pipeline.labels
     try:
         for epsilon in pipeline.epsilon:
-            concrete(labels.encoder, n_classes(pipeline), epsilon)
+            mechanism_name(labels.encoder, class_count(pipeline), epsilon)
     except UserError as error:
         yield Problem(str(error), ("labels", "encoder"))
     if labels.rounds == 1 and labels.encoder == "rr_with_prior":
@@ -74,6 +74,6 @@ def _asked(pipeline: Settings) -> Problems:
         yield Problem(message, ("labels", "rounds"))
 
 
-def n_classes(pipeline: Settings) -> int:
+def class_count(pipeline: PipelineSettings) -> int:
     """Return K; a source that lists no classes has two."""
     return len(lookup.classes(pipeline.source) or (0, 1))

@@ -1,4 +1,4 @@
-"""The model to keep: from raw public columns to the publisher's classes."""
+"""Model to deploy: from raw public columns to the publisher's classes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import OfRecords
+from curvote.named_columns import RecordPredictor
 
 
-class LabelClassifier(OfRecords, ClassifierMixin, BaseEstimator):
+class LabelClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """A classifier trained on codes, of raw records.
 
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
     (T,) in any order, and returns the publisher's labels. ``categories`` are the texts
-    of columns that were told as 0 and 1, a column each (`curvote.table_file.category`).
+    of columns that were told as 0 and 1, a column each
+    (`curvote.table_file.indicator_name`).
     """
 
     def __init__(
@@ -41,13 +42,15 @@ class LabelClassifier(OfRecords, ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, (n, K)."""
-        return self._answered(X, lambda v: self.model.predict_proba(self._features(v)))
+        return self._predict_rows(
+            X, lambda v: self.model.predict_proba(self._reduced(v))
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        return self._answered(X, lambda v: self.model.predict(self._features(v)))
+        return self._predict_rows(X, lambda v: self.model.predict(self._reduced(v)))
 
-    def _features(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _reduced(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.reduction == "passthrough":
             return values
         return np.asarray(self.reduction.transform(values))

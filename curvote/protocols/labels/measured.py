@@ -1,4 +1,4 @@
-"""Accuracy, recall and calibration of what was said of records with known labels."""
+"""Accuracy, recall and calibration of predictions for records with known labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Places = NDArray[np.int64]
 BINS = 15
 
 
-class Score(NamedTuple):
+class ScoreRow(NamedTuple):
     """A row of the table ``scores``."""
 
     method: str
@@ -23,40 +23,44 @@ class Score(NamedTuple):
     value: float
 
 
-def judged(method: str, labels: Places, said: Places) -> Iterator[Score]:
-    """Yield accuracy and balanced accuracy of what a method says, places of classes."""
-    there = np.bincount(labels)
-    hit = np.bincount(labels[labels == said], minlength=len(there))
-    recall = hit[there > 0] / there[there > 0]
-    yield Score(method, ACCURACY.name, float(hit.sum() / len(labels)))
-    yield Score(method, BALANCED.name, float(recall.mean()))
+def score_predictions(
+    method: str, labels: Places, predictions: Places
+) -> Iterator[ScoreRow]:
+    """Yield accuracy and balanced accuracy of a method's predicted places."""
+    counts = np.bincount(labels)
+    hits = np.bincount(labels[labels == predictions], minlength=len(counts))
+    recall = hits[counts > 0] / counts[counts > 0]
+    yield ScoreRow(method, ACCURACY.name, float(hits.sum() / len(labels)))
+    yield ScoreRow(method, BALANCED.name, float(recall.mean()))
 
 
-def recalls(labels: Places, said: Places, classes: list[str]) -> Columns:
-    """Return the table ``recalls``: how often each class was tested, and recognised."""
+def recall_table(labels: Places, predictions: Places, classes: list[str]) -> Columns:
+    """Return the table ``recalls``: tests and recognitions of each class."""
     k = len(classes)
     return {
         "class": np.array(classes, dtype=object),
         "n": np.bincount(labels, minlength=k),
-        "recognised": np.bincount(labels[labels == said], minlength=k),
-        "said": np.bincount(said, minlength=k),
+        "recognised": np.bincount(labels[labels == predictions], minlength=k),
+        "said": np.bincount(predictions, minlength=k),
     }
 
 
-def reliability(right: NDArray[np.bool_], sure: NDArray[np.float64]) -> Columns:
-    """Return the table ``reliability``: what was claimed in each bin, and what held."""
-    place = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
+def reliability_table(
+    correct: NDArray[np.bool_], confidence: NDArray[np.float64]
+) -> Columns:
+    """Return the table ``reliability``: mean confidence and accuracy of each bin."""
+    place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
     n = np.bincount(place, minlength=BINS)
     most = np.maximum(n, 1)
     return {
         "low": np.arange(BINS) / BINS,
         "n": n,
-        "confidence": np.bincount(place, sure, BINS) / most,
-        "accuracy": np.bincount(place, right, BINS) / most,
+        "confidence": np.bincount(place, confidence, BINS) / most,
+        "accuracy": np.bincount(place, correct, BINS) / most,
     }
 
 
-def score_table(rows: Iterable[Score]) -> Columns:
+def score_table(rows: Iterable[ScoreRow]) -> Columns:
     """Return the columns of the table ``scores``."""
     method, metric, value = zip(*rows, strict=True)
     return {

@@ -1,4 +1,4 @@
-"""What is measured of private labels, and what it is measured of."""
+"""Metrics and methods of private labels, and the tables of their scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ACCURACY: Final = Metric(
     "accuracy",
     "accuracy on new {record}s",
     better="higher",
-    said="is right on {value} of new {record}s",
+    sentence="is right on {value} of new {record}s",
     words="Share of new {record}s of which each method says the right class",
 )
 BALANCED: Final = Metric(

@@ -18,49 +18,52 @@ _SCHEMA: Final = "schema.json"
 _ID, _FILE = "__id__", "file"
 
 
-def packed(model: Any) -> NDArray[Any]:
+def pack_model(model: Any) -> NDArray[Any]:
     """Return a column of one file, the model."""
     import skops.io
 
-    return array([_canonical(skops.io.dumps(model))], dtype=object)
+    return array([_canonical_zip(skops.io.dumps(model))], dtype=object)
 
 
-def unpacked(data: bytes) -> Any:
-    """Return the model that `packed` wrote; it stands in a store that checks bytes."""
+def unpack_model(data: bytes) -> Any:
+    """Return the model `pack_model` wrote; its bytes stand in a store that checks."""
     import skops.io
 
     return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
 
 
-def _canonical(data: bytes) -> bytes:
+def _canonical_zip(data: bytes) -> bytes:
     """Return the file with addresses in memory and times taken out of it."""
-    with ZipFile(BytesIO(data)) as given:
+    with ZipFile(BytesIO(data)) as archive:
         numbers: dict[Any, int] = {}
-        schema = _numbered(json.loads(given.read(_SCHEMA)), numbers)
-        files = {_name(name, numbers): given.read(name) for name in given.namelist()}
+        schema = _renumber(json.loads(archive.read(_SCHEMA)), numbers)
+        files = {
+            _renumber_name(name, numbers): archive.read(name)
+            for name in archive.namelist()
+        }
     files[_SCHEMA] = json.dumps(schema, sort_keys=True).encode()
-    made = BytesIO()
-    with ZipFile(made, "w") as out:
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as out:
         for name in sorted(files):
             out.writestr(ZipInfo(name), files[name])
-    return made.getvalue()
+    return buffer.getvalue()
 
 
-def _numbered(node: Any, numbers: dict[Any, int]) -> Any:
+def _renumber(node: Any, numbers: dict[Any, int]) -> Any:
     """Return a part of the schema with ids and file names as numbers."""
     if isinstance(node, list):
-        return [_numbered(each, numbers) for each in node]
+        return [_renumber(item, numbers) for item in node]
     if not isinstance(node, dict):
         return node
-    told = {key: _numbered(each, numbers) for key, each in node.items()}
-    if _ID in told:
-        told[_ID] = numbers.setdefault(told[_ID], len(numbers))
-    if isinstance(told.get(_FILE), str):
-        numbers.setdefault(told[_FILE], len(numbers))
-        told[_FILE] = _name(told[_FILE], numbers)
-    return told
+    renumbered = {key: _renumber(item, numbers) for key, item in node.items()}
+    if _ID in renumbered:
+        renumbered[_ID] = numbers.setdefault(renumbered[_ID], len(numbers))
+    if isinstance(renumbered.get(_FILE), str):
+        numbers.setdefault(renumbered[_FILE], len(numbers))
+        renumbered[_FILE] = _renumber_name(renumbered[_FILE], numbers)
+    return renumbered
 
 
-def _name(name: str, numbers: dict[Any, int]) -> str:
-    known = numbers.get(name)
-    return name if known is None else f"{known}{name[name.rindex('.') :]}"
+def _renumber_name(name: str, numbers: dict[Any, int]) -> str:
+    number = numbers.get(name)
+    return name if number is None else f"{number}{name[name.rindex('.') :]}"

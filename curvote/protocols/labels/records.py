@@ -1,4 +1,4 @@
-"""Records by their public names: who plays which role, and codes beside features."""
+"""Training on codes: records by their public names, the model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Facts, Here
+from curvote.chain.stage import Columns, Metadata, StageContext
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.task import Task
@@ -17,33 +17,35 @@ Index = NDArray[np.int64]
 Names = NDArray[Any]
 
 
-def rows_of(names: Names, wanted: Names) -> Index:
+def rows_by_name(names: Names, requested: Names) -> Index:
     """Return the rows of records by name; one that is not there is a UserError."""
     place = {name: row for row, name in enumerate(names)}
     try:
-        return np.array([place[name] for name in wanted], dtype=np.int64)
+        return np.array([place[name] for name in requested], dtype=np.int64)
     except KeyError as error:
         message = f"a code is about record {error.args[0]!r}, which has no features."
         raise UserError(message) from None
 
 
-def without(names: Names, coded: Names) -> Index:
+def rows_without_codes(names: Names, coded: Names) -> Index:
     """Return the rows of the records that have no code."""
-    known = set(coded)
-    rows = [row for row, name in enumerate(names) if name not in known]
+    coded_names = set(coded)
+    rows = [row for row, name in enumerate(names) if name not in coded_names]
     return np.array(rows, dtype=np.int64)
 
 
-def codes_of(facts: Facts, sent: Columns, prior: NDArray[Any] | None = None) -> Codes:
-    """Return what was sent in one round, with all that is public about it."""
-    task = Task.from_json(facts["task"])
+def codes_from_table(
+    metadata: Metadata, table: Columns, prior: NDArray[Any] | None = None
+) -> Codes:
+    """Return the codes of one round's table, with all that is public about them."""
+    task = Task.from_json(metadata["task"])
     classes = np.asarray(task.classes, dtype=object)
     return Codes(
-        sent[CODE], classes, task.epsilon, task.encoder, dict(task.params), prior
+        table[CODE], classes, task.epsilon, task.encoder, dict(task.params), prior
     )
 
 
-def priors_of(here: Here, names: Names) -> NDArray[np.float64]:
+def record_priors(context: StageContext, names: Names) -> NDArray[np.float64]:
     """Return the priors of some records, (n, K)."""
-    told = here.rows("learn", "priors")
-    return np.asarray(told[PRIOR][rows_of(told[RECORD], names)])
+    table = context.rows("learn", "priors")
+    return np.asarray(table[PRIOR][rows_by_name(table[RECORD], names)])

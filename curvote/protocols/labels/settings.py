@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that private labels read."""
+"""Settings of private labels in pipelines.yaml, and the checks of their meaning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from curvote.protocols.settings import Clients, Learner
 
 
 class Public(Strict):
-    """What is done with public features before anybody is asked; it costs nothing.
+    """Treatment of public features before anybody is asked; it costs nothing.
 
     ``pca`` keeps ``size`` principal components of all records, those that are tested
     included: none of them needs a label. By `auto` numbers are standardised where they
@@ -24,7 +24,7 @@ class Public(Strict):
 
 
 class Labels(Strict):
-    """What is asked of a label, and what is made of the codes.
+    """Codes that are asked of labels, and what is made of them.
 
     ``encoder`` is a mechanism or `auto`. With two ``rounds`` half of the labels tell
     the other half what is likely (LP-2ST): a round of k-ary randomized response, then
@@ -41,13 +41,13 @@ class Labels(Strict):
 
 
 class Owners(Clients):
-    """How many clients play each role; where labels are elsewhere, nobody here does."""
+    """Numbers of clients in each role; where labels are elsewhere, none here."""
 
     train: Count = 0
 
 
-class Settings(Strict):
-    """What private labels read."""
+class LabelSettings(Strict):
+    """Settings that private labels read."""
 
     clients: Owners = Owners()
     epsilon: Epsilons

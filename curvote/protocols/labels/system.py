@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from curvote.chain.axis import EPSILON
-from curvote.chain.axis import Settings as Given
+from curvote.chain.axis import PipelineSettings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import Part, System
 from curvote.labels.task import ASKS
-from curvote.protocols.labels.asked import asked
-from curvote.protocols.labels.checks import checks
-from curvote.protocols.labels.final import final, outcome
-from curvote.protocols.labels.graphs import wanted
+from curvote.protocols.labels.asked import tasks_by_level
+from curvote.protocols.labels.checks import check_settings
+from curvote.protocols.labels.final import final_model, production_metrics
+from curvote.protocols.labels.graphs import needs_graph
 from curvote.protocols.labels.messages import MESSAGES
 from curvote.protocols.labels.methods import METHODS, METRICS
-from curvote.protocols.labels.settings import Settings
+from curvote.protocols.labels.settings import LabelSettings
 from curvote.protocols.labels.tables import (
     CODES,
     FEATURES,
@@ -29,14 +29,14 @@ from curvote.protocols.labels.tables import (
     SAID,
     SHARES,
 )
-from curvote.protocols.labels.two.messages import PROTOCOL
+from curvote.protocols.labels.two.messages import TWO_ROUNDS
 from curvote.protocols.measures import LEARNER
 from curvote.protocols.stages.declared import (
     DATA_SET,
     DATASETS,
     INGEST,
-    ROLES,
-    scored,
+    ROLE_PARAMS,
+    score_stage,
 )
 
 _HERE = "curvote.protocols.labels.stages"
@@ -66,7 +66,7 @@ PRIVATIZE = Stage(
     f"{_HERE}.privatize",
     inputs=("ingest",),
     axes=("epsilon",),
-    params=("epsilon", "labels.encoder", *ROLES),
+    params=("epsilon", "labels.encoder", *ROLE_PARAMS),
     tables=(CODES,),
     side="client -> server",
 )
@@ -85,11 +85,11 @@ TRAIN = Stage(
     libraries=LIBRARIES,
     block=1,
 )
-_SCORE = scored(
+_SCORE = score_stage(
     f"{_HERE}.score",
     ("ingest", "train"),
     ("epsilon", "learner"),
-    ("source", *ROLES),
+    ("source", *ROLE_PARAMS),
     plugins=(DATASETS,),
 )
 SCORE = replace(_SCORE, tables=(*_SCORE.tables, RELIABILITY, RECALLS))
@@ -102,24 +102,24 @@ _RELEASED = replace(
 )
 
 
-def spelled(values: dict[str, Any]) -> dict[str, Any]:
-    """Add whether a graph of the records is wanted.
+def normalize(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings, with whether a graph of the records is needed.
 
     What settings leave to their defaults may be left out here: no release reads it.
     """
-    return values | {"graph": wanted(values.get("learners", ()))}
+    return values | {"graph": needs_graph(values.get("learners", ()))}
 
 
-def whole(settings: Given) -> tuple[Part, ...]:
+def single_part(settings: Given) -> tuple[Part, ...]:
     """Return the settings as they are."""
     return (Part(settings),)
 
 
-def parts(settings: Given) -> tuple[Part, ...]:
-    """Return the settings; two rounds are another chain, under the same name."""
+def resolve_parts(settings: Given) -> tuple[Part, ...]:
+    """Return the settings as one part; two rounds are another chain of that name."""
     if settings.labels.rounds == 1:
-        return whole(settings)
-    update = {"protocol": PROTOCOL, "label": settings.called}
+        return single_part(settings)
+    update = {"protocol": TWO_ROUNDS, "label": settings.called}
     return (Part(settings.model_copy(update=update)),)
 
 
@@ -127,21 +127,21 @@ _PAGE = "curvote.reporting.sections.labels"
 
 SYSTEM = System(
     name="labels",
-    settings=Settings,
+    settings=LabelSettings,
     stages=(INGEST, FEATURES_OF, GRAPH_OF, PRIVATIZE, TRAIN, SCORE),
     production=(INGEST, FEATURES_OF, GRAPH_OF, _RELEASED, TRAIN),
     axes=(EPSILON, LEARNER),
     messages=MESSAGES,
-    asked=asked,
+    audit_tasks=tasks_by_level,
     metrics=METRICS,
     methods=METHODS,
     main=tuple(method.name for method in METHODS),
-    checks=checks,
-    parts=parts,
-    spelled=spelled,
-    short=("encoder", "rounds", "holdout", "decide", "calibrate"),
-    final=final,
-    outcome=outcome,
+    checks=check_settings,
+    resolve_parts=resolve_parts,
+    normalize=normalize,
+    shorthand=("encoder", "rounds", "holdout", "decide", "calibrate"),
+    final_model=final_model,
+    production_metrics=production_metrics,
     sections=(
         DATA_SET,
         *(f"{_PAGE}.{name}" for name in ("features", "by_classes", "honest")),

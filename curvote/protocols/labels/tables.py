@@ -1,4 +1,4 @@
-"""The tables of private labels."""
+"""System of private labels: its tables, stages, graph and final model, as data."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The constant classifier that noised labels elect: what every method must beat."""
+"""References: the constant majority classifier, and learning without privacy."""

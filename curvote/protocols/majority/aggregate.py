@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.majority.elect import elected
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.majority.elect import elect_class
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``elected``: one row, the place of a class."""
-    sent = here.rows("privatize", "labels")["label"]
-    place = elected(sent, len(here.inputs["project"].facts["classes"]))
-    return {"elected": {"place": np.array([place]), "n": np.array([len(sent)])}}
+    labels = context.rows("privatize", "labels")["label"]
+    place = elect_class(labels, len(context.inputs["project"].metadata["classes"]))
+    return {"elected": {"place": np.array([place]), "n": np.array([len(labels)])}}

@@ -1,4 +1,4 @@
-"""The class that was elected, as a model to keep; and by how many.
+"""Outcomes of `majority`: the elected class as a model, and its count.
 
 Both are read from the noised labels, which releases of any version have left.
 """
@@ -11,26 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.view import View
-from curvote.protocols.finals import FIRST, columns_of
-from curvote.protocols.majority.elect import elected
+from curvote.protocols.finals import FIRST_REPETITION, record_columns
+from curvote.protocols.majority.elect import elect_class
 
 if TYPE_CHECKING:
     from curvote.protocols.majority.kept import ConstantClassifier
 
 
-def final(view: View) -> ConstantClassifier:
+def majority_model(view: View) -> ConstantClassifier:
     """Return the constant classifier of the first repetition."""
     from curvote.protocols.majority.kept import ConstantClassifier  # see `linear`
 
-    classes = list(view.facts("project")["classes"])
-    place = elected(_labels(view), len(classes))
-    return ConstantClassifier(columns_of(view), classes, place)
+    classes = list(view.metadata("project")["classes"])
+    place = elect_class(_noised_labels(view), len(classes))
+    return ConstantClassifier(record_columns(view), classes, place)
 
 
-def outcome(view: View) -> dict[str, float]:
-    """Return how many labels were counted."""
-    return {"reports": len(_labels(view))}
+def majority_outcome(view: View) -> dict[str, float]:
+    """Return the number of labels that were counted."""
+    return {"reports": len(_noised_labels(view))}
 
 
-def _labels(view: View) -> NDArray[np.int8]:
-    return view.columns("privatize", "labels", FIRST)["label"]
+def _noised_labels(view: View) -> NDArray[np.int8]:
+    return view.columns("privatize", "labels", FIRST_REPETITION)["label"]

@@ -1,4 +1,4 @@
-"""The class that noised labels elected, as MLflow stores it."""
+"""Model of `majority`: one class for every record."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import OfRecords
+from curvote.named_columns import RecordPredictor
 
 
-class ConstantClassifier(OfRecords, ClassifierMixin, BaseEstimator):
+class ConstantClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """One class for every record, whatever it holds.
 
     ``predict`` takes records as an array or a DataFrame with the ``columns``; ``place``
@@ -33,5 +33,5 @@ class ConstantClassifier(OfRecords, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the one label for each record; a missing column is a UserError."""
-        one = self.classes_[self.place]
-        return self._answered(X, lambda values: np.full(len(values), one))
+        label = self.classes_[self.place]
+        return self._predict_rows(X, lambda values: np.full(len(values), label))

@@ -1,4 +1,4 @@
-"""The message of `majority`: one noised label."""
+"""Message of `majority`: one noised label."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from curvote import validate
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.k_rr import KRR
-from curvote.protocols.fields import MOST_CLASSES, check_fields, check_number
-from curvote.protocols.majority.response import Response, response
-from curvote.protocols.message import Known, Message, Read, Setting
+from curvote.protocols.fields import MAX_CLASSES, check_class_count, check_fields
+from curvote.protocols.majority.response import Response, response_for
+from curvote.protocols.message import ClientData, Message, SettingReader, TableReader
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY
 from curvote.representation.encoding import Encoding
@@ -29,9 +29,9 @@ Array = NDArray[np.float64]
 
 
 class LabelPayload(Payload):
-    """A noised label as JSON; which of them there are, the task's classes say."""
+    """Payload of a noised label, one of the task's classes."""
 
-    label: Annotated[int, Field(ge=-1, lt=MOST_CLASSES)]
+    label: Annotated[int, Field(ge=-1, lt=MAX_CLASSES)]
 
 
 class Label(Message):
@@ -42,81 +42,83 @@ class Label(Message):
     what = "one noised label"
     detail = "the whole of it; none of the numbers is sent"
 
-    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
-        """Return a label in words; how it is noised, the source's classes say."""
+    def describe(
+        self, config: Mapping[str, Any], d: int
+    ) -> Sequence[MessageDescription]:
+        """Return the description of a label, noised as its classes need."""
         from curvote.datasets import lookup  # no client needs the sources
 
         classes = lookup.classes(config["source"])
-        name = response(len(classes) if classes else 2).name
-        return [Sent(self.who, self.what, name, self.detail)]
+        name = response_for(len(classes) if classes else 2).name
+        return [MessageDescription(self.who, self.what, name, self.detail)]
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return nothing: the mechanism is left to the classes."""
         return {}
 
-    def task(self, stated: Task, read: Read) -> Task:
-        """Return the stated task with the mechanism of its classes."""
-        return replace(stated, mechanism=_response(stated).name)
+    def task(self, base_task: Task, read: TableReader) -> Task:
+        """Return the base task with the mechanism of its classes."""
+        return replace(base_task, mechanism=_task_response(base_task).name)
 
-    def rehearsal(self, stated: Task) -> Task:
-        """Return the stated task with the one mechanism that it may name."""
-        return replace(stated, mechanism=_response(stated).name, params={})
+    def nominal_task(self, base_task: Task) -> Task:
+        """Return the base task with the mechanism of its classes."""
+        return replace(base_task, mechanism=_task_response(base_task).name, params={})
 
-    def admit(self, task: Task) -> None:
+    def check_task(self, task: Task) -> None:
         """Refuse another mechanism, parameters, candidates and too many classes."""
         check_fields(task, binary=False)
-        check_number(len(task.classes))
-        validate.one_of((_response(task).name,), mechanism=task.mechanism)
+        check_class_count(len(task.classes))
+        validate.one_of((_task_response(task).name,), mechanism=task.mechanism)
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the one label."""
-        return _mechanism(task).worst_log_ratio()
+        return _label_mechanism(task).worst_log_ratio()
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised labels (n,)."""
-        noise, given = stream(entropy, "majority"), _said(task, known)
-        noised = _mechanism(task).randomize(given, noise)
+        noise, codes = stream(entropy, "majority"), _label_codes(task, data)
+        noised = _label_mechanism(task).randomize(codes, noise)
         return {"label": noised.astype(np.int8)}
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether it is a label."""
-        return np.isin(messages["label"], _response(task).words)
+        return np.isin(messages["label"], _task_response(task).words)
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of the label; z has no part in the message."""
-        pair = _said(task, one), _said(task, other)
-        return _mechanism(task).log_ratio(*pair, messages["label"])
+        pair = _label_codes(task, first), _label_codes(task, second)
+        return _label_mechanism(task).log_ratio(*pair, messages["label"])
 
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``labels``."""
         return {"label": messages["label"].astype(np.int8)}
 
 
-class Compared(Label):
-    """The same, drawn in a study beside another system's messages."""
+class ComparisonLabel(Label):
+    """Label drawn in a study beside another system's messages."""
 
     detail = "for majority, the constant classifier that a method must beat"
 
 
-def _response(task: Task) -> Response:
-    return response(len(task.classes))
+def _task_response(task: Task) -> Response:
+    return response_for(len(task.classes))
 
 
-def _mechanism(task: Task) -> BinaryRR | KRR:
-    return _response(task).made(epsilon=task.epsilon)
+def _label_mechanism(task: Task) -> BinaryRR | KRR:
+    return _task_response(task).make_mechanism(epsilon=task.epsilon)
 
 
-def _said(task: Task, known: Known) -> NDArray[np.int64]:
-    """Return what the labels (n,) of whole records say; UserError: one is broken.
+def _label_codes(task: Task, data: ClientData) -> NDArray[np.int64]:
+    """Return the codes of labels (n,); refuse broken records.
 
     Else whether a client answers at all could say that its other numbers are damaged.
     """
-    said, records = _response(task).said(known.labels), validate.finite(z=known.z)
-    if said.shape != (len(records),):
-        raise UserError(f"{said.size} labels for {len(records)} records.")
-    return said
+    codes, records = _task_response(task).encode(data.labels), validate.finite(z=data.z)
+    if codes.shape != (len(records),):
+        raise UserError(f"{codes.size} labels for {len(records)} records.")
+    return codes
 
 
 MESSAGES = {"report": Label()}

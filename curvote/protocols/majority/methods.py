@@ -1,4 +1,4 @@
-"""The constant classifier in words and looks."""
+"""Method ``majority``: the constant classifier, in words and looks."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ MAJORITY: Final = Method(
     rank=170,
     study_only=True,
     reference=True,
-    spoken="guessing the larger class",
+    short_phrase="guessing the larger class",
 )

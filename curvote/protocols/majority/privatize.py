@@ -1,6 +1,6 @@
-"""Stage privatize of `majority`: a noised label from everybody."""
+"""Stages of `majority` and of `clean`."""
 
 from curvote.protocols.majority.messages import Label
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import draw_stage
 
-facts, one = by(Label())
+facts, one = draw_stage(Label())

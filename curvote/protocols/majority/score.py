@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.majority.elect import wrong
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.majority.elect import majority_error
 from curvote.protocols.scores import score_rows
-from curvote.protocols.study import clients_of
+from curvote.protocols.study import study_clients
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``majority``."""
-    return score_rows({"majority": wrong(here, clients_of(here))})
+    return score_rows({"majority": majority_error(context, study_clients(context))})

@@ -1,4 +1,4 @@
-"""The tables of noised labels, and of the class that they elect."""
+"""System `majority`: noised labels, and the class that they elect."""
 
 from __future__ import annotations
 

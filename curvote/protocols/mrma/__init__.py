@@ -1,1 +1,1 @@
-"""Model reversal and averaging (Qin & Bai, JMLR 2026): first reports, then votes."""
+"""MRMA: model reversal and averaging (Qin & Bai, JMLR 2026)."""

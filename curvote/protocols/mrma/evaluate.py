@@ -1,6 +1,6 @@
-"""Stage evaluate: each evaluation client judges one classifier, in one noised bit."""
+"""Evaluation stage: each client judges one classifier in one noised bit."""
 
 from curvote.protocols.mrma.messages import Vote
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import draw_stage
 
-facts, one = by(Vote())
+facts, one = draw_stage(Vote())

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
-from curvote.classes import places
+from curvote.classes import class_indices
 from curvote.errors import UserError
-from curvote.mechanisms.grid import STEP
+from curvote.mechanisms.grid import GRID_STEP
 from curvote.mechanisms.laplace import Laplace
-from curvote.mechanisms.laplace_sum import sum_of_noise
+from curvote.mechanisms.laplace_sum import draw_noise_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-MOST_CELLS = 1 << 20
+MAX_CELLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class Histogram:
 
     def __post_init__(self) -> None:
         d, bins = validate.at_least(1, d=self.d), validate.at_least(1, bins=self.bins)
-        each = len(self._codes)
-        if each * bins**d > MOST_CELLS:
-            size = math.log10(each) + d * math.log10(bins)
-            words = f"{each} x " * (each > 1) + f"{bins}^{d}"
+        number_count = len(self._class_codes)
+        if number_count * bins**d > MAX_CELLS:
+            size = math.log10(number_count) + d * math.log10(bins)
+            words = f"{number_count} x " * (number_count > 1) + f"{bins}^{d}"
             raise UserError(
                 f"With {bins} bins on each of {d} axes each client would send"
                 f" {words} numbers, about 10^{size:.1f}; the most is"
-                f" {MOST_CELLS}. Take fewer bins or a smaller basis."
+                f" {MAX_CELLS}. Take fewer bins or a smaller basis."
             )
         excess = 2.0 ** (d + 1) if self.published else 1.0
         object.__setattr__(self, "mechanism", Laplace(epsilon=self.epsilon / excess))
@@ -92,21 +92,29 @@ class Histogram:
         the releases' exact law: noise is drawn as sums, and for the cells that some
         point meets; the others cannot matter.
         """
-        own, filled = self.cells(z), self._codes[:, places(labels, self.n_classes)]
-        met, place = np.unique(self.cells(points), return_inverse=True)
+        cell_numbers, filled = (
+            self.cells(z),
+            self._class_codes[:, class_indices(labels, self.n_classes)],
+        )
+        met_cells, point_cell = np.unique(self.cells(points), return_inverse=True)
         size = self.bins**self.d
-        total = [np.bincount(own, weights=w, minlength=size)[met] for w in filled]
+        total = [
+            np.bincount(cell_numbers, weights=w, minlength=size)[met_cells]
+            for w in filled
+        ]
         noise = [
-            sum_of_noise(len(own), self.mechanism.noise, len(met), generator)
+            draw_noise_sums(
+                len(cell_numbers), self.mechanism.noise, len(met_cells), generator
+            )
             for _ in filled
         ]
-        said = np.array(total) + np.array(noise) * STEP
-        best = said[0] > 0 if len(said) == 1 else said.argmax(axis=0)
-        return np.asarray(best[place], dtype=np.int64)
+        sums = np.array(total) + np.array(noise) * GRID_STEP
+        winners = sums[0] > 0 if len(sums) == 1 else sums.argmax(axis=0)
+        return np.asarray(winners[point_cell], dtype=np.int64)
 
     @property
-    def _codes(self) -> FloatArray:
-        """What a record's class puts into its cell: a row a number of the cell."""
+    def _class_codes(self) -> FloatArray:
+        """Numbers that each class puts into a record's cell, a row a number."""
         if self.n_classes == 2:
             return np.array([[-1.0, 1.0]])
         return np.eye(self.n_classes)

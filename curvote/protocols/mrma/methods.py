@@ -1,4 +1,4 @@
-"""What MRMA measures, in words and looks (Okabe & Ito 2008: safe for all eyes)."""
+"""Methods of MRMA, in words and looks (Okabe & Ito 2008: safe for all eyes)."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Final
 
 from curvote.chain.measure import Look, Method
 
-WEAK: Final = Method(
+WEAK_METHOD: Final = Method(
     "weak",
     "weak",
     "Mean error of the weak classifiers as they were trained.",
     Look("#838b94", "v", size=5),
     rank=10,
-    spoken="one weak classifier",
+    short_phrase="one weak classifier",
 )
-REVERSED: Final = Method(
+REVERSED_METHOD: Final = Method(
     "mr",
     "MR",
     "Mean error of the weak classifiers after reversal.",
     Look("#0072b2", "s"),
     rank=20,
 )
-AVERAGED: Final = Method(
+AVERAGED_METHOD: Final = Method(
     "ma",
     "MA",
     "The weighted average of MRMA, but nothing is reversed.",
     Look("#e69f00", "D", size=4),
     rank=30,
 )
-MRMA: Final = Method(
+MRMA_METHOD: Final = Method(
     "mrma",
     "MRMA",
     "Weak classifiers that do worse than a coin are reversed; those whose "
@@ -37,14 +37,14 @@ MRMA: Final = Method(
     Look("#d55e00", "o", width=2.6, size=6.5, above=6),
     rank=40,
 )
-BEST_SINGLE: Final = Method(
+BEST_SINGLE_METHOD: Final = Method(
     "best_single",
     "best single",
     "The one reversed classifier of highest estimated utility.",
     Look("#cc79a7", "^", size=5),
     rank=80,
 )
-VOTING: Final = Method(
+VOTING_METHOD: Final = Method(
     "voting",
     "voting",
     "Majority vote of classifiers trained on equal parts of all clients' reports.",
@@ -52,7 +52,7 @@ VOTING: Final = Method(
     rank=130,
     study_only=True,
 )
-AVERAGING: Final = Method(
+AVERAGING_METHOD: Final = Method(
     "averaging",
     "averaging",
     "Plain mean of the same classifiers.",
@@ -60,7 +60,7 @@ AVERAGING: Final = Method(
     rank=140,
     study_only=True,
 )
-ALL_DATA: Final = Method(
+ALL_DATA_METHOD: Final = Method(
     "all_data",
     "all data",
     "One classifier trained on noised reports of all clients, voters included.",
@@ -68,7 +68,7 @@ ALL_DATA: Final = Method(
     rank=150,
     study_only=True,
 )
-HISTOGRAM: Final = Method(
+HISTOGRAM_METHOD: Final = Method(
     "histogram",
     "histogram",
     "The class that is larger in a record's cell of a coarse grid; every client "
@@ -77,5 +77,17 @@ HISTOGRAM: Final = Method(
     rank=180,
     study_only=True,
 )
-OWN: Final = (WEAK, REVERSED, AVERAGED, MRMA, BEST_SINGLE)
-EVERY: Final = (*OWN, VOTING, AVERAGING, ALL_DATA, HISTOGRAM)
+ENSEMBLE_METHODS: Final = (
+    WEAK_METHOD,
+    REVERSED_METHOD,
+    AVERAGED_METHOD,
+    MRMA_METHOD,
+    BEST_SINGLE_METHOD,
+)
+ALL_METHODS: Final = (
+    *ENSEMBLE_METHODS,
+    VOTING_METHOD,
+    AVERAGING_METHOD,
+    ALL_DATA_METHOD,
+    HISTOGRAM_METHOD,
+)

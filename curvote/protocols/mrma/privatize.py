@@ -1,4 +1,4 @@
-"""Stage privatize: the training clients' reports, and the voters' for comparison."""
+"""Stages of MRMA and of the systems that share its votes."""
 
 from __future__ import annotations
 
@@ -6,33 +6,42 @@ from collections.abc import Callable
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols.mrma.messages import Report
 from curvote.protocols.mrma.tables import REPORT_VARIANTS
 from curvote.protocols.roles import EVERYBODY
-from curvote.protocols.stages.drawn import Stated, asked, by, noised
-from curvote.protocols.study import clients_of
+from curvote.protocols.stages.drawn import (
+    MetadataFunction,
+    draw_messages,
+    draw_stage,
+    study_task,
+)
+from curvote.protocols.study import study_clients
 
 
-def by_everybody(kind: Report) -> tuple[Stated, Callable[[Here], Rows]]:
-    """Return the functions ``facts`` and ``one`` of the stage that draws ``kind``.
+def report_stage(
+    kind: Report,
+) -> tuple[MetadataFunction, Callable[[StageContext], Rows]]:
+    """Return the metadata and table functions of the stage for ``kind``.
 
     Rows say whose they are: of who trains (``mrma``), or of who votes (``pooled``).
     """
-    facts, _ = by(kind)
+    task_metadata, _ = draw_stage(kind)
 
-    def one(here: Here) -> Rows:
-        clients, task = clients_of(here), asked(here, kind)
+    def draw_reports(context: StageContext) -> Rows:
+        clients, task = study_clients(context), study_task(context, kind)
         rows = EVERYBODY.rows(clients.roles)  # who trains, then who votes
-        sent = noised(here, kind, task, clients.known(rows))
-        order = here.generator("shuffle").permutation(len(rows))
-        reports = kind.gather(task, {name: own[order] for name, own in sent.items()})
-        pooled = order >= len(clients.roles["train"])
+        messages = draw_messages(context, kind, task, clients.data_of(rows))
+        order = context.generator("shuffle").permutation(len(rows))
+        reports = kind.collect(
+            task, {name: values[order] for name, values in messages.items()}
+        )
+        is_pooled = order >= len(clients.roles["train"])
         names = [REPORT_VARIANTS.index(name) for name in ("pooled", "mrma")]
-        arm = np.where(pooled, *names).astype(np.int8)
+        arm = np.where(is_pooled, *names).astype(np.int8)
         return {kind.table: reports | {"arm": arm}}
 
-    return facts, one
+    return task_metadata, draw_reports
 
 
-facts, one = by_everybody(Report())
+facts, one = report_stage(Report())

@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that MRMA reads."""
+"""System `mrma`: its settings, methods, stages and messages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Histogram(Strict):
 
 
 class Watch(Strict):
-    """When the newest votes of a round that stays open say that utility dropped."""
+    """Threshold at which the newest votes of an open round raise an alert."""
 
     drop: Annotated[float, Field(gt=0)] = 3.0
 
 
 class Settings(Taught):
-    """MRMA. ``as_published`` takes the definitions that match its printed tables."""
+    """Settings of MRMA; ``as_published`` takes the printed definitions."""
 
     privatize: Privatize = Privatize()
     aggregate: Aggregate = Aggregate()

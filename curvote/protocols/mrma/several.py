@@ -1,33 +1,33 @@
-"""What `mrma` stands for where its source has more than two classes."""
+"""Settings of MRMA resolved: several classes, and published definitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curvote.chain.axis import Settings
+from curvote.chain.axis import PipelineSettings
 from curvote.chain.system import Part
 from curvote.datasets import lookup
 from curvote.errors import Problem
 from curvote.protocols import checks
 
 # Each client answers for one class: other messages, so a protocol of its own.
-CLASSES = "mrma_classes"
+CLASSES_PROTOCOL = "mrma_classes"
 
 
-def parts(pipeline: Settings) -> tuple[Part]:
-    """Return the settings as they are, or those of `mrma_classes` under their name."""
-    if number(pipeline.source) == 2:
+def resolve_classes(pipeline: PipelineSettings) -> tuple[Part]:
+    """Return the settings, or those of `mrma_classes` under the same name."""
+    if class_count(pipeline.source) == 2:
         return (Part(pipeline),)
-    update = {"protocol": CLASSES, "label": pipeline.called}
+    update = {"protocol": CLASSES_PROTOCOL, "label": pipeline.called}
     return (Part(pipeline.model_copy(update=update)),)
 
 
-def checked(pipeline: Settings) -> Iterator[Problem]:
-    """Ask for clients enough for each of several classes, and for no printed table."""
-    yield from checks.many(pipeline)
+def check_classes(pipeline: PipelineSettings) -> Iterator[Problem]:
+    """Require clients enough for each class, and no printed table."""
+    yield from checks.check_many_classes(pipeline)
     n_classes, clients, train = (
-        number(pipeline.source),
+        class_count(pipeline.source),
         pipeline.clients,
         pipeline.train,
     )
@@ -50,6 +50,6 @@ def checked(pipeline: Settings) -> Iterator[Problem]:
         yield Problem(message, ("train", "size"))
 
 
-def number(source: Mapping[str, Any]) -> int:
-    """Return the number of classes of a source; those that list none have two."""
+def class_count(source: Mapping[str, Any]) -> int:
+    """Return the number of classes of a source; 2 where none are listed."""
     return len(lookup.classes(source) or ()) or 2

@@ -1,4 +1,4 @@
-"""What ``as_published`` means: the definitions that match MRMA's printed tables.
+"""Definitions of ``as_published``, which match MRMA's printed tables.
 
 They exist to check those tables; each is stated beside the right one where it is used.
 """
@@ -12,11 +12,11 @@ from curvote.representation.basis import IDENTITY
 Values = dict[str, Any]
 
 # The printed rows of table A.1 that only an inconsistent slope explains.
-METHOD_I = ("logistic",)
+INCONSISTENT_LEARNERS = ("logistic",)
 
 
-def spelled(values: Values) -> Values:
-    """Return a configuration in which ``as_published`` is spelled out.
+def expand_published(values: Values) -> Values:
+    """Return a configuration with ``as_published`` written out.
 
     Utility clipped to [0, 1] and classifiers weighted by its distance from 1/2; scores
     as the tables define them; twice the noise that is stated for the histogram; and a
@@ -25,12 +25,16 @@ def spelled(values: Values) -> Values:
     if not values.get("as_published"):
         return values
     aggregate = values.get("aggregate", {}) | {"weights": "distance"}
-    own = {"aggregate": aggregate, "report": {"definitions": "published"}}
-    return values | own | {"published": {"histogram": True}, "project": _judged(values)}
+    overrides = {"aggregate": aggregate, "report": {"definitions": "published"}}
+    return (
+        values
+        | overrides
+        | {"published": {"histogram": True}, "project": _published_projection(values)}
+    )
 
 
-def _judged(values: Values) -> Values:
-    """Return the representation as the paper judged it (its section 5.2): raw curves.
+def _published_projection(values: Values) -> Values:
+    """Return the representation by which the paper judged: raw curves.
 
     Method I takes the fitted numbers b for the slope's coefficients, so it judges
     b'Gc = sum_k b_k <x, phi_k> where b'c was fitted.
@@ -39,5 +43,5 @@ def _judged(values: Values) -> Values:
     learner = (values["learner"] or {}).get("name")
     if project["basis"] == IDENTITY or learner is None:
         return project
-    inconsistent = learner in METHOD_I
+    inconsistent = learner in INCONSISTENT_LEARNERS
     return project | {"judge": "inner_products" if inconsistent else "coefficients"}

@@ -1,4 +1,4 @@
-"""The tables of MRMA: reports, weak classifiers, votes, and what they make of them."""
+"""Tables of MRMA: reports, weak classifiers, votes and ensembles."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ENSEMBLE: Final = Table(
 )
 
 
-def variant(weak: Columns, name: str) -> tuple[Array, Array]:
+def lines_of_variant(weak: Columns, name: str) -> tuple[Array, Array]:
     """Return coef (B, d) and intercept (B,) of the classifiers of one variant."""
     rows = weak["arm"] == WEAK_VARIANTS.index(name)
     return weak["coef"][rows], weak["intercept"][rows]

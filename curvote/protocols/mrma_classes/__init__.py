@@ -1,1 +1,1 @@
-"""MRMA of several classes, one against the rest: each client answers for one class."""
+"""MRMA of several classes: each client answers for one class."""

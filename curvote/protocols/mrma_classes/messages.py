@@ -1,4 +1,4 @@
-"""The messages of MRMA about several classes: each is about one class against the rest.
+"""Messages of MRMA about several classes: one class against the rest.
 
 The class is public and no data decides it. Who trains draws it by a coin that no record
 touches and sends it in the clear beside the noised z and the noised answer to "is it
@@ -16,13 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
-from curvote.mechanisms.exact import below
-from curvote.protocols.message import Known
+from curvote.mechanisms.exact import uniform_below
+from curvote.protocols.message import ClientData
 from curvote.protocols.mrma import messages
-from curvote.protocols.questions import answers, one_against_rest, whole
+from curvote.protocols.questions import (
+    answer_questions,
+    complete_labels,
+    one_against_rest_code,
+)
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -34,45 +38,50 @@ class ReportPayload(messages.ReportPayload):
     question: Annotated[int, Field(ge=0)]
 
 
-class Report(messages.Report):
-    """A training client's class, noised z, and noised "is it this class?"."""
+class ClassReport(messages.Report):
+    """Report of a training client: a class, noised z, noised answer."""
 
     table, binary = "class_reports", False
     payload = ReportPayload
 
-    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
-        """Return a report in words: how its budget is shared out."""
-        (report,) = super().words(config, d)
+    def describe(
+        self, config: Mapping[str, Any], d: int
+    ) -> Sequence[MessageDescription]:
+        """Return the description of a report and how its budget is shared."""
+        (report,) = super().describe(config, d)
         what = f'one report: {d} noised numbers, and one noised answer to "is it k?"'
         detail = f"{report.detail}; class k is drawn without the record, and not hidden"
         return [replace(report, what=what, detail=detail)]
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return question (n,), drawn without the data; z (n, d) and label (n,)."""
-        n = whole(known, len(task.classes)).size  # before anything is drawn
-        asked = below(_asked(task), n, stream(entropy, "question"))
-        sent = super().draw(task, _answering(task, known, asked), entropy)
-        return {"question": asked, **sent}
+        n = complete_labels(data, len(task.classes)).size  # before anything is drawn
+        questions = uniform_below(_question_count(task), n, stream(entropy, "question"))
+        noised = super().draw(task, _answer_data(task, data, questions), entropy)
+        return {"question": questions, **noised}
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
-        """Say for each report whether it is about a class and its numbers are drawn."""
-        asked = messages["question"] < _asked(task)
-        return np.asarray(asked & super().possible(task, messages))
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Return for each report whether a client can have sent it."""
+        is_question = messages["question"] < _question_count(task)
+        return np.asarray(is_question & super().possible_mask(task, messages))
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of z and label; the question is the client's coin."""
-        asked = messages["question"]
-        pair = _answering(task, one, asked), _answering(task, other, asked)
+        questions = messages["question"]
+        pair = (
+            _answer_data(task, first, questions),
+            _answer_data(task, second, questions),
+        )
         return super().log_ratio(task, *pair, messages)
 
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``class_reports``, numbers that are too rare cut off."""
-        return super().gather(task, messages) | {"question": messages["question"]}
+        return super().collect(task, messages) | {"question": messages["question"]}
 
 
-class Vote(messages.Vote):
+class ClassVote(messages.Vote):
     """An evaluation client's noised bit: is it right for me about its class?"""
 
     binary = False
@@ -80,15 +89,19 @@ class Vote(messages.Vote):
     detail = "each judges one classifier of one class, once, with the whole budget"
 
 
-def _asked(task: Task) -> int:
+def _question_count(task: Task) -> int:
     """Return how many questions there are."""
-    return len(one_against_rest(len(task.classes)))
+    return len(one_against_rest_code(len(task.classes)))
 
 
-def _answering(task: Task, known: Known, asked: NDArray[np.int64]) -> Known:
-    """Return what clients know whose label is the answer, 1 for yes."""
-    told = answers(one_against_rest(len(task.classes)), asked, known.labels)
-    return replace(known, labels=(told > 0).astype(np.int64))
+def _answer_data(
+    task: Task, data: ClientData, questions: NDArray[np.int64]
+) -> ClientData:
+    """Return the clients' data with answers as labels, 1 for yes."""
+    replies = answer_questions(
+        one_against_rest_code(len(task.classes)), questions, data.labels
+    )
+    return replace(data, labels=(replies > 0).astype(np.int64))
 
 
-MESSAGES = {"report": Report(), "vote": Vote()}
+MESSAGES = {"report": ClassReport(), "vote": ClassVote()}

@@ -1,6 +1,6 @@
-"""Stage privatize of `mrma_classes`: everybody's report, each about one class."""
+"""Stages of `mrma_classes`: MRMA's, each report and vote about one class."""
 
-from curvote.protocols.mrma.privatize import by_everybody
-from curvote.protocols.mrma_classes.messages import Report
+from curvote.protocols.mrma.privatize import report_stage
+from curvote.protocols.mrma_classes.messages import ClassReport
 
-facts, one = by_everybody(Report())
+facts, one = report_stage(ClassReport())

@@ -1,4 +1,4 @@
-"""MRMA of several classes as data: `mrma` of a source that has three or more.
+"""System `mrma_classes`: `mrma` of a source with three or more classes.
 
 Its rows keep the label `mrma`.
 """
@@ -12,7 +12,7 @@ from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.mrma import system as mrma
 from curvote.protocols.mrma_classes.messages import MESSAGES
 from curvote.protocols.mrma_classes.tables import CLASS_REPORTS
-from curvote.protocols.stages.declared import COMMON
+from curvote.protocols.stages.declared import COMMON_STAGES
 
 _HERE = "curvote.protocols.mrma_classes"
 _PRIVATIZE = replace(
@@ -36,7 +36,7 @@ SYSTEM = replace(
     mrma.SYSTEM,
     name="mrma_classes",
     stages=(
-        *COMMON,
+        *COMMON_STAGES,
         _PRIVATIZE,
         _TRAIN,
         _EVALUATE,
@@ -44,7 +44,7 @@ SYSTEM = replace(
         _SCORE,
         mrma.BASELINE,
     ),
-    production=(*COMMON, _RELEASE, _TRAIN, mrma.RELEASE_VOTES, _AGGREGATE),
+    production=(*COMMON_STAGES, _RELEASE, _TRAIN, mrma.RELEASE_VOTES, _AGGREGATE),
     messages=MESSAGES,
-    parts=lambda settings: (Part(settings),),
+    resolve_parts=lambda settings: (Part(settings),),
 )

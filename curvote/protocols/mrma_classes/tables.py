@@ -1,4 +1,4 @@
-"""The table of reports that each answer for one class."""
+"""System `mrma_classes`: `mrma` of a source with three or more classes."""
 
 from __future__ import annotations
 

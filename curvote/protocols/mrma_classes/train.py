@@ -16,47 +16,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Here, Rows
+from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.protocols.mrma.tables import REPORT_VARIANTS, WEAK_VARIANTS
-from curvote.protocols.mrma.train import Index, facts, learnt
-from curvote.protocols.questions import one_against_rest
-from curvote.server.weak import draw, parts
+from curvote.protocols.mrma.train import Index, facts, learn_repetitions
+from curvote.protocols.questions import one_against_rest_code
+from curvote.server.weak import disjoint_parts, draw_subsets
 
 __all__ = ["block", "facts"]
 
 
-def block(many: Sequence[Here]) -> Iterator[Rows]:
+def block(many: Sequence[StageContext]) -> Iterator[Rows]:
     """Yield the table ``weak`` of each repetition."""
-    for weak in learnt(many, "class_reports", _drawn, ("arm", "question")):
-        yield {"weak": weak | unit(weak)}
+    for weak in learn_repetitions(
+        many, "class_reports", _choose_rows, ("arm", "question")
+    ):
+        yield {"weak": weak | normalize_lines(weak)}
 
 
-def unit(weak: Columns) -> Columns:
-    """Return coef (B, d) and intercept (B,) of length 1 together; 0 stays."""
+def normalize_lines(weak: Columns) -> Columns:
+    """Return coef (B, d) and intercept (B,) divided by their length."""
     line = np.column_stack([weak["coef"], weak["intercept"]])
     length = np.linalg.norm(line, axis=1)
     line /= np.where(length > 0, length, 1)[:, None]
     return {"coef": line[:, :-1], "intercept": line[:, -1]}
 
 
-def _drawn(here: Here, reports: Columns) -> tuple[list[Index], NDArray[np.int8]]:
-    """Return the reports that each classifier learns from, and its variant."""
-    count, size = here.params["train.count"], here.params["train.size"]
-    n_classes = len(here.inputs["project"].facts["classes"])
-    mine = reports["arm"] == REPORT_VARIANTS.index("mrma")
-    questions = range(len(one_against_rest(n_classes)))
-    every = [np.flatnonzero(reports["question"] == q) for q in questions]
-    rng, own = here.generator("draw"), [rows[mine[rows]] for rows in every]
-    drawn = [r[draw(rng, len(r), count, min(size, len(r)))] for r in own]
-    if mine.all():  # nobody reports who votes: there is nothing to pool
-        return _in_turn(drawn), np.zeros(count * len(own), dtype=np.int8)
-    rng = here.generator("pool")
-    pooled = [[r[part] for part in parts(rng, len(r), count)] for r in every]
-    sizes = np.array([count, count, 1]) * len(every)
+def _choose_rows(
+    context: StageContext, reports: Columns
+) -> tuple[list[Index], NDArray[np.int8]]:
+    """Return the rows of each classifier, and its variant."""
+    count, size = context.params["train.count"], context.params["train.size"]
+    n_classes = len(context.inputs["project"].metadata["classes"])
+    is_training = reports["arm"] == REPORT_VARIANTS.index("mrma")
+    questions = range(len(one_against_rest_code(n_classes)))
+    rows_by_question = [np.flatnonzero(reports["question"] == q) for q in questions]
+    rng, training_rows = (
+        context.generator("draw"),
+        [rows[is_training[rows]] for rows in rows_by_question],
+    )
+    chosen_rows = [
+        r[draw_subsets(rng, len(r), count, min(size, len(r)))] for r in training_rows
+    ]
+    if is_training.all():  # nobody reports who votes: there is nothing to pool
+        return _interleave(chosen_rows), np.zeros(
+            count * len(training_rows), dtype=np.int8
+        )
+    rng = context.generator("pool")
+    pooled = [
+        [r[part] for part in disjoint_parts(rng, len(r), count)]
+        for r in rows_by_question
+    ]
+    sizes = np.array([count, count, 1]) * len(rows_by_question)
     variants = np.repeat(np.arange(len(WEAK_VARIANTS), dtype=np.int8), sizes)
-    return [*_in_turn(drawn), *_in_turn(pooled), *every], variants
+    return [
+        *_interleave(chosen_rows),
+        *_interleave(pooled),
+        *rows_by_question,
+    ], variants
 
 
-def _in_turn(each: Sequence[Any]) -> list[Index]:
+def _interleave(by_question: Sequence[Any]) -> list[Index]:
     """Return the first of each question, then the second of each, and so on."""
-    return [rows for own in zip(*each, strict=True) for rows in own]
+    return [rows for group in zip(*by_question, strict=True) for rows in group]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from curvote.protocols.direct.messages import Direction, rehearsed, terms_of
-from curvote.protocols.message import Setting
+from curvote.protocols.direct.messages import Direction, nominal_terms_task, task_terms
+from curvote.protocols.message import SettingReader
 from curvote.protocols.mrma.messages import Vote
 from curvote.protocols.roles import TRAINING, Senders
 from curvote.representation.encoding import Encoding
@@ -18,23 +18,23 @@ ARM = "mean"
 
 @dataclass(frozen=True)
 class TrainingDirection(Direction):
-    """A training client's y u, noised by `PrivUnit` with the whole budget."""
+    """Noised direction of a training client, with the whole budget."""
 
     senders: Senders = TRAINING
     who: str = "training client"
     binary: bool = True
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of the one arm, with the configured intercept."""
-        return terms_of(ARM, encoding, setting("direct.intercept"))
+        return task_terms(ARM, encoding, setting("direct.intercept"))
 
-    def least(self, config: Mapping[str, Any]) -> int:
+    def min_messages(self, config: Mapping[str, Any]) -> int:
         """Return how many reports one weak classifier is a mean of."""
         return int(config["train"]["size"])
 
-    def rehearsal(self, stated: Task) -> Task:
+    def nominal_task(self, base_task: Task) -> Task:
         """Return the task itself, of the one arm."""
-        return rehearsed(stated, ARM)
+        return nominal_terms_task(base_task, ARM)
 
 
 MESSAGES = {"report": TrainingDirection(), "vote": Vote()}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.majority.elect import wrong
-from curvote.protocols.mrma.score import none_passed, own, single
-from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.study import clients_of
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.majority.elect import majority_error
+from curvote.protocols.mrma.score import ensemble_errors, mean_errors, none_passed_flags
+from curvote.protocols.scores import TestClients, score_rows
+from curvote.protocols.study import study_clients
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
-    clients = clients_of(here)
-    test = Test(*clients.judged(here.params["project.judge"], "test"))
-    made = here.rows("train", "weak"), here.rows("aggregate", "ensemble")
-    errors = single(test, *made) | own(test, *made)
-    errors["majority"] = wrong(here, clients)
-    return score_rows(errors, none_passed(made[1]))
+    clients = study_clients(context)
+    test = TestClients(
+        *clients.features_and_signs(context.params["project.judge"], "test")
+    )
+    tables = context.rows("train", "weak"), context.rows("aggregate", "ensemble")
+    errors = mean_errors(test, *tables) | ensemble_errors(test, *tables)
+    errors["majority"] = majority_error(context, clients)
+    return score_rows(errors, none_passed_flags(tables[1]))

@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that `mrma_privunit` reads."""
+"""System `mrma_privunit`: MRMA's stages with directions as reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from curvote.protocols.settings import Aggregate, Shared, Train
 
 
 class Settings(Shared):
-    """Directions that train, and votes."""
+    """Settings of directions that train, and of votes."""
 
     train: Train | None = None
     direct: Direct = Direct()

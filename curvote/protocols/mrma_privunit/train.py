@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
-from curvote.protocols.classifiers import weak_rows
-from curvote.protocols.direct.arms import given, handed_on
-from curvote.server.directions import Sum, one_round
-from curvote.server.weak import draw
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.classifiers import weak_columns
+from curvote.protocols.direct.arms import decoding_metadata, directions_of
+from curvote.server.directions import ReportMean, one_round_classifier
+from curvote.server.weak import draw_subsets
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["privatize"].facts)
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``weak``: drawn as `mrma` draws (MRMA, algorithm 1)."""
-    public, params = here.facts, here.params
-    reports = here.rows("privatize", "directions")["direction"]
+    public, params = context.metadata, context.params
+    reports = context.rows("privatize", "directions")["direction"]
     count, size = params["train.count"], params["train.size"]
-    drawn = reports[draw(here.generator("draw"), len(reports), count, size)]
-    known, epsilon = given(public), public["epsilon"]
-    lines = [one_round(Sum.of(own), known, epsilon) for own in drawn]
+    samples = reports[
+        draw_subsets(context.generator("draw"), len(reports), count, size)
+    ]
+    vectors, epsilon = directions_of(public), public["epsilon"]
+    lines = [
+        one_round_classifier(ReportMean.from_reports(sample), vectors, epsilon)
+        for sample in samples
+    ]
     coef, intercept = zip(*lines, strict=True)
-    return {"weak": weak_rows(np.array(coef), np.array(intercept), size)}
+    return {"weak": weak_columns(np.array(coef), np.array(intercept), size)}

@@ -1,1 +1,1 @@
-"""What noise does to a distribution: the reports beside the records they came from."""
+"""Effect of noise on a distribution: reports beside their records."""

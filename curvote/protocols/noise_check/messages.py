@@ -1,4 +1,4 @@
-"""The report of MRMA, which is held against the records."""
+"""Message of `drift`: MRMA's report, held against the records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that the check of the noise reads."""
+"""System `drift`: reports, and how far they lie from the records."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from curvote.protocols.settings import Privatize, Shared
 
 
 class Drift(Strict):
-    """The report ``at`` which protocol ``drift`` compares noised and clean labels."""
+    """Value of z at which noised and clean labels are compared."""
 
     at: float = 0.0
 
 
 class Settings(Shared):
-    """Reports beside the records they came from."""
+    """Settings of reports beside their records."""
 
     privatize: Privatize = Privatize()
     drift: Drift = Drift()

@@ -1,4 +1,4 @@
-"""Reports, and how far they lie from the records, as data."""
+"""System `drift`: reports, and how far they lie from the records."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from curvote.protocols.measures import AGREEMENT
 from curvote.protocols.mrma.system import PRIVATIZE
 from curvote.protocols.noise_check.messages import MESSAGES
 from curvote.protocols.noise_check.settings import Settings
-from curvote.protocols.stages.declared import COMMON, SECTIONS, scored
+from curvote.protocols.stages.declared import COMMON_STAGES, SECTIONS, score_stage
 
-_SCORE = scored(
+_SCORE = score_stage(
     "curvote.protocols.noise_check.score",
     ("ingest", "privatize"),
     params=("drift.at", "replicates"),
@@ -29,7 +29,7 @@ _REPORT = Method(
 SYSTEM = System(
     name="drift",
     settings=Settings,
-    stages=(*COMMON, PRIVATIZE, _SCORE),
+    stages=(*COMMON_STAGES, PRIVATIZE, _SCORE),
     messages=MESSAGES,
     metrics=(
         AGREEMENT,
@@ -37,6 +37,6 @@ SYSTEM = System(
     ),
     methods=(_REPORT,),
     main=("report",),
-    checks=checks.every(checks.budgets),
+    checks=checks.combine_checks(checks.check_budgets),
     sections=SECTIONS,
 )

@@ -1,1 +1,1 @@
-"""No privacy at all: what a learner could do with the clients' own numbers."""
+"""Learning without privacy: a comparison for studies."""

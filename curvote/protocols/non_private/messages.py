@@ -1,4 +1,4 @@
-"""No message leaves a client here."""
+"""Messages of `clean`: none, no client sends anything."""
 
 from __future__ import annotations
 

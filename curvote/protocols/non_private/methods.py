@@ -1,4 +1,4 @@
-"""What a classifier is called that sees what no client would send."""
+"""Method ``clean``: a learner without any noise."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ CLEAN: Final = Method(
     rank=160,
     study_only=True,
     reference=True,
-    spoken="a learner without any privacy",
+    short_phrase="a learner without any privacy",
 )

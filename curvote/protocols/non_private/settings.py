@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that learning without privacy reads."""
+"""System `clean`: learners on what clients would never send."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from curvote.protocols.settings import Clients, Learner, Representation, Train
 
 
 class Settings(Strict):
-    """Learners on the clients' own numbers; there is no epsilon."""
+    """Settings of learners on the clients' own numbers."""
 
     clients: Clients
     project: Representation

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from curvote import validate
-from curvote.server.learners.scikit import build
+from curvote.server.learners.scikit import build_estimator
 
 # Linear ones whose two-class form is a learner of curvote's own.
-OWN: Final = {
+SCIKIT_NAMES: Final = {
     "lda": "discriminant_analysis.LinearDiscriminantAnalysis",
     "logistic": "linear_model.LogisticRegression",
 }
-FAMILY: Final = "sklearn:"
+SCIKIT_PREFIX: Final = "sklearn:"
 
 
-def made(name: str, params: Mapping[str, Any]) -> Any:
-    """Return the estimator of a learner, not fitted; a name without one: UserError."""
-    if not name.startswith(FAMILY):
-        name = FAMILY + OWN[validate.one_of(OWN, learner=name)]
-    return build(name.removeprefix(FAMILY), dict(params))
+def make_estimator(name: str, params: Mapping[str, Any]) -> Any:
+    """Return the unfitted estimator of a learner; refuse an unknown name."""
+    if not name.startswith(SCIKIT_PREFIX):
+        name = SCIKIT_PREFIX + SCIKIT_NAMES[validate.one_of(SCIKIT_NAMES, learner=name)]
+    return build_estimator(name.removeprefix(SCIKIT_PREFIX), dict(params))

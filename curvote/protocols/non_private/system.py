@@ -1,24 +1,30 @@
-"""The comparison without privacy as data: learners on what clients would never send."""
+"""System `clean`: learners on what clients would never send."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curvote.chain.axis import EPSILON, Settings
-from curvote.chain.sent import Sent
+from curvote.chain.axis import EPSILON, PipelineSettings
+from curvote.chain.sent import MessageDescription
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.chain.tables import VECTOR, Table
 from curvote.errors import Problem, UserError
 from curvote.protocols import checks
-from curvote.protocols.by_class import CONFUSION, several
+from curvote.protocols.by_class import CONFUSION, has_many_classes
 from curvote.protocols.measures import ERRORS, LEARNER
-from curvote.protocols.mrma.spelled import spelled
+from curvote.protocols.mrma.spelled import expand_published
 from curvote.protocols.non_private.methods import CLEAN
 from curvote.protocols.non_private.settings import Settings as Sections
-from curvote.protocols.non_private.several import made
-from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, SECTIONS, scored
+from curvote.protocols.non_private.several import make_estimator
+from curvote.protocols.stages.declared import (
+    COMMON_STAGES,
+    LEARNERS,
+    ROLE_PARAMS,
+    SECTIONS,
+    score_stage,
+)
 
 _HERE = "curvote.protocols.non_private"
 _AXES = ("learner",)
@@ -40,36 +46,42 @@ _FIT = Stage(
     f"{_HERE}.fit",
     inputs=("project",),
     axes=_AXES,
-    params=("learner.name", "learner.params", "train.count", "train.size", *ROLES),
+    params=(
+        "learner.name",
+        "learner.params",
+        "train.count",
+        "train.size",
+        *ROLE_PARAMS,
+    ),
     plugins=(LEARNERS,),
     tables=(_FITTED,),
     side="client (study)",
 )
-_SCORE = scored(
+_SCORE = score_stage(
     f"{_HERE}.score",
     ("project", "fit"),
     axes=_AXES,
-    params=("project.judge", *ROLES),
+    params=("project.judge", *ROLE_PARAMS),
     beside=(CONFUSION,),
 )
 
 
-def records(config: Mapping[str, Any], d: int) -> list[Sent]:
-    """Return in words the one thing that this system would ask for: everything."""
+def describe_records(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return the description of what this system would ask for."""
     what = f"{d} numbers and the label as they are"
-    return [Sent("training client", what, "none", epsilon="no privacy")]
+    return [MessageDescription("training client", what, "none", epsilon="no privacy")]
 
 
-def _taught(pipeline: Settings) -> Iterator[Problem]:
-    """Ask for what there is to learn from, and for learners of so many classes."""
-    yield from checks.taught(pipeline)
-    if not several(pipeline):
+def _check_learners(pipeline: PipelineSettings) -> Iterator[Problem]:
+    """Require data to learn from, and learners of so many classes."""
+    yield from checks.check_learners(pipeline)
+    if not has_many_classes(pipeline):
         if pipeline.train is not None:
-            yield from checks.trained(pipeline)
+            yield from checks.check_training_size(pipeline)
         return
     for index, learner in enumerate(pipeline.learners):
         try:
-            made(learner.name, learner.params)
+            make_estimator(learner.name, learner.params)
         except UserError as error:
             yield Problem(str(error), ("learners", index))
 
@@ -79,14 +91,16 @@ def _taught(pipeline: Settings) -> Iterator[Problem]:
 SYSTEM = System(
     name="clean",
     settings=Sections,
-    stages=(*COMMON, _FIT, _SCORE),
+    stages=(*COMMON_STAGES, _FIT, _SCORE),
     axes=(LEARNER,),
     x=EPSILON,
-    compared=(records,),
+    study_messages=(describe_records,),
     metrics=ERRORS,
     methods=(CLEAN,),
     main=("clean",),
-    checks=checks.every(checks.tested, _taught, classes=checks.many),
-    spelled=spelled,
+    checks=checks.combine_checks(
+        checks.check_test_clients, _check_learners, classes=checks.check_many_classes
+    ),
+    normalize=expand_published,
     sections=SECTIONS,
 )

@@ -1,4 +1,4 @@
-"""Published codes that the tables of protocol online hold."""
+"""Stages of `online`: reports, candidates, votes and updates by arrival."""
 
 from typing import Final
 

@@ -1,11 +1,11 @@
-"""The messages of MRMA, as clients in arrivals send them."""
+"""Messages of `online`: those of MRMA, sent in arrivals."""
 
 from __future__ import annotations
 
 from curvote.protocols.mrma import messages
 
 
-class Vote(messages.Vote):
+class ArrivalVote(messages.Vote):
     """A vote of a client in one arrival."""
 
     detail = (
@@ -14,4 +14,4 @@ class Vote(messages.Vote):
     )
 
 
-MESSAGES = {"report": messages.Report(), "vote": Vote()}
+MESSAGES = {"report": messages.Report(), "vote": ArrivalVote()}

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols.mrma.messages import Report
-from curvote.protocols.online.arrivals import arrival_of
-from curvote.protocols.stages.drawn import asked, by, noised
-from curvote.protocols.study import clients_of
+from curvote.protocols.online.arrivals import client_arrivals
+from curvote.protocols.stages.drawn import draw_messages, draw_stage, study_task
+from curvote.protocols.study import study_clients
 
-REPORT: Final = Report()
-facts, _ = by(REPORT)
+REPORT_MESSAGE: Final = Report()
+facts, _ = draw_stage(REPORT_MESSAGE)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``arriving``: noised, no client id, shuffled.
 
     Every training client reports; an arrival reads only its own.
     """
-    clients = clients_of(here)
-    rows = here.generator("shuffle").permutation(clients.roles["train"])
-    sent = noised(here, REPORT, asked(here, REPORT), clients.known(rows))
-    return {"arriving": {"arrival": arrival_of(here)[rows]} | sent}
+    clients = study_clients(context)
+    rows = context.generator("shuffle").permutation(clients.roles["train"])
+    messages = draw_messages(
+        context,
+        REPORT_MESSAGE,
+        study_task(context, REPORT_MESSAGE),
+        clients.data_of(rows),
+    )
+    return {"arriving": {"arrival": client_arrivals(context)[rows]} | messages}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.online.arrivals import arriving
-from curvote.protocols.scores import Test, score_rows
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.online.arrivals import arriving_clients
+from curvote.protocols.scores import TestClients, score_rows
 
 # Rows of the history: today's ensemble, and the first one, which never learned more.
-METHODS = {"online": -1, "frozen": 0}
+HISTORY_ROWS = {"online": -1, "frozen": 0}
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scores``: the errors on this arrival's test clients."""
-    test = Test(*arriving(here).judged(here.params["project.judge"], "test"))
-    history = here.rows("update", "history")
+    test = TestClients(
+        *arriving_clients(context).features_and_signs(
+            context.params["project.judge"], "test"
+        )
+    )
+    history = context.rows("update", "history")
     error = test.error(test.decisions(history["coef"], history["intercept"]))
-    errors = {method: float(error[row]) for method, row in METHODS.items()}
-    none_passed = {m: history["none_passed"][row] for m, row in METHODS.items()}
+    errors = {method: float(error[row]) for method, row in HISTORY_ROWS.items()}
+    none_passed = {m: history["none_passed"][row] for m, row in HISTORY_ROWS.items()}
     return score_rows(errors, none_passed)

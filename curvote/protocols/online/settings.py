@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that `online` reads."""
+"""System `online`: clients who come in arrivals, one on the next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from curvote.protocols.settings import Aggregate, Privatize, Taught
 
 
 class Online(Watch):
-    """Evaluation clients who arrive in groups, and what their votes change.
+    """Arrivals of clients, and what their votes change.
 
     ``arrivals`` groups have come so far. Votes fade by ``memory`` an arrival. Where
     the ensemble's utility fell by ``drop`` standard errors, ``more`` classifiers are
@@ -25,7 +25,7 @@ class Online(Watch):
 
 
 class Settings(Taught):
-    """MRMA for clients who keep coming."""
+    """Settings of MRMA for clients who keep coming."""
 
     privatize: Privatize = Privatize()
     aggregate: Aggregate = Aggregate()

@@ -1,4 +1,4 @@
-"""`online` as data: a study of clients who come in arrivals, one on the next."""
+"""System `online`: clients who come in arrivals, one on the next."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from curvote.chain.axis import EPSILON, Axis
-from curvote.chain.axis import Settings as Given
+from curvote.chain.axis import PipelineSettings as Given
 from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
-from curvote.datasets.lookup import chosen
+from curvote.datasets.lookup import resolve_source
 from curvote.errors import Problem
 from curvote.protocols import checks, finals
 from curvote.protocols.measures import ERRORS, LEARNER
-from curvote.protocols.mrma.system import LEARN, PRIVATIZE, RULE
+from curvote.protocols.mrma.system import LEARN_PARAMS, PRIVATIZE, RULE_PARAMS
 from curvote.protocols.online.messages import MESSAGES
 from curvote.protocols.online.settings import Settings
 from curvote.protocols.online.tables import (
@@ -24,33 +24,33 @@ from curvote.protocols.online.tables import (
     STANDING,
 )
 from curvote.protocols.stages.declared import (
-    COMMON,
+    COMMON_STAGES,
     LEARNERS,
     NONE_PASSED,
-    ROLES,
+    ROLE_PARAMS,
     SECTIONS,
-    drawn,
-    scored,
-    served,
+    client_stage,
+    score_stage,
+    server_stage,
 )
 
 _HERE = "curvote.protocols.online"
-ARRIVAL = Axis(
+ARRIVAL_AXIS = Axis(
     "arrival", lambda settings: range(settings.online.arrivals), successive=True
 )
 _AXES = ("epsilon", "learner", "arrival")
 _PREVIOUS = "update@previous"
 
-_LEARN = served(
+_LEARN = server_stage(
     "learn",
     f"{_HERE}.learn",
     ("privatize", "learn@previous", _PREVIOUS),
     CANDIDATES,
     axes=_AXES,
-    params=("arrival", "online.more", *LEARN),
+    params=("arrival", "online.more", *LEARN_PARAMS),
     plugins=(LEARNERS,),
 )
-_EVALUATE = drawn(
+_EVALUATE = client_stage(
     "evaluate",
     f"{_HERE}.evaluate",
     ARRIVAL_VOTES,
@@ -58,22 +58,25 @@ _EVALUATE = drawn(
     axes=_AXES,
     params=("arrival", "project.judge"),
 )
-_UPDATE = served(
+_UPDATE = server_stage(
     "update",
     f"{_HERE}.update",
     ("learn", "evaluate", _PREVIOUS),
     STANDING,
     HISTORY,
     axes=_AXES,
-    params=("arrival", "epsilon", *RULE, "online.memory", "online.drop"),
+    params=("arrival", "epsilon", *RULE_PARAMS, "online.memory", "online.drop"),
 )
-_SCORE = scored(
-    f"{_HERE}.score", ("project", "update"), _AXES, ("arrival", "project.judge", *ROLES)
+_SCORE = score_stage(
+    f"{_HERE}.score",
+    ("project", "update"),
+    _AXES,
+    ("arrival", "project.judge", *ROLE_PARAMS),
 )
 
 
-def _arriving(pipeline: Given) -> Iterator[Problem]:
-    _, source = chosen(pipeline.source)
+def _check_arrivals(pipeline: Given) -> Iterator[Problem]:
+    _, source = resolve_source(pipeline.source)
     periods = getattr(source, "periods", 0)
     if not periods:
         yield Problem("online takes a source whose clients arrive.", ("protocol",))
@@ -105,19 +108,19 @@ SYSTEM = System(
     name="online",
     settings=Settings,
     stages=(
-        *COMMON,
+        *COMMON_STAGES,
         replace(PRIVATIZE, module=f"{_HERE}.privatize", tables=(ARRIVING,)),
         _LEARN,
         _EVALUATE,
         _UPDATE,
         _SCORE,
     ),
-    axes=(EPSILON, LEARNER, ARRIVAL),
+    axes=(EPSILON, LEARNER, ARRIVAL_AXIS),
     messages=MESSAGES,
     metrics=ERRORS,
     methods=(_ONLINE, _FROZEN),
     main=("online",),
-    checks=checks.every(*checks.LEARNING, _arriving),
-    final=finals.history,
+    checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_arrivals),
+    final_model=finals.history_model,
     sections=(NONE_PASSED, *SECTIONS),
 )

@@ -1,4 +1,4 @@
-"""The tables of clients who come in arrivals, and of what their votes change."""
+"""System `online`: clients who come in arrivals, one on the next."""
 
 from __future__ import annotations
 

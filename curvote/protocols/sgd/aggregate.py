@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.classifiers import classifier
-from curvote.protocols.sgd.messages import from_params, start
-from curvote.server.gradient import averaged, stepped
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.classifiers import classifier_columns
+from curvote.protocols.sgd.messages import gradients_from_params, start_coefficients
+from curvote.server.gradient import average_iterates, gradient_step
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what descending takes beside the reports: all of it is public."""
-    public = inputs["descend"].facts
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the public parameters of the descent."""
+    public = inputs["descend"].metadata
     names = ("d", "n_classes", "epsilon", "params")
     return {name: public[name] for name in names} | {"rate": params["sgd.rate"]}
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row, or one for each class."""
-    return {"classifier": decoded(here.rows("descend", "gradients"), here.facts)}
+    return {
+        "classifier": decode_gradients(
+            context.rows("descend", "gradients"), context.metadata
+        )
+    }
 
 
-def decoded(reports: Columns, public: Facts) -> Columns:
+def decode_gradients(reports: Columns, public: Metadata) -> Columns:
     """Return table ``classifier`` from table ``gradients`` and what is public."""
-    first = start(public["d"], public["n_classes"])
-    given = from_params(public["d"], public["params"] | {"coef": first})
+    start_coef = start_coefficients(public["d"], public["n_classes"])
+    gradients = gradients_from_params(
+        public["d"], public["params"] | {"coef": start_coef}
+    )
     iterates, rounds = [], np.unique(reports["round"]).tolist()
     for number in rounds:
         batch = reports["gradient"][reports["round"] == number]
-        given = stepped(given, batch, public["epsilon"], public["rate"])
-        iterates.append(given)
-    return classifier(averaged(iterates).line(), len(reports["round"]))
+        gradients = gradient_step(gradients, batch, public["epsilon"], public["rate"])
+        iterates.append(gradients)
+    return classifier_columns(average_iterates(iterates).line(), len(reports["round"]))

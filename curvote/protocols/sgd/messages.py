@@ -1,4 +1,4 @@
-"""The message of `sgd`: a noised gradient at the coefficients that the task states."""
+"""Message of `sgd`: a noised gradient at the stated coefficients."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from curvote.client.direction import DirectionReporter
 from curvote.entropy import Entropy, is_study, stream
 from curvote.errors import UserError
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.direct.arms import INTERCEPT
-from curvote.protocols.fields import check_fields, check_number
-from curvote.protocols.message import Known, Message, Read, Setting
+from curvote.protocols.direct.arms import INTERCEPT_FACTOR
+from curvote.protocols.fields import check_class_count, check_fields
+from curvote.protocols.message import ClientData, Message, SettingReader, TableReader
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders
-from curvote.representation.direction import SQUARE
+from curvote.representation.direction import MEAN_SQUARE
 from curvote.representation.encoding import Encoding
 from curvote.representation.gradient import Gradients
-from curvote.representation.simplex import codes
+from curvote.representation.simplex import class_codes
 from curvote.task import Task
 
 Array = NDArray[np.float64]
-PUBLISHED = ("intercept", "clip", "square", "coef")
+GRADIENT_NAMES = ("intercept", "clip", "square", "coef")
 
 
 class GradientPayload(Payload):
@@ -50,94 +50,96 @@ class Gradient(Message):
     mechanism: str = PrivUnit.name
     detail: str = "the whole of it, in the one round that its client is asked in"
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of gradients; coefficients come with the classes."""
-        return terms_of(encoding, setting("sgd.clip"))
+        return gradient_terms(encoding, setting("sgd.clip"))
 
-    def task(self, stated: Task, read: Read) -> Task:
+    def task(self, base_task: Task, read: TableReader) -> Task:
         """Return the first round's task: at coefficients of 0."""
-        return at(stated, start(stated.encoding.d, len(stated.classes)))
+        return task_at(
+            base_task, start_coefficients(base_task.encoding.d, len(base_task.classes))
+        )
 
-    def rehearsal(self, stated: Task) -> Task:
+    def nominal_task(self, base_task: Task) -> Task:
         """Return a task at coefficients at which some gradients are clipped."""
-        given = replace(stated, **terms_of(stated.encoding, 0.25))
-        zero = start(stated.encoding.d, len(stated.classes))
-        return at(given, np.linspace(-4, 4, zero.size).reshape(zero.shape))
+        clipped_task = replace(base_task, **gradient_terms(base_task.encoding, 0.25))
+        zero = start_coefficients(base_task.encoding.d, len(base_task.classes))
+        return task_at(clipped_task, np.linspace(-4, 4, zero.size).reshape(zero.shape))
 
-    def admit(self, task: Task) -> None:
+    def check_task(self, task: Task) -> None:
         """Refuse another mechanism, constants out of range and candidates."""
-        check_fields(task, params=PUBLISHED, binary=False)
-        check_number(len(task.classes))
+        check_fields(task, params=GRADIENT_NAMES, binary=False)
+        check_class_count(len(task.classes))
         validate.one_of((PrivUnit.name,), mechanism=task.mechanism)
-        if gradients(task).n_classes != len(task.classes):
+        if task_gradients(task).n_classes != len(task.classes):
             raise UserError(f"coef is not of {len(task.classes)} classes.")
 
-    def worst_loss(self, task: Task) -> float:
+    def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the one vector."""
         return self._reporter(task).mechanism.worst_log_ratio()
 
-    def numbers(self, task: Task) -> int:
+    def count_numbers(self, task: Task) -> int:
         """Return the size of the vector."""
-        return gradients(task).size
+        return task_gradients(task).size
 
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised gradients, (n, size)."""
         noise, study = stream(entropy, "feature_noise"), is_study(entropy)
         release = self._reporter(task).release
-        return {"gradient": release(*_record(task, known), noise, study=study)}
+        return {"gradient": release(*_record_arrays(task, data), noise, study=study)}
 
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
         return self._reporter(task).possible(messages["gradient"])
 
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
         """Return the privacy loss of the vector, that is of the whole record."""
-        pair = _record(task, one), _record(task, other)
+        pair = _record_arrays(task, first), _record_arrays(task, second)
         return self._reporter(task).log_ratio(*pair, messages["gradient"])
 
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the noised gradients of a round."""
-        return {"gradient": messages["gradient"].reshape(-1, gradients(task).size)}
+        return {"gradient": messages["gradient"].reshape(-1, task_gradients(task).size)}
 
     def _reporter(self, task: Task) -> DirectionReporter:
-        return DirectionReporter.build(gradients(task), task.epsilon)
+        return DirectionReporter.build(task_gradients(task), task.epsilon)
 
 
-def gradients(task: Task) -> Gradients:
+def task_gradients(task: Task) -> Gradients:
     """Return the gradients that a task publishes; UserError: it lacks a constant."""
-    return from_params(task.encoding.d, task.params)
+    return gradients_from_params(task.encoding.d, task.params)
 
 
-def from_params(d: int, params: Mapping[str, Any]) -> Gradients:
-    """Return the gradients of d numbers that a task's parameters describe."""
-    missing = [name for name in PUBLISHED if name not in params]
+def gradients_from_params(d: int, params: Mapping[str, Any]) -> Gradients:
+    """Return the gradients that parameters of a task describe."""
+    missing = [name for name in GRADIENT_NAMES if name not in params]
     if missing:
         raise UserError(f"the task states no {', '.join(missing)} of its gradients.")
-    return Gradients(d, **{name: params[name] for name in PUBLISHED})
+    return Gradients(d, **{name: params[name] for name in GRADIENT_NAMES})
 
 
-def terms_of(encoding: Encoding, clip: float) -> dict[str, Any]:
-    """Return the fields of a task that asks for gradients, but for coefficients."""
-    square = SQUARE[encoding.rescale]
-    s = float(INTERCEPT * np.sqrt(encoding.d * square))
-    named = {"intercept": s, "clip": float(clip), "square": square}
+def gradient_terms(encoding: Encoding, clip: float) -> dict[str, Any]:
+    """Return the task fields of gradients, without coefficients."""
+    square = MEAN_SQUARE[encoding.rescale]
+    intercept = float(INTERCEPT_FACTOR * np.sqrt(encoding.d * square))
+    named = {"intercept": intercept, "clip": float(clip), "square": square}
     return {"mechanism": PrivUnit.name, "params": named}
 
 
-def start(d: int, n_classes: int) -> Array:
-    """Return the coefficients (K - 1, p) of the first round: none is known."""
+def start_coefficients(d: int, n_classes: int) -> Array:
+    """Return the coefficients (K - 1, p) of the first round: zeros."""
     return np.zeros((n_classes - 1, d + 1))
 
 
-def at(task: Task, coef: Array) -> Task:
-    """Return the task of a round: the same at coefficients (K - 1, p)."""
+def task_at(task: Task, coef: Array) -> Task:
+    """Return the task of a round: the same at other coefficients."""
     return replace(task, params={**task.params, "coef": coef.tolist()})
 
 
-def _record(task: Task, known: Known) -> tuple[Array, Array]:
-    return known.z, codes(known.labels, len(task.classes))
+def _record_arrays(task: Task, data: ClientData) -> tuple[Array, Array]:
+    return data.z, class_codes(data.labels, len(task.classes))
 
 
 MESSAGES = {"gradient": Gradient()}

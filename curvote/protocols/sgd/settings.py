@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that `sgd` reads."""
+"""System `sgd`: rounds of noised gradients, and a descent along them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Sgd(Strict):
-    """How clients of protocol ``sgd`` descend; the defaults are for simulated data.
+    """Rounds, rate and clipping of protocol ``sgd``.
 
     ``rounds`` batches of clients, of sizes that differ by 1, are asked one after the
     other. A step is ``rate`` times the number of slopes times the mean gradient, less
@@ -27,6 +27,6 @@ class Sgd(Strict):
 
 
 class Settings(Shared):
-    """Gradient descent, one gradient a client."""
+    """Settings of gradient descent, one gradient a client."""
 
     sgd: Sgd = Sgd()

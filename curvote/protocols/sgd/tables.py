@@ -1,4 +1,4 @@
-"""The table of noised gradients."""
+"""System `sgd`: rounds of noised gradients, and a descent along them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Stages that all protocols share: ingest, project, and the releases."""
+"""Parts that several systems share: checks, tables, stages and models."""

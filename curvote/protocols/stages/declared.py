@@ -1,48 +1,48 @@
-"""The stages that all protocols begin with, and short forms of their other ones."""
+"""Declarations of stages: those of all systems, and short forms of others."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from curvote.chain.axis import Settings
+from curvote.chain.axis import PipelineSettings
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage
 from curvote.chain.tables import Table
-from curvote.datasets.lookup import chosen
+from curvote.datasets.lookup import resolve_source
 from curvote.protocols.stages.tables import CLIENTS, CONSTANTS, ENCODED
 
 Names = tuple[str, ...]
 _HERE = "curvote.protocols.stages"
 # Who plays which role, in production and in a study.
-_WHO = ("clients", "source.groups", "seed")
-ROLES = (*_WHO, "replicates")
+_ROLE_PARAMS = ("clients", "source.groups", "seed")
+ROLE_PARAMS = (*_ROLE_PARAMS, "replicates")
 # The cells of most stages: one for each epsilon.
-AXES = ("epsilon",)
+EPSILON_AXES = ("epsilon",)
 LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")
 MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
 
-_DRAWN = ("seed", "replicates")
-_CONSTANTS = {
+_SIMULATION_PARAMS = ("seed", "replicates")
+_CONSTANT_PARAMS = {
     "tanh": ("project.centre", "project.scale"),
     "standard": ("project.centre", "project.scale"),
     "min_max": ("project.lower", "project.upper", "project.bounds"),
 }
 
 
-def _simulation(settings: Settings) -> tuple[str, ...]:
-    dataset, parameters = chosen(settings.source)
+def _simulation_params(settings: PipelineSettings) -> tuple[str, ...]:
+    dataset, parameters = resolve_source(settings.source)
     if not dataset.SIMULATED:
         return ()
     # How many are drawn, the source says itself, or who plays which role.
-    stated = dataset.size(parameters) is not None
-    return _DRAWN if stated else ("clients", *_DRAWN)
+    has_size = dataset.size(parameters) is not None
+    return _SIMULATION_PARAMS if has_size else ("clients", *_SIMULATION_PARAMS)
 
 
-def _constants(settings: Settings) -> tuple[str, ...]:
+def _constants_read(settings: PipelineSettings) -> tuple[str, ...]:
     project = settings.project
-    volunteers = ROLES if project.volunteers else ()
-    return (*_CONSTANTS.get(project.rescale, ()), *volunteers)
+    volunteers = ROLE_PARAMS if project.volunteers else ()
+    return (*_CONSTANT_PARAMS.get(project.rescale, ()), *volunteers)
 
 
 # Who names the servers of a source, beside its records.
@@ -54,7 +54,7 @@ INGEST = Stage(
     params=("source",),
     plugins=(DATASETS,),
     tables=(CLIENTS,),
-    also=_simulation,
+    also=_simulation_params,
     libraries=("pandas", "pyarrow"),
     raw=True,
 )
@@ -70,10 +70,10 @@ PROJECT = Stage(
         "project.rescale",
     ),
     tables=(ENCODED, CONSTANTS),
-    also=_constants,
+    also=_constants_read,
     libraries=("scikit-fda",),
 )
-COMMON = (INGEST, PROJECT)
+COMMON_STAGES = (INGEST, PROJECT)
 
 _SECTIONS = "curvote.reporting.sections"
 # What a page shows of clients who reduce curves to numbers and play roles; of votes on
@@ -87,28 +87,28 @@ UTILITIES = f"{_SECTIONS}.utilities"
 NONE_PASSED = f"{_SECTIONS}.none_passed"
 
 
-def drawn(
+def client_stage(
     name: str,
     place: str,
     table: Table,
     inputs: Names = ("project",),
     *,
-    axes: Names = AXES,
+    axes: Names = EPSILON_AXES,
     params: Names = (),
-    **more: Any,
+    **options: Any,
 ) -> Stage:
     """Return a study's stage in which clients draw messages.
 
     It reads epsilon and who plays which role beside ``params``.
     """
-    read, side = ("epsilon", *ROLES, *params), "client -> server"
-    return Stage(name, place, inputs, axes, read, tables=(table,), side=side, **more)
+    read, side = ("epsilon", *ROLE_PARAMS, *params), "client -> server"
+    return Stage(name, place, inputs, axes, read, tables=(table,), side=side, **options)
 
 
-def released(
-    stage: Stage, message: str, inputs: Names, params: Names = (), **more: Any
+def release_stage(
+    stage: Stage, message: str, inputs: Names, params: Names = (), **options: Any
 ) -> Stage:
-    """Return the stage of production for one of a study: a message leaves the clients.
+    """Return the production stage of a study stage: its message leaves clients.
 
     It reads epsilon, protocol and who plays which role beside ``params``.
     """
@@ -116,41 +116,41 @@ def released(
         stage,
         module=f"{_HERE}.released",
         inputs=inputs,
-        params=("epsilon", "protocol", *_WHO, *params),
+        params=("epsilon", "protocol", *_ROLE_PARAMS, *params),
         message=message,
         collected=f"{_HERE}.collected",
-        **more,
+        **options,
     )
 
 
-def served(
+def server_stage(
     name: str,
     place: str,
     inputs: Names,
     *tables: Table,
-    axes: Names = AXES,
+    axes: Names = EPSILON_AXES,
     params: Names = (),
-    **more: Any,
+    **options: Any,
 ) -> Stage:
     """Return a stage in which the server computes on what it was sent."""
     read = (*params, "replicates")
-    more = {"side": "server"} | more
-    return Stage(name, place, inputs, axes, read, tables=tables, **more)
+    options = {"side": "server"} | options
+    return Stage(name, place, inputs, axes, read, tables=tables, **options)
 
 
-def scored(
+def score_stage(
     place: str,
     inputs: Names,
-    axes: Names = AXES,
+    axes: Names = EPSILON_AXES,
     params: Names = (),
     beside: tuple[Table, ...] = (),
-    **more: Any,
+    **options: Any,
 ) -> Stage:
-    """Return the last stage of a study: what only its true labels tell.
+    """Return the last stage of a study: scores by true labels.
 
     It makes the table ``scores``, and others ``beside`` it.
     """
     tables, side = (SCORES, *beside), "client (study)"
     return Stage(
-        "report", place, inputs, axes, params, tables=tables, side=side, **more
+        "report", place, inputs, axes, params, tables=tables, side=side, **options
     )

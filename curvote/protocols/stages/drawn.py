@@ -1,4 +1,4 @@
-"""A stage of a study where simulated clients release a message: seeded noise.
+"""Stages of a study in which simulated clients release a message.
 
 The same draws as in production, from named streams, 65,536 clients at a time. A stage's
 module says which message it is::
@@ -14,74 +14,86 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.message import Known, Message, dealt
-from curvote.protocols.stages.stated import facts_of, stated
-from curvote.protocols.study import clients_of
-from curvote.task import Asked, Task
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.message import ClientData, Message, assign_candidates
+from curvote.protocols.stages.stated import configured_task, study_metadata
+from curvote.protocols.study import study_clients
+from curvote.task import AnyTask, Task
 
-Stated = Callable[[Inputs, Params], Facts]
+MetadataFunction = Callable[[Inputs, Params], Metadata]
 
 
-def by(kind: Message) -> tuple[Stated, Callable[[Here], Rows]]:
-    """Return the functions ``facts`` and ``one`` of the stage that draws ``kind``.
+def draw_stage(
+    kind: Message,
+) -> tuple[MetadataFunction, Callable[[StageContext], Rows]]:
+    """Return the metadata and table functions of a stage that draws ``kind``.
 
     Rows are in random order, which is drawn after the noise.
     """
 
-    def one(here: Here) -> Rows:
-        task, clients = asked(here, kind), clients_of(here)
+    def draw_shuffled(context: StageContext) -> Rows:
+        task, clients = study_task(context, kind), study_clients(context)
         rows = kind.senders.rows(clients.roles)
-        judge = dealt(task, len(rows), here.generator("split"))
-        order = here.generator("shuffle").permutation(len(rows))
-        sent = noised(here, kind, task, clients.known(rows, judge))
-        shuffled = {name: values[order] for name, values in sent.items()}
-        return {kind.table: kind.gather(task, shuffled)}
+        candidates = assign_candidates(task, len(rows), context.generator("split"))
+        order = context.generator("shuffle").permutation(len(rows))
+        messages = draw_messages(context, kind, task, clients.data_of(rows, candidates))
+        shuffled = {name: values[order] for name, values in messages.items()}
+        return {kind.table: kind.collect(task, shuffled)}
 
-    return _stated(kind), one
+    return _metadata_function(kind), draw_shuffled
 
 
-def in_order(kind: Message) -> tuple[Stated, Callable[[Here], Iterator[Rows]]]:
-    """Return the functions ``facts`` and ``portions`` of the stage that draws ``kind``.
+def draw_stage_in_portions(
+    kind: Message,
+) -> tuple[MetadataFunction, Callable[[StageContext], Iterator[Rows]]]:
+    """Return the metadata and portion functions of a stage that draws ``kind``.
 
     Rows are in random order, which is drawn first: so 65,536 of them are in memory.
     """
 
-    def portions(here: Here) -> Iterator[Rows]:
-        task, clients = asked(here, kind), clients_of(here)
+    def draw_portions(context: StageContext) -> Iterator[Rows]:
+        task, clients = study_task(context, kind), study_clients(context)
         rows = kind.senders.rows(clients.roles)
-        rows = rows[here.generator("shuffle").permutation(len(rows))]
-        for part, noise in here.noise(len(rows)):
-            sent = kind.draw(task, clients.known(rows[part]), noise)
-            yield {kind.table: kind.gather(task, sent)}
+        rows = rows[context.generator("shuffle").permutation(len(rows))]
+        for part, noise in context.noise(len(rows)):
+            messages = kind.draw(task, clients.data_of(rows[part]), noise)
+            yield {kind.table: kind.collect(task, messages)}
 
-    return _stated(kind), portions
-
-
-def _stated(kind: Message) -> Stated:
-    def facts(inputs: Inputs, params: Params) -> Facts:
-        return facts_of(kind, inputs, params)
-
-    return facts
+    return _metadata_function(kind), draw_portions
 
 
-def asked(here: Here, kind: Message) -> Task:
-    """Return the task of one repetition, what the server's tables say filled in."""
-    task: Task = kind.task(stated(kind, here.inputs, here.params), here.rows)
+def _metadata_function(kind: Message) -> MetadataFunction:
+    def task_metadata(inputs: Inputs, params: Params) -> Metadata:
+        return study_metadata(kind, inputs, params)
+
+    return task_metadata
+
+
+def study_task(context: StageContext, kind: Message) -> Task:
+    """Return the task of one repetition, with tables of the server filled in."""
+    task: Task = kind.task(
+        configured_task(kind, context.inputs, context.params), context.rows
+    )
     return task
 
 
-def noised(
-    here: Here, kind: Message, task: Asked, known: Known, stage: str = ""
+def draw_messages(
+    context: StageContext,
+    kind: Message,
+    task: AnyTask,
+    data: ClientData,
+    stage: str = "",
 ) -> Columns:
-    """Return the messages of these clients, a row each; all of them stand once.
+    """Return the messages of these clients, a row each.
 
     The noise is this stage's, unless another one's is named: common numbers.
     """
-    found: Columns = {}
-    n = len(known.labels)
-    for part, noise in here.noise(n, stage):
-        for name, drawn in kind.draw(task, known.of(part), noise).items():
-            whole = found.setdefault(name, np.empty((n, *drawn.shape[1:]), drawn.dtype))
-            whole[part] = drawn
-    return found
+    columns: Columns = {}
+    n = len(data.labels)
+    for part, noise in context.noise(n, stage):
+        for name, values in kind.draw(task, data.subset(part), noise).items():
+            column = columns.setdefault(
+                name, np.empty((n, *values.shape[1:]), values.dtype)
+            )
+            column[part] = values
+    return columns

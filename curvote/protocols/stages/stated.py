@@ -1,27 +1,27 @@
-"""The task of a round before any table of the server's counts: as it is configured."""
+"""Tasks of a round as the configuration states them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from curvote.chain.stage import Facts, Inputs, Params
+from curvote.chain.stage import Inputs, Metadata, Params
 from curvote.classes import Classes
 from curvote.protocols.message import Message
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 
-def stated(kind: Message, inputs: Inputs, params: Params) -> Task:
+def configured_task(kind: Message, inputs: Inputs, params: Params) -> Task:
     """Return the task that the configuration states for one kind of message.
 
     Constants that volunteers decide are not in it. Nobody publishes that of a study:
     it has no protocol, and names the feature map only where a stage says that it
     matters.
     """
-    public = inputs["project"].facts
-    plain = Encoding.from_json(public["encoding"])
-    chosen = params.get("project.judge", plain.feature_map)
-    encoding = replace(plain, feature_map=chosen)
+    public = inputs["project"].metadata
+    encoding_from_project = Encoding.from_json(public["encoding"])
+    feature_map = params.get("project.judge", encoding_from_project.feature_map)
+    encoding = replace(encoding_from_project, feature_map=feature_map)
     return Task(
         encoding=encoding,
         classes=Classes(public["classes"]),
@@ -33,14 +33,14 @@ def stated(kind: Message, inputs: Inputs, params: Params) -> Task:
     )
 
 
-def facts_of(kind: Message, inputs: Inputs, params: Params) -> Facts:
-    """Return what a study's stage tells the later ones of the messages it draws."""
-    rough = {"roughness": inputs["project"].facts["roughness"]}
-    return public(stated(kind, inputs, params)) | rough
+def study_metadata(kind: Message, inputs: Inputs, params: Params) -> Metadata:
+    """Return the metadata that later stages read of a study stage."""
+    roughness = {"roughness": inputs["project"].metadata["roughness"]}
+    return public_metadata(configured_task(kind, inputs, params)) | roughness
 
 
-def public(task: Task) -> Facts:
-    """Return what server-side stages read of a task, but for the basis's roughness."""
+def public_metadata(task: Task) -> Metadata:
+    """Return the metadata of a task that server-side stages read."""
     return {
         "d": task.encoding.d,
         "gram": task.encoding.projection.gram.tolist(),

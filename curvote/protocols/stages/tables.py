@@ -1,4 +1,4 @@
-"""The tables of clients: as they come in, and encoded by public constants."""
+"""Tables that several systems share: clients, reports, votes and classifiers."""
 
 from __future__ import annotations
 

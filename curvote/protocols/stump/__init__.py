@@ -1,1 +1,1 @@
-"""One number and one threshold: of all, those that noised answers find best."""
+"""Decision stump: one number and threshold, chosen by noised answers."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.cells.scorecard import card, facts, tallied
-from curvote.server.cells import best
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.cells.scorecard import facts, scorecard_columns, tally_answers
+from curvote.server.cells import best_question
 
 __all__ = ["facts", "one"]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scorecard``: one row."""
-    asked, told = tallied(here)
-    place, scores = best(told)
+    partitions, class_shares = tally_answers(context)
+    place, scores = best_question(class_shares)
     rows = np.array([place])
-    return {"scorecard": card(asked.some(rows), scores, told.n[rows])}
+    return {
+        "scorecard": scorecard_columns(
+            partitions.select(rows), scores, class_shares.n[rows]
+        )
+    }

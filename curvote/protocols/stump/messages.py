@@ -7,10 +7,10 @@ from typing import Final
 
 from curvote.protocols.cells.messages import Answer
 from curvote.protocols.stump.settings import Stump
-from curvote.representation.partition import halves
+from curvote.representation.partition import half_partitions
 
-ANSWER: Final = Answer(
+STUMP_ANSWER: Final = Answer(
     what="one noised word: on which side of one threshold it lies, and its class",
-    stand_in=partial(halves, thresholds=Stump().thresholds),
+    nominal_partitions=partial(half_partitions, thresholds=Stump().thresholds),
 )
-MESSAGES = {"report": ANSWER}
+MESSAGES = {"report": STUMP_ANSWER}

@@ -1,5 +1,5 @@
 """Stage report of a study of `stump`: its true error, and the majority's."""
 
-from curvote.protocols.cells.scoring import by
+from curvote.protocols.cells.scoring import scorecard_score_stage
 
-one = by("stump")
+one = scorecard_score_stage("stump")

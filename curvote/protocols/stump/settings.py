@@ -1,4 +1,4 @@
-"""The section of pipelines.yaml that `stump` reads."""
+"""Settings and message of `stump`: the side of a threshold and the class."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from curvote.protocols.settings import Shared
 
 
 class Stump(Strict):
-    """How many thresholds of each number are tried: with one, its public median."""
+    """Number of thresholds of each number that are tried."""
 
     thresholds: Whole = 1
 
 
 class Settings(Shared):
-    """A stump."""
+    """Settings of a stump."""
 
     stump: Stump = Stump()

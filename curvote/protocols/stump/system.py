@@ -1,13 +1,13 @@
-"""`stump` as data: public thresholds, a noised side and class a client, the best."""
+"""System `stump`: public thresholds, noised answers, the best threshold."""
 
 from __future__ import annotations
 
 from curvote.chain.measure import Look, Method
-from curvote.protocols.cells.declared import system
+from curvote.protocols.cells.declared import cell_system
 from curvote.protocols.stump.messages import MESSAGES
 from curvote.protocols.stump.settings import Settings
 
-_STUMP = Method(
+STUMP_METHOD = Method(
     "stump",
     "stump",
     "Each client tells the side of one public threshold and its class, as one noised "
@@ -17,4 +17,4 @@ _STUMP = Method(
 )
 
 
-SYSTEM = system(_STUMP, Settings, MESSAGES, ("thresholds", lambda _: 2))
+SYSTEM = cell_system(STUMP_METHOD, Settings, MESSAGES, ("thresholds", lambda _: 2))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols.cells.asking import facts
-from curvote.representation.partition import halves
+from curvote.representation.partition import half_partitions
 
 __all__ = ["facts", "one"]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``questions``: a row a number and threshold."""
-    public, count = here.facts, here.params["stump.thresholds"]
-    made = halves(public["d"], public["rescale"], count)
-    return {"questions": made.columns}
+    public, count = context.metadata, context.params["stump.thresholds"]
+    partitions = half_partitions(public["d"], public["rescale"], count)
+    return {"questions": partitions.columns}

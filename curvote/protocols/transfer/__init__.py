@@ -1,1 +1,1 @@
-"""Servers that hold raw records release one object each; one of them learns."""
+"""System `transfer`: one noised release of each server, combined for a target."""

@@ -1,4 +1,4 @@
-"""The form of `curvote advise` for servers: is it worth asking this hospital?"""
+"""Command `curvote advise` for servers: what each source would add to a target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curvote.chain.columns import aligned
+from curvote.chain.columns import align_columns
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def advise(
     """With --server: say what each source adds to a target, and from which epsilon."""
     from curvote.transfer import advice
 
-    found = advice.advise([_read(text, delta) for text in server], d, beta)
-    document = json.dumps(found.document(), indent=1) if as_json else None
-    typer.echo(document or "\n".join(words(found)))
+    result = advice.advise([_parse_server(text, delta) for text in server], d, beta)
+    document = json.dumps(result.document(), indent=1) if as_json else None
+    typer.echo(document or "\n".join(format_advice(result)))
 
 
-def _read(text: str, delta: float | None) -> Server:
-    """Return NAME:n:epsilon[:gamma]."""
+def _parse_server(text: str, delta: float | None) -> Server:
+    """Return the server written as NAME:n:epsilon[:gamma]."""
     from curvote.transfer.advice import Server
 
     name, *numbers = text.rsplit(":")
@@ -61,7 +61,7 @@ def _read(text: str, delta: float | None) -> Server:
             f"--server {text!r}; write NAME:n:epsilon or NAME:n:epsilon:gamma."
         )
     try:
-        size, epsilon = int(numbers[0]), _epsilon(numbers[1])
+        size, epsilon = int(numbers[0]), _parse_epsilon(numbers[1])
         gamma = float(numbers[2]) if len(numbers) == 3 else 1.0
     except ValueError:
         raise UserError(
@@ -74,8 +74,8 @@ def _read(text: str, delta: float | None) -> Server:
         raise UserError(f"--server {text!r}: {error}") from None
 
 
-def _epsilon(text: str) -> float:
-    """Return infinity for what is not noised: public records, and the target's own."""
+def _parse_epsilon(text: str) -> float:
+    """Return epsilon as a number, infinite for public and own records."""
     if text in {PUBLIC, OWN}:
         return math.inf
     epsilon = float(text)
@@ -84,45 +84,60 @@ def _epsilon(text: str) -> float:
     return epsilon
 
 
-def words(found: Advice) -> Iterator[str]:
-    """Yield a table of r and what it is worth, then a line for each source."""
-    target = found.target
+def format_advice(advice: Advice) -> Iterator[str]:
+    """Yield a table of r and its value, then a line for each source."""
+    target = advice.target
     yield (
-        f"Target {target.name}, {found.d} features, beta {found.beta:g}; r as in DTK's"
+        f"Target {target.name}, {advice.d} features, beta {advice.beta:g}; r as in"
+        " DTK's"
         " equation (11), less is better:"
     )
     yield ""
     rows = [["", "records", "epsilon", "gamma", "r", "excess risk", "like records"]]
-    rows.append([f"{target.name} alone", *_given(target), "", *_worth(found.alone)])
-    for offer in found.offers:
-        own = offer.server
+    rows.append(
+        [
+            f"{target.name} alone",
+            *_size_columns(target),
+            "",
+            *_gain_columns(advice.alone),
+        ]
+    )
+    for offer in advice.offers:
+        server = offer.server
         rows.append(
-            [f"+ {own.name}", *_given(own), f"{own.gamma:g}", *_worth(offer.gain)]
+            [
+                f"+ {server.name}",
+                *_size_columns(server),
+                f"{server.gamma:g}",
+                *_gain_columns(offer.gain),
+            ]
         )
-    rows.append(["with all of them", "", "", "", *_worth(found.together)])
-    yield from aligned(rows)
+    rows.append(["with all of them", "", "", "", *_gain_columns(advice.together)])
+    yield from align_columns(rows)
     yield ""
-    yield from map(_told, found.offers)
+    yield from map(_format_offer, advice.offers)
     yield ""
     yield "excess risk: error beyond the best rule's, the target alone being 100 %;"
     yield "  a rate, which leaves constants out: a first look, no promise"
     yield "like records: so many of the target's own would do the same"
-    yield f"noticeable: r falls by {_noticed()} or more"
-    if found.together.r >= 1:
+    yield f"noticeable: r falls by {_noticed_percent()} or more"
+    if advice.together.r >= 1:
         yield "r is not below 1: with so few records no rate is promised at all."
 
 
-def _given(server: Server) -> tuple[str, str]:
+def _size_columns(server: Server) -> tuple[str, str]:
+    """Return the columns of size and epsilon."""
     public = math.isinf(server.epsilon)
     return f"{server.n:,}", PUBLIC if public else f"{server.epsilon:g}"
 
 
-def _worth(gain: Gain) -> tuple[str, str, str]:
+def _gain_columns(gain: Gain) -> tuple[str, str, str]:
+    """Return the columns of r, excess risk and equivalent records."""
     return f"{gain.r:.4f}", f"{100 * gain.risk:.1f} %", f"{gain.records:,.0f}"
 
 
-def _told(offer: Offer) -> str:
-    """Say whether to ask this server, and from which epsilon on."""
+def _format_offer(offer: Offer) -> str:
+    """Return whether to ask this server, and from which epsilon on."""
     name, least = offer.server.name, offer.least_epsilon
     if least is None:
         worth = f"excess risk {100 * offer.if_public.risk:.1f} % without any noise"
@@ -130,11 +145,12 @@ def _told(offer: Offer) -> str:
     begins = f"noticeable from epsilon {least:.3g} on"
     if offer.noticed:
         return f"{name}: worth asking; {begins}."
-    given = f"epsilon {offer.server.epsilon:g}"
-    return f"{name}: adds nothing noticeable at {given}; {begins}."
+    level = f"epsilon {offer.server.epsilon:g}"
+    return f"{name}: adds nothing noticeable at {level}; {begins}."
 
 
-def _noticed() -> str:
-    from curvote.transfer.advice import NOTICED
+def _noticed_percent() -> str:
+    """Return the noticeable fall of r as a percentage."""
+    from curvote.transfer.advice import NOTICEABLE_FALL
 
-    return f"{100 * NOTICED:g} %"
+    return f"{100 * NOTICEABLE_FALL:g} %"

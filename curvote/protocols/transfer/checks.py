@@ -1,14 +1,14 @@
-"""What may be wrong with the servers of a pipeline although each key is well formed."""
+"""Checks of a pipeline's transfer settings, and the choice behind `auto`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from curvote.chain.axis import Settings
+from curvote.chain.axis import PipelineSettings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.privacy import refuse_delta
-from curvote.protocols.encoding_checks import representation
+from curvote.protocols.encoding_checks import check_representation
 from curvote.protocols.transfer import choosing, dealing, stated
 from curvote.protocols.transfer.methods import WEIGHED
 from curvote.transfer.forms import FORMS, form
@@ -17,75 +17,78 @@ from curvote.transfer.task import ASKS, OWN
 Problems = Iterator[Problem]
 
 
-def checks(pipeline: Settings) -> Problems:
-    """Yield what is wrong, the servers first: all else is said of them."""
-    yield from dealt(pipeline)
-    servers = _servers(pipeline)
-    if servers and not lookup.apart(pipeline.source):
-        yield from _named(pipeline, servers)
-        yield from _promised(pipeline, servers)
-        yield from _form(pipeline)
-        yield from _production(pipeline)
+def check_settings(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of the settings, those of the servers first."""
+    yield from check_servers(pipeline)
+    servers = _server_names(pipeline)
+    if servers and not lookup.drawn_per_server(pipeline.source):
+        yield from _check_names(pipeline, servers)
+        yield from _check_delta(pipeline, servers)
+        yield from _check_form(pipeline)
+        yield from _check_production(pipeline)
 
 
-def dealt(pipeline: Settings) -> Problems:
-    """Yield what is wrong with who holds which records, and who wants a classifier."""
-    yield from representation(pipeline)
-    if lookup.published(pipeline.source):
+def check_servers(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of servers, target and test records."""
+    yield from check_representation(pipeline)
+    if lookup.keeps_published_split(pipeline.source):
         message = "it says who is tested, and so does transfer.test: leave it out."
         yield Problem(message, ("source", "split"))
-    servers, target = _servers(pipeline), pipeline.transfer.target
+    servers, target = _server_names(pipeline), pipeline.transfer.target
     if not servers:
         message = "is missing: this source names no servers; say how many share it."
         yield Problem(message, ("transfer", "servers"))
         return
-    if lookup.apart(pipeline.source):
+    if lookup.drawn_per_server(pipeline.source):
         message = f"{pipeline.source['name']} draws as many as each server is told."
         yield Problem(message, ("source", "name"))
         return
-    yield from _known("target", [target] if target else [], servers)
-    yield from _tested(pipeline, servers)
+    yield from _check_known("target", [target] if target else [], servers)
+    yield from _check_test(pipeline, servers)
     if lookup.servers(pipeline.source) is not None and pipeline.transfer.servers:
         message = "the source names its servers; none can be dealt."
         yield Problem(message, ("transfer", "servers"))
 
 
-def _known(key: str, given: Iterable[str], servers: list[str]) -> Problems:
-    for name in given:
+def _check_known(key: str, names: Iterable[str], servers: list[str]) -> Problems:
+    """Yield a problem for each name that is no server."""
+    for name in names:
         if name not in servers:
             message = f"there is no server {name!r}.{did_you_mean(name, servers)}"
             yield Problem(message, ("transfer", key))
 
 
-def _servers(pipeline: Settings) -> list[str]:
+def _server_names(pipeline: PipelineSettings) -> list[str]:
+    """Return the names of the servers."""
     values = pipeline.model_dump(mode="json")
-    return stated.names(values["source"], values["transfer"])
+    return stated.server_names(values["source"], values["transfer"])
 
 
-def _named(pipeline: Settings, servers: list[str]) -> Problems:
-    """Ask that whatever names a server names one that there is."""
+def _check_names(pipeline: PipelineSettings, servers: list[str]) -> Problems:
+    """Yield the problems of settings that name a server."""
     transfer = pipeline.transfer
-    yield from _known("epsilon", transfer.epsilon, servers)
-    yield from _known("faults", transfer.faults, servers)
+    yield from _check_known("epsilon", transfer.epsilon, servers)
+    yield from _check_known("faults", transfer.faults, servers)
     if isinstance(transfer.weights, dict):
-        yield from _known("weights", transfer.weights, servers)
-    wants = transfer.target or servers[0]
+        yield from _check_known("weights", transfer.weights, servers)
+    target = transfer.target or servers[0]
     for name, level in transfer.epsilon.items():
-        if level == OWN and name != wants:
+        if level == OWN and name != target:
             message = f"only the target keeps its own records, and {name} is a source."
             yield Problem(message, ("transfer", "epsilon", name))
 
 
-def _tested(pipeline: Settings, servers: list[str]) -> Problems:
+def _check_test(pipeline: PipelineSettings, servers: list[str]) -> Problems:
+    """Yield the problems of the target's test records."""
     transfer, where = pipeline.transfer, ("transfer", "test")
     if pipeline.production:
         return
     if not transfer.test:
         yield Problem("a study needs records of the target to test on.", where)
-    wants = transfer.target or servers[0]
-    there = dealing.sizes(pipeline.source, servers).get(wants)
-    if there is not None and dealing.tested(transfer.test, there) >= there:
-        message = f"{transfer.test} of the {there} records of {wants}: none is left."
+    target = transfer.target or servers[0]
+    size = dealing.public_sizes(pipeline.source, servers).get(target)
+    if size is not None and dealing.test_size(transfer.test, size) >= size:
+        message = f"{transfer.test} of the {size} records of {target}: none is left."
         yield Problem(message, where)
     roles = pipeline.clients.model_dump()
     for role in ("train", "vote", "test"):
@@ -94,11 +97,14 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
             yield Problem(message, ("clients", role))
 
 
-def _promised(pipeline: Settings, servers: list[str]) -> Problems:
-    """Ask for a delta that is a promise to every record, as far as sizes are known."""
-    delta, sizes = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
-    known = {name: n for name, n in sizes.items() if n is not None}
-    for name, n in known.items():
+def _check_delta(pipeline: PipelineSettings, servers: list[str]) -> Problems:
+    """Yield a problem if delta is no promise to some known size."""
+    delta, sizes = (
+        pipeline.transfer.delta,
+        dealing.public_sizes(pipeline.source, servers),
+    )
+    sizes_known = {name: n for name, n in sizes.items() if n is not None}
+    for name, n in sizes_known.items():
         try:
             refuse_delta(delta or 0.0, n)
         except UserError as error:
@@ -106,8 +112,9 @@ def _promised(pipeline: Settings, servers: list[str]) -> Problems:
             return
 
 
-def _form(pipeline: Settings) -> Problems:
-    transfer, rules = pipeline.transfer, [each.name for each in WEIGHED]
+def _check_form(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of form, weights and parameters."""
+    transfer, rules = pipeline.transfer, [method.name for method in WEIGHED]
     release, weights = transfer.release, transfer.weights
     if release not in (choosing.AUTO, *FORMS):
         hint = did_you_mean(release, (choosing.AUTO, *FORMS))
@@ -118,17 +125,18 @@ def _form(pipeline: Settings) -> Problems:
         yield Problem(f"{weights!r} is not known.{hint}", ("transfer", "weights"))
     try:
         if release == choosing.AUTO:
-            list(choosing.parts(pipeline))
+            list(choosing.resolve_parts(pipeline))
         else:
-            form(release).checked(transfer.params)
+            form(release).check_params(transfer.params)
     except UserError as error:
         yield Problem(str(error), ("transfer", "params"))
 
 
-def _production(pipeline: Settings) -> Problems:
+def _check_production(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems that only production has."""
     if not pipeline.production:
         return
-    if not lookup.remote(pipeline.source):
+    if not lookup.is_remote(pipeline.source):
         message = "releases come by envelope: each server draws its own, at home."
         yield Problem(message, ("source", "name"))
     if pipeline.transfer.release == choosing.AUTO:
@@ -141,7 +149,7 @@ def _production(pipeline: Settings) -> Problems:
         message = "what never leaves comes in no envelope; combine it in the library."
         yield Problem(message, ("transfer", "epsilon"))
     waits = pipeline.intake
-    if waits and (waits.online or waits.least(ASKS) is not None):
+    if waits and (waits.online or waits.stated_minimum(ASKS) is not None):
         message = "each server sends one release, and all of them are waited for."
         yield Problem(message, ("intake",))
     if pipeline.transfer.faults:

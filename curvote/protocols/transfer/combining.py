@@ -1,4 +1,4 @@
-"""What the target has: the releases of all servers, and models that combine them."""
+"""Target's side: the releases of all servers, and the models that combine them."""
 
 from __future__ import annotations
 
@@ -6,55 +6,65 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, StageContext
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.methods import ADAPT_TAR, STATED
 from curvote.transfer.combination import combine
 from curvote.transfer.model import Model
-from curvote.transfer.releasing import Release, received
+from curvote.transfer.releasing import Release, check_release
 from curvote.transfer.task import Task
 
-Sent = list[Release]
+Releases = list[Release]
 # What reads the settings that decide how releases are combined.
 PARAMS = ("told", "target", "transfer.weights", "transfer.decide", "methods", "seed")
-_FROM = "privatize@"
+_RELEASE_INPUT = "privatize@"
 
 
-def task(public: Facts, params: Params) -> Task:
-    """Return what all servers of a cell are asked together."""
-    return stated.task(public, params["told"], params)
+def joint_task(public: Metadata, params: Params) -> Task:
+    """Return the task that asks all servers of a cell."""
+    return stated.build_task(public, params["told"], params)
 
 
-def here(at: Here) -> tuple[Task, Sent]:
-    """Return what was asked and released in one repetition of a stage."""
-    asked = task(at.inputs["project"].facts, at.params)
-    names = [name for name in at.inputs if name.startswith(_FROM)]
-    return asked, releases(asked, (at.rows(name, "releases") for name in names))
+def collect_releases(context: StageContext) -> tuple[Task, Releases]:
+    """Return the task and the releases of one repetition of a stage."""
+    task_of_all = joint_task(context.inputs["project"].metadata, context.params)
+    names = [name for name in context.inputs if name.startswith(_RELEASE_INPUT)]
+    return task_of_all, read_releases(
+        task_of_all, (context.rows(name, "releases") for name in names)
+    )
 
 
-def about(inputs: Inputs) -> int:
-    """Return how many records all releases of the first repetition are about."""
-    sent = (inputs[name] for name in inputs if name.startswith(_FROM))
-    return sum(int(one.columns("releases", (0,))["n"].sum()) for one in sent)
+def count_records(inputs: Inputs) -> int:
+    """Return the number of records behind all releases of the first repetition."""
+    stage_inputs = (inputs[name] for name in inputs if name.startswith(_RELEASE_INPUT))
+    return sum(
+        int(stage_input.columns("releases", (0,))["n"].sum())
+        for stage_input in stage_inputs
+    )
 
 
-def releases(asked: Task, tables: Iterable[Columns]) -> Sent:
-    """Return what was released, checked as if it had come by envelope."""
-    return [_release(asked, rows) for rows in tables if len(rows["n"])]
+def read_releases(task: Task, tables: Iterable[Columns]) -> Releases:
+    """Return the releases of all servers, checked like received ones."""
+    return [_read_release(task, rows) for rows in tables if len(rows["n"])]
 
 
-def _release(asked: Task, rows: Columns) -> Release:
-    own = asked.only(str(rows["server"][0]))
-    return received(own, int(rows["n"][0]), rows["values"][0].astype(np.int64))
+def _read_release(task: Task, rows: Columns) -> Release:
+    """Return one server's release from its table row."""
+    server_task = task.for_server(str(rows["server"][0]))
+    return check_release(
+        server_task, int(rows["n"][0]), rows["values"][0].astype(np.int64)
+    )
 
 
-def model(asked: Task, sent: Sent, method: str, params: Params) -> Model:
-    """Return the classifier of one method; the majority is that of the target."""
+def combine_method(
+    task: Task, releases: Releases, method: str, params: Params
+) -> Model:
+    """Return the classifier of one method; the majority is the target's."""
     rules = {STATED.name: params["transfer.weights"], MAJORITY.name: ADAPT_TAR.name}
     return combine(
-        asked,
-        sent,
+        task,
+        releases,
         target=params["target"],
         weights=rules.get(method, method),
         decide=params["transfer.decide"],

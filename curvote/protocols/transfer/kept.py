@@ -1,4 +1,4 @@
-"""The target's classifier of raw records, as MLflow stores it: plain, public values."""
+"""Classifier of raw records for the target, as MLflow stores it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import OfRecords
+from curvote.named_columns import RecordPredictor
 from curvote.protocols.transfer import stated
 from curvote.representation.encoding import Encoding
 from curvote.transfer.model import Model
 
 
-class TransferClassifier(OfRecords, ClassifierMixin, BaseEstimator):
-    """What several servers released, combined for one of them.
+class TransferClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
+    """Classifier combined from the releases of several servers.
 
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
     (T,) in any order, and returns the publisher's labels. ``encoding`` is
@@ -39,19 +39,20 @@ class TransferClassifier(OfRecords, ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return scores: (n,) of the second of two classes, else (n, K)."""
-        model = self._model()
-        return self._answered(X, lambda v: model.decision_function(self._numbers(v)))
+        model = self._load_model()
+        return self._predict_rows(X, lambda v: model.decision_function(self._encode(v)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        model = self._model()
-        return self._answered(X, lambda v: model.predict(self._numbers(v)))
+        model = self._load_model()
+        return self._predict_rows(X, lambda v: model.predict(self._encode(v)))
 
-    def _model(self) -> Model:
+    def _load_model(self) -> Model:
+        """Return the combined model from its JSON."""
         return Model.from_json(self.model)
 
-    def _numbers(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what the servers speak of: coefficients, or z."""
+    def _encode(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the servers' features: coefficients, or z."""
         encoding = Encoding.from_json(self.encoding)
         encoded = encoding.encode(values)
-        return encoded.coefficients if stated.raw(encoding) else encoded.z
+        return encoded.coefficients if stated.uses_coefficients(encoding) else encoded.z

@@ -1,4 +1,4 @@
-"""Error, F1 and balanced accuracy of predicted classes, from their counts."""
+"""Scores of predicted classes: error, F1 and balanced accuracy."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from curvote.chain.stage import Rows
 Codes = NDArray[np.int64]
 
 
-def measured(labels: Codes, said: Codes, classes: int) -> dict[str, float]:
+def class_scores(labels: Codes, predictions: Codes, classes: int) -> dict[str, float]:
     """Return each metric of predictions (n,) for labels (n,), both codes.
 
     F1 is that of the second of two classes, of more the mean over those that occur (in
     labels or predictions); balanced accuracy is the mean recall of those in labels.
     """
-    pairs = np.bincount(labels * classes + said, minlength=classes**2)
+    pairs = np.bincount(labels * classes + predictions, minlength=classes**2)
     counts = pairs.reshape(classes, classes).astype(np.float64)
-    right, there, told = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
+    correct, actual, predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
     f1 = np.divide(
-        2 * right, there + told, out=np.zeros(classes), where=there + told > 0
+        2 * correct,
+        actual + predicted,
+        out=np.zeros(classes),
+        where=actual + predicted > 0,
     )
     return {
-        "misclassification": float((len(labels) - right.sum()) / len(labels)),
-        "f1": float(f1[1] if classes == 2 else f1[there + told > 0].mean()),
-        "balanced": float((right[there > 0] / there[there > 0]).mean()),
+        "misclassification": float((len(labels) - correct.sum()) / len(labels)),
+        "f1": float(f1[1] if classes == 2 else f1[actual + predicted > 0].mean()),
+        "balanced": float((correct[actual > 0] / actual[actual > 0]).mean()),
     }
 
 

@@ -1,4 +1,4 @@
-"""What leaves a server: one noised object about all of its records."""
+"""Message of a server: one noised release about all of its records."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote import validate
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
-from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.message import ClientData, Message, SettingReader
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
@@ -28,13 +28,13 @@ Array = NDArray[np.float64]
 
 TASK = Task
 # The loss of a release hardly depends on how many records it is about: see `Level`.
-_REHEARSED = 1000
+_NOMINAL_SIZE = 1000
 # More numbers may not fit an envelope, sealed or not.
-LONGEST = 10_000
+MOST_NUMBERS = 10_000
 
 
 class ReleasePayload(Payload):
-    """A release as JSON: whose, about how many records, and its noised sums."""
+    """Payload of a release: server, number of records, noised sums."""
 
     server: str
     n: int
@@ -42,48 +42,48 @@ class ReleasePayload(Payload):
 
 
 class ReleaseMessage(Message):
-    """The noised sums over the table of one server (`curvote.transfer.releasing`)."""
+    """Message with the noised sums over one server's table."""
 
     name, stage, table = ASKS, "privatize", "releases"
-    whole, shuffled, party = True, False, "server"
+    per_table, shuffled, party = True, False, "server"
     senders, mechanism = Senders(()), "gaussian"
     payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"
     detail = "one object for all queries"
 
-    def words(self, config: Mapping[str, Any], d: int) -> list[Sent]:
-        """Return what leaves a server."""
+    def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+        """Return the description of a server's message."""
         detail = f"form {config['transfer']['release']}: {self.detail}"
-        return [Sent(self.who, self.what, self.mechanism, detail)]
+        return [MessageDescription(self.who, self.what, self.mechanism, detail)]
 
-    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
-        """Return nothing: tasks about tables are stated by the system's own stage."""
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+        """Return no terms: the system's own stage states the tasks."""
         return {}
 
-    def invited(self, config: Mapping[str, Any]) -> int:
-        """Return 1: a round is one server's."""
+    def invited_count(self, config: Mapping[str, Any]) -> int:
+        """Return 1: a round has one server."""
         return 1
 
     def sender(self, task: Any) -> str:
-        """Return the name of the one server that is asked."""
+        """Return the name of the task's one server."""
         return str(task.server)
 
-    def together(self, asked: Sequence[Any]) -> Task:
-        """Return the task that asks all these servers; each digest stays what it was.
+    def merge_tasks(self, tasks: Sequence[Any]) -> Task:
+        """Return one task for all servers; each digest stays the same.
 
         One that cannot be said together with the first is an InternalError.
         """
         servers = {
-            name: level for task in asked for name, level in task.servers.items()
+            name: level for task in tasks for name, level in task.servers.items()
         }
-        every: Task = replace(asked[0], servers=servers)
-        for task in asked:
-            if every.only(task.server).digest() != task.digest():
+        merged: Task = replace(tasks[0], servers=servers)
+        for task in tasks:
+            if merged.for_server(task.server).digest() != task.digest():
                 raise InternalError(f"{task.server} is asked something else")
-        return every
+        return merged
 
-    def admit(self, task: Any) -> None:
-        """Refuse a form for studies, several servers at once, and too many numbers.
+    def check_task(self, task: Any) -> None:
+        """Refuse a study form, several servers at once, or too many numbers.
 
         The rest its form has judged.
         """
@@ -92,105 +92,110 @@ class ReleaseMessage(Message):
                 f"release {task.release} protects less than it claims: it is for"
                 " studies only."
             )
-        self.noise(task, _rehearsed(task))
-        sizes = [each for each in task.params.values() if isinstance(each, int)]
+        self.noise(task, _nominal_size(task))
+        sizes = [value for value in task.params.values() if isinstance(value, int)]
         # What is larger is not even counted: that takes memory.
         size = max([0, *sizes])
-        size = size if size > LONGEST else self.numbers(task)
-        if size > LONGEST:
+        size = size if size > MOST_NUMBERS else self.count_numbers(task)
+        if size > MOST_NUMBERS:
             raise UserError(
-                f"a release of {size} numbers; an envelope holds {LONGEST}."
+                f"a release of {size} numbers; an envelope holds {MOST_NUMBERS}."
             )
 
-    def code(self, task: Any) -> tuple[str, ...]:
-        """Return the form, which the task names."""
+    def code_modules(self, task: Any) -> tuple[str, ...]:
+        """Return the module of the task's form."""
         return (FORMS[task.release],)
 
-    def worst_loss(self, task: Any) -> float:
-        """Return the exact loss at the stated delta, whatever the form claims."""
-        return self.noise(task, _rehearsed(task)).worst_log_ratio()
+    def max_privacy_loss(self, task: Any) -> float:
+        """Return the exact loss at the stated delta, for any claim of the form."""
+        return self.noise(task, _nominal_size(task)).worst_log_ratio()
 
     def form(self, task: Any) -> Form:
-        """Return what is summed."""
+        """Return the form of the task's release."""
         return form(task.release)
 
-    def sums(self, task: Any, known: Known) -> Steps:
+    def sums(self, task: Any, data: ClientData) -> Steps:
         """Return the numbers of a table without noise; labels are checked."""
-        codes = _codes(task, known.labels)
-        return self.form(task).sums(task, task.cube(known.z), codes)
+        codes = _label_codes(task, data.labels)
+        return self.form(task).sums(task, task.cube(data.z), codes)
 
     def noise(self, task: Any, n: int) -> GaussianNoise:
-        """Return the noise of a release about ``n`` records; none is a UserError."""
-        noise = releasing.noise_of(task, n)
+        """Return the noise for ``n`` records; a task without: UserError."""
+        noise = releasing.release_noise(task, n)
         if noise is None:
             raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
         return noise
 
-    def numbers(self, task: Any) -> int:
-        """Return how many noised numbers a release holds."""
+    def count_numbers(self, task: Any) -> int:
+        """Return the number of noised numbers of a release."""
         return self.form(task).length(task)
 
-    def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
-        """Return one release about all records of ``known``."""
-        named = np.asarray(task.classes)[_codes(task, known.labels)]
-        made = releasing.release(task, task.server, known.z, named, entropy)
-        return _row(made)
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return one release about all records of a table."""
+        labels = np.asarray(task.classes)[_label_codes(task, data.labels)]
+        release = releasing.release(task, task.server, data.z, labels, entropy)
+        return _release_columns(release)
 
-    def possible(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
-        """Say for each release whether an honest server can have sent it."""
+    def possible_mask(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
+        """Return the mask of releases that an honest server can send."""
         parts = zip(*(messages[n] for n in ("server", "n", "values")), strict=True)
-        return np.array([_possible(task, *part) for part in parts])
+        return np.array([_is_possible(task, *part) for part in parts])
 
-    def refuse(self, task: Any, sent: dict[str, Any]) -> None:
-        """Refuse what the invited server cannot have sent, and say why."""
-        if sent["server"] != task.server:
+    def check_message(self, task: Any, message: dict[str, Any]) -> None:
+        """Refuse a release that the invited server cannot have sent."""
+        if message["server"] != task.server:
             raise UserError(
-                f"a release of server {validate.shown(sent['server'])}; the invitation"
+                f"a release of server {validate.format_value(message['server'])}; the"
+                " invitation"
                 f" is for server {task.server}."
             )
-        releasing.received(task, sent["n"], sent["values"])
+        releasing.check_release(task, message["n"], message["values"])
 
     def rho(self, task: Any, n: int) -> float:
         """Return the zero-concentrated cost of a release about ``n`` records."""
         return self.noise(task, n).rho
 
     def log_ratio(
-        self, task: Any, one: Known, other: Known, messages: Columns
+        self, task: Any, first: ClientData, second: ClientData, messages: Columns
     ) -> Array:
-        """Return the loss of each release if the table is ``one`` or ``other``."""
-        first, second = (self.sums(task, known) for known in (one, other))
-        at = np.asarray(messages["values"], dtype=np.float64)
-        return self.noise(task, len(one.z)).log_ratio(first, second, at)
+        """Return the loss of each release between two tables."""
+        first_sums, second_sums = (self.sums(task, table) for table in (first, second))
+        values = np.asarray(messages["values"], dtype=np.float64)
+        return self.noise(task, len(first.z)).log_ratio(first_sums, second_sums, values)
 
-    def gather(self, task: Any, messages: Columns) -> Columns:
+    def collect(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
         return messages | {"values": np.asarray(messages["values"], dtype=np.float64)}
 
 
-def _codes(task: Task, labels: Array) -> Steps:
-    """Return labels as places of classes; a number that is none is a UserError."""
+def _label_codes(task: Task, labels: Array) -> Steps:
+    """Return labels as class indices; any other number is a UserError."""
     if not np.isin(labels, np.arange(len(task.classes))).all():
         raise UserError(f"a label is not the place of a class: {task.classes}.")
     return labels.astype(np.int64)
 
 
-def _rehearsed(task: Task) -> int:
+def _nominal_size(task: Task) -> int:
     """Return a number of records that the stated delta allows."""
     delta = task.servers[task.server].delta
-    return _REHEARSED if delta is None else max(2, min(_REHEARSED, int(1 / delta)))
+    return (
+        _NOMINAL_SIZE if delta is None else max(2, min(_NOMINAL_SIZE, int(1 / delta)))
+    )
 
 
-def _row(made: releasing.Release) -> Columns:
+def _release_columns(release: releasing.Release) -> Columns:
+    """Return a release as the columns of its message."""
     return {
-        "server": np.array([made.server], dtype=object),
-        "n": np.array([made.n], dtype=np.int64),
-        "values": made.values[None],
+        "server": np.array([release.server], dtype=object),
+        "n": np.array([release.n], dtype=np.int64),
+        "values": release.values[None],
     }
 
 
-def _possible(task: Task, server: str, n: Any, values: Any) -> bool:
+def _is_possible(task: Task, server: str, n: Any, values: Any) -> bool:
+    """Return whether an honest server can have sent this release."""
     try:
-        releasing.received(task.only(server), int(n), values)
+        releasing.check_release(task.for_server(server), int(n), values)
     except UserError:
         return False
     return True

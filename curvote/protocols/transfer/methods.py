@@ -1,4 +1,4 @@
-"""What is measured of transfer between servers, and what it is measured of."""
+"""Metrics, methods and tables of transfer between servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that transfer between servers reads."""
+"""Settings of transfer between servers, and the tasks that follow from them."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Transfer(Dealt):
     matrix: Epsilon | None = None
 
 
-PROJECT = Representation(basis="identity", rescale="min_max", bounds="public")
+DEFAULT_PROJECT = Representation(basis="identity", rescale="min_max", bounds="public")
 
 
 class Settings(Strict):
     """What transfer between servers reads."""
 
     clients: Volunteers = Volunteers()
-    project: Representation = PROJECT
+    project: Representation = DEFAULT_PROJECT
     epsilon: Epsilons
     transfer: Transfer = Transfer()

@@ -1,1 +1,1 @@
-"""A public recursive grid, whose leaves learn their class from noised answers."""
+"""Decision tree: a public grid whose leaves learn from noised answers."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.cells.scorecard import card, facts, tallied
-from curvote.server.cells import leaves
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.cells.scorecard import facts, scorecard_columns, tally_answers
+from curvote.server.cells import leaf_scores
 
 __all__ = ["facts", "one"]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scorecard``: one row."""
-    asked, told = tallied(here)
-    return {"scorecard": card(asked, leaves(told), told.n)}
+    partitions, class_shares = tally_answers(context)
+    return {
+        "scorecard": scorecard_columns(
+            partitions, leaf_scores(class_shares), class_shares.n
+        )
+    }

@@ -8,15 +8,15 @@ import numpy as np
 
 from curvote.protocols.cells.messages import Answer
 from curvote.protocols.tree.settings import Tree
-from curvote.representation.partition import Partitions, grid
+from curvote.representation.partition import Partitions, random_grid
 
 
-def _stand_in(d: int, rescale: str) -> Partitions:
-    return grid(d, rescale, cells=Tree().cells, rng=np.random.default_rng(0))
+def _nominal_grid(d: int, rescale: str) -> Partitions:
+    return random_grid(d, rescale, cells=Tree().cells, rng=np.random.default_rng(0))
 
 
-ANSWER: Final = Answer(
+TREE_ANSWER: Final = Answer(
     what="one noised word: in which cell of a public grid it lies, and its class",
-    stand_in=_stand_in,
+    nominal_partitions=_nominal_grid,
 )
-MESSAGES = {"report": ANSWER}
+MESSAGES = {"report": TREE_ANSWER}

@@ -1,4 +1,4 @@
-"""The section of pipelines.yaml that `tree` reads."""
+"""Settings and message of `tree`: the cell of a grid and the class."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from curvote.protocols.settings import Shared
 
 
 class Tree(Strict):
-    """How many cells the public grid has."""
+    """Number of cells of the public grid."""
 
     cells: Annotated[int, Field(ge=2, strict=True)] = 8
 
 
 class Settings(Shared):
-    """A tree."""
+    """Settings of a tree."""
 
     tree: Tree = Tree()

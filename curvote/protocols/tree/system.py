@@ -1,13 +1,13 @@
-"""`tree` as data: a public grid, a noised cell and class a client, a class a leaf."""
+"""System `tree`: a public grid, noised answers, a class for each leaf."""
 
 from __future__ import annotations
 
 from curvote.chain.measure import Look, Method
-from curvote.protocols.cells.declared import system
+from curvote.protocols.cells.declared import cell_system
 from curvote.protocols.tree.messages import MESSAGES
 from curvote.protocols.tree.settings import Settings
 
-_TREE = Method(
+TREE_METHOD = Method(
     "tree",
     "tree",
     "Each client tells its cell of a public recursive grid and its class, as one "
@@ -17,6 +17,6 @@ _TREE = Method(
 )
 
 
-SYSTEM = system(
-    _TREE, Settings, MESSAGES, ("cells", lambda p: int(p.tree.cells)), "seed"
+SYSTEM = cell_system(
+    TREE_METHOD, Settings, MESSAGES, ("cells", lambda p: int(p.tree.cells)), "seed"
 )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols.cells.asking import facts
-from curvote.representation.partition import grid
+from curvote.representation.partition import random_grid
 
 __all__ = ["facts", "one"]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``questions``: the one grid."""
-    public, rng = here.facts, here.generator("draw")
-    made = grid(public["d"], public["rescale"], here.params["tree.cells"], rng)
-    return {"questions": made.columns}
+    public, rng = context.metadata, context.generator("draw")
+    partitions = random_grid(
+        public["d"], public["rescale"], context.params["tree.cells"], rng
+    )
+    return {"questions": partitions.columns}

@@ -1,1 +1,1 @@
-"""The system that quantifies, before collection, what noise costs a classifier."""
+"""System `utility`: agreement of a classifier under noise, before collection."""

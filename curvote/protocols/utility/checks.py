@@ -1,35 +1,35 @@
-"""What may be wrong with settings of a quantification, each key being well formed."""
+"""Checks of a utility pipeline's settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curvote.chain.axis import Settings
+from curvote.chain.axis import PipelineSettings
 from curvote.errors import Problem, UserError
-from curvote.mechanisms.making import kind
+from curvote.mechanisms.making import mechanism_class
 from curvote.protocols import checks as shared
-from curvote.protocols.utility.fitting import made
+from curvote.protocols.utility.fitting import make_classifier
 
 Problems = Iterator[Problem]
 
 
-def checks(pipeline: Settings) -> Problems:
-    """Yield what is wrong with roles, models, mechanisms and what they need."""
-    yield from shared.roles(pipeline)
-    yield from shared.tested(pipeline)
-    yield from study(pipeline)
-    yield from _models(pipeline)
-    yield from deployed(pipeline)
+def check_settings(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of roles, models, mechanisms and their needs."""
+    yield from shared.check_roles(pipeline)
+    yield from shared.check_test_clients(pipeline)
+    yield from check_study(pipeline)
+    yield from _check_models(pipeline)
+    yield from check_deployments(pipeline)
 
 
-def deployed(pipeline: Settings) -> Problems:
-    """Yield what is wrong with mechanisms, and with what they are read by."""
-    yield from _mechanisms(pipeline)
-    yield from _public(pipeline)
+def check_deployments(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of mechanisms and ways of reading."""
+    yield from _check_mechanisms(pipeline)
+    yield from _check_public(pipeline)
 
 
-def study(pipeline: Settings) -> Problems:
-    """Refuse production: an agreement is computed from clean records.
+def check_study(pipeline: PipelineSettings) -> Problems:
+    """Yield a problem in production: agreement needs clean records.
 
     A figure of clean records that clients hold would be a release without a budget.
     """
@@ -43,7 +43,8 @@ def study(pipeline: Settings) -> Problems:
         yield Problem("nobody sends anything here: leave it out.", ("intake",))
 
 
-def _models(pipeline: Settings) -> Problems:
+def _check_models(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of the models."""
     if not pipeline.models:
         yield Problem("is missing: name a classifier by its path.", ("models",))
     labels = [model.label for model in pipeline.models]
@@ -52,32 +53,33 @@ def _models(pipeline: Settings) -> Problems:
             message = f"two models are called {model.label}: give each a label."
             yield Problem(message, ("models", index))
         try:
-            made(model.model_dump(), seed=0)
+            make_classifier(model.model_dump(), seed=0)
         except UserError as error:
             yield Problem(str(error), ("models", index))
 
 
-def _mechanisms(pipeline: Settings) -> Problems:
-    asked = pipeline.deployments
-    for index, name in enumerate(asked.mechanisms):
+def _check_mechanisms(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of the mechanisms."""
+    section = pipeline.deployments
+    for index, name in enumerate(section.mechanisms):
         try:
-            kind(name)
+            mechanism_class(name)
         except UserError as error:
             yield Problem(str(error), ("deployments", "mechanisms", index))
-    for name in asked.params:
-        if name not in asked.mechanisms:
+    for name in section.params:
+        if name not in section.mechanisms:
             message = f"{name} is none of the mechanisms."
             yield Problem(message, ("deployments", "params"))
 
 
-def _public(pipeline: Settings) -> Problems:
-    """Ask for public records where something is read or sent by them."""
-    asked = pipeline.deployments
+def _check_public(pipeline: PipelineSettings) -> Problems:
+    """Yield a problem where public records are needed and missing."""
+    section = pipeline.deployments
     if not pipeline.clients.public:
-        if "decode" in asked.reads:
+        if "decode" in section.reads:
             message = "decode needs public records: give clients.public, or read raw."
             yield Problem(message, ("deployments", "reads"))
         for key in ("components", "directions"):
-            if getattr(asked, key):
+            if getattr(section, key):
                 message = f"{key} are found on public records: give clients.public."
                 yield Problem(message, ("deployments", key))

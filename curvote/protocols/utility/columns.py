@@ -1,4 +1,4 @@
-"""The columns of a record that a model reads, and which of them are sensitive."""
+"""Inputs of the stages: a record's columns, classifiers by path, packed arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from curvote import validate
-from curvote.chain.stage import Facts
+from curvote.chain.stage import Metadata
 from curvote.errors import UserError
 from curvote.named_columns import grid_names
 from curvote.validate import FloatArray
@@ -18,8 +18,8 @@ ALL: Final = "all"
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Names and places of the columns, (D,); ``sensitive`` are places among these."""
+class RecordColumns:
+    """Names and indices of the columns, (D,); ``sensitive`` index into these."""
 
     names: tuple[str, ...]
     places: tuple[int, ...]
@@ -27,41 +27,52 @@ class Columns:
     bounds: FloatArray
 
     def of(self, records: FloatArray) -> FloatArray:
-        """Return what the model reads of the source's records."""
+        """Return the model's columns of the source's records."""
         return np.asarray(records[:, list(self.places)], dtype=np.float64)
 
 
-def columns_of(facts: Facts, record: Mapping[str, Any]) -> Columns:
-    """Return the columns as a pipeline names them; a wrong name is a UserError."""
-    known = names_of(facts)
-    names = tuple(record["features"] or known)
-    places = tuple(_place(known, name, "features") for name in names)
-    asked = names if record["sensitive"] == ALL else tuple(record["sensitive"])
-    sensitive = tuple(_place(names, name, "sensitive") for name in asked)
-    stated = record["bounds"]
-    for name in stated:
-        _place(asked, name, "bounds")
-    bounds = [stated.get(name) or _public(facts, known, name) for name in asked]
-    return Columns(names, places, sensitive, np.array(bounds, dtype=np.float64))
+def record_columns(metadata: Metadata, record: Mapping[str, Any]) -> RecordColumns:
+    """Return the columns named by a pipeline; a wrong name is a UserError."""
+    names_of_source = column_names(metadata)
+    names = tuple(record["features"] or names_of_source)
+    places = tuple(_column_index(names_of_source, name, "features") for name in names)
+    sensitive_names = (
+        names if record["sensitive"] == ALL else tuple(record["sensitive"])
+    )
+    sensitive = tuple(
+        _column_index(names, name, "sensitive") for name in sensitive_names
+    )
+    stated_bounds = record["bounds"]
+    for name in stated_bounds:
+        _column_index(sensitive_names, name, "bounds")
+    bounds = [
+        stated_bounds.get(name) or _public_bounds(metadata, names_of_source, name)
+        for name in sensitive_names
+    ]
+    return RecordColumns(names, places, sensitive, np.array(bounds, dtype=np.float64))
 
 
-def names_of(facts: Facts) -> list[str]:
-    """Return the names of the source's columns: its features, or the grid."""
-    named = [each["name"] for each in facts.get("features") or ()]
-    return named or grid_names(facts["grid"])
+def column_names(metadata: Metadata) -> list[str]:
+    """Return the names of the source's columns: features, or the grid."""
+    named = [entry["name"] for entry in metadata.get("features") or ()]
+    return named or grid_names(metadata["grid"])
 
 
-def _place(known: Sequence[str], name: str, key: str) -> int:
-    validate.one_of(list(known), **{f"record.{key}": name})
-    return list(known).index(name)
+def _column_index(names: Sequence[str], name: str, key: str) -> int:
+    """Return the index of a column; an unknown name is a UserError."""
+    validate.one_of(list(names), **{f"record.{key}": name})
+    return list(names).index(name)
 
 
-def _public(facts: Facts, known: Sequence[str], name: str) -> tuple[float, float]:
-    features = facts.get("features")
+def _public_bounds(
+    metadata: Metadata, names: Sequence[str], name: str
+) -> tuple[float, float]:
+    """Return the public bounds of a column; without any a UserError."""
+    features = metadata.get("features")
     if not features:
         raise UserError(
             f"record: state the bounds of {name}: the source has no public ones.",
             where=("record", "bounds"),
         )
-    mine = features[list(known).index(name)]
-    return mine["lower"], mine["upper"]
+    feature = features[list(names).index(name)]
+    return feature["lower"], feature["upper"]

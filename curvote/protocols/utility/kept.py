@@ -1,4 +1,4 @@
-"""The model to keep: from a source's columns to the publisher's classes."""
+"""Classifier of a source's columns, as a run stores it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import OfRecords
+from curvote.named_columns import RecordPredictor
 
 
-class RecordClassifier(OfRecords, ClassifierMixin, BaseEstimator):
+class RecordClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
     """A classifier of some columns of a record.
 
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
@@ -34,7 +34,7 @@ class RecordClassifier(OfRecords, ClassifierMixin, BaseEstimator):
 
     @property
     def read(self) -> list[str]:
-        """The names of the columns that the model reads."""
+        """Names of the columns that the model reads."""
         return [self.columns[place] for place in self.places]
 
     @property
@@ -48,6 +48,6 @@ class RecordClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
         places = list(self.places)
-        return self._answered(
+        return self._predict_rows(
             X, lambda values: self.classes_[self.model.predict(values[:, places])]
         )

@@ -1,4 +1,4 @@
-"""Scores of deployments: metrics of all records, and of each group, with their ends."""
+"""Scores of deployments: metrics of records and groups, and their stored form."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from curvote.protocols.utility.methods import (
     WORST,
 )
 from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.floors import floors
-from curvote.utility.deployments.scan import measured
-from curvote.utility.known import Known
-from curvote.utility.measured import Measured, always, measured_from
-from curvote.utility.rows import Row, rows_of
+from curvote.utility.deployments.floors import floor_deployments
+from curvote.utility.deployments.scan import measure
+from curvote.utility.known import Profile
+from curvote.utility.measured import Measurement, fixed_answers, measure_agreement
+from curvote.utility.rows import Row, make_rows
 from curvote.utility.setting import Places, Setting
 from curvote.validate import FloatArray
 
@@ -37,8 +37,8 @@ _FLOORS: Final = {"raw": WITHHOLD, "decode": DECODED, "without": WITHOUT}
 
 
 @dataclass(frozen=True)
-class Score:
-    """A row of the table ``scores``; what is known exactly has equal ends."""
+class ScoreRow:
+    """Row of the table ``scores``; exact values have equal ends."""
 
     method: str
     metric: str
@@ -48,7 +48,7 @@ class Score:
     group: str | None = None
 
 
-def score_table(scores: Iterable[Score]) -> Columns:
+def score_table(scores: Iterable[ScoreRow]) -> Columns:
     """Return the columns of the table ``scores``."""
     rows = [*scores]
     texts, numbers = ("method", "metric", "group"), ("value", "lower", "upper")
@@ -58,28 +58,33 @@ def score_table(scores: Iterable[Score]) -> Columns:
     }
 
 
-def scores_of(
-    method: str, setting: Setting, deployment: Deployment, found: Measured
-) -> Iterator[Score]:
-    """Yield every metric of a deployment, for all records and for each group."""
-    for row in rows_of(setting, deployment, found):
-        here = (
-            np.full(setting.n, True) if row.group is None else _in(setting, row.group)
+def deployment_scores(
+    method: str, setting: Setting, deployment: Deployment, measurement: Measurement
+) -> Iterator[ScoreRow]:
+    """Yield every metric of a deployment, for all records and each group."""
+    for row in make_rows(setting, deployment, measurement):
+        mask = (
+            np.full(setting.n, True)
+            if row.group is None
+            else _in_group(setting, row.group)
         )
-        labels = None if setting.labels is None else setting.labels[here]
-        for metric, ends in _ends(row, found.of(here), labels).items():
+        labels = None if setting.labels is None else setting.labels[mask]
+        for metric, ends in _metric_ends(row, measurement.of(mask), labels).items():
             value = getattr(row, metric)
             if value is not None:
-                yield Score(method, metric, value, *ends, row.group)
+                yield ScoreRow(method, metric, value, *ends, row.group)
 
 
-def _in(setting: Setting, group: str) -> Bools:
+def _in_group(setting: Setting, group: str) -> Bools:
+    """Return the mask of a group's records."""
     return np.asarray(setting.groups == group)
 
 
-def _ends(row: Row, found: Measured, labels: Places | None) -> dict[str, Ends]:
-    """Return what each metric lies between, by the evidence there is."""
-    worst = float(found.lower.min()), float(found.upper.min())
+def _metric_ends(
+    row: Row, measurement: Measurement, labels: Places | None
+) -> dict[str, Ends]:
+    """Return the ends of each metric, by the evidence."""
+    worst = float(measurement.lower.min()), float(measurement.upper.min())
     bound = row.bound or 0.0
     ends = {
         AGREEMENT.name: (row.lower, row.upper),
@@ -88,41 +93,52 @@ def _ends(row: Row, found: Measured, labels: Places | None) -> dict[str, Ends]:
     }
     if labels is None:
         return ends
-    each = np.full(len(labels), 1 / len(labels))
-    classes, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    alike = 1 / (len(classes) * counts[which])
+    equal_weights = np.full(len(labels), 1 / len(labels))
+    classes, class_codes, counts = np.unique(
+        labels, return_inverse=True, return_counts=True
+    )
+    class_weights = 1 / (len(classes) * counts[class_codes])
     return ends | {
-        ACCURACY.name: _around(row.accuracy or 0.0, _reach(found, each)),
-        BALANCED.name: _around(row.balanced_accuracy or 0.0, _reach(found, alike)),
+        ACCURACY.name: _share_interval(
+            row.accuracy or 0.0, _mean_error(measurement, equal_weights)
+        ),
+        BALANCED.name: _share_interval(
+            row.balanced_accuracy or 0.0, _mean_error(measurement, class_weights)
+        ),
     }
 
 
-def _around(value: float, reach: float) -> Ends:
+def _share_interval(value: float, reach: float) -> Ends:
+    """Return the interval around a share, within [0, 1]."""
     return max(0.0, value - reach), min(1.0, value + reach)
 
 
-def _reach(found: Measured, weights: FloatArray) -> float:
-    """Return how far a weighted mean of shares may be off.
+def _mean_error(measurement: Measurement, weights: FloatArray) -> float:
+    """Return the possible error of a weighted mean of shares.
 
     Nothing where they are exact; of plain draws the bound of Hoeffding (1963) at the
     confidence; of anything else the widths of its intervals.
     """
-    if not found.drawn:
-        return float(weights @ (found.upper - found.lower))
-    squares = float(np.sum(weights**2)) / found.drawn
+    if not measurement.draw_count:
+        return float(weights @ (measurement.upper - measurement.lower))
+    squares = float(np.sum(weights**2)) / measurement.draw_count
     return sqrt(log(2 / (1 - CONFIDENCE)) * squares / 2)
 
 
-def of_floor(setting: Setting, plain: Known, floor: Deployment) -> Iterator[Score]:
-    """Yield the scores of what costs epsilon 0."""
-    found = measured(setting, plain, floor)
-    yield from scores_of(_FLOORS[floor.read].name, setting, floor, found)
+def floor_scores(
+    setting: Setting, profile: Profile, floor: Deployment
+) -> Iterator[ScoreRow]:
+    """Yield the scores of a floor."""
+    measurement = measure(setting, profile, floor)
+    yield from deployment_scores(_FLOORS[floor.read].name, setting, floor, measurement)
 
 
-def of_clean(setting: Setting, plain: Known) -> Iterator[Score]:
+def clean_scores(setting: Setting, profile: Profile) -> Iterator[ScoreRow]:
     """Yield the scores of the model on records without noise."""
-    answers = always(plain.clean, plain.n_classes)
-    found = measured_from(answers, plain.clean, setting.labels, CONFIDENCE)
-    for score in scores_of(CLEAN.name, setting, floors(setting)[0], found):
+    answers = fixed_answers(profile.clean, profile.n_classes)
+    measurement = measure_agreement(answers, profile.clean, setting.labels, CONFIDENCE)
+    for score in deployment_scores(
+        CLEAN.name, setting, floor_deployments(setting)[0], measurement
+    ):
         if score.metric in {ACCURACY.name, BALANCED.name}:
             yield score

@@ -1,4 +1,4 @@
-"""No message leaves anybody here: nothing is collected."""
+"""Messages of `utility`: none leaves anybody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured before collection, and what it is measured of."""
+"""Metrics, methods and tables of a quantification before collection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EQUAL: Final = Method(
     Look("#d55e00", "s"),
     rank=901,
 )
-VECTOR: Final = Method(
+VECTOR_METHOD: Final = Method(
     "jointly",
     "jointly",
     "The first mechanism of the pipeline that takes a record as a whole.",
@@ -91,4 +91,4 @@ CLEAN: Final = Method(
     reference=True,
 )
 FLOORS: Final = (WITHHOLD, DECODED, WITHOUT)
-METHODS: Final = (RECOMMENDED, EQUAL, VECTOR, OUTPUT, *FLOORS, CLEAN)
+METHODS: Final = (RECOMMENDED, EQUAL, VECTOR_METHOD, OUTPUT, *FLOORS, CLEAN)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[Any]]
 
 
-def packed(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return a column of one file: uncompressed, without times, no objects in it."""
-    made = BytesIO()
-    np.savez(made, allow_pickle=False, **{n: arrays[n] for n in sorted(arrays)})
-    return np.array([made.getvalue()], dtype=object)
+def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays as a column of one uncompressed file without times."""
+    buffer = BytesIO()
+    np.savez(buffer, allow_pickle=False, **{n: arrays[n] for n in sorted(arrays)})
+    return np.array([buffer.getvalue()], dtype=object)
 
 
-def unpacked(data: bytes) -> Arrays:
-    """Return the arrays that `packed` wrote."""
+def unpack_arrays(data: bytes) -> Arrays:
+    """Return the arrays of a packed file."""
     with np.load(BytesIO(data), allow_pickle=False) as read:
         return {name: read[name] for name in read.files}

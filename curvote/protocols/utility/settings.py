@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that a quantification before collection reads."""
+"""Settings of a quantification before collection."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class Model(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _labelled(cls, given: Any) -> Any:
-        if isinstance(given, str):
-            given = {"path": given}
-        if isinstance(given, dict) and "path" in given and "label" not in given:
-            given = given | {"label": str(given["path"]).rpartition(".")[2]}
-        return given
+    def _add_label(cls, value: Any) -> Any:
+        """Return the settings with a label, by default the class's name."""
+        if isinstance(value, str):
+            value = {"path": value}
+        if isinstance(value, dict) and "path" in value and "label" not in value:
+            value = value | {"label": str(value["path"]).rpartition(".")[2]}
+        return value
 
 
 class Deployments(Strict):

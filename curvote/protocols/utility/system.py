@@ -1,4 +1,4 @@
-"""The quantification before collection as data: models, mechanisms, deployments.
+"""System `utility` as data: models, mechanisms, deployments.
 
 Nobody releases anything: there is no message, and no production.
 """
@@ -12,16 +12,16 @@ from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.protocols.measures import LEARNER
-from curvote.protocols.stages.declared import DATA_SET, INGEST, ROLES
-from curvote.protocols.utility.checks import checks
-from curvote.protocols.utility.final import final
+from curvote.protocols.stages.declared import DATA_SET, INGEST, ROLE_PARAMS
+from curvote.protocols.utility.checks import check_settings
+from curvote.protocols.utility.final import final_model
 from curvote.protocols.utility.methods import METHODS, METRICS, RECOMMENDED
-from curvote.protocols.utility.notes import notes
+from curvote.protocols.utility.notes import model_notes
 from curvote.protocols.utility.settings import Settings as Own
 from curvote.protocols.utility.tables import AGREED, KNOWN, MODEL
-from curvote.protocols.utility.tables import RECOMMENDED as CHOSEN
+from curvote.protocols.utility.tables import RECOMMENDED_TABLE as CHOSEN
 
-_HERE: Final = "curvote.protocols.utility.stages"
+_STAGES: Final = "curvote.protocols.utility.stages"
 _SIDE: Final = "client (study)"
 LIBRARIES: Final = ("scikit-learn", "scipy", "skops")
 # Which engine reads a model is the model's matter.
@@ -35,8 +35,8 @@ MECHANISM: Final = Axis(
     key="deployments.mechanisms",
 )
 # Who is asked about what: the records, and what is public about them.
-_WHO: Final = ("record", *ROLES)
-_SENT: Final = (
+_RECORD_SETTINGS: Final = ("record", *ROLE_PARAMS)
+_PROJECTION_SETTINGS: Final = (
     "deployments.components",
     "deployments.directions",
     "deployments.clip",
@@ -44,10 +44,10 @@ _SENT: Final = (
 
 FIT = Stage(
     "fit",
-    f"{_HERE}.fit",
+    f"{_STAGES}.fit",
     inputs=("ingest",),
     axes=("learner",),
-    params=("learner", *_WHO),
+    params=("learner", *_RECORD_SETTINGS),
     tables=(MODEL,),
     side=_SIDE,
     libraries=LIBRARIES,
@@ -55,10 +55,10 @@ FIT = Stage(
 )
 SURFACE = Stage(
     "surface",
-    f"{_HERE}.surface",
+    f"{_STAGES}.surface",
     inputs=("ingest", "fit"),
     axes=("learner",),
-    params=(*_SENT, *_WHO),
+    params=(*_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
     plugins=(ENGINES,),
     tables=(KNOWN, SCORES),
     side=_SIDE,
@@ -67,12 +67,12 @@ SURFACE = Stage(
 )
 AGREE = Stage(
     "agree",
-    f"{_HERE}.agree",
+    f"{_STAGES}.agree",
     inputs=("ingest", "fit", "surface"),
     axes=("epsilon", "learner", "mechanism"),
     params=(
         *("epsilon", "mechanism", "deployments.reads", "deployments.params"),
-        *("deployments.draws", *_SENT, *_WHO),
+        *("deployments.draws", *_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
     ),
     plugins=(MECHANISMS, ENGINES),
     tables=(AGREED,),
@@ -82,13 +82,13 @@ AGREE = Stage(
 )
 REPORT = Stage(
     "report",
-    f"{_HERE}.report",
+    f"{_STAGES}.report",
     inputs=("ingest", "fit", "surface", "agree@mechanism"),
     axes=("epsilon", "learner"),
     params=(
         *("epsilon", "deployments.client_side", "deployments.target"),
-        *_SENT,
-        *_WHO,
+        *_PROJECTION_SETTINGS,
+        *_RECORD_SETTINGS,
     ),
     plugins=(ENGINES,),
     tables=(SCORES, CHOSEN),
@@ -97,19 +97,19 @@ REPORT = Stage(
     block=1,
 )
 _PAGE: Final = "curvote.reporting.sections.utility"
-OWN_SECTIONS: Final = tuple(f"{_PAGE}.{name}" for name in ("chosen", "deployed"))
+UTILITY_SECTIONS: Final = tuple(f"{_PAGE}.{name}" for name in ("chosen", "deployed"))
 
 SYSTEM = System(
     name="utility",
     settings=Own,
     stages=(INGEST, FIT, SURFACE, AGREE, REPORT),
     axes=(EPSILON, LEARNER, MECHANISM),
-    asked=lambda settings, read: (),
+    audit_tasks=lambda settings, read: (),
     metrics=METRICS,
     methods=METHODS,
     main=(RECOMMENDED.name,),
-    checks=checks,
-    final=final,
-    notes=notes,
-    sections=(DATA_SET, *OWN_SECTIONS),
+    checks=check_settings,
+    final_model=final_model,
+    notes=model_notes,
+    sections=(DATA_SET, *UTILITY_SECTIONS),
 )

@@ -24,7 +24,7 @@ AGREED: Final = Table(
     side=_STUDY,
     unit="score",
 )
-RECOMMENDED: Final = Table(
+RECOMMENDED_TABLE: Final = Table(
     "recommended",
     dict.fromkeys(("deployment", "words", "reason", "reaches"), TEXT),
     side=_STUDY,

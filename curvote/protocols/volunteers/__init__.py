@@ -1,1 +1,1 @@
-"""What volunteers alone would give: a classifier of their public, labelled records."""
+"""Volunteers alone: a classifier of their public labelled records."""

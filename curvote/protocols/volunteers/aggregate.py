@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
-from curvote.protocols.classifiers import classifier
-from curvote.server.volunteered import logistic
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.classifiers import classifier_columns
+from curvote.server.volunteered import ridge_logistic
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return how many classes labels name."""
-    return dict(inputs["publish"].facts)
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the number of classes."""
+    return dict(inputs["publish"].metadata)
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``classifier``."""
-    records = here.rows("publish", "public_records")
-    line = logistic(records["z"], records["label"], here.facts["n_classes"])
-    return {"classifier": classifier(line, len(records["label"]))}
+    records = context.rows("publish", "public_records")
+    line = ridge_logistic(records["z"], records["label"], context.metadata["n_classes"])
+    return {"classifier": classifier_columns(line, len(records["label"]))}

@@ -1,4 +1,4 @@
-"""No message leaves a client here: volunteers' records are public."""
+"""Messages of `volunteers`: none, their records are public."""
 
 from __future__ import annotations
 

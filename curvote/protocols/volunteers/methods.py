@@ -1,4 +1,4 @@
-"""What a classifier is called that only volunteers' public records made."""
+"""Method ``volunteers``: volunteers' public records alone."""
 
 from __future__ import annotations
 

@@ -1,18 +1,23 @@
-"""Stage publish: the encoded records of the volunteers, public by their consent."""
+"""Stages of volunteers, alone and joined with reports."""
 
 from __future__ import annotations
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
-from curvote.protocols.study import clients_of
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.study import study_clients
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return how many classes labels name."""
-    return {"n_classes": len(inputs["project"].facts["classes"])}
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the number of classes."""
+    return {"n_classes": len(inputs["project"].metadata["classes"])}
 
 
-def one(here: Here) -> Rows:
-    """Return the table ``public_records``: a row a volunteer, nobody else."""
-    clients = clients_of(here)
-    mine = clients.roles["public"]
-    return {"public_records": {"z": clients.z[mine], "label": clients.labels[mine]}}
+def one(context: StageContext) -> Rows:
+    """Return the table ``records``: a row a volunteer."""
+    clients = study_clients(context)
+    volunteers = clients.roles["public"]
+    return {
+        "public_records": {
+            "z": clients.z[volunteers],
+            "label": clients.labels[volunteers],
+        }
+    }

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols import by_class
-from curvote.protocols.classifiers import named
+from curvote.protocols.classifiers import predict_places
 from curvote.protocols.scores import score_rows
-from curvote.protocols.study import clients_of
+from curvote.protocols.study import study_clients
 
 
-def one(here: Here) -> Rows:
-    """Return the table ``scores``: ``volunteers``; of K > 2 classes more."""
-    features, truth = clients_of(here).told("rescaled", "test")
-    said = named(features, here.rows("aggregate", "classifier"))
-    classes = here.inputs["project"].facts["classes"]
-    rows = score_rows({"volunteers": float(np.mean(said != truth))})
-    return by_class.told(rows, "volunteers", truth, said, classes)
+def one(context: StageContext) -> Rows:
+    """Return the table ``scores`` of ``volunteers``, by class if many."""
+    features, truth = study_clients(context).features_and_places("rescaled", "test")
+    predictions = predict_places(features, context.rows("aggregate", "classifier"))
+    classes = context.inputs["project"].metadata["classes"]
+    rows = score_rows({"volunteers": float(np.mean(predictions != truth))})
+    return by_class.add_class_scores(rows, "volunteers", truth, predictions, classes)

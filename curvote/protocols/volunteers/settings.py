@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that learning from volunteers alone reads."""
+"""System `volunteers`: public records, and one regression on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from curvote.protocols.settings import Clients, Representation
 
 
 class Settings(Strict):
-    """Volunteers' records alone; a size that is left to a rule asks for epsilon."""
+    """Settings of learning from volunteers' records alone."""
 
     clients: Clients
     project: Representation

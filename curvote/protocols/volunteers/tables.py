@@ -1,4 +1,4 @@
-"""The table of public records: volunteers gave them away, labels and all."""
+"""System `volunteers`: public records, and one regression on them."""
 
 from __future__ import annotations
 

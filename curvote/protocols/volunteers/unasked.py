@@ -1,4 +1,4 @@
-"""When volunteers alone stand beside a study that never named them."""
+"""Automatic inclusion of `volunteers` beside studies that have some."""
 
 from __future__ import annotations
 
@@ -13,24 +13,29 @@ if TYPE_CHECKING:
     from curvote.chain.system import System
 
 
-def beside(other: System, values: Mapping[str, Any]) -> bool:
+def stands_beside(other: System, values: Mapping[str, Any]) -> bool:
     """Say whether settings of a study of ``other`` set volunteers aside.
 
     ``values`` may not have been checked yet. It must measure errors of classifiers of
     z, a repetition at a time.
     """
     fields = other.settings.model_fields
-    alike = "project" in fields and _counted(other)
-    measured = MISCLASSIFICATION in other.metrics and other.index == (REPLICATE,)
-    return alike and measured and _count(values) > 0 and _is_study(values)
+    has_clients = "project" in fields and _counts_clients(other)
+    is_comparable = MISCLASSIFICATION in other.metrics and other.index == (REPLICATE,)
+    return (
+        has_clients
+        and is_comparable
+        and _volunteer_count(values) > 0
+        and _is_study(values)
+    )
 
 
-def _counted(other: System) -> bool:
+def _counts_clients(other: System) -> bool:
     clients = other.settings.model_fields.get("clients")
     return clients is not None and clients.annotation is Clients
 
 
-def _count(values: Mapping[str, Any]) -> int:
+def _volunteer_count(values: Mapping[str, Any]) -> int:
     clients = values.get("clients")
     count = clients.get("public") if isinstance(clients, Mapping) else None
     return count if isinstance(count, int) else 0

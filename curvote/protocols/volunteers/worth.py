@@ -1,4 +1,4 @@
-"""What labelled public records are worth, in the currency of noised reports."""
+"""Value of labelled public records, in noised reports."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from curvote import validate
 
 # The noise of N reports has v N epsilon^2 of about 6 (`curvote.protocols.choice`), the
 # label moment of n unit vectors with p numbers a variance of 1/(p n) in each.
-WORTH: Final = 6.0
+RECORD_WORTH: Final = 6.0
 
 
-def worth(volunteers: int, d: int, n_classes: int = 2) -> float:
-    """Return the N epsilon^2 of reports that tell as much as labelled records do.
+def volunteer_worth(volunteers: int, d: int, n_classes: int = 2) -> float:
+    """Return the N epsilon^2 of reports worth as much as labelled records.
 
     They are ``volunteers`` >= 0 records of ``d`` >= 1 numbers: 6 (d + 1) times as many,
     and K - 1 times that with ``n_classes`` K >= 2.
     """
     count = validate.at_least(0, volunteers=volunteers)
-    codes = validate.at_least(2, n_classes=n_classes) - 1
-    return WORTH * codes * (validate.at_least(1, d=d) + 1) * count
+    code_count = validate.at_least(2, n_classes=n_classes) - 1
+    return RECORD_WORTH * code_count * (validate.at_least(1, d=d) + 1) * count

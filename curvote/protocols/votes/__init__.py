@@ -1,1 +1,1 @@
-"""No training: everybody judges one random direction, and votes weigh them."""
+"""Votes about random directions, without any training."""

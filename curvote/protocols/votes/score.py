@@ -4,35 +4,50 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Here, Rows
+from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.protocols import by_class
-from curvote.protocols.combining import said, turned
-from curvote.protocols.majority.elect import wrong
-from curvote.protocols.mrma.score import best
-from curvote.protocols.mrma.tables import variant
-from curvote.protocols.questions import Array, apart, in_turn, splits
+from curvote.protocols.combining import combined_predictions, signed_weights
+from curvote.protocols.majority.elect import majority_error
+from curvote.protocols.mrma.score import best_single_weights
+from curvote.protocols.mrma.tables import lines_of_variant
+from curvote.protocols.questions import (
+    Array,
+    halving_code,
+    interleave_questions,
+    split_questions,
+)
 from curvote.protocols.scores import score_rows
-from curvote.protocols.study import clients_of
+from curvote.protocols.study import study_clients
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``scores``: ``votes``, the best direction, and the majority."""
-    clients, ensemble = clients_of(here), here.rows("aggregate", "ensemble")
-    features, truth = clients.told("rescaled", "test")
-    classes = here.inputs["project"].facts["classes"]
-    code, lines = splits(len(classes)), variant(here.rows("train", "weak"), "weak")
-    told = {
-        method: said(code, features, lines, own)
-        for method, own in weights(ensemble, len(code)).items()
+    clients, ensemble = study_clients(context), context.rows("aggregate", "ensemble")
+    features, truth = clients.features_and_places("rescaled", "test")
+    classes = context.inputs["project"].metadata["classes"]
+    code, lines = (
+        halving_code(len(classes)),
+        lines_of_variant(context.rows("train", "weak"), "weak"),
+    )
+    predictions = {
+        method: combined_predictions(code, features, lines, method_weights)
+        for method, method_weights in direction_weights(ensemble, len(code)).items()
     }
-    errors = {method: float(np.mean(own != truth)) for method, own in told.items()}
-    errors["majority"] = wrong(here, clients)
+    errors = {
+        method: float(np.mean(method_weights != truth))
+        for method, method_weights in predictions.items()
+    }
+    errors["majority"] = majority_error(context, clients)
     rows = score_rows(errors, {"votes": ensemble["none_passed"][0]})
-    return by_class.told(rows, "votes", truth, told["votes"], classes)
+    return by_class.add_class_scores(
+        rows, "votes", truth, predictions["votes"], classes
+    )
 
 
-def weights(ensemble: Columns, n_splits: int) -> dict[str, Array]:
-    """Return the weight of each direction, by method; of each split the best stands."""
-    turn = np.where(ensemble["reversed"], -1.0, 1.0)
-    single = in_turn([best(rows) for rows in apart(ensemble, n_splits)])
-    return {"votes": turned(ensemble), "best_single": turn * single}
+def direction_weights(ensemble: Columns, n_splits: int) -> dict[str, Array]:
+    """Return the weight of each direction by method."""
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
+    best_weights = interleave_questions(
+        [best_single_weights(rows) for rows in split_questions(ensemble, n_splits)]
+    )
+    return {"votes": signed_weights(ensemble), "best_single": signs * best_weights}

@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that `votes` reads."""
+"""System `votes`: public directions, one vote a client, weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from curvote.protocols.settings import Shared
 
 
 class Votes(Strict):
-    """How many random directions the clients of protocol ``votes`` judge.
+    """Number of random directions that clients judge.
 
     Of more than two classes, so many about each split of them into halves.
     """
@@ -18,7 +18,7 @@ class Votes(Strict):
 
 
 class Settings(Shared):
-    """Votes about random directions."""
+    """Settings of votes about random directions."""
 
     votes: Votes = Votes()
     direct: Direct = Direct()

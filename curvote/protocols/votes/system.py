@@ -1,32 +1,32 @@
-"""`votes` as data: public directions, one vote a client, weights."""
+"""System `votes`: public directions, one vote a client, weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from curvote.chain.axis import Settings as Given
+from curvote.chain.axis import PipelineSettings as Given
 from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import by_class, checks, finals, outcomes
-from curvote.protocols.direct.system import FIXED
-from curvote.protocols.majority.messages import Compared
+from curvote.protocols.direct.system import JUDGED_BY_Z
+from curvote.protocols.majority.messages import ComparisonLabel
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
-from curvote.protocols.mrma.methods import BEST_SINGLE
-from curvote.protocols.mrma.several import number
+from curvote.protocols.mrma.methods import BEST_SINGLE_METHOD
+from curvote.protocols.mrma.several import class_count
 from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK
-from curvote.protocols.questions import splits
+from curvote.protocols.questions import halving_code
 from curvote.protocols.stages.declared import (
-    COMMON,
-    ROLES,
+    COMMON_STAGES,
+    ROLE_PARAMS,
     SECTIONS,
     UTILITIES,
-    drawn,
-    released,
-    scored,
-    served,
+    client_stage,
+    release_stage,
+    score_stage,
+    server_stage,
 )
 from curvote.protocols.votes.messages import MESSAGES
 from curvote.protocols.votes.settings import Settings
@@ -34,7 +34,7 @@ from curvote.protocols.votes.settings import Settings
 _HERE = "curvote.protocols.votes"
 
 # No client has a part in it: every epsilon shares the directions.
-_TRAIN = served(
+_TRAIN = server_stage(
     "train",
     f"{_HERE}.train",
     ("project",),
@@ -42,25 +42,25 @@ _TRAIN = served(
     axes=(),
     params=("votes.directions", "direct.intercept", "seed"),
 )
-_EVALUATE = drawn("evaluate", f"{_HERE}.evaluate", VOTES, ("project", "train"))
-_RELEASE = released(
+_EVALUATE = client_stage("evaluate", f"{_HERE}.evaluate", VOTES, ("project", "train"))
+_RELEASE = release_stage(
     _EVALUATE, "vote", ("ingest", "project", "train"), ("project.judge",)
 )
-_AGGREGATE = served("aggregate", f"{_HERE}.aggregate", ("evaluate",), ENSEMBLE)
-_SCORE = scored(
+_AGGREGATE = server_stage("aggregate", f"{_HERE}.aggregate", ("evaluate",), ENSEMBLE)
+_SCORE = score_stage(
     f"{_HERE}.score",
     ("project", "train", "aggregate"),
-    params=("epsilon", *ROLES),
+    params=("epsilon", *ROLE_PARAMS),
     beside=(by_class.CONFUSION,),
 )
 
 
-def _enough(pipeline: Given) -> Iterator[Problem]:
-    yield from checks.many(pipeline)
+def _check_direction_count(pipeline: Given) -> Iterator[Problem]:
+    yield from checks.check_many_classes(pipeline)
     voters = pipeline.clients.train + pipeline.clients.vote
-    each = len(splits(number(pipeline.source)))
-    if pipeline.votes.directions * each > voters:
-        about = f" about each of {each} splits" if each > 1 else ""
+    split_count = len(halving_code(class_count(pipeline.source)))
+    if pipeline.votes.directions * split_count > voters:
+        about = f" about each of {split_count} splits" if split_count > 1 else ""
         message = f"more directions{about} than the {voters} clients who judge them."
         yield Problem(message, ("votes", "directions"))
 
@@ -78,18 +78,20 @@ _VOTES = Method(
 SYSTEM = System(
     name="votes",
     settings=Settings,
-    stages=(*COMMON, _TRAIN, _EVALUATE, _AGGREGATE, _SCORE),
-    production=(*COMMON, _TRAIN, _RELEASE, _AGGREGATE),
+    stages=(*COMMON_STAGES, _TRAIN, _EVALUATE, _AGGREGATE, _SCORE),
+    production=(*COMMON_STAGES, _TRAIN, _RELEASE, _AGGREGATE),
     messages=MESSAGES,
-    compared=(Compared().words,),
+    study_messages=(ComparisonLabel().describe,),
     metrics=ERRORS,
-    methods=(_VOTES, BEST_SINGLE, MAJORITY),
+    methods=(_VOTES, BEST_SINGLE_METHOD, MAJORITY),
     main=("votes",),
-    checks=checks.every(checks.tested, classes=_enough),
-    short=("directions",),
-    fixed=FIXED,
-    final=partial(finals.ensemble, code=splits),
-    outcome=outcomes.voted,
-    alarm=outcomes.alarm,
+    checks=checks.combine_checks(
+        checks.check_test_clients, classes=_check_direction_count
+    ),
+    shorthand=("directions",),
+    implied_settings=JUDGED_BY_Z,
+    final_model=partial(finals.ensemble_model, code=halving_code),
+    production_metrics=outcomes.vote_outcome,
+    needs_new_round=outcomes.votes_declined,
     sections=(UTILITIES, *SECTIONS),
 )

@@ -1,1 +1,1 @@
-"""Parts of a run's page that only some systems have; they name them by module."""
+"""Sections of a run's page that several systems share."""

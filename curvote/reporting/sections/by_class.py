@@ -1,4 +1,4 @@
-"""Each of several classes: how often it is recognised, and what it is taken for."""
+"""Page section of classes: recall, and a matrix of confusions."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from numpy.typing import NDArray
 
 from curvote.protocols.by_class import CONFUSION
 from curvote.reporting import style
-from curvote.reporting.cells import from_one, grid
-from curvote.reporting.data import percent
-from curvote.reporting.methods import method_of
+from curvote.reporting.cells import epsilon_distance, grid_setting
+from curvote.reporting.data import format_percent
+from curvote.reporting.methods import find_method
 from curvote.reporting.section import Section
-from curvote.reporting.sections.matrix import matrix
+from curvote.reporting.sections.matrix import draw_matrix
 from curvote.run.results import RunView
 
-MOST = 40  # classes in a table
-WRITTEN = 16  # classes whose matrix has numbers on it
-SEEN = 0.5  # percent, below which a square stays empty
-MATRICES = 3
+MAX_CLASSES = 40  # classes in a table
+MAX_NUMBERED_CLASSES = 16  # classes whose matrix has numbers on it
+MIN_SHOWN_PERCENT = 0.5  # percent, below which a square stays empty
+MAX_MATRICES = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """Percent of a true class (rows) said to be each (columns), of one cell (K, K).
+    """Confusion of classes of one cell (K, K), in percent of a true class.
 
     A row of a class that was never tested is empty: NaN.
     """
 
-    called: str
+    title: str
     classes: Sequence[str]
     shares: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Row:
+class ClassRow:
     """A class: its share of the tested, and its recall by each protocol."""
 
     name: str
@@ -54,7 +54,7 @@ class Recalls:
 
     setting: str
     protocols: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[ClassRow]
     hidden: int
 
 
@@ -70,116 +70,137 @@ class ByClass(Section):
 
     @property
     def alt(self) -> str:
-        """What the matrices show."""
-        return " ".join(map(_in_words, self.matrices))
+        """Description of the matrices."""
+        return " ".join(map(_describe_matrix, self.matrices))
 
     def draw(self, narrow: bool) -> Figure:
-        """Draw each matrix: rows are true classes, columns what was said."""
+        """Draw each matrix: rows are true classes, columns predicted ones."""
         n = len(self.matrices)
-        most = max(len(one.classes) for one in self.matrices)
-        height = 3.0 if most < 6 else 3.9
-        figure, axes = style.panels(n, narrow=narrow, height=height, share_y=False)
-        for ax, one in zip(axes, self.matrices, strict=True):
-            _draw(ax, one)
+        largest = max(len(matrix_data.classes) for matrix_data in self.matrices)
+        height = 3.0 if largest < 6 else 3.9
+        figure, axes = style.make_panels(n, narrow=narrow, height=height, share_y=False)
+        for ax, matrix_data in zip(axes, self.matrices, strict=True):
+            _draw_matrix(ax, matrix_data)
         return figure
 
 
-def _in_words(one: Confusion) -> str:
-    recognised = zip(one.classes, np.diag(one.shares), strict=True)
-    told = ", ".join(f"{name} {share:.0f} %" for name, share in recognised)
-    return f"A matrix of true classes and what was said of them, {one.called}: {told}."
+def _describe_matrix(confusion: Confusion) -> str:
+    recognised = zip(confusion.classes, np.diag(confusion.shares), strict=True)
+    shares = ", ".join(f"{name} {share:.0f} %" for name, share in recognised)
+    return (
+        f"A matrix of true classes and what was said of them, {confusion.title}:"
+        f" {shares}."
+    )
 
 
-def _draw(ax: Axes, one: Confusion) -> None:
-    few = len(one.classes) <= WRITTEN
+def _draw_matrix(ax: Axes, confusion: Confusion) -> None:
+    few = len(confusion.classes) <= MAX_NUMBERED_CLASSES
 
-    def told(row: int, column: int) -> str:
-        share = one.shares[row, column]
-        return f"{share:.0f}" if few and share >= SEEN else ""
+    def square_text(row: int, column: int) -> str:
+        share = confusion.shares[row, column]
+        return f"{share:.0f}" if few and share >= MIN_SHOWN_PERCENT else ""
 
-    matrix(ax, one.shares, (one.classes, one.classes), told)
-    ax.set_title(style.title(one.called))
+    draw_matrix(
+        ax, confusion.shares, (confusion.classes, confusion.classes), square_text
+    )
+    ax.set_title(style.wrap_title(confusion.title))
     ax.set_xlabel("said to be")
     ax.set_ylabel("true class")
 
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> ByClass | None:
-    """Return what is known of each class near epsilon 1, setting after setting.
+    """Return recall and confusion of classes, setting by setting.
 
     Where there is one setting, the largest epsilon has a matrix, too.
     """
     settings: dict[str, list[RunView]] = {}
     for view in views:
         if view.holds("report", CONFUSION.name):
-            settings.setdefault(grid(view), []).append(view)
+            settings.setdefault(grid_setting(view), []).append(view)
     if not settings:
         return None
     alone = len(settings) == 1
-    shown = [view for mine in settings.values() for view in _drawn(mine, alone=alone)]
-    tables = [_table(words, mine) for words, mine in settings.items()]
-    return ByClass(tables, [_confusion(view) for view in shown[:MATRICES]])
+    cells = [
+        view
+        for group in settings.values()
+        for view in _cells_to_draw(group, alone=alone)
+    ]
+    tables = [_recall_table(words, group) for words, group in settings.items()]
+    return ByClass(tables, [_confusion(view) for view in cells[:MAX_MATRICES]])
 
 
-def _drawn(views: Sequence[RunView], *, alone: bool) -> list[RunView]:
-    """Return the cells whose matrices are drawn, of the first protocol that sends."""
-    sent = [view for view in views if not _held_against(view)] or list(views)
-    own = [view for view in sent if view.cell["protocol"] == sent[0].cell["protocol"]]
-    near = min(own, key=from_one)
-    last = max(own, key=lambda view: view.cell["epsilon"] or 0.0)
-    return [near, last] if alone and last is not near else [near]
+def _cells_to_draw(views: Sequence[RunView], *, alone: bool) -> list[RunView]:
+    """Return the cells whose matrices are drawn."""
+    candidates = [view for view in views if not _is_reference(view)] or list(views)
+    same_protocol = [
+        view
+        for view in candidates
+        if view.cell["protocol"] == candidates[0].cell["protocol"]
+    ]
+    nearest = min(same_protocol, key=epsilon_distance)
+    last = max(same_protocol, key=lambda view: view.cell["epsilon"] or 0.0)
+    return [nearest, last] if alone and last is not nearest else [nearest]
 
 
-def _held_against(view: RunView) -> bool:
-    """Say whether a cell is only there to hold others against it."""
-    return all(method_of(name).reference for name in view.system.main)
+def _is_reference(view: RunView) -> bool:
+    """Say whether a cell is a reference for others."""
+    return all(find_method(name).reference for name in view.system.main)
 
 
-def _counts(view: RunView) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the classes, and true class by what was said, of all repetitions."""
-    classes = list(view.facts("project")["classes"])
-    told = view.read("report", CONFUSION.name)
+def _confusion_counts(view: RunView) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the classes, and counts of true by predicted class."""
+    classes = list(view.metadata("project")["classes"])
+    table = view.read("report", CONFUSION.name)
     place = {name: at for at, name in enumerate(classes)}
     matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    ends = (told[end].astype(str).map(place).to_numpy() for end in ("true", "said"))
-    np.add.at(matrix, tuple(ends), told["n"].to_numpy())
+    ends = (table[end].astype(str).map(place).to_numpy() for end in ("true", "said"))
+    np.add.at(matrix, tuple(ends), table["n"].to_numpy())
     return classes, matrix
 
 
 def _confusion(view: RunView) -> Confusion:
-    classes, counts = _counts(view)
+    classes, counts = _confusion_counts(view)
     with np.errstate(invalid="ignore"):  # a class that was never tested
         shares = 100 * counts / counts.sum(axis=1, keepdims=True)
-    return Confusion(_titled(view), classes, shares)
+    return Confusion(_matrix_title(view), classes, shares)
 
 
-def _titled(view: RunView) -> str:
-    return ", ".join(filter(None, (grid(view), _called(view))))
+def _matrix_title(view: RunView) -> str:
+    return ", ".join(filter(None, (grid_setting(view), _describe_cell(view))))
 
 
-def _called(view: RunView) -> str:
-    """Return a cell in words: its protocol, and where it stands in its setting."""
-    place = view.cell.with_(protocol=None, setting=None, learner=None).words
+def _describe_cell(view: RunView) -> str:
+    """Return the protocol of a cell, and its place in its setting."""
+    place = view.cell.with_values(protocol=None, setting=None, learner=None).words
     words = view.cell["protocol"], view.cell["learner"], place
     return ", ".join(filter(None, words))
 
 
-def _table(words: str, views: Sequence[RunView]) -> Recalls:
+def _recall_table(words: str, views: Sequence[RunView]) -> Recalls:
     """Return recall by class of each protocol's cells nearest to epsilon 1."""
-    nearest = min(map(from_one, (v for v in views if v.cell["epsilon"])), default=0.0)
-    shown = [v for v in views if not v.cell["epsilon"] or from_one(v) == nearest]
-    counted = {_called(view): _counts(view) for view in shown}
+    nearest = min(
+        map(epsilon_distance, (v for v in views if v.cell["epsilon"])), default=0.0
+    )
+    cells = [
+        v for v in views if not v.cell["epsilon"] or epsilon_distance(v) == nearest
+    ]
+    counted = {_describe_cell(view): _confusion_counts(view) for view in cells}
     classes, first = next(iter(counted.values()))
-    recalls = zip(*(_column(counts) for _, counts in counted.values()), strict=True)
+    recalls = zip(
+        *(_recall_column(counts) for _, counts in counted.values()), strict=True
+    )
     shares = first.sum(axis=1) / first.sum()
     rows = [
-        Row(name, percent(share), own)
-        for name, share, own in zip(classes, shares, recalls, strict=True)
+        ClassRow(name, format_percent(share), class_recalls)
+        for name, share, class_recalls in zip(classes, shares, recalls, strict=True)
     ]
-    return Recalls(words, list(counted), rows[:MOST], max(0, len(rows) - MOST))
+    return Recalls(
+        words, list(counted), rows[:MAX_CLASSES], max(0, len(rows) - MAX_CLASSES)
+    )
 
 
-def _column(counts: NDArray[np.int64]) -> list[str]:
+def _recall_column(counts: NDArray[np.int64]) -> list[str]:
     """Return the recall of each class as text; a dash where none was tested."""
     recognised, tested = np.diag(counts), counts.sum(axis=1)
     pairs = zip(recognised, tested, strict=True)
-    return [percent(hit / n if n else None) for hit, n in pairs]
+    return [format_percent(hit / n if n else None) for hit, n in pairs]

@@ -1,4 +1,4 @@
-"""Who took part: how many clients had each role."""
+"""Page section of clients: how many had each role."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import ClassVar
 import pandas as pd
 
 from curvote.chain.stage import Columns
-from curvote.protocols.roles import ROLES, Roles, set_aside, split
+from curvote.protocols.roles import ROLES, Roles, publisher_test_mask, split_roles
 from curvote.reporting.section import Section
 from curvote.run.results import RunView
 
-_WORDS = {
+_ROLE_NAMES = {
     "public": "volunteers",
     "train": "training clients",
     "vote": "vote clients",
@@ -24,7 +24,7 @@ _WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class Clients(Section):
-    """``sizes`` maps a role to (asked, least, most) over the replicates."""
+    """Sizes of roles: (wanted, fewest, most) over the replicates."""
 
     sizes: Mapping[str, tuple[int, int, int]]
     groups: str | None = None
@@ -34,49 +34,55 @@ class Clients(Section):
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
-        """(role, asked, got) in words."""
+        """Rows of (role, wanted, actual) in words."""
         rows = []
-        for role, (asked, least, most) in self.sizes.items():
-            got = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-            rows.append((_WORDS.get(role, role), f"{asked:,}", got))
+        for role, (wanted, least, most) in self.sizes.items():
+            actual = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            rows.append((_ROLE_NAMES.get(role, role), f"{wanted:,}", actual))
         return rows
 
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Clients:
     """Return the sizes of the roles in the first of these cells."""
     view = views[0]
-    sizes = _sizes(view) if view.settings.intake is None else _came(view)
+    sizes = _role_sizes(view) if view.settings.intake is None else _message_sizes(view)
     return Clients(sizes, view.settings.source.get("groups"))
 
 
-def _came(view: RunView) -> dict[str, tuple[int, int, int]]:
-    """Count messages: nobody is here."""
-    found, asked = view.system.outcome(view), view.settings.clients
-    reports = int(found["reports"])
+def _message_sizes(view: RunView) -> dict[str, tuple[int, int, int]]:
+    """Return the sizes of roles from messages: no client is here."""
+    outcome, sizes = view.system.production_metrics(view), view.settings.clients
+    reports = int(outcome["reports"])
     # Where nobody votes everybody reports, the training clients first.
-    votes = int(found.get("votes", max(0, reports - asked.train)))
-    trained = reports if "votes" in found else reports - votes
+    votes = int(outcome.get("votes", max(0, reports - sizes.train)))
+    trained = reports if "votes" in outcome else reports - votes
     return {
-        "train": (asked.train, trained, trained),
-        "vote": (asked.vote, votes, votes),
+        "train": (sizes.train, trained, trained),
+        "vote": (sizes.vote, votes, votes),
     }
 
 
-def _sizes(view: RunView) -> dict[str, tuple[int, int, int]]:
-    """Count the clients; sizes vary only where groups do."""
-    asked = view.settings.clients.model_dump()
-    several = view.settings.replicates if view.settings.source.get("groups") else 1
-    roles = [roles_of(view, replicate)[1] for replicate in range(several)]
-    counts = {role: [len(one[role]) for one in roles] for role in reversed(ROLES)}
-    return {role: (asked[role], min(n), max(n)) for role, n in counts.items()}
+def _role_sizes(view: RunView) -> dict[str, tuple[int, int, int]]:
+    """Return (wanted, fewest, most) clients of each role."""
+    wanted = view.settings.clients.model_dump()
+    replicate_count = (
+        view.settings.replicates if view.settings.source.get("groups") else 1
+    )
+    roles = [
+        replicate_roles(view, replicate)[1] for replicate in range(replicate_count)
+    ]
+    counts = {
+        role: [len(role_rows[role]) for role_rows in roles] for role in reversed(ROLES)
+    }
+    return {role: (wanted[role], min(n), max(n)) for role, n in counts.items()}
 
 
-def roles_of(view: RunView, replicate: int) -> tuple[Columns, Roles]:
+def replicate_roles(view: RunView, replicate: int) -> tuple[Columns, Roles]:
     """Return a replicate's encoded clients, and the rows of each role among them."""
     settings = view.settings
     rows = view.columns("project", "encoded", view.place(replicate))
     groups = rows["group"] if settings.source.get("groups") else None
     number = replicate * math.prod(i.size(settings) for i in view.system.index[1:])
     sizes = settings.clients.model_dump()
-    n, aside = len(rows["label"]), set_aside(rows)
-    return rows, split(settings.seed, number, n, sizes, groups, aside=aside)
+    n, aside = len(rows["label"]), publisher_test_mask(rows)
+    return rows, split_roles(settings.seed, number, n, sizes, groups, test_mask=aside)

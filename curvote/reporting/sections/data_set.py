@@ -1,4 +1,4 @@
-"""The card of a published data set and its figure; nobody else's records are drawn."""
+"""Page section of a published data set: its card and figure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import pandas as pd
 
-from curvote.datasets.lookup import chosen
+from curvote.datasets.lookup import resolve_source
 from curvote.reporting import card_figure
-from curvote.reporting.card import Card, FeatureCard, card
+from curvote.reporting.card import Card, FeatureCard, make_card
 from curvote.reporting.section import Section
-from curvote.run.config.source import given
+from curvote.run.config.source import reads_user_file
 from curvote.run.results import RunView
 
-MOST = 40  # features in a table
+MAX_FEATURES = 40  # features in a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,29 +31,33 @@ class DataSet(Section):
     @property
     def features(self) -> Sequence[FeatureCard]:
         """The numbers of a record that are listed; an image has too many."""
-        return self.card.features[:MOST]
+        return self.card.features[:MAX_FEATURES]
 
     @property
     def hidden(self) -> int:
-        """How many further ones there are."""
+        """Number of features that are not listed."""
         return len(self.card.features) - len(self.features)
 
     @property
     def counts(self) -> str:
-        """The records of each class."""
+        """Number of records of each class, in words."""
         return ", ".join(f"{name} {n:,}" for name, n in self.card.counts.items())
 
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None:
     """Return the card of a study's data set, if its files are published."""
     view, source = views[0], views[0].settings.source
-    dataset, parameters = chosen(source)
-    hidden = view.settings.production or given(source)
+    dataset, parameters = resolve_source(source)
+    hidden = view.settings.production or reads_user_file(source)
     if hidden or not dataset.files(parameters):
         return None
     facts, clients = (
-        view.facts("ingest"),
+        view.metadata("ingest"),
         view.columns("ingest", "clients", view.place()),
     )
-    made = card(source["name"], parameters, facts, clients, root=view.project.root)
-    return DataSet(made, card_figure.images(made, clients, ["svg"])["svg"])
+    data_card = make_card(
+        source["name"], parameters, facts, clients, root=view.project.root
+    )
+    return DataSet(
+        data_card, card_figure.render_card(data_card, clients, ["svg"])["svg"]
+    )

@@ -1,4 +1,4 @@
-"""How often no classifier passed the cutoff: for systems that average those that do."""
+"""Page section of cutoffs: how often no classifier passed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import ClassVar
 
 import pandas as pd
 
-from curvote.reporting.data import learners, level, levels, percent, series_names
-from curvote.reporting.data import with_series as named
-from curvote.reporting.methods import method_of
+from curvote.reporting.data import add_series as named
+from curvote.reporting.data import (
+    format_level,
+    format_percent,
+    learners,
+    series_names,
+    sorted_levels,
+)
+from curvote.reporting.methods import find_method
 from curvote.reporting.section import Section
 from curvote.run.results import RunView
 
@@ -30,31 +36,33 @@ class NonePassed(Section):
 
     @property
     def levels(self) -> list[str]:
-        """The levels of the table."""
-        return [level(each) for each in levels(self.scores)]
+        """Levels of the table, as text."""
+        return [format_level(value) for value in sorted_levels(self.scores)]
 
     @property
     def rows(self) -> list[tuple[str, list[str]]]:
-        """(method and learner, percent at each level), where it happened at all."""
+        """Rows of (method and learner, percents by level), where it happened."""
         scores = named(self.scores)
         scores = scores.assign(share=pd.to_numeric(scores["none_passed"]).fillna(0))
         return [
-            (f"{method_of(series).label}, {learner}", self._cells(mine))
+            (f"{find_method(series).label}, {learner}", self._level_percents(group))
             for series in series_names(scores)
             for learner in learners(scores)
-            for mine in [
+            for group in [
                 scores[(scores["series"] == series) & (scores["learner"] == learner)]
             ]
-            if mine["share"].gt(0).any()
+            if group["share"].gt(0).any()
         ]
 
-    def _cells(self, mine: pd.DataFrame) -> list[str]:
-        share = mine.set_index("level")["share"]
-        return [percent(share.get(each), 0) for each in levels(self.scores)]
+    def _level_percents(self, group: pd.DataFrame) -> list[str]:
+        share = group.set_index("level")["share"]
+        return [
+            format_percent(share.get(value), 0) for value in sorted_levels(self.scores)
+        ]
 
 
 def gather(views: Sequence[RunView], scores: pd.DataFrame) -> NonePassed | None:
-    """Return how often none passed the cutoff of the first of these cells."""
+    """Return how often no classifier passed, at the first cutoff."""
     if scores.empty:
         return None
     return NonePassed(views[0].setting("aggregate.cutoff"), scores)

@@ -1,4 +1,4 @@
-"""Records that may be shown: as they were recorded, projected, and rescaled."""
+"""Page section of curves: from a record to the numbers that are sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from curvote.classes import Classes
 from curvote.errors import InternalError
 from curvote.reporting.data import FloatArray
-from curvote.representation.rescale import UNBOUNDED
+from curvote.representation.rescale import UNBOUNDED_RESCALINGS
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,4 +50,4 @@ class CurveSample:
     @property
     def bounded(self) -> bool:
         """Whether z lies in [-1, 1]; a direction needs no bounds."""
-        return self.rescale.partition(" ")[0] not in UNBOUNDED
+        return self.rescale.partition(" ")[0] not in UNBOUNDED_RESCALINGS

@@ -1,4 +1,4 @@
-"""How good weak classifiers are, as noised votes tell: a ridge for each epsilon."""
+"""Page section of utilities: a ridge of noised votes for each epsilon."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from curvote.reporting import style
-from curvote.reporting.data import FloatArray, learners, level
-from curvote.reporting.figures import left_label, legend
+from curvote.reporting.data import FloatArray, format_level, learners
+from curvote.reporting.figures import draw_left_label, draw_legend
 from curvote.reporting.section import Section
 from curvote.run.results import RunView
 
@@ -23,7 +23,7 @@ UTILITY_RANGE = (-0.5, 1.5)
 
 @dataclass(frozen=True, eq=False)
 class Utilities(Section):
-    """``table`` has epsilon, learner, cutoff and utility, before reversal."""
+    """Estimated utilities before reversal, by epsilon and learner."""
 
     table: pd.DataFrame
 
@@ -32,18 +32,18 @@ class Utilities(Section):
 
     @property
     def cuts(self) -> list[float]:
-        """The cutoffs that there are."""
+        """All cutoffs, in order."""
         return sorted(self.table["cutoff"].unique())
 
     @property
     def estimates(self) -> str:
-        """Utilities, which votes tell without any truth."""
+        """Name of the estimates, which need no truth."""
         return "the utilities estimated below"
 
     @property
     def alt(self) -> str:
-        """What the ridges show."""
-        top = max(_levels(self.table))
+        """Description of the ridges."""
+        top = max(_epsilon_levels(self.table))
         values = self.table.loc[self.table["epsilon"] == top, "utility"]
         low, high = np.quantile(values.to_numpy(float), [0.1, 0.9])
         return (
@@ -58,27 +58,27 @@ class Utilities(Section):
         Right of the cutoff a classifier is used, left of its mirror 1 - cutoff it is
         used reversed. Values outside ``UTILITY_RANGE`` count in the printed shares.
         """
-        names, every = learners(self.table), _levels(self.table)
-        height = 0.75 + 0.56 * len(every)
-        figure, axes = style.panels(len(names), narrow=narrow, height=height)
+        names, levels = learners(self.table), _epsilon_levels(self.table)
+        height = 0.75 + 0.56 * len(levels)
+        figure, axes = style.make_panels(len(names), narrow=narrow, height=height)
         for ax, name in zip(axes, names, strict=True):
-            mine = self.table[self.table["learner"] == name]
-            cut = float(mine["cutoff"].iloc[0])
-            for base, epsilon in enumerate(reversed(every)):
-                values = mine.loc[mine["epsilon"] == epsilon, "utility"]
-                _ridge(ax, values.to_numpy(float), base, cut)
-            _ridge_axes(ax, every, cut)
-            ax.set_title(style.title(name))
-        left_label(axes, narrow, "epsilon")
-        legend(figure, _patches(), 3)
+            group = self.table[self.table["learner"] == name]
+            cutoff = float(group["cutoff"].iloc[0])
+            for base, epsilon in enumerate(reversed(levels)):
+                values = group.loc[group["epsilon"] == epsilon, "utility"]
+                _draw_ridge(ax, values.to_numpy(float), base, cutoff)
+            _format_ridge_axes(ax, levels, cutoff)
+            ax.set_title(style.wrap_title(name))
+        draw_left_label(axes, narrow, "epsilon")
+        draw_legend(figure, _legend_patches(), 3)
         return figure
 
 
-def _levels(table: pd.DataFrame) -> list[float]:
+def _epsilon_levels(table: pd.DataFrame) -> list[float]:
     return sorted(float(value) for value in table["epsilon"].unique())
 
 
-def _patches() -> list[Patch]:
+def _legend_patches() -> list[Patch]:
     return [
         Patch(color=style.REVERSED, label="used reversed"),
         Patch(color=style.UNUSED, label="not used"),
@@ -86,11 +86,11 @@ def _patches() -> list[Patch]:
     ]
 
 
-def _ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
+def _draw_ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
     values = values[np.isfinite(values)]
     if not len(values):
         return
-    grid, density = smooth(values)
+    grid, density = smooth_density(values)
     x = np.sort(np.append(grid, (1 - cut, cut)))
     top = base + 0.66 * np.interp(x, grid, density) / density.max()
     parts = [
@@ -98,21 +98,23 @@ def _ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
         ((x >= 1 - cut) & (x <= cut), style.UNUSED),
         (x >= cut, style.USED),
     ]
-    for where, colour in parts:
-        ax.fill_between(x, base, top, where=list(where), color=colour, lw=0, alpha=0.75)
+    for mask, colour in parts:
+        ax.fill_between(x, base, top, where=list(mask), color=colour, lw=0, alpha=0.75)
     ax.plot(x, top, color=style.INK, lw=0.7)
     shares = ((values < 1 - cut).mean(), (values > cut).mean())
     for share, at, side in zip(shares, (-0.48, 1.48), ("left", "right"), strict=True):
-        ax.text(at, base + 0.7, _share(float(share)), ha=side, size=7.5)
+        ax.text(at, base + 0.7, _format_share(float(share)), ha=side, size=7.5)
 
 
-def _share(share: float) -> str:
+def _format_share(share: float) -> str:
     if 0 < share < 0.01:
         return "< 1 %"
     return f"{100 * share:.0f} %"
 
 
-def smooth(values: FloatArray, points: int = 201) -> tuple[FloatArray, FloatArray]:
+def smooth_density(
+    values: FloatArray, points: int = 201
+) -> tuple[FloatArray, FloatArray]:
     """Return grid and density of ``values`` over ``UTILITY_RANGE``, smoothed.
 
     Estimated utilities lie on a lattice of step 1/(n (2q - 1)); the Gaussian kernel
@@ -131,9 +133,11 @@ def smooth(values: FloatArray, points: int = 201) -> tuple[FloatArray, FloatArra
     return x, np.convolve(counts, kernel, "valid").astype(np.float64)
 
 
-def _ridge_axes(ax: Axes, every: list[float], cut: float) -> None:
-    ax.set_yticks(range(len(every)), [level(each) for each in reversed(every)])
-    ax.set_ylim(-0.08, len(every))
+def _format_ridge_axes(ax: Axes, levels: list[float], cut: float) -> None:
+    ax.set_yticks(
+        range(len(levels)), [format_level(value) for value in reversed(levels)]
+    )
+    ax.set_ylim(-0.08, len(levels))
     ax.set_xlim(*UTILITY_RANGE)
     ax.set_xticks([0, 0.5, 1])
     ax.set_xlabel("estimated utility, before reversal")
@@ -145,11 +149,13 @@ def _ridge_axes(ax: Axes, every: list[float], cut: float) -> None:
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Utilities | None:
     """Return the estimated utilities of all cells, if any classifier was voted on."""
-    parts = [_of(view) for view in views if view.holds("aggregate", "ensemble")]
+    parts = [
+        _view_utilities(view) for view in views if view.holds("aggregate", "ensemble")
+    ]
     return Utilities(pd.concat(parts, ignore_index=True)) if parts else None
 
 
-def _of(view: RunView) -> pd.DataFrame:
+def _view_utilities(view: RunView) -> pd.DataFrame:
     utility = view.read("aggregate", "ensemble")["utility"].to_numpy()
     names = filter(None, (view.cell["learner"], view.cell["setting"]))
     return pd.DataFrame(
@@ -158,6 +164,6 @@ def _of(view: RunView) -> pd.DataFrame:
             "learner": ", ".join(names),
             "utility": utility,
             # From 1/2 on a classifier is used as it is, whatever the cutoff.
-            "cutoff": max(view.facts("aggregate")["cutoff"], 0.5),
+            "cutoff": max(view.metadata("aggregate")["cutoff"], 0.5),
         }
     )

@@ -1,4 +1,4 @@
-"""Who the volunteers are, whose records are public, and what they alone would give."""
+"""Page section of volunteers, whose records are public."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from curvote.protocols.volunteers.asked import JOINED
+from curvote.protocols.volunteers.asked import JOINED_PROTOCOL
 from curvote.protocols.volunteers.methods import VOLUNTEERS
 from curvote.reporting.section import Section
 from curvote.run.results import RunView
@@ -16,7 +16,7 @@ from curvote.run.results import RunView
 
 @dataclass(frozen=True, eq=False)
 class Volunteers(Section):
-    """How many clients were set aside as volunteers, and for what.
+    """Number of clients who are volunteers, and their use.
 
     ``alone`` says that a classifier of their records stands among the scores,
     ``joined`` that their labels were joined with reports.
@@ -35,5 +35,5 @@ def gather(views: Sequence[RunView], scores: pd.DataFrame) -> Volunteers:
     return Volunteers(
         views[0].settings.clients.public,
         alone=VOLUNTEERS.name in set(scores["method"]),
-        joined=any(view.system.name == JOINED for view in views),
+        joined=any(view.system.name == JOINED_PROTOCOL for view in views),
     )

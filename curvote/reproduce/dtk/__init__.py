@@ -1,4 +1,4 @@
-"""The wing of DTK: Auddy, Cai & Chakraborty, transfer between servers."""
+"""DTK: reproduction of Auddy, Cai & Chakraborty, transfer between servers."""
 
 from curvote.lazy import exports
 

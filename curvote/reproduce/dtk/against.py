@@ -1,4 +1,4 @@
-"""What figures 3 to 5 have in common: what runs found, and what tuning could."""
+"""Accuracies of DTK's figures 3 to 5: adaptive by runs, tuned by simulation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
-from curvote.reproduce.drawing import Line, against, distinct, label_left
+from curvote.reproduce.drawing import (
+    PlotLine,
+    distinct_values,
+    label_y_axes,
+    line_panels,
+)
 from curvote.reproduce.dtk.tuned import Drift, Tuner
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, having, scored
+from curvote.reproduce.rows import Row, score_row, select
 
 TUNED: Final = "tuned"
 PRINTED: Final = "printed"
@@ -45,23 +50,23 @@ TUNERS: Final = {
 }
 
 
-def adaptive(found: Evidence) -> Iterator[Row]:
-    """Yield the accuracy of the runs; ``protocol`` says it as `LOOKS` does."""
-    for summary in found.summaries:
+def adaptive_rows(evidence: Evidence) -> Iterator[Row]:
+    """Yield the accuracies of the runs, with names as in `LOOKS`."""
+    for summary in evidence.summaries:
         axes = {k: v for k, v in summary["setting"].items() if k != "protocol"}
         label = summary["protocol"]
         name = label if label == "auto" else f"AdaptDTK {label}"
-        yield scored(summary | {"setting": axes}, "accuracy") | {"protocol": name}
+        yield score_row(summary | {"setting": axes}, "accuracy") | {"protocol": name}
 
 
-def tuned(
-    found: Evidence, tuners: Mapping[str, Tuner], drifts: Mapping[str, Drift]
+def tuned_rows(
+    evidence: Evidence, tuners: Mapping[str, Tuner], drifts: Mapping[str, Drift]
 ) -> Iterator[Row]:
-    """Yield what the tuned classifiers reach in each setting, as often as was run."""
-    config: Mapping[str, Any] = found.configs[0]
+    """Yield the accuracies of the tuned classifiers in each setting."""
+    config: Mapping[str, Any] = evidence.configs[0]
     for setting, drift in drifts.items():
         for name, tuner in tuners.items():
-            best = tuner.best(drift, config["epsilon"], config["replicates"])
+            best = tuner.best_accuracies(drift, config["epsilon"], config["replicates"])
             for epsilon, (value, error) in best.items():
                 yield {
                     "setting": setting,
@@ -74,34 +79,36 @@ def tuned(
                 }
 
 
-def drawn(rows: Sequence[Row]) -> Figure:
+def accuracy_figure(rows: Sequence[Row]) -> Figure:
     """Draw a panel a setting: accuracy against epsilon, a line a classifier."""
-    names = [name for name in LOOKS if having(rows, protocol=name)]
-    figure = against(
+    names = [name for name in LOOKS if select(rows, protocol=name)]
+    figure = line_panels(
         {
             setting: [
-                Line(name, LOOKS[name], having(rows, setting=setting, protocol=name))
+                PlotLine(
+                    name, LOOKS[name], select(rows, setting=setting, protocol=name)
+                )
                 for name in names
             ]
-            for setting in distinct(rows, "setting")
+            for setting in distinct_values(rows, "setting")
         }
     )
-    label_left(figure.axes, "accuracy (%)")
+    label_y_axes(figure.axes, "accuracy (%)")
     return figure
 
 
-def mean(rows: Iterable[Row], name: str) -> Mapping[float, float]:
+def mean_accuracy(rows: Iterable[Row], name: str) -> Mapping[float, float]:
     """Return the mean accuracy of a classifier over its settings, by epsilon."""
-    mine = sorted(
+    selected = sorted(
         (row["epsilon"], row["curvote"]) for row in rows if row["protocol"] == name
     )
     together = {
         level: [value for _, value in part]
-        for level, part in groupby(mine, key=lambda pair: pair[0])
+        for level, part in groupby(selected, key=lambda pair: pair[0])
     }
     return {level: sum(part) / len(part) for level, part in together.items()}
 
 
-def brief(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that the terminal shows: all that say what they deliver."""
+def private_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows whose privacy is as claimed."""
     return [row for row in rows if not str(row["protocol"]).endswith(PRINTED)]

@@ -1,4 +1,4 @@
-"""Figure 1: excess risk against epsilon by (4), and which rate decides where."""
+"""Figure 1: excess risk against epsilon by (4), and the deciding rate."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from matplotlib.lines import Line2D
 
 from curvote.reporting import style
 from curvote.reproduce.drawing import (
-    decades,
+    decade_axis,
     fitting_legend,
-    head,
-    label_left,
+    label_y_axes,
+    panel_title,
     panels,
 )
 from curvote.reproduce.dtk.settings import FIGURE, Setting
 from curvote.reproduce.dtk.table_1 import COLOURS, WORDS
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, finished, having
+from curvote.reproduce.rows import Row, complete_rows, select
 from curvote.transfer import phases
 
 LOWEST, HIGHEST, A_DECADE = -5, 1, 24
@@ -31,17 +31,19 @@ _GAMMAS = (0.5, 2.5)
 
 
 def rows(_: Evidence | None = None) -> list[Row]:
-    """Return log excess risk by setting and epsilon; ``method`` is what decides."""
-    return finished(row for setting in FIGURE for row in _of(setting))
+    """Return log excess risk by setting and epsilon, with the deciding rate."""
+    return complete_rows(row for setting in FIGURE for row in _setting_rows(setting))
 
 
-def _of(setting: Setting) -> Iterator[Row]:
+def _setting_rows(setting: Setting) -> Iterator[Row]:
     at = np.logspace(LOWEST, HIGHEST, (HIGHEST - LOWEST) * A_DECADE + 1)
-    names = np.asarray(phases.brute(epsilon=at, **setting.given))
-    risks = phases.log_risk(at, **setting.given, alpha=ALPHA)
+    names = np.asarray(
+        phases.dominant_by_comparison(epsilon=at, **setting.phase_arguments)
+    )
+    risks = phases.log_risk(at, **setting.phase_arguments, alpha=ALPHA)
     for epsilon, name, risk in zip(at, names, risks, strict=True):
         yield {
-            "setting": setting.named,
+            "setting": setting.columns,
             "d": setting.d,
             "epsilon": float(f"{epsilon:.6g}"),
             "method": str(name),
@@ -50,52 +52,56 @@ def _of(setting: Setting) -> Iterator[Row]:
         }
 
 
-def brief(given: Sequence[Row]) -> list[Row]:
+def terminal_rows(results: Sequence[Row]) -> list[Row]:
     """Return the rows at powers of ten, for the terminal."""
     decades = {float(f"1e{power}") for power in range(LOWEST, HIGHEST + 1)}
-    return [row for row in given if row["epsilon"] in decades]
+    return [row for row in results if row["epsilon"] in decades]
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw a panel a setting, coloured by what decides; beside them all gammas."""
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw a panel a setting, coloured by the deciding rate."""
     sizes = dict.fromkeys(setting.n0 for setting in FIGURE)
-    drawn, axes = panels(len(FIGURE) + len(sizes), height=3.1, columns=3)
-    left = iter(axes)
+    fig, axes = panels(len(FIGURE) + len(sizes), height=3.1, columns=3)
+    free_axes = iter(axes)
     for n0 in sizes:
-        mine = [setting for setting in FIGURE if setting.n0 == n0]
-        for setting in mine:
-            _curve(next(left), setting, having(given, setting=setting.named))
-        _phases(next(left), mine)
-    label_left(axes, "log excess risk")
+        settings_of = [setting for setting in FIGURE if setting.n0 == n0]
+        for setting in settings_of:
+            _draw_curve(
+                next(free_axes), setting, select(results, setting=setting.columns)
+            )
+        _draw_phases(next(free_axes), settings_of)
+    label_y_axes(axes, "log excess risk")
     handles = [
         Line2D([], [], color=COLOURS[name], lw=5, label=text)
         for name, text in WORDS.items()
     ]
-    fitting_legend(drawn, handles)
-    return drawn
+    fitting_legend(fig, handles)
+    return fig
 
 
-def _curve(ax: Axes, setting: Setting, given: Sequence[Row]) -> None:
-    at = np.array([row["epsilon"] for row in given])
-    risks = np.array([row["curvote"] for row in given])
-    names = np.array([row["method"] for row in given])
+def _draw_curve(ax: Axes, setting: Setting, results: Sequence[Row]) -> None:
+    at = np.array([row["epsilon"] for row in results])
+    risks = np.array([row["curvote"] for row in results])
+    names = np.array([row["method"] for row in results])
     for name in dict.fromkeys(names):
-        mine = names == name
+        decided = names == name
         # Each stretch goes on to the first point of the next one: no gap between them.
-        mine |= np.roll(mine, 1) & (np.arange(len(mine)) > 0)
-        ax.plot(at, np.where(mine, risks, np.nan), color=COLOURS[name], lw=3.2)
-    decades(ax, 10.0**LOWEST, 10.0**HIGHEST)
+        decided |= np.roll(decided, 1) & (np.arange(len(decided)) > 0)
+        ax.plot(at, np.where(decided, risks, np.nan), color=COLOURS[name], lw=3.2)
+    decade_axis(ax, 10.0**LOWEST, 10.0**HIGHEST)
     ax.set_ylim(*_RISKS)
     ax.grid(axis="y")
-    head(ax, setting.title)
+    panel_title(ax, setting.title)
 
 
-def _phases(ax: Axes, shown: Sequence[Setting]) -> None:
-    """Colour the plane of epsilon and gamma; lines mark the gammas of the curves."""
+def _draw_phases(ax: Axes, settings: Sequence[Setting]) -> None:
+    """Colour the plane of epsilon and gamma by the deciding rate."""
     at = np.logspace(LOWEST, HIGHEST, 400)
     gammas, order = np.linspace(*_GAMMAS, 300), list(COLOURS)
     names = [
-        phases.brute(epsilon=at, **shown[0]._replace(gamma=gamma).given)
+        phases.dominant_by_comparison(
+            epsilon=at, **settings[0]._replace(gamma=gamma).phase_arguments
+        )
         for gamma in gammas
     ]
     ax.pcolormesh(
@@ -107,15 +113,15 @@ def _phases(ax: Axes, shown: Sequence[Setting]) -> None:
         shading="nearest",
         rasterized=True,
     )
-    for setting in shown:
+    for setting in settings:
         ax.axhline(setting.gamma, color=style.INK, lw=0.8, ls=":")
-    decades(ax, 10.0**LOWEST, 10.0**HIGHEST)
+    decade_axis(ax, 10.0**LOWEST, 10.0**HIGHEST)
     ax.set_ylabel("gamma")
-    head(ax, f"what decides, n0 {shown[0].n0:,}")
+    panel_title(ax, f"what decides, n0 {settings[0].n0:,}")
 
 
-def said(_: Sequence[Row]) -> Iterator[str]:
-    """Yield what the paper does not print."""
+def conclusions(_: Sequence[Row]) -> Iterator[str]:
+    """Yield the numbers that the paper does not print."""
     first = FIGURE[0]
     yield (
         f"The paper prints beta and d only; here m = {first.m}, n = {first.n:,} and"

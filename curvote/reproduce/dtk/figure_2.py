@@ -1,4 +1,4 @@
-"""Figure 2: what the label's probability depends on, at the target and at sources."""
+"""Figure 2: regression functions of the target and of the sources."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from curvote.reproduce.drawing import head, panels
+from curvote.reproduce.drawing import panel_title, panels
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, finished, having
+from curvote.reproduce.rows import Row, complete_rows, select
 
 FloatArray = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ TARGET, SOURCE = "eta_T", "eta_S"
 
 
 def eta(x1: FloatArray, x2: FloatArray, gamma: float | None = None) -> FloatArray:
-    """Return P(Y = 1) of section 6.1 at points of [0, 1]^2: eta_T, or eta_S of gamma.
+    """Return P(Y = 1) of section 6.1 at points of [0, 1]^2, by server.
 
     1/2 + sign(u v) |u v|^(1/4) with u, v = x1 - 1/2, x2 - 1/2; its distance from 1/2 is
     raised to gamma at a source; cut to [0, 1].
@@ -33,14 +33,14 @@ def eta(x1: FloatArray, x2: FloatArray, gamma: float | None = None) -> FloatArra
 
 
 def rows(_: Evidence | None = None) -> list[Row]:
-    """Return the functions on a grid: ``setting`` names the point, ``method`` which."""
-    return finished(_rows())
+    """Return the regression functions on a grid of points."""
+    return complete_rows(_grid_rows())
 
 
-def _rows() -> Iterator[Row]:
+def _grid_rows() -> Iterator[Row]:
     for gamma in (None, *GAMMAS):
         name = TARGET if gamma is None else f"{SOURCE} gamma={gamma:g}"
-        for x1, x2, value in zip(*_surface(gamma), strict=True):
+        for x1, x2, value in zip(*_eta_grid(gamma), strict=True):
             yield {
                 "setting": f"x1={x1:.4g} x2={x2:.4g}",
                 "method": name,
@@ -49,38 +49,44 @@ def _rows() -> Iterator[Row]:
             }
 
 
-def _surface(gamma: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _eta_grid(gamma: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     side = (np.arange(POINTS) + 0.5) / POINTS
     x1, x2 = (part.ravel() for part in np.meshgrid(side, side, indexing="ij"))
     return x1, x2, eta(x1, x2, gamma)
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw a map a function."""
-    names = list(dict.fromkeys(row["method"] for row in given))
-    drawn, axes = panels(len(names), height=3.0)
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw a map for each function."""
+    names = list(dict.fromkeys(row["method"] for row in results))
+    fig, axes = panels(len(names), height=3.0)
     for ax, name in zip(axes, names, strict=True):
-        values = [row["curvote"] for row in having(given, method=name)]
+        values = [row["curvote"] for row in select(results, method=name)]
         table = np.reshape(values, (POINTS, POINTS)).T
         mesh = ax.imshow(
             table, origin="lower", extent=(0, 1, 0, 1), cmap="cividis", vmin=0, vmax=1
         )
         ax.set_xlabel("x1")
         ax.set_ylabel("x2")
-        head(ax, name)
-    bar = drawn.colorbar(mesh, ax=axes, shrink=0.85, aspect=22)
+        panel_title(ax, name)
+    bar = fig.colorbar(mesh, ax=axes, shrink=0.85, aspect=22)
     bar.outline.set_visible(False)
     bar.set_label("probability of class 1")
-    return drawn
+    return fig
 
 
-def brief(given: Sequence[Row]) -> list[Row]:
+def terminal_rows(results: Sequence[Row]) -> list[Row]:
     """Return some rows of the diagonal above 1/2, for the terminal."""
-    a_function = [given[at : at + POINTS**2] for at in range(0, len(given), POINTS**2)]
-    return [row for own in a_function for row in own[:: POINTS + 1][POINTS // 2 :: 3]]
+    a_function = [
+        results[at : at + POINTS**2] for at in range(0, len(results), POINTS**2)
+    ]
+    return [
+        row
+        for function_rows in a_function
+        for row in function_rows[:: POINTS + 1][POINTS // 2 :: 3]
+    ]
 
 
-def said(_: Sequence[Row]) -> Iterator[str]:
-    """Yield what the functions have in common."""
+def conclusions(_: Sequence[Row]) -> Iterator[str]:
+    """Yield the property that the functions share."""
     yield "All cross 1/2 on the same two lines: no gamma moves the best rule."
     yield "gamma below 1 draws a source away from 1/2, gamma above 1 towards it."

@@ -1,4 +1,4 @@
-"""Figure 3: what a source is worth: the target's records with it, and alone."""
+"""Figure 3: value of a source: the target's records with it, and alone."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from curvote.reproduce.drawing import distinct
+from curvote.reproduce.drawing import distinct_values
 from curvote.reproduce.dtk import against
 from curvote.reproduce.dtk.against import TUNERS
 from curvote.reproduce.dtk.tuned import Drift, Tuner
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, finished, having
+from curvote.reproduce.rows import Row, complete_rows, select
 
 GAMMAS = (0.5, 1.0, 1.5)
 KERNELS = ("triangular", "gaussian")
@@ -22,33 +22,38 @@ _OF = {f"DTK {kernel}": TUNERS[f"DTK {kernel}"] for kernel in KERNELS} | {
 }
 
 
-def rows(found: Evidence) -> list[Row]:
+def rows(evidence: Evidence) -> list[Row]:
     """Return tuned accuracies, and those of the adaptive rules with and without it."""
     drifts = {f"gamma={gamma:g}": Drift(gamma, n=100) for gamma in GAMMAS}
-    return finished([*against.tuned(found, _OF, drifts), *against.adaptive(found)])
+    return complete_rows(
+        [*against.tuned_rows(evidence, _OF, drifts), *against.adaptive_rows(evidence)]
+    )
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a gamma, a line a classifier."""
-    return against.drawn(given)
+    return against.accuracy_figure(results)
 
 
-def brief(given: Sequence[Row]) -> Sequence[Row]:
+def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
     """Return all rows."""
-    return given
+    return results
 
 
-def said(given: Sequence[Row]) -> Iterator[str]:
-    """Yield what a source adds, beside what the text says of it."""
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield the gain by a source, beside the paper's statement."""
     yield "the paper: transfer does better everywhere, by less as gamma grows"
     pairs = [(f"DTK {kernel}", f"targetDTK {kernel}") for kernel in KERNELS]
     pairs += [(f"AdaptDTK {kernel}", f"AdaptDTK {kernel} alone") for kernel in KERNELS]
-    for both, alone in pairs:
-        for setting in distinct(given, "setting"):
-            mine = having(given, setting=setting)
-            sides = having(mine, protocol=both), having(mine, protocol=alone)
+    for with_source, alone in pairs:
+        for setting in distinct_values(results, "setting"):
+            setting_rows = select(results, setting=setting)
+            sides = (
+                select(setting_rows, protocol=with_source),
+                select(setting_rows, protocol=alone),
+            )
             gains = [
-                f"{one['curvote'] - other['curvote']:+.1f} at {one['epsilon']:g}"
-                for one, other in zip(*sides, strict=True)
+                f"{first['curvote'] - other['curvote']:+.1f} at {first['epsilon']:g}"
+                for first, other in zip(*sides, strict=True)
             ]
-            yield f"  {both}, {setting}: {', '.join(gains)}"
+            yield f"  {with_source}, {setting}: {', '.join(gains)}"

@@ -9,20 +9,20 @@ from matplotlib.figure import Figure
 
 from curvote.reporting import style
 from curvote.reproduce.drawing import (
-    Line,
-    distinct,
+    PlotLine,
+    distinct_values,
+    draw_points,
     error_axis,
     fitting_legend,
-    head,
-    label_left,
+    label_y_axes,
+    panel_title,
     panels,
-    points,
 )
 from curvote.reproduce.dtk import against
 from curvote.reproduce.dtk.against import LOOKS, TUNERS
 from curvote.reproduce.dtk.tuned import Drift
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, finished, having, levels
+from curvote.reproduce.rows import Row, column_levels, complete_rows, select
 
 GAMMAS = (0.25, 1.0, 4.0)
 SOURCES = (1, 2, 4, 9, 19)
@@ -33,55 +33,59 @@ DRIFTS = {
 }
 
 
-def rows(found: Evidence) -> list[Row]:
+def rows(evidence: Evidence) -> list[Row]:
     """Return the accuracy of every classifier for each gamma and number of sources."""
     tuners = {name: it for name, it in TUNERS.items() if name != "DTK gaussian printed"}
-    ran = against.adaptive(found)
-    return finished([*against.tuned(found, tuners, DRIFTS), *ran])
+    ran = against.adaptive_rows(evidence)
+    return complete_rows([*against.tuned_rows(evidence, tuners, DRIFTS), *ran])
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel for each gamma and epsilon: accuracy against m."""
-    names = [name for name in LOOKS if having(given, protocol=name)]
-    charts = [(gamma, level) for level in levels(given) for gamma in GAMMAS]
-    drawn, axes = panels(len(charts), 3.2)
+    names = [name for name in LOOKS if select(results, protocol=name)]
+    charts = [(gamma, level) for level in column_levels(results) for gamma in GAMMAS]
+    fig, axes = panels(len(charts), 3.2)
     for ax, (gamma, level) in zip(axes, charts, strict=True):
         for name in names:
-            _line(ax, name, _along(having(given, epsilon=level), name, gamma))
-        error_axis(ax, given)
-        head(ax, f"gamma={gamma:g}, epsilon {level:g}")
-    label_left(axes, "accuracy (%)")
-    fitting_legend(drawn, [Line(name, LOOKS[name], ()).handle() for name in names])
-    return drawn
+            _draw_line(
+                ax, name, _rows_by_sources(select(results, epsilon=level), name, gamma)
+            )
+        error_axis(ax, results)
+        panel_title(ax, f"gamma={gamma:g}, epsilon {level:g}")
+    label_y_axes(axes, "accuracy (%)")
+    fitting_legend(fig, [PlotLine(name, LOOKS[name], ()).handle() for name in names])
+    return fig
 
 
-def _line(ax: Axes, name: str, given: Sequence[Row]) -> None:
-    points(ax, SOURCES, given, zorder=LOOKS[name].above, **style.inks(LOOKS[name]))
+def _draw_line(ax: Axes, name: str, results: Sequence[Row]) -> None:
+    draw_points(
+        ax, SOURCES, results, zorder=LOOKS[name].above, **style.line_style(LOOKS[name])
+    )
     ax.set_xscale("log")
     ax.set_xticks(SOURCES, [str(m) for m in SOURCES])
     ax.minorticks_off()
     ax.set_xlabel("sources m")
 
 
-def _along(given: Sequence[Row], name: str, gamma: float) -> list[Row]:
+def _rows_by_sources(results: Sequence[Row], name: str, gamma: float) -> list[Row]:
     """Return the rows of one classifier by the number of sources."""
     settings = [f"gamma={gamma:g} m={m}" for m in SOURCES]
-    return [having(given, protocol=name, setting=at)[0] for at in settings]
+    return [select(results, protocol=name, setting=at)[0] for at in settings]
 
 
-def brief(given: Sequence[Row]) -> Sequence[Row]:
-    """Return what is private as it says."""
-    return against.brief(given)
+def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows whose privacy is as claimed."""
+    return against.private_rows(results)
 
 
-def said(given: Sequence[Row]) -> Iterator[str]:
-    """Yield how much each classifier loses from 1 source to 19."""
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield each classifier's loss from 1 source to 19."""
     yield "the paper: accuracy declines as the records are spread, for all methods"
-    for name in distinct(given, "protocol"):
+    for name in distinct_values(results, "protocol"):
         falls = []
-        for level in levels(given):
+        for level in column_levels(results):
             for gamma in GAMMAS:
-                ends = _along(having(given, epsilon=level), name, gamma)
+                ends = _rows_by_sources(select(results, epsilon=level), name, gamma)
                 falls.append(ends[0]["curvote"] - ends[-1]["curvote"])
         yield (
             f"  {name}: {min(falls):.1f} to {max(falls):.1f} points less at m = 19"

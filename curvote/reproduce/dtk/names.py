@@ -1,4 +1,4 @@
-"""What of DTK has a name: its pipelines, its rows, its figure."""
+"""Entries of DTK: its tables and figures, with pipelines and modules."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from curvote.reproduce.entry import Reproduction
 
 
 @dataclass(frozen=True)
-class Shown(Reproduction):
-    """One table or figure of DTK.
+class DtkEntry(Reproduction):
+    """One table or figure of DTK, made by a module of this package.
 
     ``module`` of this package holds ``rows(found)``, which makes rows of the
     `Evidence` of its pipelines (empty where it has none), ``figure(rows, found)``,
@@ -23,7 +23,7 @@ class Shown(Reproduction):
 
 
 _ALL = (
-    Shown(
+    DtkEntry(
         "table-1-dtk",
         "Table 1: where the regimes of privacy end",
         1,
@@ -32,7 +32,7 @@ _ALL = (
         quantity="value",
         measured="paper printed, curvote by brute force over (4), corrected formula",
     ),
-    Shown(
+    DtkEntry(
         "figure-1-dtk",
         "Figure 1: excess risk and its regimes against epsilon",
         1,
@@ -41,7 +41,7 @@ _ALL = (
         quantity="value",
         measured="natural logarithm of the excess risk by (4)",
     ),
-    Shown(
+    DtkEntry(
         "figure-2-dtk",
         "Figure 2: the regression functions of target and sources",
         1,
@@ -50,28 +50,28 @@ _ALL = (
         quantity="value",
         measured="probability of class 1",
     ),
-    Shown(
+    DtkEntry(
         "figure-3-dtk",
         "Figure 3: what a source adds, 100 records each",
         100,
         "figure_3",
         quantity="accuracy",
     ),
-    Shown(
+    DtkEntry(
         "figure-4-dtk",
         "Figure 4: accuracy against epsilon, 500 records each",
         100,
         "figure_4",
         quantity="accuracy",
     ),
-    Shown(
+    DtkEntry(
         "figure-5-dtk",
         "Figure 5: 500 records over m + 1 servers",
         10,
         "figure_5",
         quantity="accuracy",
     ),
-    Shown(
+    DtkEntry(
         "figure-6-dtk",
         "Figure 6: trained at one hospital, tested at another",
         1,
@@ -80,7 +80,7 @@ _ALL = (
         quantity="accuracy",
         measured="accuracy in %, 100 training records, 200 splits, no noise",
     ),
-    Shown(
+    DtkEntry(
         "figure-7-dtk",
         "Figure 7: four hospitals, target Hungary",
         200,

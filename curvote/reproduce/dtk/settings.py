@@ -1,4 +1,4 @@
-"""Settings in which the rates of DTK are shown; its figure 1 names beta and d only."""
+"""Table 1 and corollary 3.2: regime ends printed, corrected and by (4)."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ class Setting(NamedTuple):
     gamma: float
 
     @property
-    def named(self) -> str:
-        """All but d, which has a column of its own."""
+    def columns(self) -> str:
+        """The setting's columns of a row, without d."""
         parts = self._asdict()
         parts.pop("d")
         return " ".join(f"{name}={value:g}" for name, value in parts.items())
 
     @property
     def title(self) -> str:
-        """The same as the heading of a panel."""
-        own = (
+        """The setting as the heading of a panel."""
+        parts = (
             "" if (self.beta, self.d) == _PAPER else f", beta {self.beta:g}, d {self.d}"
         )
         sizes = f"n0 {self.n0:,}, n {self.n:,}, m {self.m}"
-        return f"gamma {self.gamma:g}{own}: {sizes}"
+        return f"gamma {self.gamma:g}{parts}: {sizes}"
 
     @property
-    def given(self) -> dict[str, Any]:
+    def phase_arguments(self) -> dict[str, Any]:
         """The arguments of `curvote.transfer.phases`."""
         return self._asdict()
 
 
-def _of(n0: int, *gammas: float) -> tuple[Setting, ...]:
+def _settings_for(n0: int, *gammas: float) -> tuple[Setting, ...]:
     return tuple(Setting(n0, 1000, 40, *_PAPER, gamma) for gamma in gammas)
 
 
 # The target alone does better than the sources alone at the least epsilon where n0 is
 # above sqrt(m) n = 6325, worse below; gamma(*) is near 2.
-FIGURE: Final = (*_of(7000, 0.8, 1.4), *_of(6000, 1.4, 2.4))
+FIGURE: Final = (*_settings_for(7000, 0.8, 1.4), *_settings_for(6000, 1.4, 2.4))
 # Every row of table 1, gamma = 1, large targets, and a setting in which the row
 # gamma <= 1 of the printed table lacks a regime.
 TABLE: Final = (
     *FIGURE,
-    *_of(2000, 1.0),
-    *_of(20_000, 0.8, 1.2),
+    *_settings_for(2000, 1.0),
+    *_settings_for(20_000, 0.8, 1.2),
     Setting(216_614, 74_409, 3, 0.97, 4, 0.85),
 )

@@ -1,4 +1,4 @@
-"""What every table and figure of DTK goes through: rows, text, files."""
+"""Reproduction of DTK's entries: rows, text, files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import ModuleType
 
 from curvote.reproduce import words, write
 from curvote.reproduce.dtk.names import REPRODUCTIONS
-from curvote.reproduce.figures import draw
-from curvote.reproduce.gather import evidence
+from curvote.reproduce.figures import draw_files
+from curvote.reproduce.gather import collect_evidence
 from curvote.reproduce.rows import Row
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
@@ -23,23 +23,27 @@ def compare(
 
     They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
     """
-    found = evidence(project, records)
-    module = _module(name)
-    rows: list[Row] = module.rows(found)
-    drawn = draw(name, module.__name__, rows, "svg", "png", found=found)
-    return rows, write.write(write.folder_of(project, name), name, rows, drawn)
+    gathered = collect_evidence(project, records)
+    module = _entry_module(name)
+    rows: list[Row] = module.rows(gathered)
+    figure_files = draw_files(
+        name, module.__name__, rows, "svg", "png", evidence=gathered
+    )
+    return rows, write.write_files(
+        write.output_folder(project, name), name, rows, figure_files
+    )
 
 
 def laid_out(name: str, rows: Sequence[Row]) -> words.Lines:
-    """Return a comparison as lines of text and the columns to show."""
-    return words.laid_out(_module(name).brief(rows))
+    """Return a comparison as lines of text, and the shown columns."""
+    return words.laid_out(_entry_module(name).terminal_rows(rows))
 
 
 def agreement(name: str, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the last words: what the paper says, and whether it is so."""
+    """Yield the conclusions: the paper's statements and whether they hold."""
     yield ""
-    yield from _module(name).said(rows)
+    yield from _entry_module(name).conclusions(rows)
 
 
-def _module(name: str) -> ModuleType:
+def _entry_module(name: str) -> ModuleType:
     return import_module(f"{__package__}.{REPRODUCTIONS[name].module}")

@@ -1,4 +1,4 @@
-"""The paper's classifiers with h and w tuned on what is tested: DTK and DT-HIST.
+"""Comparison of DTK's tuned classifiers with curvote's adaptive ones.
 
 Section 6.1: h in 2^-1..2^-7, the target's weight w in 0, .01, .., 1, sources alike.
 What is tested is even on [0, 1]^2 and has the true law of the labels, so that accuracy
@@ -20,7 +20,7 @@ from curvote.datasets import posterior_drift
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.transfer.binning import Grids
-from curvote.transfer.exact import Batch
+from curvote.transfer.exact import QueryBatch
 from curvote.transfer.forms.printed import PrintedNoise
 from curvote.transfer.histogram import Histogram
 
@@ -35,21 +35,21 @@ POINTS = np.stack(np.meshgrid(_SIDE, _SIDE, indexing="ij"), axis=-1).reshape(-1,
 ETA = posterior_drift.regression(POINTS, 1.0)
 
 
-class Told(Protocol):
-    """Coordinates that are noised, and what they say at `POINTS`."""
+class NoisedSum(Protocol):
+    """A sum that is noised in coordinates, and its values at `POINTS`."""
 
     def coordinates(self, cube: Array, signed: Array) -> Array:
-        """Return what the records of a server sum up to, (k,); one moves it by 1."""
+        """Return the sum over a server's records, (k,); one moves it by 1."""
 
     def at_points(self, coordinates: Array) -> Array:
         """Return the values at the points, (q,)."""
 
 
-class Smooth:
-    """A kernel of one bandwidth, by its exact process."""
+class KernelSum:
+    """A kernel sum of one bandwidth, by its exact process."""
 
     def __init__(self, kernel: str, width: float) -> None:
-        self._batch = Batch(kernel, POINTS, width)
+        self._batch = QueryBatch(kernel, POINTS, width)
 
     def coordinates(self, cube: Array, signed: Array) -> Array:
         """Return the sum in the coordinates of the process."""
@@ -60,8 +60,8 @@ class Smooth:
         return np.asarray(self._batch.basis @ coordinates)
 
 
-class Binned:
-    """A histogram with cells of one width."""
+class HistogramSum:
+    """A histogram sum with cells of one width."""
 
     def __init__(self, grid: Grids) -> None:
         self._grid, self._places = grid, grid.places(POINTS)[:, 0]
@@ -78,7 +78,7 @@ class Binned:
 
 @dataclass(frozen=True)
 class Drift:
-    """Servers of section 6.1: the target and ``m`` sources, ``total`` records in all.
+    """Servers of section 6.1: a target and ``m`` sources.
 
     With ``n`` each server has so many.
     """
@@ -94,14 +94,17 @@ class Drift:
             n=self.n, total=self.total, m=self.m, gamma=self.gamma, test=0
         )
         rng = np.random.default_rng([20240801, replicate])
-        drawn = posterior_drift.clients(parameters, 0, rng)
-        whose = [drawn["group"] == server for server in range(self.m + 1)]
-        return [(drawn["curve"][own], drawn["label"][own] - 0.5) for own in whose]
+        sample = posterior_drift.clients(parameters, 0, rng)
+        whose = [sample["group"] == server for server in range(self.m + 1)]
+        return [
+            (sample["curve"][rows_of], sample["label"][rows_of] - 0.5)
+            for rows_of in whose
+        ]
 
 
 @dataclass(frozen=True, eq=False)
 class Tuner:
-    """One classifier: ``kind`` is a kernel, ``histogram`` or ``jittered``.
+    """One tuned classifier: ``kind`` is a kernel, ``histogram`` or ``jittered``.
 
     ``printed`` adds the noise of (9), else that of an exact calculation.
     """
@@ -111,16 +114,16 @@ class Tuner:
     weights: Array = field(default_factory=lambda: WEIGHTS)
 
     @cached_property
-    def _smooth(self) -> list[Smooth]:
-        return [Smooth(self.kind, width) for width in WIDTHS]
+    def _kernel_sums(self) -> list[KernelSum]:
+        return [KernelSum(self.kind, width) for width in WIDTHS]
 
-    def told(self, replicate: int) -> Sequence[Told]:
-        """Return what is summed at each bandwidth; jitter is drawn anew each time."""
+    def noised_sums(self, replicate: int) -> Sequence[NoisedSum]:
+        """Return the sum for each bandwidth; jitter is drawn for each replicate."""
         if self.kind == "histogram":
-            return [Binned(Histogram(2, 1, 2, h, 1 << 30, 0)) for h in WIDTHS]
+            return [HistogramSum(Histogram(2, 1, 2, h, 1 << 30, 0)) for h in WIDTHS]
         if self.kind == "jittered":
-            return [Binned(Grids(2, 1, 2, h, 1 << 30, replicate)) for h in WIDTHS]
-        return self._smooth
+            return [HistogramSum(Grids(2, 1, 2, h, 1 << 30, replicate)) for h in WIDTHS]
+        return self._kernel_sums
 
     def noise(self, n: int, epsilon: float) -> GaussianNoise:
         """Return the noise of a server with ``n`` records; delta is n^-2."""
@@ -128,38 +131,46 @@ class Tuner:
             return PrintedNoise(ONE, epsilon, n**-2.0, ONE)
         return GaussianNoise(ONE, epsilon, n**-2.0)
 
-    def best(
+    def best_accuracies(
         self, drift: Drift, levels: Sequence[float], replicates: int
     ) -> dict[float, tuple[float, float]]:
         """Return the best mean accuracy at each epsilon, in %, and its error."""
-        found = np.stack([self._one(drift, levels, r) for r in range(replicates)])
-        return {level: _best(found[:, at]) for at, level in enumerate(levels)}
+        accuracies = np.stack(
+            [self._replicate_accuracies(drift, levels, r) for r in range(replicates)]
+        )
+        return {level: _best_mean(accuracies[:, at]) for at, level in enumerate(levels)}
 
-    def _one(self, drift: Drift, levels: Sequence[float], replicate: int) -> Array:
+    def _replicate_accuracies(
+        self, drift: Drift, levels: Sequence[float], replicate: int
+    ) -> Array:
         """Return the accuracy of each level, bandwidth and weight."""
-        tables, at = drift.tables(replicate), self.told(replicate)
-        sums = [[told.coordinates(*table) for table in tables] for told in at]
+        tables, at = drift.tables(replicate), self.noised_sums(replicate)
+        sums = [
+            [noised_sum.coordinates(*table) for table in tables] for noised_sum in at
+        ]
         sizes = [len(signed) for _, signed in tables]
         entropy = SeededEntropy(replicate)
-        found = np.empty((len(levels), len(sums), len(self.weights)))
-        for row, level in zip(found, levels, strict=True):
+        accuracies = np.empty((len(levels), len(sums), len(self.weights)))
+        for row, level in zip(accuracies, levels, strict=True):
             noises = [self.noise(n, level) for n in sizes]
-            for place, (told, own) in enumerate(zip(at, sums, strict=True)):
-                drawn = [
+            for place, (noised_sum, server_sums) in enumerate(
+                zip(at, sums, strict=True)
+            ):
+                noised = [
                     noise.add(np.rint(part * ONE).astype(np.int64), entropy) / n
-                    for noise, part, n in zip(noises, own, sizes, strict=True)
+                    for noise, part, n in zip(noises, server_sums, sizes, strict=True)
                 ]
-                values = [told.at_points(part) for part in drawn]
+                values = [noised_sum.at_points(part) for part in noised]
                 row[place] = self._accuracy(values[0], np.mean(values[1:], axis=0))
-        return found
+        return accuracies
 
-    def _accuracy(self, own: Array, sources: Array) -> Array:
+    def _accuracy(self, target: Array, sources: Array) -> Array:
         w = self.weights[:, np.newaxis]
-        ill = w * own + (1 - w) * sources > 0
+        ill = w * target + (1 - w) * sources > 0
         return np.asarray(np.where(ill, ETA, 1 - ETA).mean(axis=1))
 
 
-def _best(accuracy: Array) -> tuple[float, float]:
+def _best_mean(accuracy: Array) -> tuple[float, float]:
     """Return the largest mean of (replicates, |H|, |W|) and its standard error."""
     flat = 100 * accuracy.reshape(len(accuracy), -1)
     at = flat.mean(axis=0).argmax()

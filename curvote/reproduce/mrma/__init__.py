@@ -1,4 +1,4 @@
-"""The wing of MRMA: Qin & Bai, JMLR 2026, and what goes beyond it."""
+"""MRMA: reproduction of Qin & Bai, JMLR 2026, and comparisons beyond it."""
 
 from curvote.lazy import exports
 

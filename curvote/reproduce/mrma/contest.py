@@ -1,4 +1,4 @@
-"""A contest of protocols: where `auto` holds against published methods and guessing."""
+"""Contest of protocols: cells where `auto` holds, the page of results, its figure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from curvote.reproduce.rows import Row, having
+from curvote.reproduce.rows import Row, select
 
 AUTO, PUBLISHED, MAJORITY = "auto", "mrma", "majority"
 OTHERS = f"{PUBLISHED}, best other method"
@@ -25,113 +25,126 @@ _BASELINE = "histogram"
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What `auto` finds in one setting at one epsilon, and what it is judged by.
+class ContestCell:
+    """The result of `auto` in a setting at one epsilon, and its rivals.
 
     ``rivals`` are the best published method and the majority, as far as they are there;
-    ``unasked`` is what it never takes by itself.
+    ``opt_in`` is what it never takes by itself.
     """
 
     auto: Row
     rivals: tuple[Row, ...]
-    unasked: tuple[Row, ...] = ()
+    opt_in: tuple[Row, ...] = ()
 
     @property
     def better(self) -> list[Row]:
-        """The rivals that beat `auto` by more than the limit: with any, it is lost."""
-        return [rival for rival in self.rivals if beaten(self.auto, rival)]
+        """The rivals that beat `auto` by more than the limit."""
+        return [rival for rival in self.rivals if is_beaten(self.auto, rival)]
 
     @property
-    def ahead(self) -> list[Row]:
-        """What beats `auto` by more than the limit and asks to be named, best first."""
-        found = [row for row in self.unasked if beaten(self.auto, row)]
-        return sorted(found, key=lambda row: float(row["curvote"]))
+    def opt_in_ahead(self) -> list[Row]:
+        """The opt-in protocols that beat `auto` by more than the limit."""
+        better = [row for row in self.opt_in if is_beaten(self.auto, row)]
+        return sorted(better, key=lambda row: float(row["curvote"]))
 
     @property
     def verdict(self) -> str:
-        """``best``, ``within`` the limit, or ``lost``."""
+        """The verdict: ``best``, ``within`` the limit, or ``lost``."""
         if self.better:
             return "lost"
         first = all(self.auto["curvote"] <= rival["curvote"] for rival in self.rivals)
         return "best" if first else "within"
 
 
-def beaten(mine: Row, other: Row) -> bool:
-    """Tell whether ``other`` is better by more than 1 point and 2 standard errors.
+def is_beaten(row: Row, other: Row) -> bool:
+    """Return whether ``other`` is better by 1 point and 2 standard errors.
 
     The errors are taken to be independent; one that is not known counts as 0.
     """
-    error = math.hypot(mine["se"] or 0.0, other["se"] or 0.0)
+    error = math.hypot(row["se"] or 0.0, other["se"] or 0.0)
     limit = max(POINTS, ERRORS * error) + _ROUNDING
-    return bool(mine["curvote"] - other["curvote"] > limit)
+    return bool(row["curvote"] - other["curvote"] > limit)
 
 
-def cells(rows: Sequence[Row]) -> list[Cell]:
+def contest_cells(rows: Sequence[Row]) -> list[ContestCell]:
     """Return the cells of `auto` in the rows of a contest, epsilon rising."""
-    found = []
-    for own in by_setting(rows).values():
-        mine = (row for row in having(own, protocol=AUTO) if row["epsilon"])
-        for auto in sorted(mine, key=lambda row: float(row["epsilon"])):
-            here = having(own, epsilon=auto["epsilon"])
-            rivals = (*published(here), *having(here, protocol=MAJORITY))
-            found.append(Cell(auto, rivals, tuple(_unasked(own, auto["epsilon"]))))
-    return found
+    results = []
+    for setting_rows in group_by_setting(rows).values():
+        auto_rows = (
+            row for row in select(setting_rows, protocol=AUTO) if row["epsilon"]
+        )
+        for auto in sorted(auto_rows, key=lambda row: float(row["epsilon"])):
+            level_rows = select(setting_rows, epsilon=auto["epsilon"])
+            rivals = (
+                *best_published(level_rows),
+                *select(level_rows, protocol=MAJORITY),
+            )
+            results.append(
+                ContestCell(
+                    auto, rivals, tuple(_opt_in_rows(setting_rows, auto["epsilon"]))
+                )
+            )
+    return results
 
 
-def _unasked(rows: Sequence[Row], epsilon: float | None) -> Iterator[Row]:
-    """Yield what `auto` never takes by itself; volunteers spend no epsilon."""
+def _opt_in_rows(rows: Sequence[Row], epsilon: float | None) -> Iterator[Row]:
+    """Yield the rows of protocols that `auto` never takes by itself."""
     for name in UNASKED:
-        mine = having(rows, protocol=name)
-        yield from (row for row in _ends(mine) if row["epsilon"] in {epsilon, None})
+        protocol_rows = select(rows, protocol=name)
+        yield from (
+            row
+            for row in _final_rows(protocol_rows)
+            if row["epsilon"] in {epsilon, None}
+        )
 
 
-def by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of each setting, as they came."""
-    found: dict[str, list[Row]] = {}
+def group_by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each setting in their order."""
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(str(row["setting"]), []).append(row)
-    return found
+        groups.setdefault(str(row["setting"]), []).append(row)
+    return groups
 
 
-def published(rows: Sequence[Row]) -> list[Row]:
+def best_published(rows: Sequence[Row]) -> list[Row]:
     """Return the published method of least error in one setting at each epsilon."""
-    return best(having(rows, protocol=PUBLISHED))
+    return best_rows(select(rows, protocol=PUBLISHED))
 
 
-def best(rows: Iterable[Row]) -> list[Row]:
+def best_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the row of least error at each epsilon, the first of equal ones."""
     levels: dict[float | None, Row] = {}
     for row in rows:
-        known = levels.setdefault(row["epsilon"], row)
-        if row["curvote"] < known["curvote"]:
+        leader = levels.setdefault(row["epsilon"], row)
+        if row["curvote"] < leader["curvote"]:
             levels[row["epsilon"]] = row
     return list(levels.values())
 
 
-def lines(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of one setting that a table shows, by the name of their line.
+def table_lines(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return a setting's rows of the table, by the name of their line.
 
     A line for each protocol and learner with what it ends in; after the published ones
     a line with the best of their other methods.
     """
-    found: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {}
     for protocol in dict.fromkeys(row["protocol"] for row in rows):
-        own = having(rows, protocol=protocol)
-        ends = list(_ends(own))
+        protocol_rows = select(rows, protocol=protocol)
+        ends = list(_final_rows(protocol_rows))
         for row in ends:
-            found.setdefault(line_of(row), []).append(row)
+            groups.setdefault(line_name(row), []).append(row)
         if protocol == PUBLISHED:
-            found[OTHERS] = best(row for row in own if row not in ends)
-    return {name: line for name, line in found.items() if line}
+            groups[OTHERS] = best_rows(row for row in protocol_rows if row not in ends)
+    return {name: line for name, line in groups.items() if line}
 
 
-def line_of(row: Row) -> str:
+def line_name(row: Row) -> str:
     """Return the name of a row's line: its protocol, and its learner if it has one."""
     return ", ".join(filter(None, (row["protocol"], row["learner"])))
 
 
-def _ends(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield what each learner of one protocol ends in at each epsilon."""
+def _final_rows(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield each learner's final row of one protocol at each epsilon."""
     groups: dict[tuple[str | None, float | None], list[Row]] = {}
     for row in rows:
         if row["method"] != _BASELINE:

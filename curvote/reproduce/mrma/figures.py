@@ -1,4 +1,4 @@
-"""The figure of each reproduction of MRMA."""
+"""Reproduction of MRMA's entries: comparison, files, terminal text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from curvote.reproduce.mrma.names import REPRODUCTIONS
 from curvote.reproduce.rows import Row
 
 
-def draw(
+def draw_entry(
     name: str,
     rows: Sequence[Row],
     *kinds: str,
-    found: Evidence | None = None,
+    evidence: Evidence | None = None,
 ) -> dict[str, bytes]:
-    """Return the figure of a reproduction as ``svg``, ``png``: same rows, same bytes.
+    """Return the figure of an entry as ``svg``, ``png``.
 
-    ``rows`` as `comparison` gives them; ``found`` is what they come from. Boxes need
+    ``rows`` as `comparison` gives them; ``evidence`` is what they come from. Boxes need
     it, and curves of theory, which follow the runs' configuration.
     """
     place = f"curvote.reproduce.mrma.{REPRODUCTIONS[name].figure}"
-    return figures.draw(name, place, rows, *kinds, found=found)
+    return figures.draw_files(name, place, rows, *kinds, evidence=evidence)

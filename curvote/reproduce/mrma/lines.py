@@ -1,4 +1,4 @@
-"""Error against epsilon: a panel a learner, a line a method, a split or a case."""
+"""Lines of error against epsilon: a panel a learner, a line a method, split or case."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
 from curvote.reporting import methods, style
-from curvote.reproduce.drawing import Line, against, distinct
+from curvote.reproduce.drawing import PlotLine, distinct_values, line_panels
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.mrma.printed import cases
+from curvote.reproduce.mrma.printed import printed_cases
 from curvote.reproduce.mrma.rows import USEFUL
-from curvote.reproduce.rows import Row, having
+from curvote.reproduce.rows import Row, select
 
 _SPLITS = {
     "clients": Look("#d55e00", "o", width=2.4, size=6, above=6),
@@ -37,74 +37,78 @@ _CASES = (
 _SIZES = ("N0", "N1", "n0", "n1", "B")
 
 
-def by_method(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw figures 2, 4, 5: every method; one without learner stands in every panel."""
-    names = distinct(rows, "learner")
-    return against({name: _methods(rows, name) for name in names})
+def method_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw figures 2, 4, 5: a panel a learner, a line a method."""
+    names = distinct_values(rows, "learner")
+    return line_panels({name: _method_lines(rows, name) for name in names})
 
 
-def _methods(rows: Sequence[Row], learner: str) -> list[Line]:
-    mine = [row for row in rows if row["learner"] in {learner, None}]
+def _method_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
+    selected = [row for row in rows if row["learner"] in {learner, None}]
     return [
-        Line(
-            methods.method_of(method).label,
-            methods.look(method),
-            having(mine, method=method),
+        PlotLine(
+            methods.find_method(method).label,
+            methods.series_look(method),
+            select(selected, method=method),
         )
-        for method in distinct(mine, "method")
+        for method in distinct_values(selected, "method")
     ]
 
 
-def by_split(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw figure 3: the useful groups' error by split, and group 2 in grey."""
-    return against({n: _splits(rows, n) for n in distinct(rows, "learner")})
-
-
-def _splits(rows: Sequence[Row], learner: str) -> list[Line]:
-    mine = having(rows, learner=learner)
-    return [
-        _split(group, split, having(mine, group=group, split=split))
-        for group in (USEFUL, _RANDOM)
-        for split in distinct(mine, "split")
-    ]
-
-
-def _split(group: str, split: str, rows: Sequence[Row]) -> Line:
-    look = _SPLITS.get(split, methods.OTHER)
-    if group == USEFUL:
-        return Line(_LABELS.get(split, split), look, rows)
-    dash = _DASHES.get(split, "-")
-    grey = replace(look, colour=style.UNUSED, marker="", line=dash, width=1.1, above=2)
-    return Line(f"group 2, {split}", grey, rows)
-
-
-def by_case(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw tables A.2 and A.3: a panel a learner and method, a line a case."""
-    pairs = dict.fromkeys((row["learner"], row["method"]) for row in rows)
-    return against(
-        {
-            f"{learner}, {methods.method_of(method).label}": _cases(
-                rows, having(rows, learner=learner, method=method)
-            )
-            for learner, method in pairs
-        },
-        columns=len(distinct(rows, "method")),
+def split_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw figure 3: the useful groups' error by split, group 2 in grey."""
+    return line_panels(
+        {n: _split_lines(rows, n) for n in distinct_values(rows, "learner")}
     )
 
 
-def _cases(rows: Sequence[Row], mine: Sequence[Row]) -> list[Line]:
-    settings = distinct(rows, "setting")
-    looks = dict(zip(settings, _CASES, strict=False))
-    other = replace(methods.OTHER, above=4)
+def _split_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
+    selected = select(rows, learner=learner)
     return [
-        Line(_label(case), looks.get(case, other), having(mine, setting=case))
+        _split_line(group, split, select(selected, group=group, split=split))
+        for group in (USEFUL, _RANDOM)
+        for split in distinct_values(selected, "split")
+    ]
+
+
+def _split_line(group: str, split: str, rows: Sequence[Row]) -> PlotLine:
+    look = _SPLITS.get(split, methods.OTHER_LOOK)
+    if group == USEFUL:
+        return PlotLine(_LABELS.get(split, split), look, rows)
+    dash = _DASHES.get(split, "-")
+    grey = replace(look, colour=style.UNUSED, marker="", line=dash, width=1.1, above=2)
+    return PlotLine(f"group 2, {split}", grey, rows)
+
+
+def case_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw tables A.2 and A.3: a panel a learner and method, a line a case."""
+    pairs = dict.fromkeys((row["learner"], row["method"]) for row in rows)
+    return line_panels(
+        {
+            f"{learner}, {methods.find_method(method).label}": _case_lines(
+                rows, select(rows, learner=learner, method=method)
+            )
+            for learner, method in pairs
+        },
+        columns=len(distinct_values(rows, "method")),
+    )
+
+
+def _case_lines(rows: Sequence[Row], selected: Sequence[Row]) -> list[PlotLine]:
+    settings = distinct_values(rows, "setting")
+    looks = dict(zip(settings, _CASES, strict=False))
+    other = replace(methods.OTHER_LOOK, above=4)
+    return [
+        PlotLine(
+            _case_label(case), looks.get(case, other), select(selected, setting=case)
+        )
         for case in settings
     ]
 
 
-def _label(setting: str) -> str:
+def _case_label(setting: str) -> str:
     case = setting.removeprefix("case=")
-    known = cases().get(case)
-    if known is None:
+    sizes = printed_cases().get(case)
+    if sizes is None:
         return setting
-    return f"case {case}: " + ", ".join(f"{name} {known[name]}" for name in _SIZES)
+    return f"case {case}: " + ", ".join(f"{name} {sizes[name]}" for name in _SIZES)

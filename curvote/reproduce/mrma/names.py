@@ -1,4 +1,4 @@
-"""What of MRMA has a name: its pipelines, its printed numbers, its figure."""
+"""Comparison of MRMA's printed numbers with curvote's: entries, rows, run summaries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from curvote.reproduce.entry import Reproduction
 
 
 @dataclass(frozen=True)
-class Shown(Reproduction):
+class MrmaEntry(Reproduction):
     """One table or figure of MRMA, or a contest of protocols.
 
     In a ``contest`` each pipeline is a setting in which protocols compete. ``figure``
@@ -32,15 +32,15 @@ class Shown(Reproduction):
 
 
 _ALL = (
-    Shown("table-1", "Table 1: diabetes", 500, "cells", "mrma_table1_diabetes.csv"),
-    Shown(
+    MrmaEntry("table-1", "Table 1: diabetes", 500, "cells", "mrma_table1_diabetes.csv"),
+    MrmaEntry(
         "table-2",
         "Table 2: employee attrition",
         500,
         "cells",
         "mrma_table2_employee.csv",
     ),
-    Shown(
+    MrmaEntry(
         "table-a1",
         "Table A.1: encodings without noise",
         500,
@@ -50,7 +50,7 @@ _ALL = (
         limit=3 * 2**0.5,
         points={"logistic": 0.6, "svm": 1.5, "dwd": 0.6, "cg": 0.6},
     ),
-    Shown(
+    MrmaEntry(
         "figure-1",
         "Figure 1: what noise on z does to the weight omega",
         200,
@@ -59,17 +59,19 @@ _ALL = (
         quantity="value",
         measured="agreement g in %",
     ),
-    Shown("figure-2", "Figure 2: simulated curves, one server", 200, "lines:by_method"),
-    Shown(
+    MrmaEntry(
+        "figure-2", "Figure 2: simulated curves, one server", 200, "lines:method_figure"
+    ),
+    MrmaEntry(
         "figure-3",
         "Figure 3: simulated curves, 25 servers",
         40,
-        "lines:by_split",
+        "lines:split_figure",
         methods=("federated", "mrma"),
     ),
-    Shown("figure-4", "Figure 4: physical activity", 200, "lines:by_method"),
-    Shown("figure-5", "Figure 5: phonemes", 200, "lines:by_method"),
-    Shown(
+    MrmaEntry("figure-4", "Figure 4: physical activity", 200, "lines:method_figure"),
+    MrmaEntry("figure-5", "Figure 5: phonemes", 200, "lines:method_figure"),
+    MrmaEntry(
         "figure-a1",
         "Figure A.1: one classifier of 500 reports",
         200,
@@ -77,7 +79,7 @@ _ALL = (
         methods=("weak", "clean"),
         runs=("figure-a1", "figure-a1-clean"),
     ),
-    Shown(
+    MrmaEntry(
         "figure-a6",
         "Figure A.6: total variation between values and their reports",
         200,
@@ -86,21 +88,21 @@ _ALL = (
         quantity="value",
         measured="total variation in %",
     ),
-    Shown(
+    MrmaEntry(
         "cases-a2",
         "Table A.2: five ways to divide the clients",
         200,
-        "lines:by_case",
+        "lines:case_figure",
         methods=("ma", "mrma"),
     ),
-    Shown(
+    MrmaEntry(
         "cases-a3",
         "Table A.3: more clients for the weak classifiers",
         200,
-        "lines:by_case",
+        "lines:case_figure",
         methods=("weak", "mrma"),
     ),
-    Shown(
+    MrmaEntry(
         "beyond",
         "Our protocols and the published ones",
         100,

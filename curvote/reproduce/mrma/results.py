@@ -1,4 +1,4 @@
-"""The page of a contest: its rows as Markdown tables, a section a setting."""
+"""Page of a contest: its rows as Markdown tables, a section a setting."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from curvote.reproduce.mrma.contest import (
     ERRORS,
     OTHERS,
     POINTS,
-    Cell,
-    by_setting,
-    cells,
-    line_of,
-    lines,
+    ContestCell,
+    contest_cells,
+    group_by_setting,
+    line_name,
+    table_lines,
 )
-from curvote.reproduce.rows import Row, levels, with_error
+from curvote.reproduce.rows import Row, column_levels, with_error
 
 _MARK = " †"
 _ABOUT = """\
@@ -51,117 +51,128 @@ def markdown(rows: Sequence[Row], replicates: int, seed: int | None = None) -> s
     ``rows`` as `comparison` gives them; ``replicates`` and ``seed`` are what the runs
     had. The same rows give the same text.
     """
-    judged = cells(rows)
+    contest = contest_cells(rows)
     times = "1 replicate" if replicates == 1 else f"{replicates} replicates"
     chosen = "" if seed is None else f" --seed {seed}"
     parts = [
         "# Our protocols and the published ones",
         _ABOUT.format(times=times, replicates=replicates, seed=chosen),
         "## Summary",
-        *_summary(judged),
+        *_summary_lines(contest),
         "## Settings",
         _LINES,
     ]
-    for setting, own in by_setting(rows).items():
-        mine = [cell for cell in judged if cell.auto["setting"] == setting]
-        parts += [f"### {setting}", *_section(own, mine)]
+    for setting, setting_rows in group_by_setting(rows).items():
+        setting_cells = [cell for cell in contest if cell.auto["setting"] == setting]
+        parts += [f"### {setting}", *_setting_section(setting_rows, setting_cells)]
     return "\n\n".join(parts) + "\n"
 
 
-def counts(judged: Sequence[Cell]) -> Iterator[str]:
-    """Yield how many cells hold: where learning is expected, and at less epsilon."""
-    asked = [cell for cell in judged if cell.auto["epsilon"] >= ASKED]
-    below = [cell for cell in judged if cell.auto["epsilon"] < ASKED]
-    for size, own in (("of at least", asked), ("below", below)):
-        number = Counter(cell.verdict for cell in own)
-        if own:
+def count_verdicts(contest: Sequence[ContestCell]) -> Iterator[str]:
+    """Yield how many cells hold, at large epsilons and at small ones."""
+    learnable = [cell for cell in contest if cell.auto["epsilon"] >= ASKED]
+    below = [cell for cell in contest if cell.auto["epsilon"] < ASKED]
+    for size, size_cells in (("of at least", learnable), ("below", below)):
+        number = Counter(cell.verdict for cell in size_cells)
+        if size_cells:
             yield (
-                f"{len(own) - number['lost']} of {len(own)} cells with epsilon {size}"
+                f"{len(size_cells) - number['lost']} of {len(size_cells)} cells with"
+                f" epsilon {size}"
                 f" {ASKED:g} hold: auto is no worse than the best published method and"
                 f" the majority in {number['best']}, and by at most {POINTS:g} point or"
                 f" {ERRORS:g} standard errors in {number['within']}"
             )
 
 
-def told(cell: Cell) -> str:
-    """Return where a cell is, what `auto` finds there, and what is better."""
+def describe_cell(cell: ContestCell) -> str:
+    """Return a cell's place, the result of `auto`, and what is better."""
     place = f"{cell.auto['setting']}, epsilon {cell.auto['epsilon']:g}"
-    return f"{place}: {_called(cell.auto)}, {_better(cell)}"
+    return f"{place}: {_row_label(cell.auto)}, {_describe_better(cell)}"
 
 
-def _better(cell: Cell) -> str:
-    return f"better: {', '.join(map(_called, cell.better)) or 'none'}"
+def _describe_better(cell: ContestCell) -> str:
+    return f"better: {', '.join(map(_row_label, cell.better)) or 'none'}"
 
 
-def _called(row: Row) -> str:
-    note = _method(row)
-    return f"{line_of(row)}{note and f' ({note})'} {with_error(row)}"
+def _row_label(row: Row) -> str:
+    note = _method_label(row)
+    return f"{line_name(row)}{note and f' ({note})'} {with_error(row)}"
 
 
-def _method(row: Row) -> str:
+def _method_label(row: Row) -> str:
     """Return a row's method, empty where the protocol says it."""
-    known = row["method"] in ("mrma", row["protocol"])
-    return "" if known else str(row["method"]).replace("_", " ")
+    implied = row["method"] in ("mrma", row["protocol"])
+    return "" if implied else str(row["method"]).replace("_", " ")
 
 
-def _summary(judged: Sequence[Cell]) -> Iterator[str]:
-    yield "\n".join(f"- {counted}." for counted in counts(judged))
-    yield _grid(judged)
-    lost = [f"- {told(cell)}" for cell in judged if cell.better]
+def _summary_lines(contest: Sequence[ContestCell]) -> Iterator[str]:
+    yield "\n".join(f"- {counted}." for counted in count_verdicts(contest))
+    yield _verdict_grid(contest)
+    lost = [f"- {describe_cell(cell)}" for cell in contest if cell.better]
     yield "\n".join(["Lost:", "", *lost]) if lost else "No cell is lost."
-    if any(cell.unasked for cell in judged):
+    if any(cell.opt_in for cell in contest):
         yield _AHEAD
-        yield _table(_by_setting(judged, _best_ahead), [cell.auto for cell in judged])
+        yield _markdown_table(
+            _cell_texts(contest, _best_ahead), [cell.auto for cell in contest]
+        )
 
 
-def _grid(judged: Sequence[Cell]) -> str:
-    """Return the verdicts: a line a setting, a column an epsilon."""
-    found = _by_setting(judged, lambda one: one.verdict + _MARK * bool(one.better))
-    return _table(found, [cell.auto for cell in judged])
+def _verdict_grid(contest: Sequence[ContestCell]) -> str:
+    """Return a table of verdicts: a line a setting, a column an epsilon."""
+    verdicts = _cell_texts(contest, lambda one: one.verdict + _MARK * bool(one.better))
+    return _markdown_table(verdicts, [cell.auto for cell in contest])
 
 
-def _by_setting(
-    judged: Sequence[Cell], said: Callable[[Cell], str]
+def _cell_texts(
+    contest: Sequence[ContestCell], describe: Callable[[ContestCell], str]
 ) -> dict[str, dict[float | None, str]]:
-    """Return what is said of each cell, by setting and epsilon."""
-    found: dict[str, dict[float | None, str]] = {}
-    for cell in judged:
-        found.setdefault(cell.auto["setting"], {})[cell.auto["epsilon"]] = said(cell)
-    return found
+    """Return the description of each cell by setting and epsilon."""
+    texts: dict[str, dict[float | None, str]] = {}
+    for cell in contest:
+        texts.setdefault(cell.auto["setting"], {})[cell.auto["epsilon"]] = describe(
+            cell
+        )
+    return texts
 
 
-def _best_ahead(cell: Cell) -> str:
-    """Return what beats `auto` most, if it is asked for, and by how many points."""
-    if not cell.ahead:
+def _best_ahead(cell: ContestCell) -> str:
+    """Return the best opt-in rival of `auto` and its lead in points."""
+    if not cell.opt_in_ahead:
         return ""
-    first = cell.ahead[0]
+    first = cell.opt_in_ahead[0]
     return f"{first['protocol']} {first['curvote'] - cell.auto['curvote']:+.1f}"
 
 
-def _section(rows: Sequence[Row], judged: Sequence[Cell]) -> Iterator[str]:
-    """Yield the table of one setting, and what beats `auto` where it has lost."""
-    lost = {cell.auto["epsilon"]: cell for cell in judged if cell.better}
+def _setting_section(
+    rows: Sequence[Row], contest: Sequence[ContestCell]
+) -> Iterator[str]:
+    """Yield the table of one setting, and the rivals where `auto` lost."""
+    lost = {cell.auto["epsilon"]: cell for cell in contest if cell.better}
     texts = {
-        name: {row["epsilon"]: _text(row, name, lost) for row in line}
-        for name, line in lines(rows).items()
+        name: {row["epsilon"]: _cell_text(row, name, lost) for row in line}
+        for name, line in table_lines(rows).items()
     }
-    yield _table(texts, rows)
+    yield _markdown_table(texts, rows)
     if lost:
-        notes = (f"-{_MARK} epsilon {e:g}: {_better(lost[e])}" for e in sorted(lost))
+        notes = (
+            f"-{_MARK} epsilon {e:g}: {_describe_better(lost[e])}" for e in sorted(lost)
+        )
         yield "\n".join(notes)
 
 
-def _text(row: Row, line: str, lost: Mapping[float, Cell]) -> str:
+def _cell_text(row: Row, line: str, lost: Mapping[float, ContestCell]) -> str:
     learner = row["learner"] if line == OTHERS else None
-    note = ", ".join(filter(None, (_method(row), learner)))
+    note = ", ".join(filter(None, (_method_label(row), learner)))
     mark = _MARK if row["protocol"] == AUTO and row["epsilon"] in lost else ""
     return with_error(row) + (f" ({note})" if note else "") + mark
 
 
-def _table(texts: Mapping[str, Mapping[float | None, str]], rows: Iterable[Row]) -> str:
+def _markdown_table(
+    texts: Mapping[str, Mapping[float | None, str]], rows: Iterable[Row]
+) -> str:
     """Return a Markdown table: a line a name, a column for each epsilon of ``rows``."""
-    places, table = levels(rows), Table(box=MARKDOWN)
-    for head in ["epsilon", *map(_level, places)]:
+    places, table = column_levels(rows), Table(box=MARKDOWN)
+    for head in ["epsilon", *map(_level_text, places)]:
         table.add_column(head, no_wrap=True)
     for name, line in texts.items():
         cells = [name, *(line.get(place, "") for place in places)]
@@ -172,5 +183,5 @@ def _table(texts: Mapping[str, Mapping[float | None, str]], rows: Iterable[Row])
     return page.getvalue().strip()
 
 
-def _level(epsilon: float | None) -> str:
+def _level_text(epsilon: float | None) -> str:
     return "no privacy" if epsilon is None else f"{epsilon:g}"

@@ -1,4 +1,4 @@
-"""The rows of `reproduce`: published, curvote and corrected values side by side."""
+"""Rows of `curvote reproduce` for MRMA: published, curvote and corrected values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from curvote.errors import UserError
 from curvote.reporting import methods
-from curvote.reproduce.mrma.names import REPRODUCTIONS, Shown
-from curvote.reproduce.mrma.printed import Printed, printed
-from curvote.reproduce.rows import Row, finished, having, percent
+from curvote.reproduce.mrma.names import REPRODUCTIONS, MrmaEntry
+from curvote.reproduce.mrma.printed import PrintedCell, printed_cells
+from curvote.reproduce.rows import Row, complete_rows, percent, select
 from curvote.run.config.settings import PROTOCOL
 
 # Axes of a grid with a meaning of their own; the others make up ``setting``.
@@ -38,38 +38,40 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
         UserError: a printed cell that the pipelines do not compute.
     """
     entry = REPRODUCTIONS[name]
-    rows = [_row(entry, summary) for summary in summaries]
-    shown = [row for row in rows if _is_shown(entry, row)]
+    rows = [_summary_row(entry, summary) for summary in summaries]
+    selected = [row for row in rows if _is_selected(entry, row)]
     if entry.published:
-        cells = printed(entry.published)
-        return finished(_compared(entry, cell, shown) for cell in cells)
+        cells = printed_cells(entry.published)
+        return complete_rows(_compare_cell(entry, cell, selected) for cell in cells)
     if entry.contest:
-        return finished(_sorted(_without_baselines(shown), _CONTEST))
-    return finished(_sorted(row for row in shown if row["form"] != "published"))
+        return complete_rows(_sort_rows(_drop_baselines(selected), _CONTEST))
+    return complete_rows(
+        _sort_rows(row for row in selected if row["form"] != "published")
+    )
 
 
-def agreeing(entry: Shown, rows: Iterable[Row]) -> tuple[int, int]:
-    """Return how many printed cells agree as ``entry`` asks, and how many there are."""
-    known = [row for row in rows if row["z"] is not None]
-    return sum(_agrees(entry, row) for row in known), len(known)
+def count_agreeing(entry: MrmaEntry, rows: Iterable[Row]) -> tuple[int, int]:
+    """Return how many printed cells agree, and how many there are."""
+    scored = [row for row in rows if row["z"] is not None]
+    return sum(_agrees(entry, row) for row in scored), len(scored)
 
 
-def _agrees(entry: Shown, row: Row) -> bool:
+def _agrees(entry: MrmaEntry, row: Row) -> bool:
     points = entry.points.get(row["learner"], 0.0)
     close = abs(row["curvote"] - row["published"]) <= points
     return bool(close or abs(row["z"]) <= entry.limit)
 
 
-def _row(entry: Shown, summary: Row) -> Row:
+def _summary_row(entry: MrmaEntry, summary: Row) -> Row:
     axes = summary.get("setting", {})
-    kept = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
-    return kept | {
+    names = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
+    return names | {
         "form": axes.get("form"),
-        "setting": _setting(entry, summary["pipeline"], axes),
+        "setting": _setting_name(entry, summary["pipeline"], axes),
         "learner": summary["learner"],
         "representation": _representation(summary, axes),
         "d": int(axes["d"]) if "d" in axes else summary.get("d"),
-        "method": _method(summary),
+        "method": _method_name(summary),
         "split": axes.get("split"),
         "group": summary.get("group"),
         "quantity": entry.quantity,
@@ -81,47 +83,51 @@ def _row(entry: Shown, summary: Row) -> Row:
     }
 
 
-def _method(summary: Row) -> str:
-    """Return the method, or what else than an error was measured."""
+def _method_name(summary: Row) -> str:
+    """Return the method, or the measure where it is no error."""
     metric = str(summary["metric"])
     return str(summary["method"]) if metric == _ERROR else metric
 
 
-def _setting(entry: Shown, pipeline: str, axes: Mapping[str, str]) -> str | None:
-    own = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
-    others = (f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES)
-    return " ".join([*own, *others]) or None
+def _setting_name(
+    entry: MrmaEntry, pipeline: str, axes: Mapping[str, str]
+) -> str | None:
+    prefix = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
+    axis_texts = (
+        f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES
+    )
+    return " ".join([*prefix, *axis_texts]) or None
 
 
 def _representation(summary: Row, axes: Mapping[str, str]) -> str | None:
-    """Return the axis, or what the setting states; table A.1 has whole curves too."""
+    """Return the representation by axis or setting."""
     if summary["pipeline"] == "table-a1-initial":
         return "initial"
     return axes.get("representation", summary.get("representation"))
 
 
-def _is_shown(entry: Shown, row: Row) -> bool:
+def _is_selected(entry: MrmaEntry, row: Row) -> bool:
     if row["split"]:
         final = "mrma" if row["split"] == "single" else "federated"
         return bool(row["group"]) and row["method"] == final
     return not entry.methods or row["method"] in entry.methods
 
 
-def _without_baselines(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield rows without the majority, unless its protocol gave nothing else there."""
-    cells = {_cell(row) for row in rows if row["method"] != "majority"}
+def _drop_baselines(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield rows without the majority, unless it stands alone."""
+    cells = {_cell_key(row) for row in rows if row["method"] != "majority"}
     for row in rows:
-        if row["method"] != "majority" or _cell(row) not in cells:
+        if row["method"] != "majority" or _cell_key(row) not in cells:
             yield row
 
 
-def _cell(row: Row) -> tuple[str | float | None, ...]:
+def _cell_key(row: Row) -> tuple[str | float | None, ...]:
     return row["setting"], row["protocol"], row["epsilon"]
 
 
-def _compared(entry: Shown, cell: Printed, rows: list[Row]) -> Row:
-    """Return the row of one printed cell; both forms where the pipeline has two."""
-    forms = {row["form"]: row for row in having(rows, **dict(cell.key))}
+def _compare_cell(entry: MrmaEntry, cell: PrintedCell, rows: list[Row]) -> Row:
+    """Return the row of a printed cell beside curvote's value."""
+    forms = {row["form"]: row for row in select(rows, **dict(cell.key))}
     if not forms:
         named = ", ".join(f"{name} {value}" for name, value in cell.key)
         raise UserError(
@@ -129,37 +135,39 @@ def _compared(entry: Shown, cell: Printed, rows: list[Row]) -> Row:
             f" {' or '.join(entry.pipelines)} does not compute; take your own of that"
             " name out of pipelines.yaml."
         )
-    own = forms.get("published") or next(iter(forms.values()))
+    match = forms.get("published") or next(iter(forms.values()))
     right = forms.get("corrected") if "published" in forms else None
-    return own | {
+    return match | {
         "published": cell.percent,
         "corrected": right and right["curvote"],
-        "z": _z(own["curvote"] - cell.percent, own["se"], cell.variance),
+        "z": _z_score(match["curvote"] - cell.percent, match["se"], cell.variance),
     }
 
 
-def _z(difference: float, se: float | None, variance: float) -> float | None:
+def _z_score(difference: float, se: float | None, variance: float) -> float | None:
     total = None if se is None else se**2 + variance
     return difference / math.sqrt(total) if total else None
 
 
-def _sorted(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row]:
+def _sort_rows(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row]:
     """Sort by group, then by what tells lines apart, as it came; epsilon is last."""
     listed = list(rows)
-    ranks = {name: _ranks(listed, name) for name in places}
-    ranks["method"] = {name: rank for rank, name in enumerate(methods.known())}
+    ranks = {name: _appearance_ranks(listed, name) for name in places}
+    ranks["method"] = {
+        name: rank for rank, name in enumerate(methods.methods_by_name())
+    }
 
-    def place(row: Row) -> tuple[float, ...]:
+    def sort_key(row: Row) -> tuple[float, ...]:
         return (
             _GROUPS.index(row["group"]),
             *(ranks[name].get(row[name], math.inf) for name in places),
             math.inf if row["epsilon"] is None else row["epsilon"],
         )
 
-    return sorted(listed, key=place)
+    return sorted(listed, key=sort_key)
 
 
-def _ranks(rows: Sequence[Row], name: str) -> dict[Any, float]:
+def _appearance_ranks(rows: Sequence[Row], name: str) -> dict[Any, float]:
     """Return the place of each value by first appearance; rows without one are last."""
     values = dict.fromkeys(row[name] for row in rows)
     return {v: math.inf if v is None else rank for rank, v in enumerate(values)}

@@ -1,4 +1,4 @@
-"""Figure A.6: total variation between values and their reports, exact and estimated."""
+"""Total variation between values and their reports (figure A.6)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from curvote.chain.measure import Look
-from curvote.privacy import label_share
+from curvote.privacy import label_budget_share
 from curvote.reporting import methods, style
 from curvote.reproduce.drawing import (
-    distinct,
+    distinct_values,
+    draw_points,
     fitting_legend,
     log_axis,
     panels,
-    points,
 )
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, having
+from curvote.reproduce.rows import Row, select
 
-_LOOKS = (
+_VARIATION_LOOKS = (
     Look("#d55e00", "o"),
     Look("#0072b2", "s"),
     Look("#009e73", "^", size=5),
@@ -29,18 +29,28 @@ _LOOKS = (
 )
 
 
-def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
+def figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     """Draw the closed form as lines and what the reports show as points."""
-    drawn, (ax,) = panels(1, height=4.0)
-    dimensions = sorted(distinct(rows, "d"))
-    levels = sorted(distinct(rows, "epsilon"))
-    looks = dict(zip(dimensions, _LOOKS, strict=False))
+    fig, (ax,) = panels(1, height=4.0)
+    dimensions = sorted(distinct_values(rows, "d"))
+    levels = sorted(distinct_values(rows, "epsilon"))
+    looks = dict(zip(dimensions, _VARIATION_LOOKS, strict=False))
     handles = []
     for d in dimensions:
-        look = looks.get(d, methods.OTHER)
-        ax.plot(*_exact(d, levels, _label_share(found, d)), color=look.colour, lw=1.3)
-        mine, ink = having(rows, d=d), style.inks(look)
-        points(ax, [row["epsilon"] for row in mine], mine, zorder=4, **ink | {"ls": ""})
+        look = looks.get(d, methods.OTHER_LOOK)
+        ax.plot(
+            *_exact_variation(d, levels, _label_share(evidence, d)),
+            color=look.colour,
+            lw=1.3,
+        )
+        selected, ink = select(rows, d=d), style.line_style(look)
+        draw_points(
+            ax,
+            [row["epsilon"] for row in selected],
+            selected,
+            zorder=4,
+            **ink | {"ls": ""},
+        )
         handles.append(Line2D([], [], label=f"d = {d}", **ink))
     log_axis(ax, levels)
     ax.set_ylim(0, 103)
@@ -48,18 +58,18 @@ def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
     ax.set_ylabel("total variation (%)")
     exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")
     dots = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
-    fitting_legend(drawn, [*handles, exact, dots])
-    return drawn
+    fitting_legend(fig, [*handles, exact, dots])
+    return fig
 
 
-def _label_share(found: Evidence | None, d: int) -> float:
-    """Return the share of epsilon that the run's clients spent on their label."""
-    if not found or not found.configs:
+def _label_share(evidence: Evidence | None, d: int) -> float:
+    """Return the share of epsilon that the run's clients spent on labels."""
+    if not evidence or not evidence.configs:
         return 0.0
-    return label_share(found.configs[0]["privatize"]["label_share"], d)
+    return label_budget_share(evidence.configs[0]["privatize"]["label_share"], d)
 
 
-def _exact(
+def _exact_variation(
     d: int, levels: list[float], share: float
 ) -> tuple[list[float], list[float]]:
     from curvote.theory.variation import total_variation

@@ -1,4 +1,4 @@
-"""Figure 1: the weight omega of a value given its report, and what it leaves of g."""
+"""Weight omega of a value given its report (figure 1), and the agreement g."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.special import expit
 
-from curvote.privacy import label_share
+from curvote.privacy import label_budget_share
 from curvote.reporting import methods, style
-from curvote.reproduce.drawing import distinct, panels, points
+from curvote.reproduce.drawing import distinct_values, draw_points, panels
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, having
+from curvote.reproduce.rows import Row, select
 
 LEVELS = (10, 1, 0.1, 0.01)
-_LOOKS = [methods.look(name) for name in ("mrma", "mr", "all_data", "best_single")]
+_WEIGHT_LOOKS = [
+    methods.series_look(name) for name in ("mrma", "mr", "all_data", "best_single")
+]
 
 
-def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
-    """Draw a heatmap of omega for each epsilon, and g by theory and from reports."""
-    drawn, axes = panels(len(LEVELS) + 1, height=3.1)
+def figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
+    """Draw a heatmap of omega for each epsilon, and g by theory and reports."""
+    fig, axes = panels(len(LEVELS) + 1, height=3.1)
     for ax, level in zip(axes, LEVELS, strict=False):
-        _heatmap(drawn, ax, level)
-    config = found.configs[0] if found and found.configs else None
-    _agreement(axes[-1], rows, config)
-    return drawn
+        _draw_heatmap(fig, ax, level)
+    config = evidence.configs[0] if evidence and evidence.configs else None
+    _draw_agreement(axes[-1], rows, config)
+    return fig
 
 
-def _heatmap(drawn: Figure, ax: Axes, level: float) -> None:
+def _draw_heatmap(fig: Figure, ax: Axes, level: float) -> None:
     from curvote.theory.weight import omega
 
     z, z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
@@ -42,21 +44,23 @@ def _heatmap(drawn: Figure, ax: Axes, level: float) -> None:
     ax.set_title(f"weight omega, epsilon {level:g}")
     ax.set_xlabel("value z")
     ax.set_ylabel("report z0")
-    bar = drawn.colorbar(mesh, ax=ax, shrink=0.9, aspect=18)
+    bar = fig.colorbar(mesh, ax=ax, shrink=0.9, aspect=18)
     bar.outline.set_visible(False)
 
 
-def _agreement(ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None) -> None:
+def _draw_agreement(
+    ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None
+) -> None:
     handles = []
-    levels = sorted(distinct(rows, "epsilon"), reverse=True)
-    for level, look in zip(levels, _LOOKS, strict=False):
-        mine = having(rows, epsilon=level)
-        ink = style.inks(look) | {"ls": ""}
-        at = [float(row["setting"].removeprefix("z0=")) for row in mine]
-        points(ax, at, mine, **ink)
+    levels = sorted(distinct_values(rows, "epsilon"), reverse=True)
+    for level, look in zip(levels, _WEIGHT_LOOKS, strict=False):
+        selected = select(rows, epsilon=level)
+        ink = style.line_style(look) | {"ls": ""}
+        at = [float(row["setting"].removeprefix("z0=")) for row in selected]
+        draw_points(ax, at, selected, **ink)
         handles.append(Line2D([], [], label=f"epsilon {level:g}", **ink))
         if config:
-            ax.plot(*_theory(level, config), color=look.colour, lw=1)
+            ax.plot(*_theoretical_agreement(level, config), color=look.colour, lw=1)
             handles[-1].set_linestyle("-")
             handles[-1].set_linewidth(1)
     ax.set_title("g(z0), from reports" + " and by theory" * bool(config))
@@ -68,11 +72,13 @@ def _agreement(ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None) -> 
     beside.set_in_layout(False)
 
 
-def _theory(epsilon: float, config: dict[str, Any]) -> tuple[list[float], list[float]]:
-    """Return g of proposition 2 for what the run's clients spent on z and on y."""
+def _theoretical_agreement(
+    epsilon: float, config: dict[str, Any]
+) -> tuple[list[float], list[float]]:
+    """Return g of proposition 2 for the run's budgets of z and y."""
     from curvote.theory.weight import pointwise_utility
 
-    share = label_share(config["privatize"]["label_share"], 1)
+    share = label_budget_share(config["privatize"]["label_share"], 1)
     slope = config["source"]["slope"]
     z0 = np.linspace(-2, 2, 161)
     g = pointwise_utility(

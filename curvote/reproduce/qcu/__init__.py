@@ -1,4 +1,4 @@
-"""The wing of QCU: Zheng & Hu, how often a classifier's answer survives the noise."""
+"""QCU: reproduction of Zheng & Hu, how often a classifier's answer survives noise."""
 
 from curvote.lazy import exports
 

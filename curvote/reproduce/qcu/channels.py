@@ -1,4 +1,4 @@
-"""Noise on both features of a record: by the paper's laws, and by our mechanisms."""
+"""Channels on both features of a record: the paper's laws, and our mechanisms."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from curvote.mechanisms import make
-from curvote.mechanisms.law import Mixture, product
-from curvote.reproduce.qcu.laws import DELTA, Printed, counted
+from curvote.mechanisms.law import Mixture, product_law
+from curvote.reproduce.qcu.laws import DELTA, PaperLaw, paper_share
 from curvote.reproduce.qcu.studies import BOUNDS, UNIT
 from curvote.utility.channel import Channel, Part
 from curvote.utility.engines.base import Draws, Surface
@@ -25,47 +25,49 @@ PARAMS: Final[dict[str, dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Stated(Channel):
-    """A channel whose law is stated and not that of mechanisms: it cannot be drawn."""
+class StatedChannel(Channel):
+    """A channel with a stated law instead of mechanisms; it cannot be drawn."""
 
-    stated: Callable[[FloatArray], Mixture] = field(kw_only=True)
+    stated_law: Callable[[FloatArray], Mixture] = field(kw_only=True)
 
     def law(self, values: FloatArray) -> Mixture:
         """Return the stated law of what the model sees for ``values`` (n, s)."""
-        return self.stated(values)
+        return self.stated_law(values)
 
 
-def as_printed(law: Printed) -> Stated:
-    """Return the channel that noises each of two features by a law of the paper."""
+def paper_channel(law: PaperLaw) -> StatedChannel:
+    """Return the channel that noises two features by a paper's law."""
 
-    def stated(values: FloatArray) -> Mixture:
-        return product(*(law.law(column) for column in values.T))
+    def mixture(values: FloatArray) -> Mixture:
+        return product_law(*(law.law(column) for column in values.T))
 
-    return Stated((), BOUNDS, BOUNDS.mean(axis=1), stated=stated)
+    return StatedChannel((), BOUNDS, BOUNDS.mean(axis=1), stated_law=mixture)
 
 
-def ours(name: str, epsilon: float, size: int = 2) -> Channel:
-    """Return the channel of our mechanism, ``epsilon`` for each of so many features."""
-    made = make(name, epsilon=epsilon, **PARAMS.get(name, {}))
+def our_channel(name: str, epsilon: float, size: int = 2) -> Channel:
+    """Return the channel of our mechanism, ``epsilon`` for each feature."""
+    mechanism = make(name, epsilon=epsilon, **PARAMS.get(name, {}))
     bounds = np.tile(UNIT, (size, 1))
-    parts = [Part(made, (place,)) for place in range(size)]
+    parts = [Part(mechanism, (place,)) for place in range(size)]
     return Channel(parts, bounds, bounds.mean(axis=1))
 
 
 def agreement(surface: Surface, channel: Channel) -> FloatArray:
-    """Return how often each record's answer survives the channel, (n,)."""
+    """Return the probability that each record's answer survives, (n,)."""
     share = surface.answers(channel, Draws()).share
     return np.asarray(share[np.arange(len(share)), surface.clean])
 
 
 def printed_agreement(
-    surface: Surface, values: FloatArray, law: Printed, *, redraws: bool = True
+    surface: Surface, values: FloatArray, law: PaperLaw, *, redraws: bool = True
 ) -> FloatArray:
-    """Return the same as the paper counts it; ``redraws`` are wrong answers.
+    """Return the agreement as the paper counts it.
 
     ``values`` (n, 2) are the sensitive ones.
     """
-    found = agreement(surface, as_printed(law))
+    shares = agreement(surface, paper_channel(law))
     if not redraws:
-        return found
-    return found * counted(np.column_stack([law.inside(column) for column in values.T]))
+        return shares
+    return shares * paper_share(
+        np.column_stack([law.inside(column) for column in values.T])
+    )

@@ -1,4 +1,4 @@
-"""Figure 4: how likely an output lies within theta of the value .5."""
+"""Figure 4: probability of an output within theta of the value .5."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from curvote.errors import InternalError
-from curvote.mechanisms.law import Mixture, product
+from curvote.mechanisms.law import Mixture, product_law
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.qcu import laws
-from curvote.reproduce.qcu.channels import ours
-from curvote.reproduce.qcu.looks import along
-from curvote.reproduce.rows import Row, finished, having
-from curvote.utility.robustness.bound import concentration
+from curvote.reproduce.qcu.channels import our_channel
+from curvote.reproduce.qcu.looks import mechanism_curves
+from curvote.reproduce.rows import Row, complete_rows, select
+from curvote.utility.robustness.bound import concentration_probability
 
 across: Final = "epsilon"
 VALUE: Final = np.array([[0.5]])
@@ -31,64 +31,66 @@ PRINTED: Final = {
 }
 
 
-def rows(_: str, found: Evidence | None = None) -> list[Row]:
+def rows(_: str, evidence: Evidence | None = None) -> list[Row]:
     """Return the concentration by ``setting`` (theta), ``method`` and epsilon.
 
     ``curvote`` by the definitions of the appendix, whose exponential spends half of
-    epsilon; ``corrected`` by our mechanisms, clipped to [0, 1].
+    epsilon; ``corrected_concentration`` by our mechanisms, clipped to [0, 1].
     """
-    return finished(
-        _row(name, epsilon, theta)
+    return complete_rows(
+        _concentration_row(name, epsilon, theta)
         for epsilon in EPSILONS
         for name in MECHANISMS
         for theta in THETAS
     )
 
 
-def _row(name: str, epsilon: float, theta: float) -> Row:
+def _concentration_row(name: str, epsilon: float, theta: float) -> Row:
     return {
         "setting": f"theta={theta:g}",
         "epsilon": epsilon,
         "method": name,
         "quantity": "concentration",
         "published": PRINTED.get((name, epsilon, theta)),
-        "curvote": 100 * as_published(name, epsilon, theta),
-        "corrected": 100 * corrected(name, epsilon, theta),
+        "curvote": 100 * published_concentration(name, epsilon, theta),
+        "corrected": 100 * corrected_concentration(name, epsilon, theta),
     }
 
 
-def as_published(name: str, epsilon: float, theta: float) -> float:
+def published_concentration(name: str, epsilon: float, theta: float) -> float:
     """Return the probability by the definitions of the appendix.
 
     Laplace noise is not drawn again here; k-RR has 101 levels, so has the exponential
     mechanism, with rate epsilon/2.
     """
-    law: laws.Printed = {
+    law: laws.PaperLaw = {
         "exponential": laws.Exponential(epsilon / 2, size=101),
-        "k_rr": laws.KeptRR(epsilon, others=100),
-    }.get(name) or laws.printed(name, epsilon)
-    near = concentration(product(law.law(VALUE[0])), VALUE, theta)
+        "k_rr": laws.KeptRR(epsilon, other_levels=100),
+    }.get(name) or laws.paper_law(name, epsilon)
+    near = concentration_probability(product_law(law.law(VALUE[0])), VALUE, theta)
     return float((near * law.inside(VALUE[0]))[0])
 
 
-def corrected(name: str, epsilon: float, theta: float) -> float:
-    """Return the probability by our mechanism on [0, 1], clipped."""
-    return float(concentration(_ours(name, epsilon), VALUE, theta)[0])
+def corrected_concentration(name: str, epsilon: float, theta: float) -> float:
+    """Return the probability for our mechanism on [0, 1], clipped."""
+    return float(
+        concentration_probability(_our_mechanism(name, epsilon), VALUE, theta)[0]
+    )
 
 
 @lru_cache(maxsize=64)
-def _ours(name: str, epsilon: float) -> Mixture:
-    law = ours(name, epsilon, 1).law(VALUE)
+def _our_mechanism(name: str, epsilon: float) -> Mixture:
+    law = our_channel(name, epsilon, 1).law(VALUE)
     if law is None:
         raise InternalError(f"{name} states no law")
     return law
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel an epsilon: the concentration against theta."""
-    return along(
+    return mechanism_curves(
         {
-            f"epsilon {epsilon:g}": having(given, epsilon=epsilon)
+            f"epsilon {epsilon:g}": select(results, epsilon=epsilon)
             for epsilon in EPSILONS
         },
         theta_of,
@@ -101,19 +103,20 @@ def theta_of(row: Row) -> float:
     return float(row["setting"].removeprefix("theta="))
 
 
-def brief(given: Sequence[Row]) -> list[Row]:
+def terminal_rows(results: Sequence[Row]) -> list[Row]:
     """Return the rows at tenths."""
     tenths = {f"theta={step / 10:g}" for step in range(1, 6)}
-    return [one for one in given if one["setting"] in tenths]
+    return [row for row in results if row["setting"] in tenths]
 
 
-def said(given: Sequence[Row]) -> Iterator[str]:
-    """Yield which mechanism leads where the paper says that it is PM."""
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield the leading mechanism where the paper says that it is PM."""
     yield "the paper: from epsilon 2 and theta .1 on, PM is generally the best"
     for epsilon in EPSILONS:
-        mine = having(given, epsilon=epsilon)
+        selected = select(results, epsilon=epsilon)
         best = [
-            _leader(having(mine, setting=f"theta={theta:g}")) for theta in THETAS[:-1]
+            _leading_mechanism(select(selected, setting=f"theta={theta:g}"))
+            for theta in THETAS[:-1]
         ]
         changes = [
             f"{name} from theta {theta:g}"
@@ -123,5 +126,5 @@ def said(given: Sequence[Row]) -> Iterator[str]:
         yield f"  epsilon {epsilon:g}: {', '.join(changes)}"
 
 
-def _leader(given: Sequence[Row]) -> str:
-    return str(max(given, key=lambda one: float(one["curvote"]))["method"])
+def _leading_mechanism(results: Sequence[Row]) -> str:
+    return str(max(results, key=lambda one: float(one["curvote"]))["method"])

@@ -1,4 +1,4 @@
-"""Table 2: the milliseconds of a value, and queries, which the paper does not count."""
+"""Table 2: milliseconds and classifier queries of a value."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
 from curvote.entropy import SystemEntropy
-from curvote.mechanisms.law import product
-from curvote.reproduce.drawing import fitting_legend, head, panels
+from curvote.mechanisms.law import product_law
+from curvote.reproduce.drawing import fitting_legend, panel_title, panels
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.qcu.channels import agreement, ours
-from curvote.reproduce.qcu.known import Known, known_of, project_of, surface
-from curvote.reproduce.qcu.laws import printed
-from curvote.reproduce.rows import Row, finished, having
-from curvote.utility.robustness.bound import bound
-from curvote.utility.robustness.published import OMEGA, queries_of_a_test
+from curvote.reproduce.qcu.channels import agreement, our_channel
+from curvote.reproduce.qcu.known import (
+    RobustModel,
+    analyze_setting,
+    answer_surface,
+    evidence_project,
+)
+from curvote.reproduce.qcu.laws import paper_law
+from curvote.reproduce.rows import Row, complete_rows, select
+from curvote.utility.robustness.bound import certified_bound
+from curvote.utility.robustness.published import OMEGA, query_count
 
 across: Final = "epsilon"
 MODEL, RECORD, EPSILON = "stroke-logistic", "age 79", 2.0
@@ -42,45 +47,53 @@ _TICKS: Final = (0.1, 1, 10, 100, 1000)
 MECHANISMS: Final = ("pm_01", "exponential", "laplace")
 
 
-def rows(name: str, found: Evidence) -> list[Row]:
-    """Return times and queries by ``setting`` (what is made) and ``method``.
+def rows(name: str, evidence: Evidence) -> list[Row]:
+    """Return times and queries by ``setting`` (the value) and ``method``.
 
     ``group`` is "milliseconds", the median of seven on this machine, or "queries".
     """
-    known = known_of(project_of(name, found), MODEL, RECORD)
-    return finished([*_times(known), *_queries(known)])
+    robust_model = analyze_setting(evidence_project(name, evidence), MODEL, RECORD)
+    return complete_rows([*_time_rows(robust_model), *_query_rows(robust_model)])
 
 
-def _times(known: Known) -> Iterator[Row]:
-    yield _row(TIMES, SURFACE, _milliseconds(lambda: surface(known.question)))
+def _time_rows(robust_model: RobustModel) -> Iterator[Row]:
+    yield _cost_row(
+        TIMES,
+        SURFACE,
+        _median_milliseconds(lambda: answer_surface(robust_model.question)),
+    )
     for name in MECHANISMS:
-        for setting, make in _ways(known, name).items():
-            told = {"method": name, "published": PRINTED.get((name, setting))}
-            yield _row(TIMES, setting, _milliseconds(make)) | told
+        for setting, make in _computations(robust_model, name).items():
+            labels = {"method": name, "published": PRINTED.get((name, setting))}
+            yield _cost_row(TIMES, setting, _median_milliseconds(make)) | labels
 
 
-def _ways(known: Known, name: str) -> dict[str, Callable[[], object]]:
-    channel, law = ours(name, EPSILON), printed(name, EPSILON)
-    low, high = known.box.low, known.box.high
+def _computations(
+    robust_model: RobustModel, name: str
+) -> dict[str, Callable[[], object]]:
+    channel, law = our_channel(name, EPSILON), paper_law(name, EPSILON)
+    low, high = robust_model.box.low, robust_model.box.high
     return {
-        EMPIRICAL: lambda: drawn(known, name),
-        THEORETICAL: lambda: product(*map(law.law, known.values.T)).box(low, high),
-        BOUND: lambda: bound(channel, known.values, known.box),
-        EXACT: lambda: agreement(known.surface, channel),
+        EMPIRICAL: lambda: drawn_agreement(robust_model, name),
+        THEORETICAL: lambda: product_law(*map(law.law, robust_model.values.T)).box(
+            low, high
+        ),
+        BOUND: lambda: certified_bound(channel, robust_model.values, robust_model.box),
+        EXACT: lambda: agreement(robust_model.surface, channel),
     }
 
 
-def drawn(known: Known, name: str) -> float:
+def drawn_agreement(robust_model: RobustModel, name: str) -> float:
     """Return the share of draws of our mechanism whose answer is the record's."""
-    asked = known.question
-    many = np.repeat(asked.records[:1], DRAWS, axis=0)
-    places = list(asked.sensitive)
-    many[:, places] = ours(name, EPSILON).draw(many[:, places], SystemEntropy())
-    clean = asked.model.predict(asked.records[:1])
-    return float(np.mean(asked.model.predict(many) == clean))
+    query = robust_model.question
+    many = np.repeat(query.records[:1], DRAWS, axis=0)
+    places = list(query.sensitive)
+    many[:, places] = our_channel(name, EPSILON).draw(many[:, places], SystemEntropy())
+    clean = query.model.predict(query.records[:1])
+    return float(np.mean(query.model.predict(many) == clean))
 
 
-def _milliseconds(make: Callable[[], object]) -> float:
+def _median_milliseconds(make: Callable[[], object]) -> float:
     took = []
     for _ in range(_REPEATS):
         start = time.perf_counter()
@@ -89,18 +102,18 @@ def _milliseconds(make: Callable[[], object]) -> float:
     return median(took)
 
 
-def _queries(known: Known) -> Iterator[Row]:
-    """Yield how often the classifier is asked for one record."""
-    test = queries_of_a_test()
-    yield _row(QUERIES, "a test as published", test)
-    yield _row(QUERIES, "a radius as published", TESTS * test)
-    right = TESTS * queries_of_a_test(OMEGA / TESTS)
-    yield _row(QUERIES, "a radius at the stated risk", right)
-    yield _row(QUERIES, EMPIRICAL, DRAWS)
-    yield _row(QUERIES, f"{EXACT}, {BOUND}", int(known.box.queries.sum()))
+def _query_rows(robust_model: RobustModel) -> Iterator[Row]:
+    """Yield the numbers of classifier queries for one record."""
+    test = query_count()
+    yield _cost_row(QUERIES, "a test as published", test)
+    yield _cost_row(QUERIES, "a radius as published", TESTS * test)
+    right = TESTS * query_count(OMEGA / TESTS)
+    yield _cost_row(QUERIES, "a radius at the stated risk", right)
+    yield _cost_row(QUERIES, EMPIRICAL, DRAWS)
+    yield _cost_row(QUERIES, f"{EXACT}, {BOUND}", int(robust_model.box.queries.sum()))
 
 
-def _row(group: str, setting: str, value: float) -> Row:
+def _cost_row(group: str, setting: str, value: float) -> Row:
     return {
         "learner": MODEL,
         "group": group,
@@ -110,16 +123,16 @@ def _row(group: str, setting: str, value: float) -> Row:
     }
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw printed times and those measured here, log."""
-    drawn_, axes = panels(len(MECHANISMS), 2.6)
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw printed and measured times on a logarithmic axis."""
+    fig, axes = panels(len(MECHANISMS), 2.6)
     for ax, name in zip(axes, MECHANISMS, strict=True):
-        mine = having(given, method=name)
+        selected = select(results, method=name)
         for column, look in (
             ("published", Look("#a9b0b8", "s")),
             ("curvote", Look("#0072b2", "o")),
         ):
-            pairs = [(row[column], row["setting"]) for row in mine if row[column]]
+            pairs = [(row[column], row["setting"]) for row in selected if row[column]]
             ax.plot(
                 *zip(*pairs, strict=True),
                 ls="",
@@ -133,24 +146,24 @@ def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
         ax.minorticks_off()
         ax.set_xlabel(TIMES)
         ax.grid(axis="x")
-        head(ax, name)
-    fitting_legend(drawn_, axes[0].get_legend_handles_labels()[0])
-    return drawn_
+        panel_title(ax, name)
+    fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
+    return fig
 
 
-def brief(given: Sequence[Row]) -> Sequence[Row]:
+def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
     """Return all rows."""
-    return given
+    return results
 
 
-def said(given: Sequence[Row]) -> Iterator[str]:
-    """Yield what stands behind the printed .24 ms."""
-    (test,) = having(given, setting="a test as published")
-    (radius,) = having(given, setting="a radius as published")
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield the numbers of queries behind the printed .24 ms."""
+    (test,) = select(results, setting="a test as published")
+    (radius,) = select(results, setting="a radius as published")
     yield (
         f"behind {PRINTED['pm_01', THEORETICAL]:.2f} ms stand {test['curvote']:,.0f}"
         f" queries a test and {radius['curvote']:,.0f} a radius, before any box"
     )
     for name in MECHANISMS:
-        (exact,) = having(given, method=name, setting=EXACT)
+        (exact,) = select(results, method=name, setting=EXACT)
         yield f"{name}: the exact agreement takes {exact['curvote']:.2f} ms"

@@ -9,9 +9,13 @@ from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.qcu.concentration import MECHANISMS, as_published, corrected
-from curvote.reproduce.qcu.looks import along
-from curvote.reproduce.rows import Row, finished, having
+from curvote.reproduce.qcu.concentration import (
+    MECHANISMS,
+    corrected_concentration,
+    published_concentration,
+)
+from curvote.reproduce.qcu.looks import mechanism_curves
+from curvote.reproduce.rows import Row, complete_rows, select
 
 across: Final = "epsilon"
 THETA: Final = 0.3
@@ -23,63 +27,65 @@ NEEDED: Final = {"laplace": 5.2, "pm_01": 1.8}
 _MOST: Final = 50.0
 
 
-def rows(_: str, found: Evidence | None = None) -> list[Row]:
+def rows(_: str, evidence: Evidence | None = None) -> list[Row]:
     """Return the concentration of Laplace noise, and the epsilon for .8 by mechanism.
 
     The latter is of quantity ``value``, with the setting "epsilon for .8".
     """
-    return finished([*map(_at, EPSILONS), *map(_needed, MECHANISMS)])
+    return complete_rows(
+        [*map(_laplace_row, EPSILONS), *map(_needed_epsilon_row, MECHANISMS)]
+    )
 
 
-def _at(epsilon: float) -> Row:
+def _laplace_row(epsilon: float) -> Row:
     return {
         "setting": f"theta={THETA:g}",
         "epsilon": epsilon,
         "method": "laplace",
         "quantity": "concentration",
         "published": PRINTED.get(epsilon),
-        "curvote": 100 * as_published("laplace", epsilon, THETA),
-        "corrected": 100 * corrected("laplace", epsilon, THETA),
+        "curvote": 100 * published_concentration("laplace", epsilon, THETA),
+        "corrected": 100 * corrected_concentration("laplace", epsilon, THETA),
     }
 
 
-def _needed(name: str) -> Row:
-    def lacking(epsilon: float) -> float:
-        return as_published(name, epsilon, THETA) - TARGET
+def _needed_epsilon_row(name: str) -> Row:
+    def paper_shortfall(epsilon: float) -> float:
+        return published_concentration(name, epsilon, THETA) - TARGET
 
-    def ours_lacking(epsilon: float) -> float:
-        return corrected(name, epsilon, THETA) - TARGET
+    def our_shortfall(epsilon: float) -> float:
+        return corrected_concentration(name, epsilon, THETA) - TARGET
 
     return {
         "setting": f"epsilon for {TARGET:g}",
         "method": name,
         "quantity": "value",
         "published": NEEDED.get(name),
-        "curvote": float(brentq(lacking, 0.01, _MOST)),
-        "corrected": float(brentq(ours_lacking, 0.01, _MOST)),
+        "curvote": float(brentq(paper_shortfall, 0.01, _MOST)),
+        "corrected": float(brentq(our_shortfall, 0.01, _MOST)),
     }
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw the concentration against epsilon."""
-    return along(
-        {"Laplace noise on .5": having(given, quantity="concentration")},
+    return mechanism_curves(
+        {"Laplace noise on .5": select(results, quantity="concentration")},
         lambda one: float(one["epsilon"]),
         ("epsilon (smaller: more private)", f"within {THETA:g} of .5 (%)"),
     )
 
 
-def brief(given: Sequence[Row]) -> Sequence[Row]:
+def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
     """Return all rows."""
-    return given
+    return results
 
 
-def said(given: Sequence[Row]) -> Iterator[str]:
-    """Yield the epsilons that the text names beside what they bring."""
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield the epsilons of the text beside their concentrations."""
     for name, epsilon in NEEDED.items():
-        brings = 100 * as_published(name, epsilon, THETA)
-        (one,) = having(given, quantity="value", method=name)
+        brings = 100 * published_concentration(name, epsilon, THETA)
+        (row,) = select(results, quantity="value", method=name)
         yield (
             f"{name}: the paper says epsilon {epsilon:g} for {TARGET:g}; it brings"
-            f" {brings:.2f} %, and {one['curvote']:.3f} is needed"
+            f" {brings:.2f} %, and {row['curvote']:.3f} is needed"
         )

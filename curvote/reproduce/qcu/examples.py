@@ -1,4 +1,4 @@
-"""The paper's two classifiers of two numbers, as estimators with its parameters.
+"""Two example classifiers of two numbers, with the paper's parameters.
 
 Figure 3 shows one classifier and says that both are it; they are not the same.
 """
@@ -22,7 +22,7 @@ PRINTED_BOXES: Final = {  # example 3 and figure 5
 }
 
 
-def network() -> Any:
+def example_network() -> Any:
     """Return example 5: two rectified units with the printed weights."""
     from sklearn.neural_network import MLPClassifier
 
@@ -38,7 +38,7 @@ def network() -> Any:
     return model
 
 
-def quadratic() -> Any:
+def example_quadratic() -> Any:
     """Return example 4: normal classes around (0, 0) and (1, 1), variances 1 and 2."""
     from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
@@ -48,14 +48,14 @@ def quadratic() -> Any:
     return QuadraticDiscriminantAnalysis().fit(X, np.repeat([1, 2], len(corners)))
 
 
-CLASSIFIERS: Final = {"network": network, "quadratic": quadratic}
+CLASSIFIERS: Final = {"network": example_network, "quadratic": example_quadratic}
 
 
-def question(model: Any) -> Question:
-    """Return what is asked of a classifier of two numbers around (.5, .5)."""
+def example_question(model: Any) -> Question:
+    """Return the robustness question of a classifier around (.5, .5)."""
     return Question(model, POINT, (0, 1), BOUNDS)
 
 
 def quadratic_distance(point: FloatArray) -> float:
-    """Return how far a point (2,) is from the circle on which example 4 changes."""
+    """Return a point's distance from the boundary of example 4."""
     return abs(2 * math.sqrt(math.log(2) + 1) - float(np.hypot(*(point + 1))))

@@ -1,4 +1,4 @@
-"""Figure 5: boxes around (.5, .5) in which the answer stays, and what they hold."""
+"""Figure 5: boxes around (.5, .5) of one answer, and their noise mass."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from curvote.reproduce.drawing import fitting_legend, head, panels
+from curvote.reproduce.drawing import fitting_legend, panel_title, panels
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.qcu import plane
-from curvote.reproduce.qcu.channels import agreement, ours, printed_agreement
-from curvote.reproduce.qcu.examples import CLASSIFIERS, POINT, PRINTED_BOXES, question
-from curvote.reproduce.qcu.known import surface
-from curvote.reproduce.qcu.laws import printed
-from curvote.reproduce.rows import Row, finished, having, percent
+from curvote.reproduce.qcu.channels import agreement, our_channel, printed_agreement
+from curvote.reproduce.qcu.examples import (
+    CLASSIFIERS,
+    POINT,
+    PRINTED_BOXES,
+    example_question,
+)
+from curvote.reproduce.qcu.known import answer_surface
+from curvote.reproduce.qcu.laws import paper_law
+from curvote.reproduce.rows import Row, complete_rows, percent, select
 from curvote.utility.engines.base import Surface
-from curvote.utility.robustness.box import box
+from curvote.utility.robustness.box import certify_box
 
 across: Final = "epsilon"
 SIDES: Final = ("u from", "u to", "v from", "v to")
@@ -26,27 +31,27 @@ MECHANISM: Final = "pm_01"
 EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
 
 
-def rows(_: str, found: Evidence | None = None) -> list[Row]:
-    """Return the sides of the boxes, then how much of the noise each of them holds.
+def rows(_: str, evidence: Evidence | None = None) -> list[Row]:
+    """Return the sides of the boxes, and the noise's mass in each.
 
     ``setting`` names the box: "a" and "b" are printed, "ours" is found. The agreement
     itself stands in every row of that quantity, the noise in the box as its bound.
     """
-    return finished(row for name in CLASSIFIERS for row in _of(name))
+    return complete_rows(row for name in CLASSIFIERS for row in _classifier_rows(name))
 
 
-def _of(name: str) -> Iterator[Row]:
-    asked = question(CLASSIFIERS[name]())
-    known = surface(asked)
-    found = box(known, asked.values, bounds=asked.bounds)
-    boxes = PRINTED_BOXES | {OURS: np.column_stack([found.low[0], found.high[0]])}
+def _classifier_rows(name: str) -> Iterator[Row]:
+    query = example_question(CLASSIFIERS[name]())
+    answers = answer_surface(query)
+    our_box = certify_box(answers, query.values, bounds=query.bounds)
+    boxes = PRINTED_BOXES | {OURS: np.column_stack([our_box.low[0], our_box.high[0]])}
     for setting, ends in boxes.items():
-        yield from _sides(name, setting, ends)
+        yield from _side_rows(name, setting, ends)
     for epsilon in EPSILONS:
-        yield from _held(name, known, boxes, epsilon)
+        yield from _mass_rows(name, answers, boxes, epsilon)
 
 
-def _sides(name: str, setting: str, ends: Any) -> Iterator[Row]:
+def _side_rows(name: str, setting: str, ends: Any) -> Iterator[Row]:
     by = "curvote" if setting == OURS else "published"
     for side, value in zip(SIDES, ends.ravel(), strict=True):
         yield {
@@ -58,11 +63,11 @@ def _sides(name: str, setting: str, ends: Any) -> Iterator[Row]:
         }
 
 
-def _held(
-    name: str, known: Surface, boxes: dict[str, Any], epsilon: float
+def _mass_rows(
+    name: str, answers: Surface, boxes: dict[str, Any], epsilon: float
 ) -> Iterator[Row]:
-    law, channel = printed(MECHANISM, epsilon), ours(MECHANISM, epsilon)
-    seen = channel.law(POINT)
+    law, channel = paper_law(MECHANISM, epsilon), our_channel(MECHANISM, epsilon)
+    noise_law = channel.law(POINT)
     for setting, ends in boxes.items():
         low, high = ends.T[:, None]
         yield {
@@ -71,44 +76,49 @@ def _held(
             "method": MECHANISM,
             "epsilon": epsilon,
             "quantity": "agreement",
-            "curvote": percent(float(printed_agreement(known, POINT, law)[0])),
-            "corrected": percent(float(agreement(known, channel)[0])),
-            "bound": percent(float(seen.box(low, high)[0])) if seen else None,
+            "curvote": percent(float(printed_agreement(answers, POINT, law)[0])),
+            "corrected": percent(float(agreement(answers, channel)[0])),
+            "bound": percent(float(noise_law.box(low, high)[0])) if noise_law else None,
         }
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw the answers of both classifiers with all boxes."""
-    drawn, axes = panels(len(CLASSIFIERS), 3.6)
+    fig, axes = panels(len(CLASSIFIERS), 3.6)
     lines = {"a": ":", "b": "--", OURS: "-"}
     for ax, (name, make) in zip(axes, CLASSIFIERS.items(), strict=True):
-        plane.draw(ax, plane.same(question(make())), POINT[0], ("x_u", "x_v"))
+        plane.draw_map(
+            ax,
+            plane.same_answer_map(example_question(make())),
+            POINT[0],
+            ("x_u", "x_v"),
+        )
         for setting, line in lines.items():
-            low, high = _ends(having(given, learner=name, setting=setting)).T
+            low, high = _box_ends(select(results, learner=name, setting=setting)).T
             label = setting if setting == OURS else f"printed ({setting})"
-            plane.outline(ax, low, high, label, ls=line)
-        head(ax, name)
-    fitting_legend(drawn, axes[0].get_legend_handles_labels()[0])
-    return drawn
+            plane.draw_box(ax, low, high, label, ls=line)
+        panel_title(ax, name)
+    fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
+    return fig
 
 
-def _ends(given: Sequence[Row]) -> Any:
-    sides = having(given, quantity="value")
+def _box_ends(results: Sequence[Row]) -> Any:
+    sides = select(results, quantity="value")
     by = {row["group"]: row["curvote"] or row["published"] or 0.0 for row in sides}
     return np.reshape([by[side] for side in SIDES], (2, 2))
 
 
-def brief(given: Sequence[Row]) -> Sequence[Row]:
+def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
     """Return all rows."""
-    return given
+    return results
 
 
-def said(given: Sequence[Row]) -> Iterator[str]:
-    """Yield what one box leaves out."""
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield the noise's mass outside each box."""
     for name in CLASSIFIERS:
-        mine = having(given, learner=name, epsilon=2.0)
-        told = ", ".join(f"{row['setting']} {row['bound']:.1f}" for row in mine)
+        selected = select(results, learner=name, epsilon=2.0)
+        texts = ", ".join(f"{row['setting']} {row['bound']:.1f}" for row in selected)
         yield (
             f"{name}, {MECHANISM}, epsilon 2 a feature: agreement"
-            f" {mine[0]['corrected']:.1f} %, of the noise in the boxes: {told}"
+            f" {selected[0]['corrected']:.1f} %, of the noise in the boxes: {texts}"
         )

@@ -1,4 +1,4 @@
-"""The laws of the paper on [0, 1], as it drew them: to compare, never to protect.
+"""Noise laws of QCU on [0, 1], as drawn in the paper: to compare, never to protect.
 
 Shipped mechanisms stand in `curvote.mechanisms`. These differ from them on purpose.
 """
@@ -13,34 +13,34 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from curvote.mechanisms.law import Law, atoms, smooth
+from curvote.mechanisms.law import Law, atomic_law, continuous_law
 from curvote.validate import FloatArray
 
 DELTA: Final = 0.052  # of the Gaussian, for each feature
 _SAME: Final = 1e-9  # a level that is the value itself, but for rounding
 
 
-class Printed(ABC):
-    """A law of the paper for values in [0, 1] of one feature; outputs are there, too.
+class PaperLaw(ABC):
+    """A law of the paper for values in [0, 1], with outputs in [0, 1].
 
     What falls outside is drawn again, and every time counts as a wrong answer.
     """
 
     @abstractmethod
     def law(self, x: FloatArray) -> Law:
-        """Return the laws of what is kept, for values (n,)."""
+        """Return the laws of accepted outputs, for values (n,)."""
 
     @abstractmethod
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return one kept draw for each value."""
+        """Return one accepted draw for each value."""
 
     def inside(self, x: FloatArray) -> FloatArray:
-        """Return the probability (n,) that a draw is kept."""
+        """Return the probability (n,) that a draw is accepted."""
         return np.ones(len(x))
 
 
 @dataclass(frozen=True)
-class Piecewise(Printed):
+class Piecewise(PaperLaw):
     """Density ``high`` within ``half`` of x, pushed into [0, 1], ``low`` elsewhere."""
 
     high: float
@@ -51,10 +51,10 @@ class Piecewise(Printed):
         return np.clip(x, self.half, 1 - self.half) - self.half
 
     def law(self, x: FloatArray) -> Law:
-        """Return the laws for values (n,): no atoms."""
-        return smooth(x[:, None], self._upto, 0.0, 1.0)
+        """Return the laws for values (n,), without atoms."""
+        return continuous_law(x[:, None], self._cdf, 0.0, 1.0)
 
-    def _upto(self, x: FloatArray, at: FloatArray) -> FloatArray:
+    def _cdf(self, x: FloatArray, at: FloatArray) -> FloatArray:
         within = np.clip(at - self._start(x), 0, 2 * self.half)
         more = (self.high - self.low) * within
         return np.asarray(np.minimum(self.low * np.clip(at, 0, 1) + more, 1))
@@ -66,30 +66,30 @@ class Piecewise(Printed):
         return np.asarray(np.where(likelier, start + 2 * self.half * place, place))
 
 
-def pm(epsilon: float) -> Piecewise:
-    """Return definition 11."""
+def piecewise_mechanism(epsilon: float) -> Piecewise:
+    """Return the piecewise mechanism of definition 11."""
     high = math.exp(epsilon / 2)
     return Piecewise(high, 1 / high, 1 / (2 * (high + 1)))
 
 
-def sw(epsilon: float) -> Piecewise:
-    """Return definition 12."""
+def square_wave(epsilon: float) -> Piecewise:
+    """Return the square wave mechanism of definition 12."""
     ratio = math.exp(epsilon)
     high = (ratio - 1) / epsilon
     half = (ratio * (epsilon - 1) + 1) / (2 * (ratio - 1) ** 2)
     return Piecewise(high, high / ratio, half)
 
 
-class Levels(Printed):
-    """A law of few outputs."""
+class Levels(PaperLaw):
+    """A law with few outputs."""
 
     @abstractmethod
     def table(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the outputs (n, k), rising in each row, and their probabilities."""
 
     def law(self, x: FloatArray) -> Law:
-        """Return the laws for values (n,): atoms."""
-        return atoms(*self.table(x))
+        """Return the laws for values (n,), as atoms."""
+        return atomic_law(*self.table(x))
 
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return one draw for each value."""
@@ -98,8 +98,8 @@ class Levels(Printed):
         # The rows one after the other, row i from i to i + 1: one search for all.
         sums = np.arange(len(values))[:, None] + np.cumsum(masses, axis=1)
         sums[:, -1] = np.arange(len(values)) + 1
-        found = np.searchsorted(sums.ravel(), which + rng.random(x.shape), "right")
-        return np.asarray(outputs.ravel()[found])
+        positions = np.searchsorted(sums.ravel(), which + rng.random(x.shape), "right")
+        return np.asarray(outputs.ravel()[positions])
 
 
 @dataclass(frozen=True)
@@ -123,21 +123,21 @@ class Exponential(Levels):
 
 @dataclass(frozen=True)
 class KeptRR(Levels):
-    """Keeps the value itself, else names another one of the levels 0, .01, ..., 1.
+    """Random response that keeps the value or names another level.
 
-    With probability e^epsilon/(``others`` + e^epsilon). Definition 14 has 100 others,
-    the curves are drawn with 99. What is kept need not be a level: such an output gives
-    the value away, so this is not private.
+    With probability e^epsilon/(``other_levels`` + e^epsilon). Definition 14 has 100
+    others, the curves are drawn with 99. What is kept need not be a level: such an
+    output gives the value away, so this is not private.
     """
 
     epsilon: float
-    others: int = 99
+    other_levels: int = 99
 
     def table(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the value and the levels in order; its own level has mass 0."""
         levels = np.arange(101) / 100
         other = np.abs(x[:, None] - levels) > _SAME
-        keep = 1 / (1 + self.others * math.exp(-self.epsilon))
+        keep = 1 / (1 + self.other_levels * math.exp(-self.epsilon))
         moved = other * (1 - keep) / other.sum(axis=1, keepdims=True)
         outputs = np.hstack([np.broadcast_to(levels, other.shape), x[:, None]])
         masses = np.hstack([moved, np.full((len(x), 1), keep)])
@@ -148,7 +148,7 @@ class KeptRR(Levels):
         )
 
 
-class Redrawn(Printed):
+class RedrawnNoise(PaperLaw):
     """Noise added to x, drawn again until the sum lies in [0, 1]."""
 
     @abstractmethod
@@ -165,20 +165,20 @@ class Redrawn(Printed):
 
     def law(self, x: FloatArray) -> Law:
         """Return the laws given that the sum lies in [0, 1]."""
-        return smooth(x[:, None], self._upto, 0.0, 1.0)
+        return continuous_law(x[:, None], self._cdf, 0.0, 1.0)
 
-    def _upto(self, x: FloatArray, at: FloatArray) -> FloatArray:
+    def _cdf(self, x: FloatArray, at: FloatArray) -> FloatArray:
         reached = self.noise(np.clip(at, 0, 1) - x) - self.noise(-x)
         return np.asarray(reached / self.inside(x))
 
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return one kept draw for each value, by the inverse of its law."""
+        """Return one accepted draw for each value, by the inverse law."""
         share = self.noise(-x) + rng.random(x.shape) * self.inside(x)
         return np.clip(x + self.quantile(share), 0, 1)
 
 
 @dataclass(frozen=True)
-class Laplace(Redrawn):
+class Laplace(RedrawnNoise):
     """Definition 4: scale 1/epsilon on [0, 1]."""
 
     epsilon: float
@@ -195,7 +195,7 @@ class Laplace(Redrawn):
 
 
 @dataclass(frozen=True)
-class Gaussian(Redrawn):
+class Gaussian(RedrawnNoise):
     """Theorem 4: the extended Gaussian, ``delta`` for one feature."""
 
     epsilon: float
@@ -205,8 +205,8 @@ class Gaussian(Redrawn):
     def sigma(self) -> float:
         """The noise's standard deviation."""
         log = math.log(2 / self.delta)
-        both = math.sqrt(log + self.epsilon) + math.sqrt(log)
-        return both / (math.sqrt(2) * self.epsilon)
+        root = math.sqrt(log + self.epsilon) + math.sqrt(log)
+        return root / (math.sqrt(2) * self.epsilon)
 
     def noise(self, at: FloatArray) -> FloatArray:
         """Return P(noise <= at)."""
@@ -217,24 +217,24 @@ class Gaussian(Redrawn):
         return np.asarray(self.sigma * ndtri(share))
 
 
-def printed(name: str, epsilon: float, *, spent: float = 1.0) -> Printed:
-    """Return the law called ``name`` in the published files.
+def paper_law(name: str, epsilon: float, *, spent: float = 1.0) -> PaperLaw:
+    """Return the law with this name in the published files.
 
     ``spent`` is the share of epsilon that the exponential one spends.
     """
-    made: dict[str, Printed] = {
-        "pm_01": pm(epsilon),
-        "sw_01": sw(epsilon),
+    laws: dict[str, PaperLaw] = {
+        "pm_01": piecewise_mechanism(epsilon),
+        "sw_01": square_wave(epsilon),
         "k_rr": KeptRR(epsilon),
         "exponential": Exponential(spent * epsilon),
         "laplace": Laplace(epsilon),
         "gaussian": Gaussian(epsilon),
     }
-    return made[name]
+    return laws[name]
 
 
-def counted(inside: FloatArray) -> FloatArray:
-    """Return the share (n,) of answers that are not those of redrawn records.
+def paper_share(inside: FloatArray) -> FloatArray:
+    """Return the share (n,) of answers as the paper counts them.
 
     ``inside`` (n, s): 1/(1 + sum_i (1/p_i - 1)), each feature drawn until it is kept.
     """

@@ -1,4 +1,4 @@
-"""How mechanisms look, and agreement against epsilon beside what is printed."""
+"""Panels of QCU's figures: agreement against epsilon."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from curvote.chain.measure import Look
 from curvote.reporting import style
 from curvote.reproduce.drawing import (
-    Line,
-    against,
+    PlotLine,
     fitting_legend,
-    head,
-    label_left,
+    label_y_axes,
+    line_panels,
+    panel_title,
     panels,
 )
-from curvote.reproduce.rows import Row, having
+from curvote.reproduce.rows import Row, select
 
 LOOKS: Final = {
     "pm_01": Look("#0072b2", "o"),
@@ -32,73 +32,79 @@ _FOUND: Final = Look(style.INK, "", "-", 1.5)
 _CLAIMED: Final = Look(style.INK, "", ":", 0.9, above=2)
 
 
-def curves_by_records(given: Sequence[Row]) -> Figure:
-    """Draw a panel for each model and records: curvote, printed, claimed.
+def curves_by_records(results: Sequence[Row]) -> Figure:
+    """Draw a panel for each model and records.
 
     A mechanism is a hue: a line what curvote finds, marks the printed draws, dots the
     printed lower bound.
     """
-    names = dict.fromkeys((one["learner"], one["setting"]) for one in given)
-    drawn = against(
+    names = dict.fromkeys((row["learner"], row["setting"]) for row in results)
+    fig = line_panels(
         {
-            f"{model}, {setting}": _lines(having(given, learner=model, setting=setting))
+            f"{model}, {setting}": _mechanism_lines(
+                select(results, learner=model, setting=setting)
+            )
             for model, setting in names
         }
     )
-    label_left(drawn.axes, "agreement (%)")
-    return drawn
+    label_y_axes(fig.axes, "agreement (%)")
+    return fig
 
 
-def _lines(given: Sequence[Row]) -> list[Line]:
+def _mechanism_lines(results: Sequence[Row]) -> list[PlotLine]:
     """Return three lines a mechanism; the legend names its marks, then the lines."""
     lines = []
     for name, look in LOOKS.items():
-        mine = having(given, method=name)
-        if mine:
+        selected = select(results, method=name)
+        if selected:
             lines += [
-                Line(name, _as(look, _CLAIMED), _column(mine, "claimed")),
-                Line(name, _as(look, _FOUND), mine),
-                Line(name, replace(look, line=""), _column(mine, "published")),
+                PlotLine(
+                    name, _recolour(look, _CLAIMED), _column_rows(selected, "claimed")
+                ),
+                PlotLine(name, _recolour(look, _FOUND), selected),
+                PlotLine(
+                    name, replace(look, line=""), _column_rows(selected, "published")
+                ),
             ]
     return [
         *lines,
-        Line("curvote", _FOUND, ()),
-        Line("printed draws", Look(style.INK, "o", ""), ()),
-        Line("printed lower bound", _CLAIMED, ()),
+        PlotLine("curvote", _FOUND, ()),
+        PlotLine("printed draws", Look(style.INK, "o", ""), ()),
+        PlotLine("printed lower bound", _CLAIMED, ()),
     ]
 
 
-def _as(look: Look, line: Look) -> Look:
+def _recolour(look: Look, line: Look) -> Look:
     return replace(line, colour=look.colour)
 
 
-def _column(given: Sequence[Row], name: str) -> list[Row]:
-    return [one | {"curvote": one[name], "se": None} for one in given]
+def _column_rows(results: Sequence[Row], name: str) -> list[Row]:
+    return [row | {"curvote": row[name], "se": None} for row in results]
 
 
-def along(
+def mechanism_curves(
     panels_of: Mapping[str, Sequence[Row]],
     place: Callable[[Row], float],
     labels: tuple[str, str],
 ) -> Figure:
-    """Draw a panel for each title, a line a mechanism, with rows at their ``place``.
+    """Draw a panel for each title, a line for each mechanism.
 
     Dotted is ours, where it differs. ``labels`` name the axes, x and y.
     """
     figure, axes = panels(len(panels_of), 3.4)
-    for ax, (title, given) in zip(axes, panels_of.items(), strict=True):
+    for ax, (title, results) in zip(axes, panels_of.items(), strict=True):
         for name, look in LOOKS.items():
-            mine = sorted(having(given, method=name), key=place)
+            selected = sorted(select(results, method=name), key=place)
             for column, line in (("curvote", "-"), ("corrected", ":")):
-                at, shown = map(place, mine), (one[column] for one in mine)
-                ax.plot([*at], [*shown], color=look.colour, ls=line, lw=1.4)
+                at, values = map(place, selected), (row[column] for row in selected)
+                ax.plot([*at], [*values], color=look.colour, ls=line, lw=1.4)
         ax.set_xlabel(labels[0])
         ax.grid(axis="y")
-        head(ax, title)
-    label_left(axes, labels[1])
-    names = {one["method"] for given in panels_of.values() for one in given}
+        panel_title(ax, title)
+    label_y_axes(axes, labels[1])
+    names = {row["method"] for results in panels_of.values() for row in results}
     handles = [
-        Line(name, replace(look, marker=""), ()).handle()
+        PlotLine(name, replace(look, marker=""), ()).handle()
         for name, look in LOOKS.items()
         if name in names
     ]

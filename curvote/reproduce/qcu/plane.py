@@ -1,4 +1,4 @@
-"""A classifier's answers on the unit square of two features, with boxes on it."""
+"""Answers of a classifier on the unit square of two features, with boxes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ GRID: Final = 200
 _SAME, _OTHER = "#dfe8f3", "#f6dfc4"
 
 
-def same(question: Question) -> FloatArray:
-    """Return 1 where the first record's answer stays, else 0: (GRID, GRID).
+def same_answer_map(question: Question) -> FloatArray:
+    """Return 1 where the first record's answer stays, else 0, on a grid.
 
     A row a value of the second feature, a column a value of the first, both in the
     middle of cells.
@@ -28,28 +28,30 @@ def same(question: Question) -> FloatArray:
     many = np.tile(question.records[0], (GRID**2, 1))
     many[:, list(question.sensitive)] = np.column_stack([first.ravel(), second.ravel()])
     clean = question.model.predict(question.records[:1])
-    found = question.model.predict(many) == clean
-    return np.asarray(found.reshape(GRID, GRID), dtype=np.float64)
+    same = question.model.predict(many) == clean
+    return np.asarray(same.reshape(GRID, GRID), dtype=np.float64)
 
 
-def covered(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """Return the share of the cells with the record's answer that a box holds."""
-    return float((map_ * _inside(low, high)).sum() / map_.sum())
+def covered_share(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
+    """Return the share of same-answer cells that a box holds."""
+    return float((map_ * _box_mask(low, high)).sum() / map_.sum())
 
 
-def other(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
-    """Return the share of the cells in a box that have another answer."""
-    inside = _inside(low, high)
+def other_share(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
+    """Return the share of a box's cells with another answer."""
+    inside = _box_mask(low, high)
     return float(((1 - map_) * inside).sum() / inside.sum())
 
 
-def _inside(low: FloatArray, high: FloatArray) -> FloatArray:
+def _box_mask(low: FloatArray, high: FloatArray) -> FloatArray:
     at = (np.arange(GRID) + 0.5) / GRID
-    held = [(at >= a) & (at <= b) for a, b in zip(low, high, strict=True)]
-    return np.outer(held[1], held[0]).astype(np.float64)
+    masks = [(at >= a) & (at <= b) for a, b in zip(low, high, strict=True)]
+    return np.outer(masks[1], masks[0]).astype(np.float64)
 
 
-def draw(ax: Axes, map_: FloatArray, point: FloatArray, names: tuple[str, str]) -> None:
+def draw_map(
+    ax: Axes, map_: FloatArray, point: FloatArray, names: tuple[str, str]
+) -> None:
     """Colour the square by the answer, and mark the record."""
     ax.imshow(
         map_,
@@ -66,7 +68,7 @@ def draw(ax: Axes, map_: FloatArray, point: FloatArray, names: tuple[str, str]) 
     ax.set_ylabel(names[1])
 
 
-def outline(
+def draw_box(
     ax: Axes, low: FloatArray, high: FloatArray, label: str, **ink: Any
 ) -> None:
     """Draw a box."""

@@ -1,4 +1,4 @@
-"""The numbers behind the paper's curves, from the authors' public files."""
+"""Printed numbers behind QCU's curves, from the authors' public files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import NamedTuple
 
 
-class Curve(NamedTuple):
-    """Where a printed value stands: model, records, mechanism, epsilon a feature."""
+class PrintedCurve(NamedTuple):
+    """The place of a printed value: model, records, mechanism, epsilon."""
 
     model: str
     records: str
@@ -18,8 +18,8 @@ class Curve(NamedTuple):
     epsilon: float
 
 
-class Value(NamedTuple):
-    """What stands there: shares; ``draws`` of each record behind the empirical one."""
+class PrintedValue(NamedTuple):
+    """A printed value: shares, and draws behind the empirical one."""
 
     empirical: float
     theory: float
@@ -27,18 +27,24 @@ class Value(NamedTuple):
 
 
 @cache
-def printed(figure: str) -> Mapping[Curve, Value]:
+def printed_values(figure: str) -> Mapping[PrintedCurve, PrintedValue]:
     """Return the values of a figure of the file, in its order."""
     place = files("curvote.reproduce.qcu") / "published" / "qcu_figures.csv"
-    found: dict[Curve, dict[str, str]] = {}
+    columns_of: dict[PrintedCurve, dict[str, str]] = {}
     for row in csv.DictReader(place.read_text(encoding="utf-8").splitlines()):
         if row["figure"] == figure:
             curve = (row["model"], row["records"], row["mechanism"])
-            told = found.setdefault(Curve(*curve, float(row["epsilon"])), {})
-            told |= {row["quantity"]: row["value"]}
-            told |= {"draws": row["draws"]} if row["draws"] else {}
-    return {curve: _value(told) for curve, told in found.items()}
+            quantities = columns_of.setdefault(
+                PrintedCurve(*curve, float(row["epsilon"])), {}
+            )
+            quantities |= {row["quantity"]: row["value"]}
+            quantities |= {"draws": row["draws"]} if row["draws"] else {}
+    return {curve: _parse_value(quantities) for curve, quantities in columns_of.items()}
 
 
-def _value(told: Mapping[str, str]) -> Value:
-    return Value(float(told["empirical"]), float(told["theory"]), int(told["draws"]))
+def _parse_value(quantities: Mapping[str, str]) -> PrintedValue:
+    return PrintedValue(
+        float(quantities["empirical"]),
+        float(quantities["theory"]),
+        int(quantities["draws"]),
+    )

@@ -1,4 +1,4 @@
-"""The tables, records and models of the paper, read as its authors read them."""
+"""Studies of QCU: tables, records and models, read as its authors read them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HELD_OUT: Final = 0.2
 
 @dataclass(frozen=True)
 class Study:
-    """A table: the divisor of each column, two sensitive ones, and how many rows.
+    """A table: divisors of its columns, two sensitive columns, row count.
 
     ``single`` is the place of the record that has figures of its own, ``misread`` what
     the authors read there instead. Gaps are filled with the mean of the rows.
@@ -52,24 +52,24 @@ class Study:
         file = raw.locate(project.root, self.table.file)
         if file is None:
             raise InternalError(f"{self.table.file}: neither a file nor an error")
-        return self.taken(self.table.load(self.table.file, file.path))
+        return self.scale_table(self.table.load(self.table.file, file.path))
 
-    def taken(self, table: pd.DataFrame) -> tuple[FloatArray, NDArray[np.int64]]:
-        """Return the records (n, D) and labels (n,) of a checked table."""
+    def scale_table(self, table: pd.DataFrame) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Return the scaled records (n, D) and labels (n,) of a table."""
         rows = table.iloc[: self.rows]
         columns = rows[list(self.scales)]
         scaled = columns.fillna(columns.mean()) / list(self.scales.values())
         labels = rows[self.table.schema.label].to_numpy(dtype=np.int64)
         return scaled.to_numpy(dtype=np.float64), labels
 
-    def chosen(self, records: FloatArray, setting: str) -> FloatArray:
+    def setting_records(self, records: FloatArray, setting: str) -> FloatArray:
         """Return the records that a setting names, (n, D): its age means ``single``."""
         if not setting.startswith("age "):
-            return settings.chosen(records, setting)
-        one = records[[self.single]]
+            return settings.select_records(records, setting)
+        record = records[[self.single]]
         for name, value in self.misread.items():
-            one[:, list(self.scales).index(name)] = value / self.scales[name]
-        return one
+            record[:, list(self.scales).index(name)] = value / self.scales[name]
+        return record
 
 
 STUDIES: Final = {
@@ -105,8 +105,8 @@ STUDIES: Final = {
 }
 
 
-def fitted(kind: str, records: FloatArray, labels: NDArray[np.int64]) -> Any:
-    """Return the model called ``kind``, fitted on four fifths of the records."""
+def fit_model(kind: str, records: FloatArray, labels: NDArray[np.int64]) -> Any:
+    """Return the model ``kind``, fitted on four fifths of the records."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import train_test_split
@@ -121,6 +121,6 @@ def fitted(kind: str, records: FloatArray, labels: NDArray[np.int64]) -> Any:
     return model.fit(X, y)
 
 
-def question(study: Study, model: Any, records: FloatArray) -> Question:
-    """Return what is asked of a model: both sensitive columns lie in [0, 1]."""
+def study_question(study: Study, model: Any, records: FloatArray) -> Question:
+    """Return the robustness question of a model; sensitive columns in [0, 1]."""
     return Question(model, records, study.places, BOUNDS)

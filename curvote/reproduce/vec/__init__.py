@@ -1,4 +1,4 @@
-"""The wing of VEC: Zhao et al., label LDP by vectors, and what goes beyond it."""
+"""VEC: reproduction of Zhao et al., label LDP by vectors, and comparisons beyond it."""
 
 from curvote.lazy import exports
 

@@ -8,15 +8,15 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
-from curvote.reproduce.drawing import Line, against, label_left
+from curvote.reproduce.drawing import PlotLine, label_y_axes, line_panels
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, finished, having
+from curvote.reproduce.rows import Row, complete_rows, select
 from curvote.reproduce.vec.measured import (
     AUTO,
     LOOKS,
-    accuracies,
-    everywhere,
-    ordered,
+    accuracy_rows,
+    repeat_without_epsilon,
+    sort_rows,
 )
 
 across: Final = "epsilon"
@@ -34,21 +34,21 @@ _PAIRS: Final = {
 }
 
 
-def rows(name: str, found: Evidence) -> list[Row]:
+def rows(name: str, evidence: Evidence) -> list[Row]:
     """Return the accuracy by ``setting`` (the data set) and ``n_classes``.
 
     Where classes are not alike, rows of quantity ``balanced_accuracy`` stand beside
     it; what decides for its sake has the ``method`` `balanced`.
     """
-    made = [_row(name, row) for row in accuracies(found)]
-    balanced = [_row(name, row) for row in accuracies(found, _DECIDES)]
-    made += [
-        row | {"quantity": BALANCED} for row in having(balanced, setting=IMBALANCED)
+    score_rows = [_data_set_row(name, row) for row in accuracy_rows(evidence)]
+    balanced = [_data_set_row(name, row) for row in accuracy_rows(evidence, _DECIDES)]
+    score_rows += [
+        row | {"quantity": BALANCED} for row in select(balanced, setting=IMBALANCED)
     ]
-    return finished(ordered(made))
+    return complete_rows(sort_rows(score_rows))
 
 
-def _row(name: str, row: Row) -> Row:
+def _data_set_row(name: str, row: Row) -> Row:
     setting = row["pipeline"].removeprefix(f"{name}-")
     size = row["axes"].get("n_classes") or N_CLASSES[setting]
     named = {"setting": setting, "n_classes": int(size)}
@@ -57,54 +57,64 @@ def _row(name: str, row: Row) -> Row:
     return row | named
 
 
-def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a data set and K: a line for each encoder with its learner."""
-    shown = having(given, quantity="accuracy")
-    pairs = dict.fromkeys((row["setting"], row["n_classes"]) for row in shown)
-    drawn = against(
+    accuracies_shown = select(results, quantity="accuracy")
+    pairs = dict.fromkeys(
+        (row["setting"], row["n_classes"]) for row in accuracies_shown
+    )
+    fig = line_panels(
         {
-            f"{setting}, {size} classes": _panel(
-                having(shown, setting=setting, n_classes=size)
+            f"{setting}, {size} classes": _panel_lines(
+                select(accuracies_shown, setting=setting, n_classes=size)
             )
             for setting, size in pairs
         },
         columns=3,
     )
-    label_left(drawn.axes, "accuracy (%)")
-    return drawn
+    label_y_axes(fig.axes, "accuracy (%)")
+    return fig
 
 
-def _panel(given: Sequence[Row]) -> list[Line]:
-    """Return the lines of what decides for accuracy, and of what it is held against."""
-    plain = [row for row in everywhere(given) if row["method"] != _DECIDES]
-    own = [
-        Line(f"{encoder}, {learner}", look, mine)
-        for (encoder, learner), look in _PAIRS.items()
-        if (mine := having(plain, protocol=encoder, learner=learner))
+def _panel_lines(results: Sequence[Row]) -> list[PlotLine]:
+    """Return the lines of all pairs of encoder and learner, and baselines."""
+    plain = [
+        row for row in repeat_without_epsilon(results) if row["method"] != _DECIDES
     ]
-    others = ("majority", "clean", "bayes")
-    held = [Line(name, LOOKS[name], having(plain, protocol=name)) for name in others]
-    return [*own, *(line for line in held if line.rows)]
+    pair_lines = [
+        PlotLine(f"{encoder}, {learner}", look, selected)
+        for (encoder, learner), look in _PAIRS.items()
+        if (selected := select(plain, protocol=encoder, learner=learner))
+    ]
+    baselines = ("majority", "clean", "bayes")
+    baseline_lines = [
+        PlotLine(name, LOOKS[name], select(plain, protocol=name)) for name in baselines
+    ]
+    return [*pair_lines, *(line for line in baseline_lines if line.rows)]
 
 
-def brief(given: Sequence[Row]) -> Sequence[Row]:
+def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
     """Return all rows."""
-    return given
+    return results
 
 
-def said(given: Sequence[Row]) -> Iterator[str]:
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
     """Yield where `auto` is behind the published way, in points."""
-    ours = having(given, quantity="accuracy", protocol=AUTO, learner=AUTO)
+    ours = select(results, quantity="accuracy", protocol=AUTO, learner=AUTO)
     apart = []
     for row in (row for row in ours if row["method"] != _DECIDES):
         place = {name: row[name] for name in ("setting", "n_classes", "epsilon")}
-        paper = having(given, protocol="vector", learner=_PAPER, **place)
-        told = f"{row['setting']}, K = {row['n_classes']}, epsilon {row['epsilon']:g}"
-        apart += [(row["curvote"] - one["curvote"], told) for one in paper]
-    behind = [one for one in apart if one[0] < 0]
+        paper = select(results, protocol="vector", learner=_PAPER, **place)
+        place_text = (
+            f"{row['setting']}, K = {row['n_classes']}, epsilon {row['epsilon']:g}"
+        )
+        apart += [
+            (row["curvote"] - paper_row["curvote"], place_text) for paper_row in paper
+        ]
+    behind = [paper_row for paper_row in apart if paper_row[0] < 0]
     mean = sum(gap for gap, _ in apart) / max(1, len(apart))
     ahead = f"{len(apart) - len(behind)} of {len(apart)} cells"
     yield f"auto is not behind vectors with 200 neighbours in {ahead}"
     yield f"  mean over the cells: {mean:+.1f} points"
-    for gap, told in sorted(behind):
-        yield f"  behind: {gap:+.1f} points ({told})"
+    for gap, place_text in sorted(behind):
+        yield f"  behind: {gap:+.1f} points ({place_text})"

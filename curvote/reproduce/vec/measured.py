@@ -1,4 +1,4 @@
-"""What runs of the system `labels` found, as rows; how each way is drawn."""
+"""Tables 1, 2, 3: networks on images, and accuracy rows and lines of all figures."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from curvote.chain.measure import Look
 from curvote.reporting import style
-from curvote.reproduce.drawing import Line, distinct
+from curvote.reproduce.drawing import PlotLine, distinct_values
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import Row, having, scored
+from curvote.reproduce.rows import Row, score_row, select
 
 AUTO: Final = "auto"
 # What a cell has beside its own model, whatever its encoder.
@@ -38,18 +38,18 @@ LOOKS: Final = {
 }
 
 
-def accuracies(found: Evidence, quantity: str = "accuracy") -> Iterator[Row]:
-    """Yield the rows of what was measured, those that lack the quantity left out.
+def accuracy_rows(evidence: Evidence, quantity: str = "accuracy") -> Iterator[Row]:
+    """Yield the rows of a measured quantity; rows without it are left out.
 
     ``protocol`` is the label of the encoder, or one of `BASELINES`, which stand once:
     the majority as `auto` decodes it. ``axes`` holds the labels of the row's setting.
     """
-    for summary in found.summaries:
+    for summary in evidence.summaries:
         method = summary["method"]
         baseline = method if method in BASELINES else None
         named = summary["protocol"] in {AUTO, baseline}
         if summary.get(quantity) is not None and (named or not baseline):
-            yield scored(summary, quantity) | {
+            yield score_row(summary, quantity) | {
                 "protocol": baseline or summary["protocol"],
                 "learner": None
                 if baseline in {"majority", "bayes"}
@@ -58,8 +58,8 @@ def accuracies(found: Evidence, quantity: str = "accuracy") -> Iterator[Row]:
             }
 
 
-def ordered(rows: Iterable[Row]) -> list[Row]:
-    """Return rows by setting as they came, then by protocol, learner and epsilon.
+def sort_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return rows by setting, then by protocol, learner and epsilon.
 
     Of several that say the same the first is kept: a baseline stands beside each
     learner.
@@ -68,10 +68,10 @@ def ordered(rows: Iterable[Row]) -> list[Row]:
     for row in rows:
         first.setdefault(tuple(row[name] for name in _PLACES), row)
     listed = list(first.values())
-    settings = distinct(listed, "setting")
+    settings = distinct_values(listed, "setting")
     ranks = {name: rank for rank, name in enumerate(LOOKS)}
 
-    def place(row: Row) -> tuple[Any, ...]:
+    def sort_key(row: Row) -> tuple[Any, ...]:
         return (
             settings.index(row["setting"]),
             row["quantity"],
@@ -82,21 +82,23 @@ def ordered(rows: Iterable[Row]) -> list[Row]:
             float("inf") if row["epsilon"] is None else row["epsilon"],
         )
 
-    return sorted(listed, key=place)
+    return sorted(listed, key=sort_key)
 
 
-def lines(rows: Sequence[Row], looks: Mapping[str, Look] = LOOKS) -> list[Line]:
+def protocol_lines(
+    rows: Sequence[Row], looks: Mapping[str, Look] = LOOKS
+) -> list[PlotLine]:
     """Return a line for each protocol among the rows, in the order of `LOOKS`."""
     return [
-        Line(name, look, mine)
+        PlotLine(name, look, selected)
         for name, look in looks.items()
-        if (mine := having(rows, protocol=name))
+        if (selected := select(rows, protocol=name))
     ]
 
 
-def everywhere(rows: Sequence[Row]) -> list[Row]:
-    """Repeat what has no epsilon at each of those that others have."""
-    levels = sorted(distinct(rows, "epsilon"))
+def repeat_without_epsilon(rows: Sequence[Row]) -> list[Row]:
+    """Repeat rows without epsilon at each epsilon of the others."""
+    levels = sorted(distinct_values(rows, "epsilon"))
     return [
         row | {"epsilon": level}
         for row in rows

@@ -1,7 +1,7 @@
-"""What every table and figure of VEC goes through."""
+"""Reproduction of VEC's entries."""
 
 from curvote.reproduce.vec.names import REPRODUCTIONS
-from curvote.reproduce.wing import Wing
+from curvote.reproduce.wing import Paper
 
-_WING = Wing("curvote.reproduce.vec", REPRODUCTIONS)
-compare, laid_out, agreement = _WING.compare, _WING.laid_out, _WING.agreement
+_PAPER = Paper("curvote.reproduce.vec", REPRODUCTIONS)
+compare, laid_out, agreement = _PAPER.compare, _PAPER.laid_out, _PAPER.agreement

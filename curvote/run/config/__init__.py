@@ -1,1 +1,1 @@
-"""Reading and checking pipelines.yaml."""
+"""Configuration of pipelines: pipelines.yaml is parsed, resolved and checked."""

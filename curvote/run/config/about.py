@@ -1,4 +1,4 @@
-"""What pipelines.yaml says of its pipelines at a glance; nothing is checked."""
+"""Overview of pipelines in pipelines.yaml, and the card of a user's own file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ GROUPS: Final = (SCHEDULED, PRODUCTION, STUDIES, ELSEWHERE)
 
 
 @dataclass(frozen=True)
-class About:
-    """A pipeline as a list shows it: its group, protocols, source, and what it is."""
+class PipelineOverview:
+    """A pipeline as a list shows it: name, group, protocols, source, description."""
 
     name: str
     group: str
@@ -27,35 +27,40 @@ class About:
     description: str = ""
 
     def row(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the overview as plain values."""
         return asdict(self)
 
 
-def pipelines(file: PipelinesFile) -> list[About]:
-    """Return the pipelines of a file, group after group, in the file's order there."""
-    found = [_about(str(n), given) for n, given in file.values["pipelines"].items()]
-    return sorted(found, key=lambda about: GROUPS.index(about.group))
+def list_pipelines(file: PipelinesFile) -> list[PipelineOverview]:
+    """Return overviews of all pipelines, sorted by group, then by file order."""
+    overviews = [
+        _describe_pipeline(str(n), section)
+        for n, section in file.values["pipelines"].items()
+    ]
+    return sorted(overviews, key=lambda about: GROUPS.index(about.group))
 
 
-def _about(name: str, given: Any) -> About:
-    values = given if isinstance(given, Mapping) else {}
+def _describe_pipeline(name: str, section: Any) -> PipelineOverview:
+    values = section if isinstance(section, Mapping) else {}
     source = values.get("source")
-    named = source.get("name", "") if isinstance(source, Mapping) else ""
-    protocols = ", ".join(dict.fromkeys(_protocols(values)))
-    words = " ".join(str(values.get("description") or "").split())
-    return About(name, _group(values), protocols, str(named), words)
+    source_name = source.get("name", "") if isinstance(source, Mapping) else ""
+    protocols = ", ".join(dict.fromkeys(_protocol_names(values)))
+    description = " ".join(str(values.get("description") or "").split())
+    return PipelineOverview(
+        name, _pipeline_group(values), protocols, str(source_name), description
+    )
 
 
-def _group(values: Mapping[str, Any]) -> str:
+def _pipeline_group(values: Mapping[str, Any]) -> str:
     if values.get("schedule"):
         return SCHEDULED
     return PRODUCTION if values.get("mode") == "production" else STUDIES
 
 
-def _protocols(values: Mapping[str, Any]) -> Iterator[str]:
+def _protocol_names(values: Mapping[str, Any]) -> Iterator[str]:
     listed = values.get("protocols")
     if not isinstance(listed, list) or not listed:
         yield str(values.get("protocol", DEFAULT))
         return
-    for each in listed:
-        yield str(each.get("name") if isinstance(each, Mapping) else each)
+    for entry in listed:
+        yield str(entry.get("name") if isinstance(entry, Mapping) else entry)

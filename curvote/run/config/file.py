@@ -1,4 +1,4 @@
-"""Reading pipelines.yaml: every problem in one pass, each with its line."""
+"""Parsed pipelines.yaml: all problems are collected in one pass, each with its line."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from curvote.errors import Problem, UserError, Where, closest, did_you_mean
+from curvote.errors import KeyPath, Problem, UserError, did_you_mean, suggest_closest
 from curvote.run.config import schema
-from curvote.run.config.axis_lines import dotted_path, set_at
-from curvote.run.config.form import validated
-from curvote.run.config.meaning import meaning_problems, unknown
+from curvote.run.config.axis_lines import dotted_path, locate_setting
+from curvote.run.config.form import validate_settings
+from curvote.run.config.meaning import meaning_problems, unknown_system_problems
 from curvote.run.config.overrides import refuse_in_production
-from curvote.run.config.parts import parts
+from curvote.run.config.parts import resolve_parts
 from curvote.run.config.runtime import Runtime
-from curvote.run.config.settings import named, put, settings
-from curvote.run.config.source import files_of
-from curvote.run.config.to_state import refuse_unstated
-from curvote.run.config.yaml_lines import load, parsed
+from curvote.run.config.settings import expand_settings, set_dotted, setting_name
+from curvote.run.config.source import raw_file_names
+from curvote.run.config.to_state import refuse_placeholders
+from curvote.run.config.yaml_lines import load_document, parse_value
 from curvote.run.project import PIPELINES, Project
 
 
@@ -33,10 +33,11 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Configured:
-    """A pipeline that is ready to be planned.
+class ConfiguredPipeline:
+    """A checked pipeline, ready to be planned.
 
-    ``pipeline`` is what stands in the file, ``settings`` what its grid makes of it.
+    ``pipeline`` is what stands in the file, ``expand_settings`` what its grid makes of
+    it.
     """
 
     name: str
@@ -50,18 +51,18 @@ class Configured:
 
 
 class PipelinesFile:
-    """The parsed pipelines.yaml of a folder; ``called`` is how errors name it."""
+    """The parsed pipelines.yaml of a folder; errors name it ``called``."""
 
     def __init__(self, place: Project, called: str = PIPELINES) -> None:
         self.called = called
-        values, self.lines = load(place.pipelines_file, called)
+        values, self.lines = load_document(place.pipelines_file, called)
         self.values: dict[str, Any] = values if isinstance(values, dict) else {}
         self._check_top()
 
     def _check_top(self) -> None:
-        unknown = set(self.values) - {*_TOP}
+        unknown = set(self.values) - {*_TOP_KEYS}
         problems = [
-            Problem(f"not known.{did_you_mean(str(key), _TOP)}", (key,))
+            Problem(f"not known.{did_you_mean(str(key), _TOP_KEYS)}", (key,))
             for key in sorted(unknown, key=str)
         ]
         if not isinstance(self.values.get("pipelines"), dict):
@@ -71,29 +72,29 @@ class PipelinesFile:
             )
             problems.append(Problem(message, None))
         if problems:
-            raise self.located(UserError.several(problems))
+            raise self.locate_error(UserError.several(problems))
 
     def names(self) -> list[str]:
         """Return the names of the pipelines, in the file's order."""
         return [str(name) for name in self.values["pipelines"]]
 
     def runtime(self) -> Runtime:
-        """Return how the project runs; one UserError with all that is wrong there."""
-        stated = self.values.get("runtime") or {}
+        """Return the section ``runtime``; one UserError holds all its problems."""
+        section = self.values.get("runtime") or {}
         try:
-            return validated(Runtime, stated, ("runtime",))
+            return validate_settings(Runtime, section, ("runtime",))
         except UserError as error:
-            raise self.located(error) from None
+            raise self.locate_error(error) from None
 
     def schedules(self, faulty: dict[str, UserError] | None = None) -> dict[str, Any]:
-        """Return when scheduled pipelines are due, not what they do when they fail.
+        """Return the schedules of pipelines: when they are due, without retries.
 
         One that cannot be read is a UserError, or is put among ``faulty``.
         """
-        found: dict[str, schema.Schedule | None] = {}
+        schedules: dict[str, schema.Schedule | None] = {}
         for name in self.names():
             try:
-                found[name] = self.configured(name).pipeline.schedule
+                schedules[name] = self.configure_pipeline(name).pipeline.schedule
             except UserError as error:
                 if faulty is None:
                     raise
@@ -101,14 +102,14 @@ class PipelinesFile:
         left_out = {"retries", "retry_delay"}
         return {
             name: schedule.model_dump(exclude_none=True, exclude=left_out)
-            for name, schedule in found.items()
+            for name, schedule in schedules.items()
             if schedule
         }
 
-    def configured(
+    def configure_pipeline(
         self, name: str, overrides: Sequence[str] = (), **fixed: Any
-    ) -> Configured:
-        """Return pipeline ``name`` with defaults, ``a.b=v`` overrides and fixed values.
+    ) -> ConfiguredPipeline:
+        """Return pipeline ``name``, resolved with defaults and overrides, checked.
 
         Raises one UserError with all problems, each with its line; in production most
         overrides are one (`curvote.run.config.overrides`).
@@ -116,31 +117,35 @@ class PipelinesFile:
         pipelines = self.values["pipelines"]
         if name not in pipelines:
             raise UserError(f"no pipeline {name!r}.{did_you_mean(name, pipelines)}")
-        where: Where = ("pipelines", name)
+        where: KeyPath = ("pipelines", name)
         if not isinstance(pipelines[name], dict):
             problem = Problem("must be a mapping of settings: {source: ...}.", where)
-            raise self.located(UserError.several([problem]))
-        defaults = self._defaults()
-        stated = {**defaults, **pipelines[name]}
-        merged = deepcopy(stated)
+            raise self.locate_error(UserError.several([problem]))
+        defaults = self._read_defaults()
+        file_values = {**defaults, **pipelines[name]}
+        merged = deepcopy(file_values)
         for override in overrides:
-            _override(merged, override)
-        given = {key: value for key, value in fixed.items() if value is not None}
-        merged |= given
-        asked = [*overrides, *(f"{key}={value}" for key, value in given.items())]
-        inherited = set(defaults) - set(pipelines[name]) - {_key(one) for one in asked}
+            _apply_override(merged, override)
+        set_values = {key: value for key, value in fixed.items() if value is not None}
+        merged |= set_values
+        changes = [*overrides, *(f"{key}={value}" for key, value in set_values.items())]
+        inherited = (
+            set(defaults)
+            - set(pipelines[name])
+            - {_overridden_key(change) for change in changes}
+        )
         try:
-            with _inside(where):
-                refuse_unstated(merged)
-            refuse_in_production(stated, merged, where)
-            return _configured(name, merged, where, tuple(asked), inherited)
+            with _errors_inside(where):
+                refuse_placeholders(merged)
+            refuse_in_production(file_values, merged, where)
+            return _configure(name, merged, where, tuple(changes), inherited)
         except UserError as error:
-            raise self.located(error, asked) from None
+            raise self.locate_error(error, changes) from None
 
-    def check(self) -> None:
-        """Check the whole file; one UserError with the problems of all its parts."""
+    def check_all(self) -> None:
+        """Check the whole file; one UserError holds the problems of all its parts."""
         problems: list[Problem] = []
-        for check in (self.runtime, *self._checks()):
+        for check in (self.runtime, *self._section_checks()):
             try:
                 check()
             except UserError as error:
@@ -148,20 +153,20 @@ class PipelinesFile:
         if problems:
             raise UserError.several(problems)
 
-    def _checks(self) -> Iterator[Callable[[], object]]:
-        return (partial(self.configured, name) for name in self.names())
+    def _section_checks(self) -> Iterator[Callable[[], object]]:
+        return (partial(self.configure_pipeline, name) for name in self.names())
 
-    def _defaults(self) -> dict[str, Any]:
+    def _read_defaults(self) -> dict[str, Any]:
         defaults = self.values.get("defaults") or {}
         try:
-            validated(schema.Defaults, defaults, ("defaults",))
+            validate_settings(schema.Defaults, defaults, ("defaults",))
         except UserError as error:
-            raise self.located(error) from None
+            raise self.locate_error(error) from None
         return dict(defaults)
 
     @contextmanager
-    def placing(self, name: str) -> Iterator[None]:
-        """Add the line to errors of planning and running ``name``."""
+    def errors_located(self, name: str) -> Iterator[None]:
+        """Add file and line to errors that planning and running ``name`` raises."""
         try:
             yield
         except UserError as error:
@@ -171,77 +176,84 @@ class PipelinesFile:
                 else problem
                 for problem in error.problems
             )
-            raise self.located(UserError.several(placed)) from None
+            raise self.locate_error(UserError.several(placed)) from None
 
-    def located(self, error: UserError, overrides: Sequence[str] = ()) -> UserError:
+    def locate_error(
+        self, error: UserError, overrides: Sequence[str] = ()
+    ) -> UserError:
         """Return the error with ``pipelines.yaml:7:`` before each message.
 
         What an override set is said to stand in ``--set``.
         """
         return UserError.several(
-            problem.after(self._prefix(problem, overrides))
+            problem.after(self._error_prefix(problem, overrides))
             for problem in error.problems
         )
 
-    def _prefix(self, problem: Problem, overrides: Sequence[str]) -> str:
+    def _error_prefix(self, problem: Problem, overrides: Sequence[str]) -> str:
         if problem.where is None:
             return ""
         path = dotted_path(problem.where)
         for override in overrides:
-            given = override.partition("=")[0]
-            made = problem.where not in self.lines and _within(given, path)
-            if made or _within(path, given):
+            set_path = override.partition("=")[0]
+            creates = problem.where not in self.lines and _is_within(set_path, path)
+            if creates or _is_within(path, set_path):
                 return f"--set {override}: {path}: "
-        line = self.lines.line(set_at(self.values, problem.where))
+        line = self.lines.line(locate_setting(self.values, problem.where))
         place = f"{self.called}:{line}" if line else self.called
         return f"{place}: {path}: "
 
 
-_TOP = ("defaults", "pipelines", "runtime")
+_TOP_KEYS = ("defaults", "pipelines", "runtime")
 
 
-def _within(path: str, outer: str) -> bool:
+def _is_within(path: str, outer: str) -> bool:
     return f"{path}.".startswith(f"{outer}.")
 
 
-def _key(override: str) -> str:
-    """Return the key of a pipeline that ``a.b=v`` sets or changes."""
+def _overridden_key(override: str) -> str:
+    """Return the top-level key that an override ``a.b=v`` changes."""
     return override.partition("=")[0].partition(".")[0]
 
 
-def _configured(
+def _configure(
     name: str,
     merged: dict[str, Any],
-    where: Where,
+    where: KeyPath,
     overrides: tuple[str, ...],
     inherited: Set[str],
-) -> Configured:
-    with _inside(where):
-        each = [(named(labels), own) for labels, own in settings(merged)]
-    systems = schema.named_in(own for _, own in each)
+) -> ConfiguredPipeline:
+    with _errors_inside(where):
+        labelled = [
+            (setting_name(labels), values) for labels, values in expand_settings(merged)
+        ]
+    systems = schema.named_systems(values for _, values in labelled)
     # Defaults are for whoever reads them.
-    unread = inherited & schema.foreign(systems).keys()
+    unread = inherited & schema.unread_sections(systems).keys()
     merged = {key: value for key, value in merged.items() if key not in unread}
-    stated = {key for _, own in each for key in own} - unread
-    problems = _unread(stated, systems, where)
+    used_keys = {key for _, values in labelled for key in values} - unread
+    problems = _unread_sections(used_keys, systems, where)
     try:
-        made = tuple(Setting(at, _checked(own, systems, where)) for at, own in each)
+        checked = tuple(
+            Setting(at, _check_setting(values, systems, where))
+            for at, values in labelled
+        )
     except UserError as error:
         problems += error.problems
     if problems:
         raise UserError.several(problems)
-    if len({files_of(setting.pipeline) for setting in made}) > 1:
+    if len({raw_file_names(setting.pipeline) for setting in checked}) > 1:
         message = "settings of one run cannot read other files; make two pipelines."
         raise UserError(message, where=(*where, "grid"))
-    if len(made) == 1:
-        return Configured(name, made[0].pipeline, overrides, made)
-    whole = validated(schema.model(systems), merged, where)
-    return Configured(name, whole, overrides, made)
+    if len(checked) == 1:
+        return ConfiguredPipeline(name, checked[0].pipeline, overrides, checked)
+    full = validate_settings(schema.pipeline_model(systems), merged, where)
+    return ConfiguredPipeline(name, full, overrides, checked)
 
 
 @contextmanager
-def _inside(where: Where) -> Iterator[None]:
-    """Place the problems of one pipeline in the file."""
+def _errors_inside(where: KeyPath) -> Iterator[None]:
+    """Prefix the places of raised problems with the place of the pipeline."""
     try:
         yield
     except UserError as error:
@@ -251,50 +263,56 @@ def _inside(where: Where) -> Iterator[None]:
         ) from None
 
 
-def _unread(stated: Set[str], systems: frozenset[str], where: Where) -> list[Problem]:
-    """Return sections that no system here reads; one that is none is a UserError."""
-    problems = [problem for name in sorted(systems) for problem in unknown(name)]
+def _unread_sections(
+    used_keys: Set[str], systems: frozenset[str], where: KeyPath
+) -> list[Problem]:
+    """Return problems of sections that none of the ``systems`` reads."""
+    problems = [
+        problem for name in sorted(systems) for problem in unknown_system_problems(name)
+    ]
     if problems:
-        with _inside(where):
+        with _errors_inside(where):
             raise UserError.several(problems)
     return [
-        Problem(_foreign(section, reader, systems), (*where, section))
-        for section, reader in schema.foreign(systems).items()
-        if section in stated
+        Problem(_describe_unread(section, reader, systems), (*where, section))
+        for section, reader in schema.unread_sections(systems).items()
+        if section in used_keys
     ]
 
 
-def _foreign(section: str, reader: str, systems: frozenset[str]) -> str:
-    known = [*schema.model(systems).model_fields]
+def _describe_unread(section: str, reader: str, systems: frozenset[str]) -> str:
+    keys = [*schema.pipeline_model(systems).model_fields]
     names = ", ".join(sorted(systems))
     reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
     return (
         f"{reads} it: it belongs to {reader}."
-        f"{closest(section, known)} Take it out, or name {reader}."
+        f"{suggest_closest(section, keys)} Take it out, or name {reader}."
     )
 
 
-def _checked(
-    merged: dict[str, Any], systems: frozenset[str], where: Where
+def _check_setting(
+    merged: dict[str, Any], systems: frozenset[str], where: KeyPath
 ) -> schema.Pipeline:
-    (name,) = names = schema.named_in([merged])
-    mine = {k: v for k, v in merged.items() if k not in schema.foreign(names)}
-    known = schema.own(mine, name, systems)
-    pipeline = validated(schema.model(names), known, where)
-    with _inside(where):
+    (name,) = names = schema.named_systems([merged])
+    read_values = {
+        k: v for k, v in merged.items() if k not in schema.unread_sections(names)
+    }
+    system_values = schema.own_settings(read_values, name, systems)
+    pipeline = validate_settings(schema.pipeline_model(names), system_values, where)
+    with _errors_inside(where):
         problems = meaning_problems(pipeline)
         if problems:
             raise UserError.several(problems)
     # Releases go by the concrete protocol; production leaves nothing open.
-    return next(parts(pipeline)).settings if pipeline.production else pipeline
+    return next(resolve_parts(pipeline)).settings if pipeline.production else pipeline
 
 
-def _override(values: dict[str, Any], text: str) -> None:
+def _apply_override(values: dict[str, Any], text: str) -> None:
     """Apply ``a.b=v``; the value is read as YAML."""
-    path, equals, given = text.partition("=")
+    path, equals, value = text.partition("=")
     if not equals or not path:
         raise UserError(f"--set {text!r}: write it as a.b=value.")
     try:
-        put(values, path, parsed(given))
+        set_dotted(values, path, parse_value(value))
     except UserError as error:
         raise UserError(f"--set {text!r}: {error}") from None

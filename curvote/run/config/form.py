@@ -1,4 +1,4 @@
-"""Values against their form: what pydantic finds, in words and with its place."""
+"""Validation of settings against their pydantic models, with messages for users."""
 
 from __future__ import annotations
 
@@ -7,85 +7,92 @@ from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from curvote.errors import Problem, UserError, Where, did_you_mean
-from curvote.run.config.form_words import kind_in_words, said_of
-from curvote.run.config.schema import form
+from curvote.errors import KeyPath, Problem, UserError, did_you_mean
+from curvote.run.config.form_words import describe_errors, kind_in_words
+from curvote.run.config.schema import section_model
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(model: type[Model], values: Any, where: Where) -> Model:
-    """Return ``values`` as ``model``; all that is wrong is one UserError."""
+def validate_settings(model: type[Model], values: Any, where: KeyPath) -> Model:
+    """Return ``values`` as ``model``; one UserError holds all its problems."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError.several(problems_of(model, error, values, where)) from None
+        raise UserError.several(
+            validation_problems(model, error, values, where)
+        ) from None
 
 
-def problems_of(
-    model: type[BaseModel], error: ValidationError, values: Any, where: Where
+def validation_problems(
+    model: type[BaseModel], error: ValidationError, values: Any, where: KeyPath
 ) -> Iterator[Problem]:
-    """Yield what is wrong with ``values``, once for each place."""
-    found: dict[Where, list[Any]] = {}
+    """Yield a problem for each place at which ``values`` do not fit ``model``."""
+    by_place: dict[KeyPath, list[Any]] = {}
     for detail in error.errors(include_url=False):
-        found.setdefault(_inside(detail, values), []).append(detail)
-    for inside, details in found.items():
-        yield Problem(_message(model, details, inside), (*where, *inside))
+        by_place.setdefault(_error_place(detail, values), []).append(detail)
+    for inside, details in by_place.items():
+        yield Problem(_problem_message(model, details, inside), (*where, *inside))
 
 
-def _inside(detail: Any, values: Any) -> Where:
-    """Return the path as the file has it: pydantic also names branches of unions."""
+def _error_place(detail: Any, values: Any) -> KeyPath:
+    """Return the path of an error in the file, without branches of unions."""
     *path, last = detail["loc"] or ("",)
-    inside, here = [], values
+    inside, values_inside = [], values
     for part in path:
-        if _holds(here, part):
+        if _has_item(values_inside, part):
             inside.append(part)
-            here = here[part]
-    if detail["type"] in ("missing", "extra_forbidden") or _holds(here, last):
+            values_inside = values_inside[part]
+    if detail["type"] in ("missing", "extra_forbidden") or _has_item(
+        values_inside, last
+    ):
         inside.append(last)
     return tuple(inside)
 
 
-def _holds(values: Any, part: str | int) -> bool:
+def _has_item(values: Any, part: str | int) -> bool:
     if isinstance(values, Mapping):
         return part in values
     return isinstance(values, list) and isinstance(part, int) and part < len(values)
 
 
-def _message(model: type[BaseModel], details: list[Any], inside: Where) -> str:
+def _problem_message(
+    model: type[BaseModel], details: list[Any], inside: KeyPath
+) -> str:
     kind = details[0]["type"]
     if kind == "extra_forbidden":
-        return _unknown(str(inside[-1]), _fields(model, inside[:-1]))
+        return _unknown_key_message(str(inside[-1]), _known_keys(model, inside[:-1]))
     if kind == "missing":
-        return f"is missing.{_to_write(_form(model, inside[:-1]), str(inside[-1]))}"
-    return said_of(details)
+        hint = _missing_key_hint(_model_at(model, inside[:-1]), str(inside[-1]))
+        return f"is missing.{hint}"
+    return describe_errors(details)
 
 
-def _unknown(key: str, known: list[str]) -> str:
-    name, colon, given = key.partition(":")
-    if colon and name in known:
-        return f"not known. Write a space after the colon: {name}: {given}."
-    return f"not known.{did_you_mean(key, known)}"
+def _unknown_key_message(key: str, keys: list[str]) -> str:
+    name, colon, value = key.partition(":")
+    if colon and name in keys:
+        return f"not known. Write a space after the colon: {name}: {value}."
+    return f"not known.{did_you_mean(key, keys)}"
 
 
-def _fields(model: type[BaseModel], inside: Where) -> list[str]:
-    """Return the keys that are known at a place inside ``model``."""
-    return list(_form(model, inside).model_fields)
+def _known_keys(model: type[BaseModel], inside: KeyPath) -> list[str]:
+    """Return the keys of the model at a place inside ``model``."""
+    return list(_model_at(model, inside).model_fields)
 
 
-def _form(model: type[BaseModel], inside: Where) -> type[BaseModel]:
+def _model_at(model: type[BaseModel], inside: KeyPath) -> type[BaseModel]:
     for part in inside:
-        model = form(model, str(part)) or model
+        model = section_model(model, str(part)) or model
     return model
 
 
-def _to_write(model: type[BaseModel], key: str) -> str:
-    """Return what to write for a key that is missing, as far as its form says it."""
-    inner = form(model, key)
+def _missing_key_hint(model: type[BaseModel], key: str) -> str:
+    """Return a hint what to write for a missing key, as its model requires."""
+    inner = section_model(model, key)
     if inner:
         fields = inner.model_fields.items()
-        asked = [name for name, field in fields if field.is_required()]
-        return f" Write {key}: {{{': ..., '.join(asked)}: ...}}." if asked else ""
+        required = [name for name, field in fields if field.is_required()]
+        return f" Write {key}: {{{': ..., '.join(required)}: ...}}." if required else ""
     field = model.model_fields.get(key)
     kind = field.annotation if field else None
     wanted = kind_in_words(get_origin(kind) or kind)

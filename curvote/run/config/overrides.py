@@ -1,17 +1,17 @@
-"""What may be overridden in production: only what is read after the last message."""
+"""Overrides in production: only settings read after the last message may change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
-from curvote.errors import Problem, UserError, Where
+from curvote.errors import KeyPath, Problem, UserError
 from curvote.run.config.settings import FIXED
-from curvote.run.config.yaml_lines import in_line
+from curvote.run.config.yaml_lines import as_one_line
 
-_SAID = (
+_REFUSAL = (
     "{given} is asked for, the file says {stated}: in production an override changes"
     " nothing that a message is made of, nor who takes part. Such a change belongs into"
     " pipelines.yaml; a release above what was consented to needs `curvote ledger"
@@ -21,52 +21,53 @@ _ABSENT = "nothing"
 
 
 def refuse_in_production(
-    stated: Mapping[str, Any], asked: Mapping[str, Any], where: Where
+    file_values: Mapping[str, Any], run_values: Mapping[str, Any], where: KeyPath
 ) -> None:
-    """Refuse to run a pipeline of production otherwise than as it is ``stated``.
+    """Refuse to run a production pipeline with other settings than its file's.
 
-    ``asked`` is the pipeline with what the command line set. Nor does the command line
-    make a study of production, or production of a study. UserError names every change.
+    ``run_values`` is the pipeline with what the command line set. Nor does the command
+    line make a study of production, or production of a study. UserError names every
+    change.
     """
-    if "production" not in (stated.get("mode"), asked.get("mode")):
+    if "production" not in (file_values.get("mode"), run_values.get("mode")):
         return
-    free = free_settings(str(stated.get("protocol", DEFAULT)))
+    free = overridable_settings(str(file_values.get("protocol", DEFAULT)))
     problems = [
-        Problem(_SAID.format(stated=was, given=given), (*where, *path))
-        for path, was, given in _changes(stated, asked)
+        Problem(_REFUSAL.format(stated=was, given=new), (*where, *path))
+        for path, was, new in _changed_settings(file_values, run_values)
         if ".".join(path) not in free
     ]
     if problems:
         raise UserError.several(problems)
 
 
-def free_settings(protocol: str) -> set[str]:
-    """Return the dotted settings that are read only when all messages have left."""
-    stages = system(protocol).production if protocol in SYSTEMS else ()
+def overridable_settings(protocol: str) -> set[str]:
+    """Return the dotted settings that are read only after the last message."""
+    stages = find_system(protocol).production if protocol in SYSTEMS else ()
     last = max((i for i, s in enumerate(stages) if s.message), default=len(stages))
     counts = {name for stage in stages[: last + 1] for name in stage.params}
     later = {name for stage in stages[last + 1 :] for name in stage.params}
     return later - counts - set(FIXED)
 
 
-def _changes(
-    stated: Mapping[str, Any], asked: Mapping[str, Any]
+def _changed_settings(
+    file_values: Mapping[str, Any], run_values: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Yield (path, stated, asked) of every setting that differs."""
-    before, after = dict(_leaves(stated)), dict(_leaves(asked))
+    """Yield (path, text in the file, text of the run) of each changed setting."""
+    before, after = dict(_setting_texts(file_values)), dict(_setting_texts(run_values))
     for path in sorted(before.keys() | after.keys()):
-        was, given = before.get(path, _ABSENT), after.get(path, _ABSENT)
-        if was != given:
-            yield path, was, given
+        was, new = before.get(path, _ABSENT), after.get(path, _ABSENT)
+        if was != new:
+            yield path, was, new
 
 
-def _leaves(
+def _setting_texts(
     values: Mapping[str, Any], above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield (path, text): 1, 1.0 and true are equal, and name different releases."""
+    """Yield the path and text of each setting; equal texts name one release."""
     for key, value in values.items():
         path = (*above, str(key))
         if isinstance(value, Mapping) and value:
-            yield from _leaves(value, path)
+            yield from _setting_texts(value, path)
         else:
-            yield path, in_line(value)
+            yield path, as_one_line(value)

@@ -1,4 +1,4 @@
-"""What a resolved configuration stands for: one part for each system it leads to."""
+"""Parts of a resolved configuration: one for each system that it leads to."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from curvote.chain.axis import Cell
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.chain.system import Part
-from curvote.protocols.sizes import sized
+from curvote.protocols.sizes import resolve_sizes
 from curvote.run.config.schema import Pipeline, pipeline_of
-from curvote.run.config.settings import named, settings
+from curvote.run.config.settings import expand_settings, setting_name
 
 # Parts of a configuration, each with its setting's name.
 Parts = list[tuple[str | None, Part]]
 
 
-def parts(pipeline: Pipeline) -> Iterator[Part]:
-    """Yield what settings stand for: sizes first, then what the system makes of each.
+def resolve_parts(pipeline: Pipeline) -> Iterator[Part]:
+    """Yield the parts of a pipeline: sizes are resolved first, then the system.
 
     A size that is left to a rule and cannot be told is a UserError.
     """
-    for first in sized(pipeline):
-        for part in system(first.settings.protocol).parts(first.settings):
-            yield _both(first, part)
+    for first in resolve_sizes(pipeline):
+        for part in find_system(first.settings.protocol).resolve_parts(first.settings):
+            yield _merge_parts(first, part)
 
 
-def _both(first: Part, then: Part) -> Part:
-    """Return ``then`` with what was left to a rule before it."""
+def _merge_parts(first: Part, then: Part) -> Part:
+    """Return ``then`` with the choices of both parts."""
     return replace(
         then,
         pairs=tuple((dict(first.pairs) | dict(then.pairs)).items()),
@@ -37,41 +37,41 @@ def _both(first: Part, then: Part) -> Part:
     )
 
 
-def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str | None, Part]]:
-    """Yield (setting's name, part) of a run's configuration, setting after setting."""
-    for labels, own in settings(config):
-        pipeline = pipeline_of(own)
-        for part in parts(pipeline):
-            yield named(labels), part
+def labelled_parts(config: Mapping[str, Any]) -> Iterator[tuple[str | None, Part]]:
+    """Yield (setting's name, part) of a run's configuration, in order."""
+    for labels, values in expand_settings(config):
+        pipeline = pipeline_of(values)
+        for part in resolve_parts(pipeline):
+            yield setting_name(labels), part
 
 
-def part_of(config: Mapping[str, Any], cell: Cell) -> Part:
-    """Return the part of a run's configuration that a cell belongs to."""
-    return belonging(parts_of(config), cell)
+def part_of_cell(config: Mapping[str, Any], cell: Cell) -> Part:
+    """Return the part of a run's configuration to which a cell belongs."""
+    return find_part(labelled_parts(config), cell)
 
 
-def belonging(among: Iterable[tuple[str | None, Part]], cell: Cell) -> Part:
-    """Return which of the parts of a configuration a cell belongs to."""
+def find_part(labelled: Iterable[tuple[str | None, Part]], cell: Cell) -> Part:
+    """Return the part, of several, to which a cell belongs."""
     return next(
         part
-        for setting, part in among
+        for setting, part in labelled
         if setting == cell["setting"]
         and (cell["protocol"] in (None, part.settings.called))
         and set(part.pairs) <= set(cell.pairs)
     )
 
 
-def reasons(config: Mapping[str, Any]) -> list[str]:
-    """Return what was left to a rule, and what it took, a line for each such cell.
+def describe_choices(config: Mapping[str, Any]) -> list[str]:
+    """Return a line for each choice that was left to a rule, with its reason.
 
     Protocols of which the same is said share a line.
     """
-    found: dict[tuple[str, str], list[str]] = {}
-    for _, part in parts_of(config):
+    protocols: dict[tuple[str, str], list[str]] = {}
+    for _, part in labelled_parts(config):
         if part.reason:
-            told = Cell(part.pairs).words, f"{part.method} ({part.reason})"
-            found.setdefault(told, []).append(part.settings.called)
+            choice = Cell(part.pairs).words, f"{part.method} ({part.reason})"
+            protocols.setdefault(choice, []).append(part.settings.called)
     return [
-        f"{', '.join(filter(None, (*dict.fromkeys(names), words)))}: {told}"
-        for (words, told), names in found.items()
+        f"{', '.join(filter(None, (*dict.fromkeys(names), words)))}: {choice}"
+        for (words, choice), names in protocols.items()
     ]

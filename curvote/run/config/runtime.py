@@ -1,4 +1,4 @@
-"""The section `runtime` of pipelines.yaml: where and how a project runs, not what."""
+"""Section `runtime` of pipelines.yaml: engine, storage, retention, notices."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ LEAST_SECONDS: Final = 3600
 MOST_SECONDS: Final = 100 * 366 * 86_400  # dates end in the year 9999
 
 
-def seconds(span: str) -> int:
-    """Return a span of time such as ``36h``, ``90d`` or ``12w`` in seconds.
+def parse_span(span: str) -> int:
+    """Return the seconds of a time span such as ``36h``, ``90d`` or ``12w``.
 
     Another form, less than an hour, or more than a hundred years: ValueError.
     """
-    found = _SPAN.fullmatch(span.strip())
-    if found is None:
+    match = _SPAN.fullmatch(span.strip())
+    if match is None:
         raise ValueError("write a span of time as 36h, 90d or 12w")
-    total = int(found[1]) * _UNITS[found[2]]
+    total = int(match[1]) * _UNITS[match[2]]
     if total < LEAST_SECONDS:
         raise ValueError("a span under an hour would take what is still in use")
     if total > MOST_SECONDS:
@@ -31,12 +31,12 @@ def seconds(span: str) -> int:
     return total
 
 
-def _checked(span: str) -> str:
-    seconds(span)
+def _check_span(span: str) -> str:
+    parse_span(span)
     return span
 
 
-Span = Annotated[str, AfterValidator(_checked)]
+Span = Annotated[str, AfterValidator(_check_span)]
 Event = Literal["failed", "blocked", "missed", "recovered"]
 
 
@@ -75,7 +75,7 @@ class Runtime(Strict):
     mlflow: MlflowFiles = MlflowFiles()
 
     @model_validator(mode="after")
-    def _cluster_of_dask(self) -> Runtime:
+    def _check_cluster(self) -> Runtime:
         if self.cluster and self.engine != "dask":
             raise ValueError("only engine dask has a cluster; add engine: dask")
         return self

@@ -1,4 +1,4 @@
-"""What may stand in pipelines.yaml: common keys, and those of the systems it names."""
+"""Schema of pipelines.yaml: common keys, and those of the systems that it names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import all_systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.settings import Count, Epsilon, Strict, Whole
 from curvote.run.config.runtime import MOST_SECONDS
-from curvote.run.config.yaml_lines import in_line
+from curvote.run.config.yaml_lines import as_one_line
 
 _Form = type[BaseModel] | None
 
@@ -32,7 +32,7 @@ class Schedule(Strict):
     retry_delay: Annotated[float, Field(ge=0, le=86_400)] = 60.0
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> Schedule:
+    def _check_trigger(self) -> Schedule:
         if (self.cron is None) == (self.interval is None):
             raise ValueError("give either cron or interval, not both and not neither")
         return self
@@ -71,22 +71,22 @@ class Waiting(Strict):
     fold: Annotated[int, Field(ge=2, strict=True)] = 50
     sealed: bool = False
 
-    def least(self, message: str) -> int | None:
-        """Return how many messages of a name are waited for, if that is stated."""
-        return getattr(self, waits_for(message), None)
+    def stated_minimum(self, message: str) -> int | None:
+        """Return the stated minimum of messages of a kind; None: not stated."""
+        return getattr(self, min_messages_key(message), None)
 
 
-def waits_for(message: str) -> str:
-    """Return the key that says how many messages of a name a round waits for."""
+def min_messages_key(message: str) -> str:
+    """Return the key that states the minimum of messages of a kind."""
     return f"min_{message}s"
 
 
 class Pipeline(Strict):
     """The keys of every pipeline, with every default filled in.
 
-    `model` adds those of its systems. ``protocols`` and the axes of ``grid`` make the
-    settings of one run, all on the same data; ``label`` is what tables call the
-    protocol of one. ``description`` says to people what it is for.
+    `pipeline_model` adds those of its systems. ``protocols`` and the axes of ``grid``
+    make the settings of one run, all on the same data; ``label`` is what tables call
+    the protocol of one. ``description`` says to people what it is for.
     """
 
     description: str | None = None
@@ -105,105 +105,118 @@ class Pipeline(Strict):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return a section that one of its systems adds."""
+            """Return a section that one of the pipeline's systems adds."""
 
     @property
     def production(self) -> bool:
-        """Whether real clients release something."""
+        """Whether clients release messages for real."""
         return self.mode == "production"
 
     @property
     def called(self) -> str:
-        """What tables call the protocol."""
+        """The name of the protocol in tables."""
         return self.label or self.protocol
 
     @property
     def population(self) -> str:
-        """Whose clients these are, as the ledger calls them."""
+        """The name of the clients' population in the ledger."""
         named = self.ledger.population if self.ledger else None
         return named or str(self.source["name"])
 
     @model_validator(mode="before")
     @classmethod
-    def _one_run(cls, given: Any) -> Any:
-        """A production run is one run: the file's default for studies is no matter."""
-        if isinstance(given, dict) and given.get("mode") == "production":
-            return given | {"replicates": 1}
-        return given
+    def _single_replicate(cls, values: Any) -> Any:
+        """Set one replicate in production, whatever the file's defaults say."""
+        if isinstance(values, dict) and values.get("mode") == "production":
+            return values | {"replicates": 1}
+        return values
 
 
 @cache
-def model(names: frozenset[str]) -> type[Pipeline]:
-    """Return what a pipeline of some systems may hold."""
-    chosen = [one for one in systems() if one.name in names]
+def pipeline_model(names: frozenset[str]) -> type[Pipeline]:
+    """Return the pydantic model of pipelines of some systems."""
+    members = [member for member in all_systems() if member.name in names]
     fields: dict[str, Any] = {}
-    for one in chosen:
-        for name, field in one.settings.model_fields.items():
+    for member in members:
+        for name, field in member.settings.model_fields.items():
             # Of two forms of a section the wider one, which is the other's subclass.
-            if name not in fields or _wider(field.annotation, fields[name][0]):
+            if name not in fields or _is_wider(field.annotation, fields[name][0]):
                 fields[name] = (field.rebuild_annotation(), field)
-    asked = (name for one in chosen for name in one.messages)
-    waits: dict[str, Any] = {waits_for(name): (Whole | None, None) for name in asked}
-    intake = create_model("Intake", __base__=Waiting, __doc__=Waiting.__doc__, **waits)
+    messages = (name for member in members for name in member.messages)
+    minimums: dict[str, Any] = {
+        min_messages_key(name): (Whole | None, None) for name in messages
+    }
+    intake = create_model(
+        "Intake", __base__=Waiting, __doc__=Waiting.__doc__, **minimums
+    )
     fields["intake"] = (intake | None, None)
     return create_model(
         "Pipeline", __base__=Pipeline, __doc__=Pipeline.__doc__, **fields
     )
 
 
-def _wider(one: Any, other: Any) -> bool:
-    both = isinstance(one, type) and isinstance(other, type)
-    return both and one is not other and issubclass(one, other)
+def _is_wider(first: Any, second: Any) -> bool:
+    classes = isinstance(first, type) and isinstance(second, type)
+    return classes and first is not second and issubclass(first, second)
 
 
 @cache
-def foreign(names: frozenset[str]) -> Mapping[str, str]:
-    """Return {section: who reads it} of what is read, but by no system of these."""
-    mine = model(names).model_fields
+def unread_sections(names: frozenset[str]) -> Mapping[str, str]:
+    """Return the sections that no named system reads, each with a reader."""
+    read_sections = pipeline_model(names).model_fields
     return {
-        section: one.name
-        for one in reversed(systems())  # the first of those that read it stands
-        for section in one.settings.model_fields
-        if section not in mine
+        section: member.name
+        for member in reversed(all_systems())  # the first of those that read it stands
+        for section in member.settings.model_fields
+        if section not in read_sections
     }
 
 
 def pipeline_of(values: Mapping[str, Any]) -> Pipeline:
-    """Return the resolved settings of one system: what others read is left out."""
-    (name,) = names = named_in([values])
-    return model(names).model_validate(own(values, name, SYSTEMS))
+    """Return the resolved settings of one system, without keys of others."""
+    (name,) = names = named_systems([values])
+    return pipeline_model(names).model_validate(own_settings(values, name, SYSTEMS))
 
 
-def own(values: Mapping[str, Any], name: str, among: Iterable[str]) -> dict[str, Any]:
-    """Return ``values`` without what others ``among`` the systems read alone."""
-    mine, every = model(frozenset({name})), model(frozenset(among))
-    kept: dict[str, Any] = _without(values, mine, every)
-    return kept
+def own_settings(
+    values: Mapping[str, Any], name: str, among: Iterable[str]
+) -> dict[str, Any]:
+    """Return ``values`` without what only other systems ``among`` these read."""
+    system_model, combined_model = (
+        pipeline_model(frozenset({name})),
+        pipeline_model(frozenset(among)),
+    )
+    kept_values: dict[str, Any] = _drop_foreign(values, system_model, combined_model)
+    return kept_values
 
 
-def _without(value: Any, mine: _Form, every: _Form) -> Any:
-    """Return what ``mine`` knows of a section, and what nobody does."""
-    if not (mine and every and isinstance(value, Mapping)):
+def _drop_foreign(value: Any, system_form: _Form, combined_form: _Form) -> Any:
+    """Return a section without the keys that only other systems know."""
+    if not (system_form and combined_form and isinstance(value, Mapping)):
         return value
     return {
-        key: _without(inner, form(mine, key), form(every, key))
+        key: _drop_foreign(
+            inner, section_model(system_form, key), section_model(combined_form, key)
+        )
         for key, inner in value.items()
-        if key in mine.model_fields or key not in every.model_fields
+        if key in system_form.model_fields or key not in combined_form.model_fields
     }
 
 
-def form(of: type[BaseModel], key: str) -> _Form:
-    """Return the form of a key whose values are a section."""
-    field = of.model_fields.get(key)
+def section_model(parent: type[BaseModel], key: str) -> _Form:
+    """Return the model of a key whose value is a section; else None."""
+    field = parent.model_fields.get(key)
     kinds = (field.annotation, *get_args(field.annotation)) if field else ()
     forms = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
     return next(forms, None)
 
 
-def named_in(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the systems that the settings of a pipeline name; no text: as YAML."""
-    every = (own.get("protocol", DEFAULT) for own in settings)
-    return frozenset(each if isinstance(each, str) else in_line(each) for each in every)
+def named_systems(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the names of the systems that settings of a pipeline use."""
+    names = (values.get("protocol", DEFAULT) for values in settings)
+    return frozenset(
+        name if isinstance(name, str) else as_one_line(name) for name in names
+    )
 
 
 class Defaults(Strict):

@@ -1,4 +1,4 @@
-"""Where a pipeline's raw files are, fetched only when a run asks for them."""
+"""Raw files of a pipeline's source: keyed digests, and files found or fetched."""
 
 from __future__ import annotations
 
@@ -8,95 +8,102 @@ from pathlib import Path
 from typing import Any
 
 from curvote.datasets import raw
-from curvote.datasets.lookup import chosen, module
+from curvote.datasets.lookup import module, resolve_source
 from curvote.errors import UserError
 from curvote.run.config.schema import Pipeline
-from curvote.run.keyed import keyed
+from curvote.run.keyed import keyed_digest
 from curvote.run.project import Project
 
 
 @dataclass(frozen=True)
-class Raw:
-    """A raw file that ingest reads; its digest counts, its path does not.
+class RawInput:
+    """A raw file that ingest reads; its digest enters keys, its path does not.
 
-    ``told`` is all that may be told of ``sha256``: itself, or for a file that nobody
-    published its keyed digest (`keyed.keyed`).
+    ``public_digest`` is all that may be told of ``sha256``: itself, or for a file that
+    nobody published its keyed digest (`keyed.keyed_digest`).
     """
 
     name: str
     sha256: str = field(repr=False)
     path: str
     origin: str
-    told: str
+    public_digest: str
 
     @property
-    def counted(self) -> dict[str, str]:
-        """What stands of the digest in keys and manifests, under its kind."""
-        kind = "sha256" if self.told == self.sha256 else "hmac_sha256"
-        return {kind: self.told}
+    def key_entry(self) -> dict[str, str]:
+        """The public digest as keys and manifests hold it, under its kind."""
+        kind = "sha256" if self.public_digest == self.sha256 else "hmac_sha256"
+        return {kind: self.public_digest}
 
 
 @dataclass(frozen=True)
-class Absent:
-    """The raw files that are not here."""
+class MissingFiles:
+    """The raw files of a source that are not on this machine."""
 
     names: tuple[str, ...]
 
 
-def given(source: Mapping[str, Any]) -> bool:
-    """Say whether a source reads the user's own file, which nobody published."""
+def reads_user_file(source: Mapping[str, Any]) -> bool:
+    """Return whether a source reads the user's own, unpublished file."""
     return bool(getattr(module(source["name"]), "GIVEN", False))
 
 
-def unpublished(pipeline: Pipeline) -> bool:
-    """Say whether records stand behind a pipeline that nobody published."""
-    return pipeline.production or given(pipeline.source)
+def has_unpublished_records(pipeline: Pipeline) -> bool:
+    """Return whether a pipeline reads records that nobody published."""
+    return pipeline.production or reads_user_file(pipeline.source)
 
 
-def files_of(pipeline: Pipeline) -> tuple[str, ...]:
+def raw_file_names(pipeline: Pipeline) -> tuple[str, ...]:
     """Return the names of the raw files that the pipeline's source reads."""
-    dataset, parameters = chosen(pipeline.source)
-    if given(pipeline.source):
+    dataset, parameters = resolve_source(pipeline.source)
+    if reads_user_file(pipeline.source):
         return (str(parameters.path),)
     return tuple(dataset.files(parameters))
 
 
 def raw_files(
     project: Project, pipeline: Pipeline, *, fetch: bool
-) -> tuple[Raw, ...] | Absent:
+) -> tuple[RawInput, ...] | MissingFiles:
     """Return the checked raw files of the pipeline's source; none if it is simulated.
 
-    Without ``fetch`` files that are not here are `Absent`; with it, they are fetched.
+    Without ``fetch`` files that are not here are `MissingFiles`; with it, they are
+    fetched.
     """
-    dataset, parameters = chosen(pipeline.source)
-    if own := own_file(project, pipeline):
-        return (_given(project, own),)
-    found = {
+    dataset, parameters = resolve_source(pipeline.source)
+    if user_file := user_file_path(project, pipeline):
+        return (_user_input(project, user_file),)
+    located = {
         name: raw.locate(project.root, name, download=fetch)
         for name in dataset.files(parameters)
     }
-    absent = tuple(name for name, file in found.items() if file is None)
+    absent = tuple(name for name, file in located.items() if file is None)
     if absent:
-        return Absent(absent)
+        return MissingFiles(absent)
     return tuple(
-        _raw(name, file, keyed(project, file.sha256) if pipeline.production else None)
-        for name, file in found.items()
+        _raw_input(
+            name,
+            file,
+            keyed_digest(project, file.sha256) if pipeline.production else None,
+        )
+        for name, file in located.items()
         if file is not None
     )
 
 
-def _raw(name: str, file: raw.RawFile, told: str | None) -> Raw:
-    return Raw(name, file.sha256, str(file.path), file.origin, told or file.sha256)
+def _raw_input(name: str, file: raw.RawFile, public_digest: str | None) -> RawInput:
+    return RawInput(
+        name, file.sha256, str(file.path), file.origin, public_digest or file.sha256
+    )
 
 
-def own_file(project: Project, pipeline: Pipeline) -> Path | None:
-    """Return where the user's own file is, None for data of others.
+def user_file_path(project: Project, pipeline: Pipeline) -> Path | None:
+    """Return the path of the user's own file; None: the source is published.
 
     UserError: it is not there. Nothing of it is read.
     """
-    if not given(pipeline.source):
+    if not reads_user_file(pipeline.source):
         return None
-    _, parameters = chosen(pipeline.source)
+    _, parameters = resolve_source(pipeline.source)
     place: Path = project.root / parameters.path
     if not place.is_file():
         beside = "" if parameters.path == str(place) else " in the project's folder"
@@ -104,7 +111,7 @@ def own_file(project: Project, pipeline: Pipeline) -> Path | None:
     return place
 
 
-def _given(project: Project, place: Path) -> Raw:
-    """Return the user's own file, which nobody publishes."""
+def _user_input(project: Project, place: Path) -> RawInput:
+    """Return the user's own file as an input, with a keyed digest."""
     file = raw.RawFile(place, raw.digest(place), "the user's own file")
-    return _raw("path", file, keyed(project, file.sha256))
+    return _raw_input("path", file, keyed_digest(project, file.sha256))

@@ -1,4 +1,4 @@
-"""What a new pipelines.yaml leaves to its user: places marked TO_STATE."""
+"""Placeholders of a new pipelines.yaml: places marked TO_STATE, left to the user."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from curvote.datasets.own.open_places import TO_STATE
-from curvote.errors import Problem, UserError, Where
+from curvote.errors import KeyPath, Problem, UserError
 
 # What to write, by the key that holds the mark; the innermost key that is here counts.
-_MEANT: Final = {
+_EXPECTED: Final = {
     "bounds": "two numbers known without the data, such as [0, 120]",
     "categories": "the texts that may stand there, such as [f, m]",
     "positive": "the label of the class that a classifier is to find, such as ill",
@@ -24,42 +24,42 @@ _MEANT: Final = {
 }
 
 
-def refuse_unstated(values: Mapping[str, Any]) -> None:
-    """Refuse (UserError) a pipeline that still holds marks, a problem for each key."""
-    found: dict[Where, list[str]] = {}
-    for where in _marked(values, ()):
-        at = _meant(where)
-        found.setdefault(at, []).extend(_names(where[len(at) :]))
-    if found:
+def refuse_placeholders(values: Mapping[str, Any]) -> None:
+    """Refuse (UserError) a pipeline with placeholders, a problem for each key."""
+    by_key: dict[KeyPath, list[str]] = {}
+    for where in _find_placeholders(values, ()):
+        at = _described_key(where)
+        by_key.setdefault(at, []).extend(_column_names(where[len(at) :]))
+    if by_key:
         raise UserError.several(
-            Problem(_said(at, list(dict.fromkeys(names))), at)
-            for at, names in found.items()
+            Problem(_describe_placeholder(at, list(dict.fromkeys(names))), at)
+            for at, names in by_key.items()
         )
 
 
-def _marked(value: Any, where: Where) -> Iterator[Where]:
-    """Yield the path of each mark."""
+def _find_placeholders(value: Any, where: KeyPath) -> Iterator[KeyPath]:
+    """Yield the path of each placeholder."""
     if value == TO_STATE:
         yield where
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _marked(inner, (*where, key))
+            yield from _find_placeholders(inner, (*where, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _marked(inner, (*where, index))
+            yield from _find_placeholders(inner, (*where, index))
 
 
-def _meant(where: Where) -> Where:
-    """Return the part of a path up to the key that says what is to be written."""
-    known = [place for place, key in enumerate(where) if key in _MEANT]
-    return where[: known[-1] + 1] if known else where
+def _described_key(where: KeyPath) -> KeyPath:
+    """Return the path up to the innermost key that has a description."""
+    described = [place for place, key in enumerate(where) if key in _EXPECTED]
+    return where[: described[-1] + 1] if described else where
 
 
-def _names(inside: Where) -> list[str]:
+def _column_names(inside: KeyPath) -> list[str]:
     return [str(key) for key in inside[:1] if isinstance(key, str)]
 
 
-def _said(at: Where, names: list[str]) -> str:
-    of = f" for {', '.join(names)}" if names else ""
-    meant = _MEANT.get(str(at[-1]), "what you mean")
-    return f"still to be stated{of}: in place of {TO_STATE} write {meant}."
+def _describe_placeholder(at: KeyPath, names: list[str]) -> str:
+    columns = f" for {', '.join(names)}" if names else ""
+    expected = _EXPECTED.get(str(at[-1]), "what you mean")
+    return f"still to be stated{columns}: in place of {TO_STATE} write {expected}."

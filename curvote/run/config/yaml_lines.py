@@ -1,4 +1,4 @@
-"""YAML 1.2 with places: values, and the line on which each key path stands."""
+"""YAML 1.2 documents with places: values, and the line of each key path."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.tag import Tag
 
-from curvote.errors import Problem, UserError, Where
-from curvote.run.config.yaml_values import UNTOLD, Made, merged, values
-from curvote.run.config.yaml_words import in_words
+from curvote.errors import KeyPath, Problem, UserError
+from curvote.run.config.yaml_values import UNTYPED, Parsing, merged_items, parse_nodes
+from curvote.run.config.yaml_words import explain_yaml_error
 
-_DEEP = "lists and mappings stand in one another too often; no setting needs that"
+_TOO_DEEP = "lists and mappings stand in one another too often; no setting needs that"
 
 
-class Lines:
-    """On which line each key of a document stands, looked up when an error asks."""
+class LineIndex:
+    """The line of each key of a document, looked up only for errors."""
 
     def __init__(self, root: Node | None) -> None:
         self._root = root
 
-    def __contains__(self, where: Where) -> bool:
-        return len(list(self._along(where))) == len(where)
+    def __contains__(self, where: KeyPath) -> bool:
+        return len(list(self._lines_along(where))) == len(where)
 
-    def line(self, where: Where) -> int | None:
+    def line(self, where: KeyPath) -> int | None:
         """Return the line of the longest part of ``where`` that stands in the file."""
-        return next(reversed(list(self._along(where))), None)
+        return next(reversed(list(self._lines_along(where))), None)
 
-    def _along(self, where: Where) -> Iterator[int]:
-        """Yield the line of each part of a key path, until one is not there."""
+    def _lines_along(self, where: KeyPath) -> Iterator[int]:
+        """Yield the line of each part of a key path, as far as it exists."""
         node = self._root
         for part in where:
-            at, node = _inside(node, part)
+            at, node = _find_child(node, part)
             if at is None:
                 return
             yield int(at.start_mark.line) + 1
 
 
-def _inside(node: Node | None, part: str | int) -> tuple[Node | None, Node | None]:
-    """Return the key named ``part``, or the item, and what stands there; else None."""
+def _find_child(node: Node | None, part: str | int) -> tuple[Node | None, Node | None]:
+    """Return the key node and the value node named ``part``; else None twice."""
     if isinstance(node, SequenceNode) and isinstance(part, int):
         items = node.value[part : part + 1]
         return (items[0], items[0]) if items else (None, None)
     if isinstance(node, MappingNode):
-        for key, value in merged(node):
+        for key, value in merged_items(node):
             if key.value == str(part):
                 return key, value
     return None, None
 
 
-def load(path: Path, called: str) -> tuple[Any, Lines]:
-    """Return the document and its lines, for reading only; UserError: it has none.
+def load_document(path: Path, called: str) -> tuple[Any, LineIndex]:
+    """Return the document's values and its line index, for reading only.
 
     A key that stands twice in one mapping is an error too: one of them would silently
     be kept. A text that was parsed before is not parsed again.
@@ -69,44 +69,45 @@ def load(path: Path, called: str) -> tuple[Any, Lines]:
         raise UserError(f"{path} is no text in UTF-8; save it as such.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
-    return _document(text, called)
+    return _parse_document(text, called)
 
 
 @lru_cache(maxsize=8)
-def _document(text: str, called: str) -> tuple[Any, Lines]:
+def _parse_document(text: str, called: str) -> tuple[Any, LineIndex]:
     try:
-        root = _composed(text)
-        made = values(root)
+        root = _compose(text)
+        parsing = parse_nodes(root)
     except YAMLError as error:
-        line, said = in_words(error, text)
-        raise UserError(f"{called}:{line}: {said}.") from None
+        line, problem = explain_yaml_error(error, text)
+        raise UserError(f"{called}:{line}: {problem}.") from None
     except RecursionError:
-        raise UserError(f"{called}: {_DEEP}.") from None
-    _refuse(made, called)
-    return made.value, Lines(root)
+        raise UserError(f"{called}: {_TOO_DEEP}.") from None
+    _refuse_invalid(parsing, called)
+    return parsing.value, LineIndex(root)
 
 
-def _refuse(made: Made, called: str) -> None:
-    if made.wrong:
+def _refuse_invalid(parsing: Parsing, called: str) -> None:
+    if parsing.wrong:
         raise UserError.several(
-            Problem(f"{called}:{line}: {said}.") for line, said in sorted(made.wrong)
+            Problem(f"{called}:{line}: {problem}.")
+            for line, problem in sorted(parsing.wrong)
         )
 
 
-def parsed(text: str) -> Any:
-    """Return what ``text`` says in YAML; a UserError says why it is none."""
+def parse_value(text: str) -> Any:
+    """Return the value of a YAML text; a UserError says why there is none."""
     try:
-        made = values(_composed(text))
+        parsing = parse_nodes(_compose(text))
     except YAMLError as error:
-        raise UserError(in_words(error, text)[1]) from None
+        raise UserError(explain_yaml_error(error, text)[1]) from None
     except RecursionError:
-        raise UserError(_DEEP) from None
-    if made.wrong:
-        raise UserError("; ".join(said for _, said in made.wrong))
-    return made.value
+        raise UserError(_TOO_DEEP) from None
+    if parsing.wrong:
+        raise UserError("; ".join(problem for _, problem in parsing.wrong))
+    return parsing.value
 
 
-def in_line(value: Any) -> str:
+def as_one_line(value: Any) -> str:
     """Return a value in one line, as pipelines.yaml and ``--set`` write it."""
     flow = YAML(typ="safe", pure=True)
     flow.default_flow_style = True
@@ -118,7 +119,7 @@ def in_line(value: Any) -> str:
 
 
 def as_yaml(values: Any, *, brief: bool = False) -> str:
-    """Return values as YAML, a line for each; `parsed` reads the same from it.
+    """Return values as YAML with a line for each; `parsed` reads them back.
 
     ``brief`` writes lists and mappings that hold no others on one line: [1, 2].
     """
@@ -130,32 +131,32 @@ def as_yaml(values: Any, *, brief: bool = False) -> str:
     return stream.getvalue()
 
 
-def _composed(text: str) -> Node | None:
-    """Return the document's nodes; plain scalars are left to `yaml_values`."""
+def _compose(text: str) -> Node | None:
+    """Return the document's node tree; plain scalars have no type yet."""
     root: Node | None
     try:
-        root = _InC(text).get_single_node()
+        root = _FastComposer(text).get_single_node()
     except (YAMLError, UnicodeEncodeError):  # in Python: it says what was expected
         slow = YAML(typ="safe", pure=True)
-        slow.Resolver = _Untold
+        slow.Resolver = _UntypedResolver
         root = slow.compose(text)
     return root
 
 
-class _Untold(VersionedResolver):
-    """Gives no scalar a type: those of YAML 1.2 are few and known elsewhere."""
+class _UntypedResolver(VersionedResolver):
+    """A resolver that gives no scalar a type."""
 
     def resolve(self, *_: object) -> Tag:
-        """Return the same tag for all; one that is written down is kept."""
-        return UNTOLD
+        """Return the same tag for all nodes without an explicit tag."""
+        return UNTYPED
 
 
-class _InC(CParser):  # type: ignore[misc]
+class _FastComposer(CParser):  # type: ignore[misc]
     """The composer in C, many times as fast as the one in Python."""
 
     def resolve(self, *_: object) -> Tag:
-        """Return the same tag for all; one that is written down is kept."""
-        return UNTOLD
+        """Return the same tag for all nodes without an explicit tag."""
+        return UNTYPED
 
     def descend_resolver(self, *_: object) -> None:
         """Keep no path: no type depends on one."""

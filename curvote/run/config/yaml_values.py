@@ -1,4 +1,4 @@
-"""The values of YAML nodes by the core schema of YAML 1.2, each made just once.
+"""YAML 1.2 documents: values with their places, and messages for syntax errors.
 
 Only true and false are truth values (`yes`, `no`, `on`, `off` are texts), 1e-9 is a
 number, 010 is ten, and a date or 1_000 is a text. https://yaml.org/spec/1.2.2/#103
@@ -27,85 +27,102 @@ _SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NUMERIC: Final = frozenset("+-.0123456789")
 _BASES: Final = {"0o": 8, "0x": 16}
 _MERGE: Final = "<<"
-_MOST: Final = 2**20  # values of one document: anchors of anchors multiply
-# The tag of every node to which the file gives none: its kind is told here, by `plain`.
-UNTOLD: Final = Tag(suffix="")
+_MAX_VALUES: Final = 2**20  # values of one document: anchors of anchors multiply
+# The tag of every node to which the file gives none: its kind is told here, by
+# `plain_scalar`.
+UNTYPED: Final = Tag(suffix="")
 
 
 @dataclass
-class Made:
-    """The value of a document, and (line, what is wrong) wherever it has none."""
+class Parsing:
+    """The value of a document under construction, with (line, problem) pairs."""
 
     value: Any = None
     wrong: list[tuple[int, str]] = field(default_factory=list)
     _open: set[int] = field(default_factory=set)
     _count: int = 0
 
-    def refuse(self, node: Node, said: str) -> None:
-        """Note what is wrong at a node."""
-        self.wrong.append((int(node.start_mark.line) + 1, said))
+    def add_problem(self, node: Node, problem: str) -> None:
+        """Note a problem at a node."""
+        self.wrong.append((int(node.start_mark.line) + 1, problem))
 
-    def of(self, node: Node) -> Any:
-        """Return the value of a node; an anchor that is named twice is made twice."""
+    def value_of(self, node: Node) -> Any:
+        """Return the value of a node; an alias is expanded at each use."""
         if id(node) in self._open:
-            self.refuse(node, "an anchor (&name) holds itself (*name); take one out")
+            self.add_problem(
+                node, "an anchor (&name) holds itself (*name); take one out"
+            )
             return None
         self._count += 1
-        if self._count >= _MOST:
-            if self._count == _MOST:
-                self.refuse(node, f"anchors make over {_MOST:,} values; name fewer")
+        if self._count >= _MAX_VALUES:
+            if self._count == _MAX_VALUES:
+                self.add_problem(
+                    node, f"anchors make over {_MAX_VALUES:,} values; name fewer"
+                )
             return None
         if isinstance(node, ScalarNode):
-            return self._scalar(node)
+            return self._scalar_value(node)
         self._open.add(id(node))
         self._check_tag(node, "map" if isinstance(node, MappingNode) else "seq")
         try:
             if isinstance(node, SequenceNode):
-                return [self.of(item) for item in node.value]
-            return self._mapping(node)
+                return [self.value_of(item) for item in node.value]
+            return self._mapping_value(node)
         finally:
             self._open.discard(id(node))
 
-    def _mapping(self, node: Node) -> dict[Any, Any]:
-        """Return own keys over those of `<<`, of which the first mapping counts."""
-        found: dict[Any, Any] = {}
-        own: dict[Any, Any] = {}
+    def _mapping_value(self, node: Node) -> dict[Any, Any]:
+        """Return the keys of a mapping over those that `<<` merges into it."""
+        merged_values: dict[Any, Any] = {}
+        own_values: dict[Any, Any] = {}
         for key, value in node.value:
             if _is_merge(key):
-                self._merge(key, value, found)
+                self._merge_sources(key, value, merged_values)
             elif not isinstance(key, ScalarNode):
-                self.refuse(key, "a key is a word or a number, no list and no mapping")
-            elif (name := self.of(key)) in own:
-                self.refuse(key, f"{key.value} stands here a second time; keep one")
+                self.add_problem(
+                    key, "a key is a word or a number, no list and no mapping"
+                )
+            elif (name := self.value_of(key)) in own_values:
+                self.add_problem(
+                    key, f"{key.value} stands here a second time; keep one"
+                )
             else:
-                own[name] = self.of(value)
-        return found | own if found else own
+                own_values[name] = self.value_of(value)
+        return merged_values | own_values if merged_values else own_values
 
-    def _merge(self, key: Node, value: Node, found: dict[Any, Any]) -> None:
-        for one in _sources(value):
-            if not isinstance(one, MappingNode):
-                self.refuse(key, "<< takes a mapping by its anchor, such as <<: *name")
+    def _merge_sources(
+        self, key: Node, value: Node, merged_values: dict[Any, Any]
+    ) -> None:
+        for source in _merge_mappings(value):
+            if not isinstance(source, MappingNode):
+                self.add_problem(
+                    key, "<< takes a mapping by its anchor, such as <<: *name"
+                )
                 return
-            for name, inner in (self.of(one) or {}).items():
-                found.setdefault(name, inner)
+            for name, inner in (self.value_of(source) or {}).items():
+                merged_values.setdefault(name, inner)
 
-    def _scalar(self, node: ScalarNode) -> Any:
-        if node.ctag is UNTOLD:
-            return node.value if node.style else plain(node.value)
-        kind = _known(node)
+    def _scalar_value(self, node: ScalarNode) -> Any:
+        if node.ctag is UNTYPED:
+            return node.value if node.style else plain_scalar(node.value)
+        kind = _core_tag(node)
         if kind == "str":
             return node.value
-        made = plain(node.value)
-        if kind not in _KINDS or not _KINDS[kind](made):
-            self.refuse(node, f"{node.value!r} is no {node.tag}; leave the tag out")
-        return made
+        value = plain_scalar(node.value)
+        if kind not in _TAG_CHECKS or not _TAG_CHECKS[kind](value):
+            self.add_problem(
+                node, f"{node.value!r} is no {node.tag}; leave the tag out"
+            )
+        return value
 
     def _check_tag(self, node: Node, kind: str) -> None:
-        if node.ctag is not UNTOLD and _known(node) != kind:
-            self.refuse(node, f"the tag {node.tag} is not known here; leave it out")
+        if node.ctag is not UNTYPED and _core_tag(node) != kind:
+            self.add_problem(
+                node, f"the tag {node.tag} is not known here; leave it out"
+            )
 
 
-_KINDS: Final[dict[str, Callable[[Any], bool]]] = {
+_TAG_CHECKS: Final[dict[str, Callable[[Any], bool]]] = {
     "null": lambda made: made is None,
     "bool": lambda made: isinstance(made, bool),
     "int": lambda made: isinstance(made, int) and not isinstance(made, bool),
@@ -113,21 +130,21 @@ _KINDS: Final[dict[str, Callable[[Any], bool]]] = {
 }
 
 
-def _known(node: Node) -> str:
-    """Return the name of a tag of the core schema, nothing for another one."""
+def _core_tag(node: Node) -> str:
+    """Return the name of a tag of the core schema, "" for other tags."""
     tag = str(node.tag)
     return tag.removeprefix(_CORE) if tag.startswith(_CORE) else ""
 
 
-def values(root: Node | None) -> Made:
-    """Return the value of a document's nodes, with all that is wrong in it."""
-    made = Made()
-    made.value = made.of(root) if root is not None else None
-    return made
+def parse_nodes(root: Node | None) -> Parsing:
+    """Return the parsing of a document's nodes: value and problems."""
+    parsing = Parsing()
+    parsing.value = parsing.value_of(root) if root is not None else None
+    return parsing
 
 
-def plain(text: str) -> Any:
-    """Return what a scalar without quotes is: nothing, a truth value, a number, a text.
+def plain_scalar(text: str) -> Any:
+    """Return the value of a scalar without quotes: null, bool, number or text.
 
     >>> [plain(text) for text in ("yes", "true", "1e-9", "010", "2026-01-31")]
     ['yes', True, 1e-09, 10, '2026-01-31']
@@ -143,18 +160,18 @@ def plain(text: str) -> Any:
     return float(text.replace(".", "")) if _SPECIAL.fullmatch(text) else text
 
 
-def merged(node: Node) -> Iterator[tuple[Node, Node]]:
-    """Yield the keys and values of a mapping: its own, then those that `<<` names."""
+def merged_items(node: Node) -> Iterator[tuple[Node, Node]]:
+    """Yield key and value nodes of a mapping: its own, then the merged ones."""
     yield from (pair for pair in node.value if not _is_merge(pair[0]))
     for key, value in node.value:
         if _is_merge(key):
-            for one in _sources(value):
-                yield from merged(one)
+            for source in _merge_mappings(value):
+                yield from merged_items(source)
 
 
 def _is_merge(key: Node) -> bool:
     return isinstance(key, ScalarNode) and key.value == _MERGE and not key.style
 
 
-def _sources(value: Node) -> list[Node]:
+def _merge_mappings(value: Node) -> list[Node]:
     return value.value if isinstance(value, SequenceNode) else [value]

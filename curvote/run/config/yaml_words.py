@@ -1,4 +1,4 @@
-"""What a YAML parser stumbles over, in words: what stands there, and what to write."""
+"""Messages for YAML syntax errors: the line, the mistake, and the correction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 # What is said of a message of the parser, by how it begins; {0} is what it found.
-_SAID: Final = (
+_EXPLANATIONS: Final = (
     (r"found character '\\t'", "a tab stands here; write spaces, two for each level"),
     (
         r"found character '(.)'",
@@ -41,104 +41,108 @@ _CLOSING: Final = re.compile(r"expected ',' or '(.)'")
 _TIGHT: Final = re.compile(r"\s*(?:- )?([\w.-]+):([^\s/].*)")
 
 
-def in_words(error: Any, text: str) -> tuple[int, str]:
-    """Return the line (from 1) that a ``YAMLError`` is about, and what is wrong."""
+def explain_yaml_error(error: Any, text: str) -> tuple[int, str]:
+    """Return the line (from 1) of a ``YAMLError``, and what is wrong there."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:  # a character that no text may hold
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         return line, "a character stands here that is no text; delete it"
     lines = text.split("\n")
-    for words in (_closed, _indented, _colon):
-        found = words(error, lines)
-        if found:
-            return found
+    for explain in (_explain_brackets, _explain_indent, _explain_colon):
+        located = explain(error, lines)
+        if located:
+            return located
     problem = str(getattr(error, "problem", ""))
     quoted = "quoted scalar" in str(getattr(error, "context", ""))
     at = int((error.context_mark if quoted else mark).line) + 1
-    for pattern, said in _SAID:
+    for pattern, explanation in _EXPLANATIONS:
         match = re.match(pattern, problem)
         if match:
-            return at, said.format(*match.groups())
+            return at, explanation.format(*match.groups())
     return at, f"this is no YAML: {problem}"
 
 
-_Found = tuple[int, str] | None
+_Located = tuple[int, str] | None
 
 
-def _closed(error: Any, lines: list[str]) -> _Found:
-    """Say it of a bracket that is not closed, or closed without having been opened."""
+def _explain_brackets(error: Any, lines: list[str]) -> _Located:
+    """Explain a bracket that is never closed, or never opened."""
     match = _CLOSING.match(str(error.problem))
     if match:
         opened = "[" if match[1] == "]" else "{"
-        said = (
+        problem = (
             f"the {opened} that is opened here is not closed before line"
             f" {error.problem_mark.line + 1} goes on; write {match[1]}, or a comma"
             " between two entries"
         )
-        return int(error.context_mark.line) + 1, said
-    found = re.search(r"found '([]}])'", str(error.problem))
-    if found:
-        said = f"{found[1]} closes nothing; take it out, or open it before"
-        return int(error.problem_mark.line) + 1, said
+        return int(error.context_mark.line) + 1, problem
+    match_closing = re.search(r"found '([]}])'", str(error.problem))
+    if match_closing:
+        problem = f"{match_closing[1]} closes nothing; take it out, or open it before"
+        return int(error.problem_mark.line) + 1, problem
     if "'<stream end>'" in str(error.problem):
         return len("\n".join(lines).rstrip().split("\n")), "a { or [ is never closed"
     return None
 
 
-def _indented(error: Any, lines: list[str]) -> _Found:
-    """Say it of a line that begins where no line above it does."""
+def _explain_indent(error: Any, lines: list[str]) -> _Located:
+    """Explain a line whose indentation fits no line above it."""
     at = int(error.problem_mark.line)
     if "expected <block end>" in error.problem and "scalar" not in error.problem:
-        return _misplaced(lines, at)
-    before = _before(lines, at)
-    deeper = before is not None and _indent(lines[at]) > _indent(lines[before])
+        return _explain_spaces(lines, at)
+    before = _previous_content(lines, at)
+    deeper = before is not None and _indent_width(lines[at]) > _indent_width(
+        lines[before]
+    )
     if "mapping values" in error.problem and before is not None and deeper:
-        return None if _TIGHT.match(lines[before]) else _misplaced(lines, at)
+        return None if _TIGHT.match(lines[before]) else _explain_spaces(lines, at)
     return None
 
 
-def _misplaced(lines: list[str], at: int) -> tuple[int, str]:
-    """Say how many spaces would fit the lines above."""
-    own = _indent(lines[at])
-    above = sorted({_indent(line) for line in lines[:at] if line.strip()})
-    fitting = [n for n in above if n < own][-1:] + [n for n in above if n > own][:1]
-    if own in above:
-        said = "this line does not belong to the block above it: a list has - before"
-        return at + 1, f"{said} each entry, a mapping has none"
+def _explain_spaces(lines: list[str], at: int) -> tuple[int, str]:
+    """Explain how many spaces would fit the lines above."""
+    indent = _indent_width(lines[at])
+    above = sorted({_indent_width(line) for line in lines[:at] if line.strip()})
+    fitting = [n for n in above if n < indent][-1:] + [n for n in above if n > indent][
+        :1
+    ]
+    if indent in above:
+        problem = "this line does not belong to the block above it: a list has - before"
+        return at + 1, f"{problem} each entry, a mapping has none"
     right = " or ".join(map(str, fitting))
-    spaces = f"{own} space{'s' * (own != 1)}"
-    said = f"this line begins after {spaces}, as no line above it; write {right}"
-    return at + 1, said
+    spaces = f"{indent} space{'s' * (indent != 1)}"
+    problem = f"this line begins after {spaces}, as no line above it; write {right}"
+    return at + 1, problem
 
 
-def _colon(error: Any, lines: list[str]) -> _Found:
-    """Say it of a key without a colon or a space after it, and of two on a line."""
+def _explain_colon(error: Any, lines: list[str]) -> _Located:
+    """Explain a missing colon or space after it, or a second colon."""
     if "expected ':'" not in error.problem and "mapping values" not in error.problem:
         return None
     at = int((error.context_mark or error.problem_mark).line)
-    for place in (at, _before(lines, at)):
+    for place in (at, _previous_content(lines, at)):
         if place is None:
             continue
         tight = _TIGHT.fullmatch(lines[place])
         if tight:
-            said = f"write a space after the colon: {tight[1]}: {tight[2].strip()}"
-            return place + 1, said
+            problem = f"write a space after the colon: {tight[1]}: {tight[2].strip()}"
+            return place + 1, problem
     if lines[at].count(": ") > 1:
         return at + 1, "a second colon; put the text that holds it in quotes"
-    without = at if ":" not in lines[at] else _before(lines, at)
+    without = at if ":" not in lines[at] else _previous_content(lines, at)
     place = at if without is None else without
     return place + 1, "there is no colon on this line; write it as name: value"
 
 
-def _before(lines: list[str], at: int) -> int | None:
-    """Return the last line before ``at`` that says something."""
-    said = (n for n in range(at - 1, -1, -1) if _says(lines[n]))
-    return next(said, None)
+def _previous_content(lines: list[str], at: int) -> int | None:
+    """Return the index of the last line with content before ``at``."""
+    content = (n for n in range(at - 1, -1, -1) if _has_content(lines[n]))
+    return next(content, None)
 
 
-def _says(line: str) -> bool:
+def _has_content(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def _indent(line: str) -> int:
+def _indent_width(line: str) -> int:
     return len(line) - len(line.lstrip(" "))

@@ -20,19 +20,19 @@ _NUMBERS: Final = 1 << 16
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
-def of_json(values: Any) -> str:
+def json_digest(values: Any) -> str:
     """Return the SHA-256 of plain JSON values, whatever the order of their keys."""
     text = json.dumps(values, sort_keys=True, allow_nan=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def key(components: Mapping[str, Any]) -> str:
-    """Return the name of a step: the beginning of what its components come to."""
-    return of_json(components)[:32]
+def step_key(components: Mapping[str, Any]) -> str:
+    """Return the key of a step: the start of its components' digest."""
+    return json_digest(components)[:32]
 
 
-def of_lists(texts: Mapping[str, str], lists: Mapping[str, Numbers]) -> str:
-    """Return `of_json` of texts and long lists of whole numbers, held one by one."""
+def lists_digest(texts: Mapping[str, str], lists: Mapping[str, Numbers]) -> str:
+    """Return the `of_json` digest of texts and long lists, without a copy."""
     total = hashlib.sha256(b"{")
     for place, name in enumerate(sorted([*texts, *lists])):
         total.update(f"{',' * bool(place)}{json.dumps(name)}:".encode())
@@ -52,14 +52,14 @@ def _parts(numbers: NDArray[np.int64]) -> Iterator[str]:
     yield "]"
 
 
-def of_file(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def versions(more: Iterable[str] = ()) -> dict[str, str]:
-    """Return the versions that numbers may depend on, those of ``more`` too."""
+def library_versions(more: Iterable[str] = ()) -> dict[str, str]:
+    """Return the versions of Python and of the libraries numbers depend on."""
     names = (*LIBRARIES, *more)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {"python": python} | {name: _version(name) for name in names}

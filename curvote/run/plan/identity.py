@@ -1,4 +1,4 @@
-"""What names a step of production: what was asked and who, never who computed it.
+"""Identity of production steps: what a pipeline states, and which clients it asks.
 
 A study's key holds code and library versions, so that a change recomputes. In
 production that would release again; there the steps up to the last message are named by
@@ -19,22 +19,22 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Here
-from curvote.durable import new_file, owner_folder
-from curvote.protocols.message import messages
-from curvote.protocols.roles import ROLES, set_aside, split
+from curvote.chain.stage import Columns, StageContext
+from curvote.durable import create_empty_file, private_folder
+from curvote.protocols.message import messages_of
+from curvote.protocols.roles import ROLES, publisher_test_mask, split_roles
 from curvote.protocols.stages import ingest
-from curvote.run.config.file import Configured
+from curvote.run.config.file import ConfiguredPipeline
 from curvote.run.config.schema import Pipeline
-from curvote.run.config.source import Raw
+from curvote.run.config.source import RawInput
 from curvote.run.plan import fingerprint
 from curvote.run.project import Project
 
 Ids = NDArray[np.int64]
 
 
-def asked(pipeline: Pipeline) -> dict[str, Any]:
-    """Return what the pipeline says, without what it leaves to defaults.
+def stated_settings(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the settings that a pipeline states, without its defaults.
 
     A later version may bring new settings: their defaults must not rename what was
     released before them.
@@ -43,7 +43,7 @@ def asked(pipeline: Pipeline) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class People:
+class Population:
     """The clients of a pipeline, whatever their curves look like.
 
     ``cohort`` is the digest of who plays which role, ``senders`` the ids of those who
@@ -52,7 +52,7 @@ class People:
     """
 
     cohort: str
-    read: Callable[[], Who]
+    read: Callable[[], Cohort]
 
     @property
     def senders(self) -> Ids:
@@ -66,8 +66,8 @@ class People:
 
 
 @dataclass(frozen=True, eq=False)
-class Who:
-    """All ids of a source (n,), the digest of their roles, and who releases (n,)."""
+class Cohort:
+    """All ids (n,) of a source, the digest of their roles, and who sends (n,)."""
 
     ids: Ids
     cohort: str
@@ -79,87 +79,93 @@ class Who:
         return self.ids[self.sending]
 
 
-def people(project: Project, configured: Configured, raw: Sequence[Raw]) -> People:
-    """Return who takes part: ids are read once for each content of the raw files.
+def find_people(
+    project: Project, configured: ConfiguredPipeline, raw: Sequence[RawInput]
+) -> Population:
+    """Return the clients of a pipeline; ids are read once for each raw file.
 
     The digest of roles is kept on the clients' side, under the keyed digest of the
     files and of what else decides it.
     """
     pipeline = configured.pipeline
-    read = cache(partial(_read, pipeline, {file.name: file.path for file in raw}))
+    read = cache(
+        partial(_assign_cohort, pipeline, {file.name: file.path for file in raw})
+    )
     if not raw:
-        return People(read().cohort, read)
-    place = _kept(project, pipeline, raw)
-    known = _cohort_in(place)
-    if known is None:
-        known = read().cohort
+        return Population(read().cohort, read)
+    place = _cohort_path(project, pipeline, raw)
+    cohort = _read_cohort(place)
+    if cohort is None:
+        cohort = read().cohort
         with suppress(OSError):  # it is read again then
-            _keep(place, known)
-    return People(known, read)
+            _write_cohort(place, cohort)
+    return Population(cohort, read)
 
 
-def _kept(project: Project, pipeline: Pipeline, raw: Sequence[Raw]) -> Path:
-    """Return where the digest of a cohort is kept, by what decides it."""
-    asked = {"population": pipeline.population, "seed": pipeline.seed}
-    asked |= {"source": pipeline.source, "clients": pipeline.clients.model_dump()}
-    files = {file.name: file.told for file in raw}
-    name = fingerprint.of_json({"asked": asked, "files": files})
+def _cohort_path(project: Project, pipeline: Pipeline, raw: Sequence[RawInput]) -> Path:
+    """Return the path of a cohort's digest, by what decides it."""
+    stated = {"population": pipeline.population, "seed": pipeline.seed}
+    stated |= {"source": pipeline.source, "clients": pipeline.clients.model_dump()}
+    files = {file.name: file.public_digest for file in raw}
+    name = fingerprint.json_digest({"asked": stated, "files": files})
     return project.clients / "cohorts" / f"{name}.json"
 
 
-def _keep(place: Path, cohort: str) -> None:
-    owner_folder(place.parents[1])
-    owner_folder(place.parent)
-    aside = new_file(place.with_name(f".{place.name}.{uuid4().hex}"))
+def _write_cohort(place: Path, cohort: str) -> None:
+    private_folder(place.parents[1])
+    private_folder(place.parent)
+    aside = create_empty_file(place.with_name(f".{place.name}.{uuid4().hex}"))
     aside.write_text(json.dumps({"cohort": cohort}), encoding="utf-8")
     aside.replace(place)
 
 
-def _cohort_in(place: Path) -> str | None:
+def _read_cohort(place: Path) -> str | None:
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))["cohort"]
+        cohort = json.loads(place.read_text(encoding="utf-8"))["cohort"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return cohort if isinstance(cohort, str) else None
 
 
-def _read(pipeline: Pipeline, paths: Mapping[str, str]) -> Who:
+def _assign_cohort(pipeline: Pipeline, paths: Mapping[str, str]) -> Cohort:
     """Read the source's ids, not its curves, and deal the roles."""
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
     params["raw.paths"] = paths
-    who = _who(params, grouped=bool(pipeline.source.get("groups")))
+    who = _role_columns(params, grouped=bool(pipeline.source.get("groups")))
     ids, groups = who["client_id"], who.get("group")
-    roles = split(pipeline.seed, 0, len(ids), sizes, groups, aside=set_aside(who))
-    members = {role: partial(_sorted, ids, roles[role]) for role in ROLES}
-    cohort = fingerprint.of_lists({"population": pipeline.population}, members)
+    roles = split_roles(
+        pipeline.seed, 0, len(ids), sizes, groups, test_mask=publisher_test_mask(who)
+    )
+    members = {role: partial(_sorted_ids, ids, roles[role]) for role in ROLES}
+    cohort = fingerprint.lists_digest({"population": pipeline.population}, members)
     sending = np.zeros(len(ids), dtype=bool)
-    for message in messages(pipeline.protocol).values():
+    for message in messages_of(pipeline.protocol).values():
         sending[message.senders.rows(roles)] = True
-    return Who(ids, cohort, sending)
+    return Cohort(ids, cohort, sending)
 
 
-def _sorted(ids: Ids, rows: NDArray[np.int64]) -> Ids:
-    mine = ids[rows]
-    mine.sort()
-    return mine
+def _sorted_ids(ids: Ids, rows: NDArray[np.int64]) -> Ids:
+    selected = ids[rows]
+    selected.sort()
+    return selected
 
 
-def _who(params: Mapping[str, Any], *, grouped: bool) -> Columns:
-    """Return what decides who plays which role, without holding all curves."""
+def _role_columns(params: Mapping[str, Any], *, grouped: bool) -> Columns:
+    """Return the columns that decide the roles, without holding all curves."""
     wanted = ["client_id", "part", *["group"] * grouped]
     if ingest.is_simulated(params):
-        here = Here("ingest", (0,), (1,), {}, params, {})
-        parts = [ingest.one(here)["clients"]]
+        context = StageContext("ingest", (0,), (1,), {}, params, {})
+        parts = [ingest.one(context)["clients"]]
     else:
         parts = [
-            {name: own for name, own in part.items() if name in wanted}
-            for part in ingest.members(params)
+            {name: values for name, values in part.items() if name in wanted}
+            for part in ingest.client_groups(params)
         ]
     names = [name for name in wanted if name in parts[0]]
-    return {name: _joined(parts, name) for name in names}
+    return {name: _join_column(parts, name) for name in names}
 
 
-def _joined(parts: list[Columns], name: str) -> NDArray[Any]:
-    """Take a column out of all parts, so that it is held once."""
+def _join_column(parts: list[Columns], name: str) -> NDArray[Any]:
+    """Return a column of all parts, taken out of them."""
     return np.concatenate([part.pop(name) for part in parts])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curvote.run.config.yaml_lines import in_line
+from curvote.run.config.yaml_lines import as_one_line
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield all that differs between the components of two keys, most telling first."""
     for name, before, now in _changed(old["params"], new["params"]):
         for path, was, will in _inner(name, before, now):
-            yield f"parameter {path} {in_line(was)} -> {in_line(will)}"
+            yield f"parameter {path} {as_one_line(was)} -> {as_one_line(will)}"
     if old.get("raw") != new.get("raw"):
         keyed = any(isinstance(told, dict) for told in new.get("raw", {}).values())
         yield "the raw file changed" + ", or data/state/digest.key" * keyed

@@ -1,4 +1,4 @@
-"""The values of a plan: cells, steps, and the releases of production."""
+"""Steps of a plan, their releases, and the state of releases that they depend on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from curvote.chain.axis import Cell
 from curvote.chain.stage import Place, Stage
-from curvote.run.config.source import Raw
-from curvote.run.project import is_raw
+from curvote.run.config.source import RawInput
+from curvote.run.project import is_client_side
 
 # The form in which tables are stored: part of every key.
 VERSION: Final = 4
@@ -17,7 +17,7 @@ VERSION: Final = 4
 
 @dataclass(frozen=True)
 class Release:
-    """The message that leaves clients in a step of production, and which time it is.
+    """A message that leaves clients in a production step, and its number.
 
     ``base`` names (what is asked, cohort); ``number`` counts its releases from 1.
     """
@@ -29,13 +29,13 @@ class Release:
 
     @property
     def id(self) -> str:
-        """The name of this one release."""
+        """The name of this release: its base and number."""
         return f"{self.base}-{self.number}"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What production knows before a plan: the cohort, releases so far, envelopes.
+class ReleaseState:
+    """The state of releases before a plan: cohort, release numbers, envelopes.
 
     ``number`` is the release number of a base, ``accepted`` the digest of a round's
     accepted envelopes, None while it is not complete. ``witnesses`` are the paths of
@@ -49,20 +49,20 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """An artifact of the same step, with another number of replicates: ``count``.
+class EarlierArtifact:
+    """An artifact of the same step with another number of replicates.
 
-    The first ``kept`` of them are taken over, none of which is computed again.
+    The first ``reused_count`` of them are taken over, none of which is computed again.
     """
 
     key: str
     count: int
-    kept: int
+    reused_count: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """One artifact of a plan: what makes it, what names it, what will be done.
+    """One artifact of a plan: its stage, key, inputs, action and reasons.
 
     Its tables repeat over ``index``, of these ``sizes``, at ``places``. ``private``
     says that its noise is nobody's to remove: real releases, not a study, whose noise
@@ -80,7 +80,7 @@ class Step:
     index: tuple[str, ...]
     sizes: Place
     places: tuple[Place, ...]
-    raw: tuple[Raw, ...] = ()
+    raw: tuple[RawInput, ...] = ()
     action: str = "run"
     reason: str = ""
     also: tuple[str, ...] = ()
@@ -89,62 +89,64 @@ class Step:
     frozen: bool = False
     private: bool = False
     unpublished: bool = False
-    earlier: Earlier | None = None
+    earlier: EarlierArtifact | None = None
 
     @property
     def id(self) -> tuple[str, str]:
-        """The stage and the key: cells that are computed alike share it."""
+        """The stage and the key, shared by cells that are computed alike."""
         return self.stage.name, self.key
 
     @property
-    def told(self) -> str:
-        """The action as plans and records tell it: what computes nothing only copies.
+    def reported_action(self) -> str:
+        """The action as plans and records report it; "copy" if nothing is computed.
 
         So it is where all replicates are taken over from a longer study.
         """
-        whole = self.earlier is not None and self.earlier.kept == self.sizes[0]
-        return "copy" if whole and self.action == "run" else self.action
+        all_reused = (
+            self.earlier is not None and self.earlier.reused_count == self.sizes[0]
+        )
+        return "copy" if all_reused and self.action == "run" else self.action
 
     @property
-    def mark(self) -> str:
-        """What the tables hold: raw or noised numbers of clients, or public ones.
+    def sensitivity(self) -> str:
+        """The content of the tables: "raw", "noised" or "public".
 
         All is public in a study of simulated people or of a published file.
         """
         if not self.unpublished:
             return "public"
-        return "raw" if is_raw(self.stage.side) else "noised"
+        return "raw" if is_client_side(self.stage.side) else "noised"
 
     @property
-    def closed(self) -> bool:
-        """Whether only the owner of the project may read the tables.
+    def owner_only(self) -> bool:
+        """Whether only the project's owner may read the tables.
 
         So it is on the clients' side, and where a seed removes the noise of records
         that nobody published.
         """
         removable = self.unpublished and not self.private
-        return removable or is_raw(self.stage.side)
+        return removable or is_client_side(self.stage.side)
 
     @property
     def sources(self) -> dict[str, tuple[str, str]]:
-        """The (stage, key) of each input; "update@previous" is one of stage update."""
+        """The (stage, key) of each input, by the input's name."""
         return {
             name: (name.partition("@")[0], key) for name, key in self.inputs.items()
         }
 
     @property
     def name(self) -> str:
-        """The stage, with its cell where it has one."""
+        """The stage, with its cell if it has one."""
         return f"{self.stage.name} {self.cell}".strip()
 
     @property
     def params(self) -> dict[str, Any]:
-        """The resolved parameters that the stage's functions are given."""
+        """The resolved parameters of the stage's functions."""
         params: dict[str, Any] = self.components["params"]
         return params
 
     def row(self) -> dict[str, Any]:
-        """Return the step as ``plan --json`` prints it: ``reasons`` are all of them.
+        """Return the step as ``plan --json`` prints it, with all ``reasons``.
 
         ``part`` tells apart what one stage computes in several ways.
         """
@@ -153,7 +155,7 @@ class Step:
             "part": ".".join(self.stage.module.split(".")[-2:]),
             "cell": str(self.cell),
             "key": self.key,
-            "action": self.told,
+            "action": self.reported_action,
             "reason": self.reason,
             "reasons": [self.reason, *self.also],
         }

@@ -1,4 +1,4 @@
-"""A ledger as a table: one row a client and release."""
+"""Export of a ledger as a table with a row for each client and release."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def export(ledger: Ledger | None, kind: str, out: Path | None) -> None:
-    """Write all releases of a ledger as ``kind`` (a name of `WRITERS`).
+def export_ledger(ledger: Ledger | None, kind: str, out: Path | None) -> None:
+    """Write all releases of a ledger in the format ``kind`` (see `WRITERS`).
 
     ``out`` is written whole or not at all; None is standard output. No ledger gives no
     rows. ``time`` is when the release was reserved, from when on it counts.
     """
-    with _target(out) as stream:
-        WRITERS[kind](stream, _tables(ledger))
+    with _open_target(out) as stream:
+        WRITERS[kind](stream, _release_tables(ledger))
 
 
-def _tables(ledger: Ledger | None) -> Iterator[pa.Table]:
-    """Yield the rows of one release after the other."""
+def _release_tables(ledger: Ledger | None) -> Iterator[pa.Table]:
+    """Yield a table for each release, with a row for each client."""
     if ledger is None:
         return
     for entry in ledger.entries():
         clients = pa.array(ledger.members(entry.release), type=pa.string())
-        values = _values(entry)
+        values = _entry_values(entry)
         columns = [
             clients
             if field.name == "client"
@@ -59,7 +59,7 @@ def _tables(ledger: Ledger | None) -> Iterator[pa.Table]:
         yield pa.table(columns, schema=SCHEMA)
 
 
-def _values(entry: Entry) -> dict[str, Any]:
+def _entry_values(entry: Entry) -> dict[str, Any]:
     return {
         "population": entry.population,
         "release": entry.release,
@@ -73,20 +73,20 @@ def _values(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _csv(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
+def _write_csv(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
     with csv.CSVWriter(stream, SCHEMA) as writer:
         for table in tables:
             writer.write_table(table)
 
 
-def _parquet(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
+def _write_parquet(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
     with pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table)
 
 
-def _json(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
-    rows = (row for table in tables for row in _rows(table))
+def _write_json(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
+    rows = (row for table in tables for row in _json_rows(table))
     before = "["
     for row in rows:
         stream.write(f"{before}\n{json.dumps(row)}".encode())
@@ -94,20 +94,20 @@ def _json(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
     stream.write(b"[]\n" if before == "[" else b"\n]\n")
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+def _json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
     for batch in table.to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
 
 
 WRITERS: Final[dict[str, Callable[[BinaryIO, Iterator[pa.Table]], None]]] = {
-    "csv": _csv,
-    "parquet": _parquet,
-    "json": _json,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "json": _write_json,
 }
 
 
 @contextmanager
-def _target(out: Path | None) -> Iterator[BinaryIO]:
+def _open_target(out: Path | None) -> Iterator[BinaryIO]:
     if out is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

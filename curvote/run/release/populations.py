@@ -1,4 +1,4 @@
-"""Whether people who are new to the ledger are really other people.
+"""Checks whether people who are new to the ledger really are other people.
 
 A new name of the population, or ids that another program wrote, would give the same
 people a new budget. Nobody but the user can know that they are others: ``--new-people``
@@ -12,26 +12,30 @@ from collections.abc import Sequence
 
 from curvote.client.ledger import Entry, Ledger
 from curvote.errors import UserError
-from curvote.run.config.file import Configured
-from curvote.run.plan.identity import People
-from curvote.run.release.own_files import by_file
+from curvote.run.config.file import ConfiguredPipeline
+from curvote.run.plan.identity import Population
+from curvote.run.release.own_files import population_of_file
 
 
 def refuse_strangers(
-    ledger: Ledger, configured: Configured, people: People, *, new_people: bool
+    ledger: Ledger,
+    configured: ConfiguredPipeline,
+    people: Population,
+    *,
+    new_people: bool,
 ) -> None:
     """Refuse a cohort that looks like known people under a new name: UserError.
 
     With ``new_people`` the ledger is told that they are others instead.
     """
-    suspicion = _suspicion(ledger, configured, people)
+    suspicion = _suspicion_of_cohort(ledger, configured, people)
     declared = f"new people {people.cohort}"
     if suspicion is None or ledger.setting(declared) is not None:
         return
     if new_people:
         population = configured.pipeline.population
-        ledger.settle_once(declared, population)
-        ledger.settle_once(_others(population), "told")
+        ledger.store_setting(declared, population)
+        ledger.store_setting(_new_people_setting(population), "told")
         return
     raise UserError(
         f"{suspicion} Nothing is released. Only if these are other people: `curvote"
@@ -40,72 +44,84 @@ def refuse_strangers(
     )
 
 
-def tell_apart(ledger: Ledger, configured: Configured) -> None:
-    """Say that a file is a population of its own, before its first release."""
+def report_separate_population(ledger: Ledger, configured: ConfiguredPipeline) -> None:
+    """Report that a file is counted as a population of its own."""
     population = configured.pipeline.population
-    known = {e.population for e in ledger.entries() if e.counts}
-    if population == by_file(configured.pipeline.source) and population not in known:
+    populations = {e.population for e in ledger.entries() if e.counts}
+    if (
+        population == population_of_file(configured.pipeline.source)
+        and population not in populations
+    ):
         print(
             f"curvote: the clients of {population} are counted as a population of"
-            f" their own, apart from {', '.join(sorted(known))}. If some are the same"
+            f" their own, apart from {', '.join(sorted(populations))}. If some are the"
+            " same"
             " people under other ids, end this run now and write `population:`.",
             file=sys.stderr,
         )
 
 
-def _suspicion(ledger: Ledger, configured: Configured, people: People) -> str | None:
-    """Return why a cohort may be known people, or None."""
+def _suspicion_of_cohort(
+    ledger: Ledger, configured: ConfiguredPipeline, people: Population
+) -> str | None:
+    """Return the reason why a cohort may be known people, or None."""
     population = configured.pipeline.population
     counting = [e for e in ledger.entries() if e.counts]
     if not counting or any(e.facts.get("cohort") == people.cohort for e in counting):
         return None
-    mine = [
+    earlier = [
         e.population for e in counting if e.facts.get("pipeline") == configured.name
     ]
-    if mine and population not in mine:
-        return _renamed(configured.name, mine[-1], population)
-    return _shared(ledger, configured, people, counting) or _respelt(
+    if earlier and population not in earlier:
+        return _renamed_message(configured.name, earlier[-1], population)
+    return _suspicion_of_overlap(
         ledger, configured, people, counting
-    )
+    ) or _suspicion_of_respelling(ledger, configured, people, counting)
 
 
-def _respelt(
-    ledger: Ledger, configured: Configured, people: People, counting: Sequence[Entry]
+def _suspicion_of_respelling(
+    ledger: Ledger,
+    configured: ConfiguredPipeline,
+    people: Population,
+    counting: Sequence[Entry],
 ) -> str | None:
-    """Return why most of a cohort may be known people under other names, or None."""
+    """Return the reason why ids may be respelt ids of known people, or None."""
     population = configured.pipeline.population
-    n, known = len(people.senders), ledger.n_spent(population)
-    new = n - ledger.overlap(population, people.senders)
+    n, n_known = len(people.senders), ledger.count_spenders(population)
+    new = n - ledger.count_overlap(population, people.senders)
     if 2 * new <= n:
         return None
     for other in sorted({e.population for e in counting} - {population}):
-        if 2 * ledger.overlap(other, people.senders) > n:
-            return _renamed(configured.name, other, population)
-    absent = known - ledger.overlap(population, people.everybody)
-    if absent and absent >= min(new, known / 2):
+        if 2 * ledger.count_overlap(other, people.senders) > n:
+            return _renamed_message(configured.name, other, population)
+    absent = n_known - ledger.count_overlap(population, people.everybody)
+    if absent and absent >= min(new, n_known / 2):
         return (
             f"{new} of {n} clients of {configured.name} are new to"
-            f" population {population!r}, while {absent} of its {known} known"
+            f" population {population!r}, while {absent} of its {n_known} known"
             " clients are not in the source any more: if their ids were only written in"
             " another way (1000 as p1000 or 01000), write them as before."
         )
     return None
 
 
-def _shared(
-    ledger: Ledger, configured: Configured, people: People, counting: Sequence[Entry]
+def _suspicion_of_overlap(
+    ledger: Ledger,
+    configured: ConfiguredPipeline,
+    people: Population,
+    counting: Sequence[Entry],
 ) -> str | None:
-    """Return why people of a file may be those of another: they have ids in common.
+    """Return the reason why people of two files may be the same, or None.
 
     That they are others was for nobody to say: the file's path names the population.
     """
     population = configured.pipeline.population
-    if population != by_file(configured.pipeline.source):
+    if population != population_of_file(configured.pipeline.source):
         return None
-    if ledger.setting(_others(population)) is not None:
+    if ledger.setting(_new_people_setting(population)) is not None:
         return None
     for other in sorted({e.population for e in counting} - {population}):
-        n = ledger.overlap(other, people.senders)
+        n = ledger.count_overlap(other, people.senders)
         if n:
             return (
                 f"{n} of {len(people.senders)} clients of {configured.name} have ids"
@@ -115,12 +131,12 @@ def _shared(
     return None
 
 
-def _others(population: str) -> str:
-    """Return the setting which holds that people of a population are nobody else's."""
+def _new_people_setting(population: str) -> str:
+    """Return the ledger's setting which says that a population is new people."""
     return f"new people of {population}"
 
 
-def _renamed(name: str, before: str, population: str) -> str:
+def _renamed_message(name: str, before: str, population: str) -> str:
     return (
         f"the clients of {name} are known in population {before!r}, where they have"
         f" spent; as population {population!r} they would begin anew. Write"

@@ -1,4 +1,4 @@
-"""A release of clients that are here: reserved, drawn, published, confirmed.
+"""Release sessions for clients on this machine: reserve, draw, publish, confirm.
 
 One rename publishes; it is the moment at which noise leaves. Before it a kill costs
 nobody anything: the reservation is taken back. After it nothing is drawn again.
@@ -19,78 +19,80 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.client.ledger import Ledger
-from curvote.durable import owner_folder, sync_folder
+from curvote.durable import private_folder, sync_folder
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.protocols.outside import crowd_of
+from curvote.protocols.outside import task_crowd_size
 from curvote.protocols.stages import released
-from curvote.run.places import remote, temporary_of, there
-from curvote.run.plan.fingerprint import of_file
+from curvote.run.places import artifact_exists, is_remote, temporary_folder
+from curvote.run.plan.fingerprint import file_digest
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release import caps, evidence, releases_log
-from curvote.run.release.production import LOST, needed
+from curvote.run.release.production import LOST_ARTIFACT, release_of
 from curvote.run.store.artifacts import (
     MANIFEST,
     Artifact,
     artifact,
     commit,
-    show,
+    open_to_readers,
     write_json,
 )
-from curvote.task import Asked
+from curvote.task import AnyTask
 
 Compute = Callable[[], Path]
 
 
-def release(project: Project, step: Step, target: Path, compute: Compute) -> Artifact:
-    """Return the artifact of a release, drawn now or before; the caller holds its lock.
+def release_step(
+    project: Project, step: Step, target: Path, compute: Compute
+) -> Artifact:
+    """Return the artifact of a release, which is drawn at most once.
 
     ``compute`` makes the finished temporary folder. UserError: the ledger is not the
     one that counted earlier releases, a client has no room (nothing is drawn), or the
     release is spent and its artifact is not there.
     """
-    told = step.components["release"]
-    witnesses = told["witnesses"]
+    release_facts = step.components["release"]
+    witnesses = release_facts["witnesses"]
     with (
-        in_place(project),
-        _opened(project, witnesses, told["population"]) as ledger,
-        _copied(project, ledger, witnesses),
+        hold_ledger(project),
+        _open_ledger(project, witnesses, release_facts["population"]) as ledger,
+        _copies_updated(project, ledger, witnesses),
     ):
-        settle(ledger, project, step, target)
-        if there(target):
+        settle_release(ledger, project, step, target)
+        if artifact_exists(target):
             return Artifact(target)
-        temporary = temporary_of(project, target)
+        temporary = temporary_folder(project, target)
         temporary.mkdir(mode=0o700)  # what is not published is nobody's to read
         sync_folder(temporary.parent)
         try:
-            _reserve(ledger, project, step)
-            releases_log.catch_up(
+            _reserve_release(ledger, project, step)
+            releases_log.update_copies(
                 project, ledger, witnesses
             )  # before anything is drawn
-            made = commit(_with_top(compute(), ledger), target)
+            artifact = commit(_with_chain_head(compute(), ledger), target)
         except BaseException:
-            _take_back(ledger, step.key, target, temporary)
+            _cancel_reservation(ledger, step.key, target, temporary)
             raise
-        _confirm(ledger, project, step.key, made)
-    return made
+        _confirm_release(ledger, project, step.key, artifact)
+    return artifact
 
 
-def _opened(project: Project, named: Sequence[str], population: str) -> Ledger:
-    evidence.refuse_other_ledger(project, named, {population})
+def _open_ledger(project: Project, witnesses: Sequence[str], population: str) -> Ledger:
+    evidence.refuse_incomplete_ledger(project, witnesses, {population})
     return Ledger(project.ledger)
 
 
 @contextmanager
-def in_place(project: Project, *, alone: bool = False) -> Iterator[None]:
-    """Hold the ledger's file where it is; ``alone``: to put another in its place.
+def hold_ledger(project: Project, *, exclusive: bool = False) -> Iterator[None]:
+    """Hold the lock of the ledger's file; ``alone``: to replace the file.
 
     UserError: a release is going on, so that nothing can take its ledger's place.
     """
-    locks = owner_folder(project.state) / "locks"
+    locks = private_folder(project.state) / "locks"
     locks.mkdir(exist_ok=True)
     with (locks / "ledger").open("w") as handle:
-        kind = fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH
+        kind = fcntl.LOCK_EX | fcntl.LOCK_NB if exclusive else fcntl.LOCK_SH
         try:
             fcntl.flock(handle, kind)
         except BlockingIOError:
@@ -102,17 +104,19 @@ def in_place(project: Project, *, alone: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def _copied(project: Project, ledger: Ledger, named: Sequence[str]) -> Iterator[None]:
-    """Keep all copies in step; one that cannot be written stops it all before."""
-    releases_log.catch_up(project, ledger, named)
+def _copies_updated(
+    project: Project, ledger: Ledger, witnesses: Sequence[str]
+) -> Iterator[None]:
+    """Update all copies before and after; one that is not writable stops it."""
+    releases_log.update_copies(project, ledger, witnesses)
     try:
         yield
     finally:
-        releases_log.catch_up(project, ledger, named)
+        releases_log.update_copies(project, ledger, witnesses)
 
 
-def _with_top(folder: Path, ledger: Ledger) -> Path:
-    """Let a finished manifest say what the ledger must know from now on."""
+def _with_chain_head(folder: Path, ledger: Ledger) -> Path:
+    """Add the head of the ledger's chain to a finished manifest."""
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     sequence, head = ledger.top()
     manifest["release"] |= {"head": head, "sequence": sequence}
@@ -120,14 +124,14 @@ def _with_top(folder: Path, ledger: Ledger) -> Path:
     return folder
 
 
-def settle(ledger: Ledger, project: Project, step: Step, target: Path) -> None:
-    """Bring ledger and store together after whatever happened before.
+def settle_release(ledger: Ledger, project: Project, step: Step, target: Path) -> None:
+    """Make ledger and store consistent after an interrupted release.
 
     Published: confirm. Only a temporary folder: take the reservation back, then delete
     it; if it was finished for an object store, tables may be there already: the rest
     follows. Neither: nobody knows, so it counts as spent.
     """
-    temporary = temporary_of(project, target)
+    temporary = temporary_folder(project, target)
     entry = ledger.entry(step.key)
     state = entry.state if entry else "cancelled"
     published = Artifact(target).problem(content=True)
@@ -138,21 +142,23 @@ def settle(ledger: Ledger, project: Project, step: Step, target: Path) -> None:
     elif published is None and state == "spent":
         return  # a restored ledger was told of it, and it is there
     elif published is None:
-        _confirm(ledger, project, step.key, Artifact(target))
-    elif state == "reserved" and _leaving(temporary, target):
-        made = commit(_with_top(temporary, ledger), target)
-        _confirm(ledger, project, step.key, made)
+        _confirm_release(ledger, project, step.key, Artifact(target))
+    elif state == "reserved" and _may_be_uploaded(temporary, target):
+        artifact = commit(_with_chain_head(temporary, ledger), target)
+        _confirm_release(ledger, project, step.key, artifact)
     elif state == "reserved" and temporary.exists() and not target.exists():
-        _take_back(ledger, step.key, target, temporary)
+        _cancel_reservation(ledger, step.key, target, temporary)
     else:
         if state == "reserved":
-            ledger.spend(step.key, "neither published nor being made")
-        raise UserError(f"{step.name}: {LOST}.")
+            ledger.mark_spent(step.key, "neither published nor being made")
+        raise UserError(f"{step.name}: {LOST_ARTIFACT}.")
 
 
-def _take_back(ledger: Ledger, release_id: str, target: Path, temporary: Path) -> None:
-    """Release a reservation whose noise never left; only then delete its traces."""
-    if _leaving(temporary, target) or target.exists():
+def _cancel_reservation(
+    ledger: Ledger, release_id: str, target: Path, temporary: Path
+) -> None:
+    """Cancel a reservation whose noise never left; then delete its traces."""
+    if _may_be_uploaded(temporary, target) or target.exists():
         return
     entry = ledger.entry(release_id)
     if entry and entry.state == "reserved":
@@ -161,71 +167,75 @@ def _take_back(ledger: Ledger, release_id: str, target: Path, temporary: Path) -
         shutil.rmtree(temporary)
 
 
-def _leaving(temporary: Path, target: Path) -> bool:
-    """Say whether tables may be on an object store already, without their manifest."""
-    return remote(target) and (temporary / MANIFEST).is_file()
+def _may_be_uploaded(temporary: Path, target: Path) -> bool:
+    """Return whether tables may be on an object store without their manifest."""
+    return is_remote(target) and (temporary / MANIFEST).is_file()
 
 
-def _confirm(ledger: Ledger, project: Project, release_id: str, made: Artifact) -> None:
-    show(made.path)
-    place = str(made.path.relative_to(project.root))
-    ledger.confirm(release_id, place=place, digest=of_file(made.path / MANIFEST))
-
-
-def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
-    facts, mine = step.components["release"], senders(project, step)
-    task = asked(project, step)
-    stated = Budget(**facts["cap"])
-    caps.set_up(ledger, facts["population"], stated)
-    ledger.reserve(
-        step.key,
-        mine,
-        task.spends(),
-        population=facts["population"],
-        facts=named(step) | _facts(step, task, len(mine)),
-        limit=stated,
+def _confirm_release(
+    ledger: Ledger, project: Project, release_id: str, artifact: Artifact
+) -> None:
+    open_to_readers(artifact.path)
+    place = str(artifact.path.relative_to(project.root))
+    ledger.confirm(
+        release_id, place=place, digest=file_digest(artifact.path / MANIFEST)
     )
 
 
-def senders(project: Project, step: Step) -> NDArray[np.int64]:
-    """Return the ids (n,) of the clients who release in a step.
+def _reserve_release(ledger: Ledger, project: Project, step: Step) -> None:
+    facts, client_ids = step.components["release"], sender_ids(project, step)
+    task = task_of_step(project, step)
+    cap = Budget(**facts["cap"])
+    caps.set_up_cap(ledger, facts["population"], cap)
+    ledger.reserve(
+        step.key,
+        client_ids,
+        task.cost(),
+        population=facts["population"],
+        facts=release_facts(step) | _task_facts(step, task, len(client_ids)),
+        limit=cap,
+    )
+
+
+def sender_ids(project: Project, step: Step) -> NDArray[np.int64]:
+    """Return the ids (n,) of the clients who send in a step.
 
     No other column of theirs is read.
     """
     clients = artifact(project, *step.sources["ingest"])
-    rows = released.senders(clients, step.params, (0,))
+    rows = released.stored_sending_rows(clients, step.params, (0,))
     parts = clients.shards("clients", (0,), ("client_id",))
     ids: NDArray[np.int64] = np.concatenate([part["client_id"] for part in parts])
     return ids[rows]
 
 
-def asked(project: Project, step: Step) -> Asked:
-    """Return the task that the clients of a step obey; reads its inputs."""
+def task_of_step(project: Project, step: Step) -> AnyTask:
+    """Return the task of a releasing step, made from its inputs."""
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    task: Asked = import_module(step.stage.module).task_of(inputs, step.params)
+    task: AnyTask = import_module(step.stage.module).task_of(inputs, step.params)
     return task
 
 
-def named(step: Step) -> dict[str, Any]:
-    """Return what the ledger says of a release that its step alone tells."""
-    own = needed(step)
+def release_facts(step: Step) -> dict[str, Any]:
+    """Return the ledger's facts of a release that follow from its step alone."""
+    step_release = release_of(step)
     return {
         "pipeline": step.components["release"]["pipeline"],
         "stage": step.stage.name,
-        "message": own.message,
+        "message": step_release.message,
         "cohort": step.components["release"]["cohort"],
-        "base": own.base,
-        "number": own.number,
+        "base": step_release.base,
+        "number": step_release.number,
     }
 
 
-def _facts(step: Step, task: Asked, n: int) -> dict[str, Any]:
-    crowd = crowd_of(released.message(step.params), task, n)
+def _task_facts(step: Step, task: AnyTask, n: int) -> dict[str, Any]:
+    crowd = task_crowd_size(released.stage_message(step.params), task, n)
     return {"task": task.digest(), "crowd": crowd}
 
 
 def provenance(step: Step) -> dict[str, Any]:
-    """Return what the manifest says of where the messages of a step came from."""
+    """Return the manifest's entry about the origin of a step's messages."""
     if step.release is None:
         return {}
     if step.release.by_envelope:

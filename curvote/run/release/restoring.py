@@ -1,4 +1,4 @@
-"""`curvote ledger restore`: a backup in place of a ledger that is lost or older.
+"""Command `curvote ledger restore`: a backup replaces a lost or older ledger.
 
 A backup does not know what was released after it. Whatever the store, the append-only
 copy, the run records, the witnesses and the ledger in place tell of it is entered as
@@ -15,30 +15,30 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from curvote.client.ledger import Ledger, existing
-from curvote.client.ledger_backup import checked_copy, make_whole
-from curvote.client.ledger_told import Restoring
-from curvote.durable import owner_folder, sync_folder
+from curvote.client.ledger import Ledger, open_existing
+from curvote.client.ledger_backup import checked_copy, merge_journal
+from curvote.client.ledger_told import RestoringLedger
+from curvote.durable import private_folder, sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
 from curvote.run.project import Project
 from curvote.run.release import evidence, releases_log
 from curvote.run.release.evidence import Trace
-from curvote.run.release.lost import Lost, lost
-from curvote.run.release.releases_log import Accounts
-from curvote.run.release.releasing import in_place
+from curvote.run.release.lost import LostRelease, lost_releases
+from curvote.run.release.releases_log import ProjectAccounts
+from curvote.run.release.releasing import hold_ledger
 
 
 @dataclass(frozen=True)
-class Restored:
-    """What a restore did: what it entered as spent, where the old ledger is now."""
+class RestoreResult:
+    """The result of a restore: releases entered as spent, old ledger's place."""
 
-    entered: tuple[Lost, ...]
+    entered: tuple[LostRelease, ...]
     aside: Path | None
 
 
-def restore(project: Project, file: Path) -> Restored:
-    """Put a copy of the ledger ``file`` in the ledger's place.
+def restore_ledger(project: Project, file: Path) -> RestoreResult:
+    """Replace the project's ledger by a copy of the ledger ``file``.
 
     What it does not know and others tell of is entered as spent: for the clients that a
     pipeline of today's file names, else for every client of the population, also those
@@ -46,139 +46,171 @@ def restore(project: Project, file: Path) -> Restored:
     nothing is changed: ``file`` is no ledger, damaged, of another project or
     population; a witness cannot be read; a release is going on.
     """
-    accounts = Accounts(project)
-    owner_folder(project.state)
+    accounts = ProjectAccounts(project)
+    private_folder(project.state)
     with (
-        in_place(project, alone=True),
-        checked_copy(file, project.state) as made,
+        hold_ledger(project, exclusive=True),
+        checked_copy(file, project.state) as draft,
     ):
-        told, entered, caps = _told(project, file, made, accounts)
-        with Restoring(made) as copy:
-            copy.keep_caps(caps)
-        _enter(made, entered, told, accounts)
-        make_whole(made)
-        aside = _put(made, project.ledger)
-    with in_place(project), Ledger(project.ledger) as ledger:
-        releases_log.catch_up(project, ledger, accounts.witnesses)
-    return Restored(entered, aside)
+        evidence, entered, caps = _collect_evidence(project, file, draft, accounts)
+        with RestoringLedger(draft) as copy:
+            copy.restore_caps(caps)
+        _enter_evidence(draft, entered, evidence, accounts)
+        merge_journal(draft)
+        aside = _replace_ledger(draft, project.ledger)
+    with hold_ledger(project), Ledger(project.ledger) as ledger:
+        releases_log.update_copies(project, ledger, accounts.witnesses)
+    return RestoreResult(entered, aside)
 
 
-def _told(
-    project: Project, file: Path, made: Path, accounts: Accounts
-) -> tuple[list[Trace], tuple[Lost, ...], dict[str, Budget]]:
-    """Return what is told of this project, and what of it the copy does not hold.
+def _collect_evidence(
+    project: Project, file: Path, draft: Path, accounts: ProjectAccounts
+) -> tuple[list[Trace], tuple[LostRelease, ...], dict[str, Budget]]:
+    """Return the project's traces, the lost releases, and the present caps.
 
     With them the caps of the ledger in place, if it is the same.
     """
-    named = accounts.witnesses
-    with _present(project) as present, Ledger(made) as copy:
-        told = [*evidence.traces(project, named), *_remembered(project, present)]
-        mine = _mine(told, copy, accounts)
-        _refuse_other(file, mine, copy, accounts)
-        for witness in releases_log.witnesses(project, named):
-            releases_log.refuse_gone(witness, copy)
+    witnesses = accounts.witnesses
+    with _present_ledger(project) as present, Ledger(draft) as copy:
+        all_traces = [
+            *evidence.find_traces(project, witnesses),
+            *_ledger_traces(project, present),
+        ]
+        project_traces = _project_traces(all_traces, copy, accounts)
+        _refuse_foreign_backup(file, project_traces, copy, accounts)
+        for witness in releases_log.open_witnesses(project, witnesses):
+            releases_log.refuse_missing_witness(witness, copy)
         same = present and present.origin() == copy.origin()
         caps = present.caps() if present and same else {}
-        return mine, tuple(lost(project, mine, copy, present)), caps
+        return (
+            project_traces,
+            tuple(lost_releases(project, project_traces, copy, present)),
+            caps,
+        )
 
 
 @contextmanager
-def _present(project: Project) -> Iterator[Ledger | None]:
-    """Open the ledger that is in place; None: it is not there, or cannot be read."""
+def _present_ledger(project: Project) -> Iterator[Ledger | None]:
+    """Yield the ledger in place; None: it is missing or cannot be read."""
     try:
-        found = existing(project.ledger)
+        ledger = open_existing(project.ledger)
     except UserError:
-        found = None
+        ledger = None
     try:
-        yield found
+        yield ledger
     finally:
-        if found:
-            found.close()
+        if ledger:
+            ledger.close()
 
 
-def _remembered(project: Project, present: Ledger | None) -> Iterator[Trace]:
-    """Yield what the ledger in place tells, as a line of an append-only file would."""
+def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
+    """Yield a trace for each movement of the ledger in place."""
     if present is None:
         return
     where, origin = str(project.ledger.relative_to(project.root)), present.origin()
     for move in present.movements():
         line = asdict(move) | {"ledger": origin}
         about = (move.release, move.head)
-        yield Trace(where, *about, left=False, line=line, ledger=origin)
+        yield Trace(where, *about, published=False, line=line, ledger=origin)
 
 
-def _mine(told: Iterable[Trace], copy: Ledger, accounts: Accounts) -> list[Trace]:
-    """Return what is told of this project; a witness may know others.
+def _project_traces(
+    traces: Iterable[Trace], copy: Ledger, accounts: ProjectAccounts
+) -> list[Trace]:
+    """Return the traces that are about this project's ledger or populations.
 
     So may a ledger that was put in place by mistake.
     """
-    own, people = copy.origin(), accounts.populations
+    origin, populations = copy.origin(), accounts.populations
     return [
         trace
-        for trace in told
-        if trace.ledger in {None, own}
-        or (trace.line and trace.line.get("population") in people)
+        for trace in traces
+        if trace.ledger in {None, origin}
+        or (trace.line and trace.line.get("population") in populations)
     ]
 
 
-def _refuse_other(
-    file: Path, told: Sequence[Trace], copy: Ledger, accounts: Accounts
+def _refuse_foreign_backup(
+    file: Path, traces: Sequence[Trace], copy: Ledger, accounts: ProjectAccounts
 ) -> None:
-    """Refuse a ledger that never was this project's: UserError."""
-    origins = {trace.line.get("ledger") for trace in told if trace.line}
-    heads = {trace.head for trace in told if trace.head}
+    """Refuse a backup of another project's ledger: UserError."""
+    origins = {trace.line.get("ledger") for trace in traces if trace.line}
+    heads = {trace.head for trace in traces if trace.head}
     if copy.origin() in origins or any(map(copy.knows, heads)):
         return
-    theirs = {entry.population for entry in copy.entries()}
-    if told or (theirs and not theirs & accounts.populations):
-        whose = f" of population {', '.join(sorted(theirs))}" if theirs else ""
+    populations = {entry.population for entry in copy.entries()}
+    if traces or (populations and not populations & accounts.populations):
+        whose = (
+            f" of population {', '.join(sorted(populations))}" if populations else ""
+        )
         raise UserError(
             f"{file} is another ledger{whose}: it knows nothing of what was released"
             " here. Nothing was changed. Name a backup of this project's ledger."
         )
 
 
-def _enter(
-    made: Path, entered: Sequence[Lost], told: Sequence[Trace], accounts: Accounts
+def _enter_evidence(
+    draft: Path,
+    entered: Sequence[LostRelease],
+    traces: Sequence[Trace],
+    accounts: ProjectAccounts,
 ) -> None:
-    """Let the copy know all that is told; afterwards nothing of it is unknown."""
-    with Restoring(made) as copy:
-        confirmed = {t.release for t in told if t.left or _settled(t)}
+    """Enter all traces and lost releases; then the copy lacks none of them."""
+    with RestoringLedger(draft) as copy:
+        confirmed = {t.release for t in traces if t.published or _is_settled(t)}
         for entry in copy.entries():
             if entry.state == "reserved" and entry.release in confirmed:
-                copy.spend(entry.release)
-        for one in entered:
-            _enter_one(copy, one, accounts)
-        for head in {trace.head for trace in told if trace.head}:
-            copy.accept(head)
-    with Ledger(made) as copy:
-        left = [*evidence.unknown(told, copy), *copy.problems()]
-    if left:
-        raise InternalError(f"a restored ledger is not sound: {left[0]}")
+                copy.mark_spent(entry.release)
+        for release in entered:
+            _enter_release(copy, release, accounts)
+        for head in {trace.head for trace in traces if trace.head}:
+            copy.accept_head(head)
+    with Ledger(draft) as copy:
+        unknown = [*evidence.missing_releases(traces, copy), *copy.problems()]
+    if unknown:
+        raise InternalError(f"a restored ledger is not sound: {unknown[0]}")
 
 
-def _settled(trace: Trace) -> bool:
+def _is_settled(trace: Trace) -> bool:
     line = trace.line or {}
     return line.get("state") in {"confirmed", "spent"}
 
 
-def _enter_one(copy: Restoring, one: Lost, accounts: Accounts) -> None:
-    """Enter a release as spent for its clients, or for everybody where who is lost."""
-    if one.population and one.clients is not None:
-        budget = one.budget or _most(copy, one.population, accounts)
-        of, facts = one.population, one.facts
-        copy.take_in(one.release, one.clients, budget, population=of, facts=facts)
+def _enter_release(
+    copy: RestoringLedger, lost_release: LostRelease, accounts: ProjectAccounts
+) -> None:
+    """Enter a lost release as spent, for its clients or for everybody."""
+    if lost_release.population and lost_release.clients is not None:
+        budget = lost_release.budget or _max_budget(
+            copy, lost_release.population, accounts
+        )
+        owner, facts = lost_release.population, lost_release.facts
+        copy.enter_spent(
+            lost_release.release,
+            lost_release.clients,
+            budget,
+            population=owner,
+            facts=facts,
+        )
         return
-    known = {entry.population for entry in copy.entries()} | accounts.populations
-    every = [one.population] if one.population else sorted(known)
+    known_populations = {
+        entry.population for entry in copy.entries()
+    } | accounts.populations
+    every = (
+        [lost_release.population]
+        if lost_release.population
+        else sorted(known_populations)
+    )
     for i, population in enumerate(every):
-        name = f"{one.release}+{population}" if i else one.release
-        budget = one.budget or _most(copy, population, accounts)
+        name = f"{lost_release.release}+{population}" if i else lost_release.release
+        budget = lost_release.budget or _max_budget(copy, population, accounts)
         copy.charge_everyone(name, budget, population)
 
 
-def _most(copy: Restoring, population: str, accounts: Accounts) -> Budget:
-    """Return all that a client may spend: by the ledger's cap, or the file's."""
+def _max_budget(
+    copy: RestoringLedger, population: str, accounts: ProjectAccounts
+) -> Budget:
+    """Return the most that a client may spend, by the ledger's or file's cap."""
     caps = [c for c in (copy.cap(population), *accounts.caps(population)) if c]
     if not caps:
         raise UserError(
@@ -189,8 +221,8 @@ def _most(copy: Restoring, population: str, accounts: Accounts) -> Budget:
     return Budget(max(c.epsilon for c in caps), max(c.delta for c in caps))
 
 
-def _put(made: Path, ledger: Path) -> Path | None:
-    """Put the finished file in the ledger's place; return where that one is now.
+def _replace_ledger(draft: Path, ledger: Path) -> Path | None:
+    """Replace the ledger by a finished file; return the old one's new path.
 
     At no moment is there no ledger: an older one, or one without its journal, is
     recognised, and the same command mends it.
@@ -205,6 +237,6 @@ def _put(made: Path, ledger: Path) -> Path | None:
             if os.path.lexists(f"{ledger}{end}"):
                 Path(f"{ledger}{end}").rename(f"{aside}{end}")
         sync_folder(ledger.parent)  # its journal is never played back into another
-    made.replace(ledger)
+    draft.replace(ledger)
     sync_folder(ledger.parent)
     return aside

@@ -1,4 +1,4 @@
-"""The store of immutable artifacts: plain Parquet, a manifest, one rename to commit."""
+"""Store of immutable artifacts: Parquet tables, a manifest, commit by one rename."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from curvote.durable import file_mode, sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.run import places, remote
-from curvote.run.plan.fingerprint import of_file
-from curvote.run.project import Project, is_raw
-from curvote.run.remote import NoAnswerError
-from curvote.run.store.sides import side_of
+from curvote.run.plan.fingerprint import file_digest
+from curvote.run.project import Project, is_client_side
+from curvote.run.remote import ObjectStoreError
+from curvote.run.store.sides import stage_side
 from curvote.run.store.tables import Tables
 
 MANIFEST = remote.MANIFEST
@@ -30,7 +30,7 @@ MANIFEST = remote.MANIFEST
 
 @dataclass(frozen=True)
 class ArtifactRef:
-    """A light reference to an artifact: what tasks hand to each other."""
+    """A light reference to an artifact, which tasks pass to each other."""
 
     stage: str
     key: str
@@ -43,162 +43,166 @@ class Artifact(Tables):
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """Everything recorded at commit; a torn or missing one is a UserError."""
+        """The manifest, written at commit; torn or missing: UserError."""
         try:
             text = (self.path / MANIFEST).read_text(encoding="utf-8")
-            found: dict[str, Any] = json.loads(text)
-        except NoAnswerError:
+            manifest: dict[str, Any] = json.loads(text)
+        except ObjectStoreError:
             raise
         except (OSError, ValueError) as error:
             raise UserError(
                 f"artifact {self.path} has no readable manifest: {error}"
             ) from None
-        return found
+        return manifest
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """The JSON facts that the stage recorded."""
         facts: dict[str, Any] = self.manifest["facts"]
         return facts
 
     @property
-    def rows(self) -> int:
-        """Rows of all tables together."""
+    def n_rows(self) -> int:
+        """The number of rows of all tables together."""
         return sum(entry["rows"] for entry in self.manifest["tables"].values())
 
     @property
     def ref(self) -> ArtifactRef:
         """A light reference to this artifact."""
-        return ArtifactRef(self.stage, self.key, str(self.path), self.rows)
+        return ArtifactRef(self.stage, self.key, str(self.path), self.n_rows)
 
-    def holds(self, table: str) -> bool:
+    def has_table(self, table: str) -> bool:
         """Say whether the artifact has a table of this name."""
         return table in self.manifest["tables"]
 
     def table(self, name: str) -> pa.Table:
         """Return a whole table."""
-        table: pa.Table = pq.read_table(places.source(self.file_of(name)))
+        table: pa.Table = pq.read_table(places.open_source(self.table_path(name)))
         return table
 
     def problem(self, *, content: bool) -> str | None:
-        """Return what is wrong with the files, by size or by content, or None.
+        """Return what is wrong with the files, by size or by content; None: nothing.
 
         A table that somebody wrote after the manifest is read in any case: the manifest
         is written last. Where it is sound, as after `cp -r`, the manifest becomes as
         new as the table, so that it is read once. None asks an object store for times.
         """
-        there = places.sizes(self.path)
-        if there is None:
+        sizes = places.file_sizes(self.path)
+        if sizes is None:
             return "missing"
         try:
             entries = self.manifest["tables"]
-        except NoAnswerError:
+        except ObjectStoreError:
             raise
         except (UserError, KeyError):
             return "altered (manifest)"
-        own = self.path / MANIFEST
-        stated = newest = 0 if places.remote(own) else own.stat().st_mtime_ns
+        manifest_path = self.path / MANIFEST
+        manifest_time = newest = (
+            0 if places.is_remote(manifest_path) else manifest_path.stat().st_mtime_ns
+        )
         for name, entry in entries.items():
-            path = self.file_of(name)
-            if there.get(path.name) != entry["bytes"]:
+            path = self.table_path(name)
+            if sizes.get(path.name) != entry["bytes"]:
                 return f"altered ({path.name})"
-            written = 0 if places.remote(own) else path.stat().st_mtime_ns
+            written = 0 if places.is_remote(manifest_path) else path.stat().st_mtime_ns
             newest = max(newest, written)
-            if (content or written > stated) and of_file(path) != entry["sha256"]:
+            if (content or written > manifest_time) and file_digest(path) != entry[
+                "sha256"
+            ]:
                 return f"altered ({path.name})"
-        if newest > stated:
+        if newest > manifest_time:
             with suppress(OSError):  # who may only read it reads the table again
-                os.utime(own, ns=(newest, newest))
+                os.utime(manifest_path, ns=(newest, newest))
         return None
 
 
-def manifest_of(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest in a folder; None where there is none that can be read."""
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest in a folder; None: there is no readable one."""
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except NoAnswerError:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except ObjectStoreError:
         raise
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return manifest if isinstance(manifest, dict) else None
 
 
-def stored(folder: Path) -> Artifact:
-    """Return a committed artifact; what this process has read of it stays known."""
-    found = (folder / MANIFEST).stat()
-    return _stored(folder, found.st_ino, found.st_mtime_ns)
+def open_artifact(folder: Path) -> Artifact:
+    """Return a committed artifact, cached with what this process read of it."""
+    stat_result = (folder / MANIFEST).stat()
+    return _cached_artifact(folder, stat_result.st_ino, stat_result.st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _stored(folder: Path, _file: int, _time: int) -> Artifact:
+def _cached_artifact(folder: Path, _file: int, _time: int) -> Artifact:
     return Artifact(folder)
 
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:
-    """Return the artifact of a stage and key, whether or not it is there yet."""
-    return Artifact(_shelf(project, stage) / key)
+    """Return the artifact of a stage and key, which may not exist yet."""
+    return Artifact(_stage_folder(project, stage) / key)
 
 
-def _shelf(project: Project, stage: str) -> Path:
-    """Return the folder of a stage's artifacts: nothing else decides where it is."""
-    return places.shelf(project, stage, raw=is_raw(side_of(stage)))
+def _stage_folder(project: Project, stage: str) -> Path:
+    """Return the folder of a stage's artifacts."""
+    return places.stage_folder(project, stage, raw=is_client_side(stage_side(stage)))
 
 
-def make_shelf(project: Project, stage: str) -> None:
-    """Make that folder, or the one in which artifacts for an object store are made."""
-    places.make_shelf(project, stage, raw=is_raw(side_of(stage)))
+def make_stage_folder(project: Project, stage: str) -> None:
+    """Make the folder in which a stage's artifacts are built."""
+    places.make_stage_folder(project, stage, raw=is_client_side(stage_side(stage)))
 
 
-def folders(project: Project) -> list[Path]:
-    """Return every folder in all roots: artifacts, temporary ones, those set aside."""
-    roots = dict.fromkeys((*project.stores, places.served(project)))
-    found = (f for root in roots for f in root.glob("*/*"))
-    return sorted(folder for folder in found if folder.is_dir())
+def all_folders(project: Project) -> list[Path]:
+    """Return every folder in all stores: artifacts, temporary and set aside."""
+    roots = dict.fromkeys((*project.stores, places.server_store(project)))
+    subfolders = (f for root in roots for f in root.glob("*/*"))
+    return sorted(folder for folder in subfolders if folder.is_dir())
 
 
-def sound(project: Project, stage: str, key: str) -> Artifact:
-    """Return an artifact that is about to be read; altered or missing: UserError."""
+def checked_artifact(project: Project, stage: str, key: str) -> Artifact:
+    """Return an artifact after checking it; altered or missing: UserError."""
     path = artifact(project, stage, key).path
     files = ((file.name, file.stat()) for file in sorted(path.glob("*")))
     stamps = tuple((name, f.st_mtime_ns, f.st_size) for name, f in files)
-    found, problem = _checked(path, stamps)
+    committed, problem = _cached_check(path, stamps)
     if problem is not None:
         raise UserError(
             f"artifact {path} is {problem}; it is not used. Run the pipeline again: it"
             " will be computed anew."
         )
-    return found
+    return committed
 
 
 @lru_cache(maxsize=256)
-def _checked(
+def _cached_check(
     path: Path, _stamps: tuple[tuple[str, int, int], ...]
 ) -> tuple[Artifact, str | None]:
-    """Read each file once, as long as it does not change."""
-    found = Artifact(path)
-    return found, found.problem(content=True)
+    """Return an artifact and its problem; each state of its files is read once."""
+    committed = Artifact(path)
+    return committed, committed.problem(content=True)
 
 
 def commit(temporary: Path, target: Path) -> Artifact:
-    """Move a finished folder to its final name; an equal one that is there wins.
+    """Move a finished folder to its final name; an equal existing one wins.
 
     A different one under the same key is an InternalError: a result did not repeat.
     An altered one is set aside, never deleted.
     """
-    there, ours = Artifact(target), Artifact(temporary)
-    state = there.problem(content=True)
+    existing, ours = Artifact(target), Artifact(temporary)
+    state = existing.problem(content=True)
     if state is None:
-        if there.manifest["tables"] != ours.manifest["tables"]:
+        if existing.manifest["tables"] != ours.manifest["tables"]:
             raise InternalError(
-                f"{there.stage} {there.key[:12]}: a second computation gave other"
+                f"{existing.stage} {existing.key[:12]}: a second computation gave other"
                 f" tables than the stored ones; ours are kept in {temporary}"
             )
         shutil.rmtree(temporary)
-        return there
+        return existing
     if state != "missing":
-        target.rename(aside(target))
-    if places.remote(target):
-        places.put(temporary, target)
+        target.rename(spare_path(target))
+    if places.is_remote(target):
+        places.upload_artifact(temporary, target)
         shutil.rmtree(temporary)
         return Artifact(target)
     sync_folder(temporary)
@@ -207,9 +211,9 @@ def commit(temporary: Path, target: Path) -> Artifact:
     return Artifact(target)
 
 
-def show(published: Path) -> None:
-    """Let those read an artifact who may read its shelf: it was made for its owner."""
-    if places.remote(published):
+def open_to_readers(published: Path) -> None:
+    """Give an artifact the file modes of its stage's folder."""
+    if places.is_remote(published):
         return
     mode = stat.S_IMODE(published.parent.stat().st_mode)
     if stat.S_IMODE(published.stat().st_mode) != mode:
@@ -218,10 +222,10 @@ def show(published: Path) -> None:
         published.chmod(mode)
 
 
-def aside(target: Path) -> Path:
-    """Return a free name beside ``target``, for what is kept but not used."""
-    taken = len(list(target.parent.glob(f".altered-{target.name}-*")))
-    return target.parent / f".altered-{target.name}-{taken}"
+def spare_path(target: Path) -> Path:
+    """Return a free name beside ``target`` for an altered folder."""
+    count = len(list(target.parent.glob(f".altered-{target.name}-*")))
+    return target.parent / f".altered-{target.name}-{count}"
 
 
 def write_json(path: Path, values: Any) -> None:

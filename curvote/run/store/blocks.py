@@ -13,14 +13,21 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from curvote.chain.sharded import made_of
-from curvote.chain.stage import SHARED, Fresh, Here, Place, Rows, from_system
+from curvote.chain.sharded import make_rows
+from curvote.chain.stage import (
+    SHARED,
+    EntropySource,
+    Place,
+    Rows,
+    StageContext,
+    system_entropy,
+)
 from curvote.chain.tables import Table
 from curvote.errors import InternalError
 from curvote.run.engines import Engine
-from curvote.run.places import at
-from curvote.run.store.artifacts import stored
-from curvote.run.store.block_files import Files, read
+from curvote.run.places import as_path
+from curvote.run.store.artifacts import open_artifact
+from curvote.run.store.block_files import BlockWriter, read_block
 from curvote.run.store.merging import Batch
 from curvote.run.workers import one_thread
 
@@ -31,7 +38,7 @@ Pieces = Iterator[tuple[Place, Rows]]
 
 @dataclass(frozen=True)
 class Job:
-    """All a process needs to compute blocks of one step; holds paths, no tables.
+    """The description of a step's blocks for workers; it holds paths, no tables.
 
     ``scratch`` is for what must not stand beside the tables (`curvote.run.shards`).
     """
@@ -43,19 +50,19 @@ class Job:
     sizes: Place
     inputs: dict[str, str]
     params: dict[str, Any]
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     folder: str
     scratch: str = ""
-    words: Fresh = from_system
+    words: EntropySource = system_entropy
 
 
-def place_of(folder: Path, part: Part) -> Path:
-    """Return the folder of one block: it is there when all its tables are."""
+def block_folder(folder: Path, part: Part) -> Path:
+    """Return the folder of one block, which exists once the block is complete."""
     first, last = ("_".join(map(str, place)) for place in (part[0], part[-1]))
     return folder / f"{PREFIX}{first}-{last}"
 
 
-def run_all(
+def compute_missing(
     job: Job,
     parts: Sequence[Part],
     engine: Engine,
@@ -63,56 +70,63 @@ def run_all(
 ) -> None:
     """Compute every block that is not there yet, as ``engine`` does it."""
     folder = Path(job.folder)
-    waiting = [part for part in parts if not place_of(folder, part).is_dir()]
+    waiting = [part for part in parts if not block_folder(folder, part).is_dir()]
     done = len(parts) - len(waiting)
     tell = progress or (lambda _done, _all: None)
     tell(done, len(parts))
-    for _ in engine.run(partial(compute, job), waiting):
+    for _ in engine.run(partial(compute_block, job), waiting):
         done += 1
         tell(done, len(parts))
 
 
-def compute(job: Job, part: Part) -> None:
+def compute_block(job: Job, part: Part) -> None:
     """Compute one block and write its tables, all of them or nothing."""
-    inputs = {name: stored(at(place)) for name, place in job.inputs.items()}
+    inputs = {name: open_artifact(as_path(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
-            every = stage.pieces(inputs, job.params, job.facts)
-            made: Pieces = ((SHARED, rows) for rows in every)
+            every = stage.pieces(inputs, job.params, job.metadata)
+            produced: Pieces = ((SHARED, rows) for rows in every)
         else:
-            heres = [
-                Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
+            contexts = [
+                StageContext(
+                    job.stage, place, job.sizes, inputs, job.params, job.metadata
+                )
                 for place in part
             ]
-            made = _made(stage, heres)
-        _write(job, part, made)
+            produced = _run_stage(stage, contexts)
+        _write_block(job, part, produced)
 
 
-def _made(stage: Any, heres: Sequence[Here]) -> Pieces:
-    """Yield the tables of each repetition, a part of the rows at a time or whole."""
+def _run_stage(stage: Any, contexts: Sequence[StageContext]) -> Pieces:
+    """Yield place and rows that a stage makes of each repetition."""
     if hasattr(stage, "block"):
-        yield from zip((here.place for here in heres), stage.block(heres), strict=True)
+        yield from zip(
+            (context.place for context in contexts), stage.block(contexts), strict=True
+        )
         return
-    for here in heres:
-        for rows in made_of(stage, here):
-            yield here.place, rows
+    for context in contexts:
+        for rows in make_rows(stage, context):
+            yield context.place, rows
 
 
-def _write(job: Job, part: Part, made: Pieces) -> None:
+def _write_block(job: Job, part: Part, produced: Pieces) -> None:
     """Write a file a table and show all of them at once."""
-    target = place_of(Path(job.folder), part)
-    with _appearing(target) as folder, Files(folder, job.tables, job.index) as files:
-        for place, tables in made:
+    target = block_folder(Path(job.folder), part)
+    with (
+        _atomic_folder(target) as folder,
+        BlockWriter(folder, job.tables, job.index) as files,
+    ):
+        for place, tables in produced:
             for name, columns in tables.items():
-                files.add(name, place, columns)
-        if files.missing:
-            raise InternalError(f"{job.module} did not make {files.missing}")
+                files.add_rows(name, place, columns)
+        if files.missing_tables:
+            raise InternalError(f"{job.module} did not make {files.missing_tables}")
 
 
 @contextmanager
-def _appearing(target: Path) -> Iterator[Path]:
-    """Give a folder that gets its name by one rename, if nobody was faster.
+def _atomic_folder(target: Path) -> Iterator[Path]:
+    """Yield a temporary folder that is renamed to ``target`` at the end.
 
     An engine may do a block twice at once; then the first one counts as a whole.
     """
@@ -131,14 +145,14 @@ def _appearing(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary)
 
 
-def batches(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
-    """Yield what finished blocks hold of a table, in order, one file at a time."""
+def read_blocks(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
+    """Yield the rows of a table in finished blocks, in order."""
     for part in parts:
-        yield from read(place_of(folder, part), table)
+        yield from read_block(block_folder(folder, part), table)
 
 
-def clear(folder: Path) -> None:
-    """Delete all blocks in ``folder``, and what others began of them.
+def delete_blocks(folder: Path) -> None:
+    """Delete all blocks in ``folder``, unfinished ones too.
 
     Each loses its name first: who is killed here leaves no part of a block that a later
     run would take for all of it.

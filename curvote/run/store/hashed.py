@@ -1,4 +1,4 @@
-"""A file that takes its own digest while it is written: it is not read again."""
+"""Files of tables: streams that compute their digest, and Parquet from blocks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from curvote.durable import file_mode
 
 
-class Hashed:
-    """A new file for whoever writes to a stream; durable when the block has ended.
+class HashingFile:
+    """A new file that hashes what is written, and is durable when it is closed.
 
     ``bytes`` and ``sha256`` are those of all that was written. After an error it takes
     no more: a writer that ends itself later shall neither write nor fail again.
@@ -31,11 +31,11 @@ class Hashed:
         """Write all of ``data`` and return how many bytes that are."""
         if not self.closed:
             self._digest.update(data)
-            self._write(data)
+            self._write_all(data)
             self.bytes += len(data)
         return len(data)
 
-    def _write(self, data: bytes) -> None:
+    def _write_all(self, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._handle, rest) :]
@@ -46,7 +46,7 @@ class Hashed:
     def close(self) -> None:
         """Do nothing: the file is closed with its block."""
 
-    def __enter__(self) -> Hashed:
+    def __enter__(self) -> HashingFile:
         return self
 
     def __exit__(self, failed: object, *_: object) -> None:

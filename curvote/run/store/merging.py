@@ -1,4 +1,4 @@
-"""Finished blocks as one Parquet file a table, the same from any blocks.
+"""Finished blocks merged into one Parquet file a table, the same for any blocks.
 
 Blocks hold a batch for each repetition or part of one, in the order of the table. They
 are streamed into row groups whose places follow from the rows alone, so neither workers
@@ -19,32 +19,32 @@ import pyarrow.parquet as pq
 from curvote.chain.stage import Place
 from curvote.chain.tables import TEXT
 from curvote.errors import InternalError
-from curvote.run.store.arrow import kind_of
-from curvote.run.store.hashed import Hashed
+from curvote.run.store.arrow import column_kind
+from curvote.run.store.hashed import HashingFile
 from curvote.run.store.spans import SHARD
 
 Batch = tuple[Place, pa.RecordBatch]
 # Several repetitions share a row group up to these bytes, so that one is read quickly.
-_BYTES: Final = 8 << 20
+_MAX_GROUP_BYTES: Final = 8 << 20
 # Bytes that a value of no fixed width is taken for.
-_TEXT: Final = 16
-_FILE: Final = 1 << 20
+_TEXT_BYTES: Final = 16
+_FILE_BYTES: Final = 1 << 20
 
 
-def merge(path: Path, batches: Iterable[Batch]) -> dict[str, Any]:
-    """Write a table's file and make it durable; return what the manifest says of it.
+def merge_blocks(path: Path, batches: Iterable[Batch]) -> dict[str, Any]:
+    """Write a table's file, durably; return its entry in the manifest.
 
     The entry tells for each run of rows whose they are (``places``), in which row group
     they stand (``groups``) and how many they are (``counts``).
     """
     runs: list[tuple[Place, int, int]] = []
-    with Hashed(path) as sink:
+    with HashingFile(path) as sink:
         writer: pq.ParquetWriter | None = None
-        for number, group in enumerate(grouped(batches)):
-            table = _table(group)
-            writer = writer or _writer(sink, table.schema)
-            _write(writer, table, path)
-            runs += ((place, number, rows) for place, rows in _runs(group))
+        for number, group in enumerate(group_batches(batches)):
+            table = _group_table(group)
+            writer = writer or _parquet_writer(sink, table.schema)
+            _write_group(writer, table, path)
+            runs += ((place, number, rows) for place, rows in _repetition_runs(group))
         if writer is None:
             raise InternalError(f"{path.stem}: no block holds it")
         writer.close()
@@ -59,99 +59,101 @@ def merge(path: Path, batches: Iterable[Batch]) -> dict[str, Any]:
     }
 
 
-def _write(writer: pq.ParquetWriter, table: pa.Table, path: Path) -> None:
+def _write_group(writer: pq.ParquetWriter, table: pa.Table, path: Path) -> None:
     if not table.schema.equals(writer.schema, check_metadata=True):
         raise InternalError(f"{path.stem}: its blocks differ in their columns")
     writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 
-def grouped(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
-    """Yield what stands in each row group: whole repetitions together, as many as fit.
+def group_batches(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Yield the batches of each row group: as many whole repetitions as fit.
 
     The rows of a larger one stand alone, 65,536 in a group.
     """
-    held: list[Batch] = []
-    for place, own in groupby(batches, key=itemgetter(0)):
-        rest = (batch for _, batch in own)
-        parts = _first(rest)
+    group: list[Batch] = []
+    for place, place_batches in groupby(batches, key=itemgetter(0)):
+        rest = (batch for _, batch in place_batches)
+        parts = _take_shard(rest)
         rows = sum(map(len, parts))
-        if held and _rows(held) + rows > _most(parts[0].schema):
-            yield held
-            held = []
+        if group and _count_batch_rows(group) + rows > _max_group_rows(parts[0].schema):
+            yield group
+            group = []
         if rows > SHARD:
-            yield from _sliced(place, chain(parts, rest))
+            yield from _slice_batches(place, chain(parts, rest))
         else:
-            held += [(place, part) for part in parts]
-    if held:
-        yield held
+            group += [(place, part) for part in parts]
+    if group:
+        yield group
 
 
-def _first(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Take batches until there are none, or more rows than a shard has."""
+def _take_shard(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Take batches until there are none, or until they exceed a shard."""
     parts: list[pa.RecordBatch] = []
     while sum(map(len, parts)) <= SHARD and (batch := next(batches, None)) is not None:
         parts.append(batch)
     return parts
 
 
-def _sliced(place: Place, batches: Iterable[pa.RecordBatch]) -> Iterator[list[Batch]]:
-    held: list[Batch] = []
+def _slice_batches(
+    place: Place, batches: Iterable[pa.RecordBatch]
+) -> Iterator[list[Batch]]:
+    group: list[Batch] = []
     for batch in batches:
         at = 0
         while at < len(batch):
-            part = batch.slice(at, SHARD - _rows(held))
-            held.append((place, part))
+            part = batch.slice(at, SHARD - _count_batch_rows(group))
+            group.append((place, part))
             at += len(part)
-            if _rows(held) == SHARD:
-                yield held
-                held = []
-    if held:
-        yield held
+            if _count_batch_rows(group) == SHARD:
+                yield group
+                group = []
+    if group:
+        yield group
 
 
-def _rows(held: Iterable[Batch]) -> int:
-    return sum(len(batch) for _, batch in held)
+def _count_batch_rows(group: Iterable[Batch]) -> int:
+    return sum(len(batch) for _, batch in group)
 
 
-def _most(schema: pa.Schema) -> int:
-    """Return how many rows several repetitions may fill in one row group."""
-    width = sum(_width(field.type) for field in schema)
-    return min(SHARD, _BYTES // width)
+def _max_group_rows(schema: pa.Schema) -> int:
+    """Return how many rows of several repetitions fit into one row group."""
+    width = sum(_value_bytes(field.type) for field in schema)
+    return min(SHARD, _MAX_GROUP_BYTES // width)
 
 
-def _width(kind: pa.DataType) -> int:
-    """Return the bytes of a value, or what they are taken for."""
+def _value_bytes(kind: pa.DataType) -> int:
+    """Return the bytes of a value of a type, estimated for texts and files."""
     if pa.types.is_fixed_size_list(kind):
-        return int(kind.list_size) * _width(kind.value_type)
+        return int(kind.list_size) * _value_bytes(kind.value_type)
     if pa.types.is_large_binary(kind):
-        return _FILE
+        return _FILE_BYTES
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
-        return _TEXT
+        return _TEXT_BYTES
 
 
-def _runs(group: Iterable[Batch]) -> Iterator[tuple[Place, int]]:
-    """Yield whose rows follow each other in a row group, and how many."""
-    for place, own in groupby(group, key=itemgetter(0)):
-        yield place, _rows(own)
+def _repetition_runs(group: Iterable[Batch]) -> Iterator[tuple[Place, int]]:
+    """Yield place and number of rows of each run of a row group."""
+    for place, place_batches in groupby(group, key=itemgetter(0)):
+        yield place, _count_batch_rows(place_batches)
 
 
-def _table(group: Iterable[Batch]) -> pa.Table:
-    """Return a row group in one piece: pages must not depend on how it was made."""
+def _group_table(group: Iterable[Batch]) -> pa.Table:
+    """Return a row group as one table, independent of its batches."""
     try:
         table = pa.Table.from_batches([batch for _, batch in group])
     except pa.ArrowInvalid as error:
         raise InternalError(f"blocks differ in their columns: {error}") from error
     for number, field in enumerate(table.schema):
-        if kind_of(field) == TEXT:  # words in the order in which they stand here
+        if column_kind(field) == TEXT:  # words in the order in which they stand here
             words = table.column(number).cast(pa.string()).combine_chunks()
             table = table.set_column(number, field, words.dictionary_encode())
     return table.combine_chunks()
 
 
-def _writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
-    """Return a writer: doubles do not repeat, and noise cannot be compressed."""
+def _parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return a Parquet writer with dictionaries for repeating columns only."""
     repeat = [
         f.name for f in schema if not f.metadata or pa.types.is_dictionary(f.type)
     ]

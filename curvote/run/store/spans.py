@@ -1,4 +1,4 @@
-"""Where the rows of a repetition stand in a table's file."""
+"""Tables of an artifact: spans of rows, Parquet files, reading by repetition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHARD = CLIENT_BLOCK
 
 
 class Span(NamedTuple):
-    """Rows of one row group: ``rows`` of them from ``first`` on."""
+    """A span of rows in one row group: ``rows`` of them from ``first`` on."""
 
     group: int
     first: int
@@ -23,47 +23,47 @@ class Span(NamedTuple):
 Spans = dict[Place, list[Span]]
 
 
-def spans_of(entry: Mapping[str, Any], sizes: Callable[[], Sequence[int]]) -> Spans:
-    """Return where each repetition stands, by what a manifest says of a table.
+def read_spans(entry: Mapping[str, Any], sizes: Callable[[], Sequence[int]]) -> Spans:
+    """Return the spans of each repetition, from a table's manifest entry.
 
     ``sizes`` returns the rows of each row group of the file. Before version 4 a row
     group held one repetition, in version 2 as a number: -1 is what all share.
     """
     if "groups" in entry:
-        known = zip(entry["places"], entry["groups"], entry["counts"], strict=True)
-        return _read(known)
+        entries = zip(entry["places"], entry["groups"], entry["counts"], strict=True)
+        return _collect_spans(entries)
     places = entry.get("places")
     if places is None:
         places = [() if number == -1 else (number,) for number in entry["replicates"]]
-    return _read(
+    return _collect_spans(
         (place, group, rows)
         for group, (place, rows) in enumerate(zip(places, sizes(), strict=True))
     )
 
 
-def _read(known: Iterable[tuple[Sequence[int], int, int]]) -> Spans:
-    found: Spans = {}
+def _collect_spans(entries: Iterable[tuple[Sequence[int], int, int]]) -> Spans:
+    spans: Spans = {}
     first, last = 0, -1
-    for place, group, rows in known:
+    for place, group, rows in entries:
         first = first if group == last else 0
-        found.setdefault(tuple(place), []).append(Span(group, first, rows))
+        spans.setdefault(tuple(place), []).append(Span(group, first, rows))
         first, last = first + rows, group
-    return found
+    return spans
 
 
-def shards(spans: Sequence[Span]) -> int:
-    """Return how many shards there are: at least one, which may be empty."""
+def count_shards(spans: Sequence[Span]) -> int:
+    """Return the number of shards: at least one, which may be empty."""
     rows = sum(span.rows for span in spans)
     return max(1, -(-rows // SHARD))
 
 
-def shard(spans: Sequence[Span], number: int) -> list[Span]:
-    """Return where one shard stands: the rows from 65,536 ``number`` on."""
-    return list(_cut(spans, number * SHARD, (number + 1) * SHARD))
+def shard_spans(spans: Sequence[Span], number: int) -> list[Span]:
+    """Return the spans of shard ``number``: 65,536 rows of a repetition."""
+    return list(_slice_spans(spans, number * SHARD, (number + 1) * SHARD))
 
 
-def _cut(spans: Sequence[Span], start: int, stop: int) -> Iterator[Span]:
-    """Yield what stands in rows [start, stop) of all the spans together."""
+def _slice_spans(spans: Sequence[Span], start: int, stop: int) -> Iterator[Span]:
+    """Yield the spans of rows [start, stop) of several spans."""
     at = 0
     for span in spans:
         low, high = max(start, at), min(stop, at + span.rows)

@@ -1,4 +1,4 @@
-"""The tables of an artifact as stages read them: by repetition, column and shard."""
+"""Tables of an artifact as stages read them: by repetition, column and shard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from curvote.chain.stage import SHARED, Columns, Place
 from curvote.errors import InternalError, UserError
 from curvote.run.store import spans
 from curvote.run.store.reading import TableFile
-from curvote.run.store.spans import Span, Spans, spans_of
+from curvote.run.store.spans import Span, Spans, read_spans
 
 
 class Tables(ABC):
@@ -21,20 +21,20 @@ class Tables(ABC):
         self.path = path
         self.stage, self.key = path.parent.name, path.name
         self._files: dict[str, TableFile] = {}
-        self._found: dict[str, Spans] = {}
+        self._spans: dict[str, Spans] = {}
 
     @property
     @abstractmethod
     def manifest(self) -> dict[str, Any]:
         """Everything recorded at commit."""
 
-    def file_of(self, table: str) -> Path:
-        """Return the file of a table."""
+    def table_path(self, table: str) -> Path:
+        """Return the path of a table's file."""
         return self.path / f"{table}.parquet"
 
     def places(self, table: str) -> list[Place]:
         """Return the repetitions a table holds, in order; () is shared."""
-        return list(self.stands(table))
+        return list(self.spans_by_repetition(table))
 
     def columns(
         self, table: str, place: Place, only: Sequence[str] | None = None
@@ -43,11 +43,13 @@ class Tables(ABC):
 
         Where ``only`` names some columns, no others are read.
         """
-        return self._file(table).columns(self._standing(table, place), only)
+        return self._table_file(table).columns(
+            self._repetition_spans(table, place), only
+        )
 
     def count(self, table: str, place: Place) -> int:
-        """Return how many shards the rows of one repetition are: at least one."""
-        return spans.shards(self._standing(table, place))
+        """Return the number of shards of one repetition: at least one."""
+        return spans.count_shards(self._repetition_spans(table, place))
 
     def shards(
         self, table: str, place: Place, only: Sequence[str] | None = None
@@ -63,29 +65,29 @@ class Tables(ABC):
         self, table: str, place: Place, number: int, only: Sequence[str] | None = None
     ) -> Columns:
         """Return the columns of one shard: rows from 65,536 ``number`` on."""
-        standing = spans.shard(self._standing(table, place), number)
-        return self._file(table).columns(standing, only)
+        rows = spans.shard_spans(self._repetition_spans(table, place), number)
+        return self._table_file(table).columns(rows, only)
 
-    def _standing(self, table: str, place: Place) -> list[Span]:
-        """Return where one repetition's rows stand, or those that all share."""
-        known = self.stands(table)
-        if SHARED not in known and place not in known:
-            raise self._missing(table, place)
-        return known[place if place in known else SHARED]
+    def _repetition_spans(self, table: str, place: Place) -> list[Span]:
+        """Return the spans of one repetition, or those of shared rows."""
+        by_place = self.spans_by_repetition(table)
+        if SHARED not in by_place and place not in by_place:
+            raise self._missing_repetition(table, place)
+        return by_place[place if place in by_place else SHARED]
 
-    def stands(self, table: str) -> Spans:
-        """Return where in its file each repetition of a table stands, in order."""
-        if table not in self._found:
+    def spans_by_repetition(self, table: str) -> Spans:
+        """Return the spans of each repetition of a table, in order."""
+        if table not in self._spans:
             entry = self.manifest["tables"][table]
-            self._found[table] = spans_of(entry, self._file(table).sizes)
-        return self._found[table]
+            self._spans[table] = read_spans(entry, self._table_file(table).group_sizes)
+        return self._spans[table]
 
-    def _file(self, table: str) -> TableFile:
+    def _table_file(self, table: str) -> TableFile:
         if table not in self._files:
-            self._files[table] = TableFile(self.file_of(table))
+            self._files[table] = TableFile(self.table_path(table))
         return self._files[table]
 
-    def _missing(self, table: str, place: Place) -> Exception:
+    def _missing_repetition(self, table: str, place: Place) -> Exception:
         if "places" in self.manifest["tables"][table]:
             return InternalError(f"{self.stage}: no repetition {place} in {table}")
         return UserError(

@@ -1,4 +1,4 @@
-"""The first replicates of a stored table, as the blocks that made them held them.
+"""Replicates of an earlier study, reused when their number changes.
 
 What reads Parquet turns the codes of categories into 32-bit numbers of another
 dictionary and names the parts of a vector anew: rows get the types back with which they
@@ -14,39 +14,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from curvote.run.places import source
-from curvote.run.store.arrow import kind_of
+from curvote.run.places import open_source
+from curvote.run.store.arrow import column_kind
 from curvote.run.store.artifacts import Artifact
 from curvote.run.store.merging import Batch
 
 
-def first(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
-    """Yield the rows of the first ``count`` replicates, a row group held at a time."""
-    with pq.ParquetFile(source(artifact.file_of(table))) as file:
-        schema, held = _written(file), -1
-        for place, spans in artifact.stands(table).items():
+def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
+    """Yield place and rows of the first ``count`` replicates of a table."""
+    with pq.ParquetFile(open_source(artifact.table_path(table))) as file:
+        schema, current = _written_schema(file), -1
+        for place, spans in artifact.spans_by_repetition(table).items():
             if place[0] >= count:
                 return
             for group, start, rows in spans:
-                if group != held:
-                    batch, held = _restored(file, group, schema), group
+                if group != current:
+                    batch, current = _restore_group(file, group, schema), group
                 yield place, batch.slice(start, rows)
 
 
-def _written(file: pq.ParquetFile) -> pa.Schema:
-    """Return the schema that was written: the reader's own differs from it."""
-    told = file.metadata.metadata[b"ARROW:schema"]
-    return pa.ipc.read_schema(pa.py_buffer(b64decode(told)))
+def _written_schema(file: pq.ParquetFile) -> pa.Schema:
+    """Return the schema with which a file was written."""
+    encoded = file.metadata.metadata[b"ARROW:schema"]
+    return pa.ipc.read_schema(pa.py_buffer(b64decode(encoded)))
 
 
-def _restored(file: pq.ParquetFile, group: int, schema: pa.Schema) -> pa.RecordBatch:
+def _restore_group(
+    file: pq.ParquetFile, group: int, schema: pa.Schema
+) -> pa.RecordBatch:
     table = file.read_row_group(group, use_threads=False)
-    arrays = [_as(field, table.column(field.name).combine_chunks()) for field in schema]
+    arrays = [
+        _restore_column(field, table.column(field.name).combine_chunks())
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _as(field: pa.Field, values: pa.Array) -> pa.Array:
-    kind = kind_of(field)
+def _restore_column(field: pa.Field, values: pa.Array) -> pa.Array:
+    kind = column_kind(field)
     if isinstance(kind, tuple):
         words = pa.array(kind)
         codes = pc.index_in(values.cast(pa.string()), value_set=words)

@@ -1,4 +1,4 @@
-"""Learners of linear classifiers, each fitted to a whole batch of problems at once."""
+"""Learners of linear classifiers, each fitted to a batch of problems at once."""
 
 from typing import TYPE_CHECKING
 

@@ -12,8 +12,8 @@ from curvote.server.learners import cg
 from curvote.server.learners.fits import Fits, FloatArray
 
 
-def fit(
+def fit_centroid(
     reports: FloatArray, labels: FloatArray, *, gram: ArrayLike | None = None
 ) -> Fits:
-    """Return ``cg.fit`` with one step; the same shapes, ``gram`` and flags."""
-    return cg.fit(reports, labels, gram=gram, steps=1)
+    """Return the fit of conjugate gradients after one step."""
+    return cg.fit_conjugate_gradients(reports, labels, gram=gram, steps=1)

@@ -1,4 +1,4 @@
-"""Functional linear discriminant by a few conjugate-gradient steps, batched.
+"""Discriminants: conjugate gradients for curves, nearest centroid, and Fisher's.
 
 Kraus and Stefanucci (2019), "Classification of functional fragments by regularized
 linear classifiers with domain selection": stopping early is the regularisation. Here
@@ -17,18 +17,18 @@ from curvote.server.learners.fits import BoolArray, Fits, FloatArray
 
 # All are relative: the data are scaled to 1, the Gram matrix to a mean diagonal of 1.
 NO_DIRECTION = 1e-28  # squared norm of a mean difference that is rounding error
-SOLVED = 1e-26  # squared residual, as a part of the first one
-FLAT = 1e-14  # curvature, as a part of its largest possible value
+SOLVED_RESIDUAL = 1e-26  # squared residual, as a part of the first one
+FLAT_CURVATURE = 1e-14  # curvature, as a part of its largest possible value
 
 
-def fit(
+def fit_conjugate_gradients(
     reports: FloatArray,
     labels: FloatArray,
     *,
     gram: ArrayLike | None = None,
     steps: int = 5,
 ) -> Fits:
-    """Return the discriminants of ``reports`` [B, n, d] with ``labels`` [B, n].
+    """Return the discriminants of ``reports`` [B, n, d], ``labels`` [B, n].
 
     With m1, m0 the class means, S the pooled covariance within classes (divisor n - 2)
     and G = ``gram`` [d, d] (symmetric, positive definite; default identity): ``steps``
@@ -42,29 +42,29 @@ def fit(
     """
     validate.at_least(1, steps=steps)
     g = _unit_gram(gram, reports.shape[2])
-    means, unit, difference, covariance = _moments(reports, labels)
+    means, unit, difference, covariance = _scaled_moments(reports, labels)
     psi, stuck = _conjugate_gradient(covariance, g, difference, steps)
-    apart = _inner(difference, g, difference)
-    nowhere = fits.one_class(labels) | (apart <= NO_DIRECTION)
-    psi[nowhere] = 0
-    coef = _times(psi, g) / unit[:, None]
+    distance = _inner_product(difference, g, difference)
+    degenerate = fits.has_one_class(labels) | (distance <= NO_DIRECTION)
+    psi[degenerate] = 0
+    coef = _times_gram(psi, g) / unit[:, None]
     intercept = -(coef * (means[0] / 2 + means[1] / 2)).sum(axis=1)
-    intercept[nowhere] = fits.majority(labels[nowhere])
-    return Fits(coef, intercept, nowhere | stuck, ridge=0.0)
+    intercept[degenerate] = fits.majority_label(labels[degenerate])
+    return Fits(coef, intercept, degenerate | stuck, ridge=0.0)
 
 
 def _unit_gram(gram: ArrayLike | None, d: int) -> FloatArray:
     """Return the Gram matrix with mean diagonal 1 (its scale does not matter)."""
     if gram is None:
         return np.eye(d)
-    g = fits.checked_gram(gram, d)
+    g = fits.check_gram(gram, d)
     return np.asarray(g * (d / np.trace(g)))
 
 
-def _moments(
+def _scaled_moments(
     reports: FloatArray, labels: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return class means [2, B, d], the unit [B], and scaled to it mu and S."""
+    """Return class means, the unit, and scaled difference and covariance."""
     n = reports.shape[1]
     means, within = fits.within_classes(reports, labels)
     difference = means[0] - means[1]
@@ -76,7 +76,7 @@ def _moments(
     return means, unit, difference / unit[:, None], covariance
 
 
-def _times(vectors: FloatArray, gram: FloatArray) -> FloatArray:
+def _times_gram(vectors: FloatArray, gram: FloatArray) -> FloatArray:
     """Return vectors [B, d] times the Gram matrix.
 
     As B small products: one large product may sum in an order that depends on B, and
@@ -85,30 +85,35 @@ def _times(vectors: FloatArray, gram: FloatArray) -> FloatArray:
     return np.asarray((vectors[:, None, :] @ gram)[:, 0])
 
 
-def _inner(u: FloatArray, gram: FloatArray, v: FloatArray) -> FloatArray:
-    return np.asarray((_times(u, gram) * v).sum(axis=1))
+def _inner_product(u: FloatArray, gram: FloatArray, v: FloatArray) -> FloatArray:
+    return np.asarray((_times_gram(u, gram) * v).sum(axis=1))
 
 
 def _conjugate_gradient(
     covariance: FloatArray, gram: FloatArray, difference: FloatArray, steps: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Return psi [B, d] after ``steps`` steps, and which problems had no curvature.
+    """Return psi [B, d] after ``steps`` steps, and which had no curvature.
 
     Those keep the mean difference itself, the direction of the first step.
     """
     psi, residual, direction = np.zeros_like(difference), difference, difference
-    first = size = _inner(residual, gram, residual)
-    flat = FLAT * ((covariance @ gram).trace(axis1=1, axis2=2) + FLAT)
+    first = size = _inner_product(residual, gram, residual)
+    flat = FLAT_CURVATURE * (
+        (covariance @ gram).trace(axis1=1, axis2=2) + FLAT_CURVATURE
+    )
     for _ in range(steps):
-        image = (covariance @ _times(direction, gram)[:, :, None])[:, :, 0]
-        curvature = _inner(direction, gram, image)
-        going = (size > SOLVED * first) & (
-            curvature > flat * _inner(direction, gram, direction)
+        image = (covariance @ _times_gram(direction, gram)[:, :, None])[:, :, 0]
+        curvature = _inner_product(direction, gram, image)
+        going = (size > SOLVED_RESIDUAL * first) & (
+            curvature > flat * _inner_product(direction, gram, direction)
         )
         length = np.divide(size, curvature, out=np.zeros_like(size), where=going)
         psi = psi + length[:, None] * direction
         residual = residual - length[:, None] * image
-        previous, size = size, np.where(going, _inner(residual, gram, residual), 0)
+        previous, size = (
+            size,
+            np.where(going, _inner_product(residual, gram, residual), 0),
+        )
         turn = np.divide(size, previous, out=np.zeros_like(size), where=going)
         direction = residual + turn[:, None] * direction
     stuck = (psi == 0).all(axis=1)

@@ -16,14 +16,16 @@ from curvote.errors import UserError
 from curvote.server.learners import fits, newton
 from curvote.server.learners.fits import BoolArray, Fits, FloatArray
 
-RIDGE = 1e-6  # flagged problems add RIDGE/2 |scaled coef|^2 to the mean loss
-ITERATIONS = 100
-STEEPEST = 4.0  # curvature of V nowhere exceeds it, so such a step always descends
-STIFFEST = 1e150  # penalties above would overflow; their coefficients are 0 by then
-FLAT = 1e-12  # eigenvalues below this part of the largest are rounding errors
+DWD_RIDGE = 1e-6  # flagged problems add RIDGE/2 |scaled coef|^2 to the mean loss
+DWD_ITERATIONS = 100
+MAX_CURVATURE = 4.0  # curvature of V nowhere exceeds it, so such a step always descends
+MAX_PENALTY = 1e150  # penalties above would overflow; their coefficients are 0 by then
+FLAT_EIGENVALUE = (
+    1e-12  # eigenvalues below this part of the largest are rounding errors
+)
 
 
-def fit(
+def fit_dwd(
     reports: FloatArray,
     labels: FloatArray,
     *,
@@ -31,7 +33,7 @@ def fit(
     roughness: ArrayLike | None = None,
     penalty: float = 0.01,
 ) -> Fits:
-    """Return the minimisers of (1/n) sum_i V(y_i (a + b . z_i)) + ``penalty`` J(b).
+    """Return the minimisers of mean_i V(y_i (a + b . z_i)) + ``penalty`` J(b).
 
     ``reports`` [B, n, d] holds the z, ``labels`` [B, n] the y; coef is b, intercept a.
     ``roughness`` R [d, d] makes the reports coefficients of curves: with ``gram`` G
@@ -47,20 +49,20 @@ def fit(
     of equal size and margins below 1/2, it is the one that Newton's method finds
     from 0.
     """
-    weights, axes = _curvature(reports.shape[2], gram, roughness)
+    weights, axes = _roughness_axes(reports.shape[2], gram, roughness)
     weights = weights * validate.positive(penalty=penalty)
-    return newton.in_blocks(
-        lambda x, y: _fit_block(x, y, weights, axes), reports, labels, RIDGE
+    return newton.fit_in_blocks(
+        lambda x, y: _fit_dwd_block(x, y, weights, axes), reports, labels, DWD_RIDGE
     )
 
 
-def _curvature(
+def _roughness_axes(
     d: int, gram: ArrayLike | None, roughness: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return k [d] and orthogonal U [d, d]: J = sum_j k_j (U'b)_j^2."""
+    """Return weights k [d] and axes U [d, d] of the roughness penalty."""
     if roughness is None:
         return np.ones(d), np.eye(d)
-    inverse = np.linalg.inv(np.eye(d) if gram is None else fits.checked_gram(gram, d))
+    inverse = np.linalg.inv(np.eye(d) if gram is None else fits.check_gram(gram, d))
     rough = validate.finite(roughness=roughness)
     if rough.shape != (d, d) or not np.allclose(rough, rough.T, atol=0):
         raise UserError(
@@ -71,37 +73,37 @@ def _curvature(
         raise UserError(
             "roughness has negative eigenvalues; no integral of squares has."
         )
-    return np.where(values > FLAT * values[-1], values, 0.0), vectors
+    return np.where(values > FLAT_EIGENVALUE * values[-1], values, 0.0), vectors
 
 
-def _fit_block(
+def _fit_dwd_block(
     reports: FloatArray, labels: FloatArray, weights: FloatArray, axes: FloatArray
-) -> newton.Part:
-    design, penalty, stretch = _bent(reports, labels, weights, axes)
-    constant = fits.one_class(labels) | ~np.isfinite(design.scale[:, 0])
+) -> newton.BlockFit:
+    design, penalty, stretch = _penalised_design(reports, labels, weights, axes)
+    constant = fits.has_one_class(labels) | ~np.isfinite(design.scale[:, 0])
     theta, regular = np.zeros(design.signed.shape[:2]), ~constant
     first = np.flatnonzero(regular)
-    theta[first], regular[first] = _minimise(design.signed[first], penalty[first])
+    theta[first], regular[first] = _minimise_dwd(design.signed[first], penalty[first])
     again = ~regular & ~constant
-    ridge = RIDGE * labels.shape[1] / stretch[again] ** 2
+    ridge = DWD_RIDGE * labels.shape[1] / stretch[again] ** 2
     penalty[again, 1:] += ridge
-    theta[again], _ = _minimise(design.signed[again], penalty[again])
+    theta[again], _ = _minimise_dwd(design.signed[again], penalty[again])
     theta[:, 1:] = ((theta[:, 1:] / stretch)[:, None, :] @ axes.T)[:, 0]
     return *design.classifier(theta, labels, constant), ~regular
 
 
-def _bent(
+def _penalised_design(
     reports: FloatArray, labels: FloatArray, weights: FloatArray, axes: FloatArray
 ) -> tuple[newton.Design, FloatArray, FloatArray]:
-    """Return the design along ``axes``, its penalty [B, 1 + d] and stretch [B, d].
+    """Return the design along ``axes``, its penalty and its stretch.
 
     Each axis is stretched as much as it is penalised, which keeps Hessians well
     conditioned whatever the roughness of its function.
     """
     n = labels.shape[1]
-    design = newton.standardised(reports, labels, jointly=True)
+    design = newton.standardised_design(reports, labels, jointly=True)
     with np.errstate(over="ignore", under="ignore"):
-        weights = np.minimum(2 * weights / design.scale**2, STIFFEST)
+        weights = np.minimum(2 * weights / design.scale**2, MAX_PENALTY)
     stretch = np.sqrt(1 + weights)
     signed = design.signed
     signed[:, 1:] = axes.T @ signed[:, 1:] / stretch[:, :, None]
@@ -110,14 +112,16 @@ def _bent(
     return design, penalty, stretch
 
 
-def _minimise(design: FloatArray, penalty: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _minimise_dwd(
+    design: FloatArray, penalty: FloatArray
+) -> tuple[FloatArray, BoolArray]:
     return newton.minimise(
-        _loss, design, penalty, iterations=ITERATIONS, damping=STEEPEST
+        _dwd_loss, design, penalty, iterations=DWD_ITERATIONS, damping=MAX_CURVATURE
     )
 
 
-def _loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _dwd_loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     far = np.maximum(margin, 0.5)
-    bent = margin > 0.5
-    loss = np.where(bent, 0.25 / far, 1 - margin)
-    return loss, 0.25 / far**2, np.where(bent, 0.5 / far**3, 0.0)
+    beyond = margin > 0.5
+    loss = np.where(beyond, 0.25 / far, 1 - margin)
+    return loss, 0.25 / far**2, np.where(beyond, 0.5 / far**3, 0.0)

@@ -1,4 +1,4 @@
-"""What every learner takes and returns: a batch of problems, a batch of classifiers."""
+"""Fits of linear classifiers to a batch of problems, and shared checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from curvote.errors import InternalError, UserError
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-LARGEST = 1e100  # squares of larger reports would overflow
+LARGEST_REPORT = 1e100  # squares of larger reports would overflow
 NEGLIGIBLE = 1e-12  # a spread below this part of its centre is rounding error
 
 
@@ -36,8 +36,10 @@ class Fits:
             raise InternalError("a learner returned coefficients that are not finite.")
 
 
-def checked(reports: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return ``reports`` [B, n, d] and ``labels`` [B, n] as float64, or a UserError."""
+def check_problems(
+    reports: ArrayLike, labels: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Return ``reports`` [B, n, d] and ``labels`` [B, n] as float64."""
     x = validate.finite(reports=reports)
     y = np.asarray(labels)
     if x.ndim != 3 or not x.size:
@@ -46,19 +48,20 @@ def checked(reports: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArr
         )
     if y.shape != x.shape[:2]:
         raise UserError(f"labels has shape {y.shape}; reports ask for {x.shape[:2]}.")
-    known = (y == 1) | (y == -1)
-    if not known.all():
-        strange = y[~known].flat[0]
+    valid = (y == 1) | (y == -1)
+    if not valid.all():
+        strange = y[~valid].flat[0]
         raise UserError(f"labels holds {strange!s}; every label must be -1 or +1.")
-    if np.abs(x).max() > LARGEST:
+    if np.abs(x).max() > LARGEST_REPORT:
         raise UserError(
-            f"reports holds {np.abs(x).max():g}; values must stay within {LARGEST:g}."
+            f"reports holds {np.abs(x).max():g}; values must stay within"
+            f" {LARGEST_REPORT:g}."
         )
     return x, y.astype(np.float64)
 
 
-def checked_gram(gram: ArrayLike, d: int) -> FloatArray:
-    """Return ``gram`` if it is finite, symmetric, positive definite and (d, d)."""
+def check_gram(gram: ArrayLike, d: int) -> FloatArray:
+    """Return ``gram`` if it is symmetric, positive definite and (d, d)."""
     g = validate.finite(gram=gram)
     if g.shape != (d, d) or not np.allclose(g, g.T, atol=0):
         raise UserError(f"gram has shape {g.shape}; it must be symmetric, ({d}, {d}).")
@@ -67,12 +70,12 @@ def checked_gram(gram: ArrayLike, d: int) -> FloatArray:
     return g
 
 
-def one_class(labels: FloatArray) -> BoolArray:
+def has_one_class(labels: FloatArray) -> BoolArray:
     """Return which rows of ``labels`` [B, n] hold a single class."""
     return np.asarray(np.abs(labels.sum(axis=1)) == labels.shape[1])
 
 
-def majority(labels: FloatArray) -> FloatArray:
+def majority_label(labels: FloatArray) -> FloatArray:
     """Return the commoner label of each row, [B]; a tie gives -1.
 
     It is the intercept of the constant classifier (coef 0) that stands in where a
@@ -84,13 +87,15 @@ def majority(labels: FloatArray) -> FloatArray:
 def within_classes(
     reports: FloatArray, labels: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the class means [2, B, d], +1 first, and reports [B, n, d] less them."""
+    """Return the class means [2, B, d] and the reports less their means."""
     positive = labels > 0
-    means = np.stack([_mean(reports, positive), _mean(reports, ~positive)])
-    own = np.where(positive[:, :, None], means[0][:, None], means[1][:, None])
-    return means, reports - own
+    means = np.stack(
+        [_member_mean(reports, positive), _member_mean(reports, ~positive)]
+    )
+    class_means = np.where(positive[:, :, None], means[0][:, None], means[1][:, None])
+    return means, reports - class_means
 
 
-def _mean(reports: FloatArray, members: BoolArray) -> FloatArray:
+def _member_mean(reports: FloatArray, members: BoolArray) -> FloatArray:
     total = (members[:, None, :].astype(np.float64) @ reports)[:, 0]
     return np.asarray(total / np.maximum(members.sum(axis=1), 1)[:, None])

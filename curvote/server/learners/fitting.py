@@ -1,11 +1,10 @@
-"""A learner from its name: its parameters, and the fit of many problems at once."""
+"""Registry of learners: fits and parameters of learners by name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from curvote import validate
 from curvote.errors import UserError, did_you_mean
-from curvote.server.learners.fits import Fits, checked
+from curvote.server.learners.fits import Fits, check_problems
 from curvote.server.learners.registry import FAMILIES, LEARNERS
 
-TRIAL = np.array([[[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]])
+TRIAL_REPORTS = np.array([[[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]])
 
 
 def names() -> list[str]:
@@ -26,11 +25,11 @@ def names() -> list[str]:
 
 def parameters(name: str) -> list[str]:
     """Return the names of the parameters that learner ``name`` takes."""
-    module, path = _learner(name)
+    function, path = _find_learner(name)
     if path:
-        known: list[str] = module.parameters(**path)
-        return known
-    return list(inspect.signature(module.fit).parameters)[2:]
+        names: list[str] = import_module(function.__module__).parameters(**path)
+        return names
+    return list(inspect.signature(function).parameters)[2:]
 
 
 def fit(name: str, reports: ArrayLike, labels: ArrayLike, **params: Any) -> Fits:
@@ -40,14 +39,13 @@ def fit(name: str, reports: ArrayLike, labels: ArrayLike, **params: Any) -> Fits
     are finite for every input; ``flagged`` marks the problems where they had to be
     made so. An unknown learner or parameter, another shape or label is a UserError.
     """
-    module, path = _learner(name)
-    known = parameters(name)
-    for given in params:
-        if given not in known:
-            hint = did_you_mean(given, known) if known else ""
-            raise UserError(f"learner {name} takes no parameter {given!r}.{hint}")
-    fits: Fits = module.fit(*checked(reports, labels), **path, **params)
-    return fits
+    function, path = _find_learner(name)
+    allowed = parameters(name)
+    for param in params:
+        if param not in allowed:
+            hint = did_you_mean(param, allowed) if allowed else ""
+            raise UserError(f"learner {name} takes no parameter {param!r}.{hint}")
+    return function(*check_problems(reports, labels), **path, **params)
 
 
 def check(name: str, params: Mapping[str, Any]) -> None:
@@ -56,13 +54,13 @@ def check(name: str, params: Mapping[str, Any]) -> None:
     It is tried out on four points, so wrong values are found as well as wrong names.
     """
     try:
-        fit(name, TRIAL, [[-1, -1, 1, 1]], **params)
+        fit(name, TRIAL_REPORTS, [[-1, -1, 1, 1]], **params)
     except TypeError as error:
         raise UserError(f"learner {name} cannot work: {error}.") from error
 
 
-def _learner(name: str) -> tuple[ModuleType, dict[str, str]]:
-    """Return the module and, for a member of a family, its path."""
+def _find_learner(name: str) -> tuple[Callable[..., Fits], dict[str, str]]:
+    """Return the function that fits and, for a member of a family, its path."""
     family, colon, path = str(name).partition(":")
     if colon and family not in FAMILIES:
         raise UserError(f"learner is {name!r}; only {', '.join(FAMILIES)} take a path.")
@@ -71,4 +69,6 @@ def _learner(name: str) -> tuple[ModuleType, dict[str, str]]:
         raise UserError(
             f"learner is {name!r}; say which, as in {family}:{FAMILIES[family]}."
         )
-    return import_module(LEARNERS[family]), {"path": path} if colon else {}
+    module, _, function = LEARNERS[family].partition(":")
+    fitting: Callable[..., Fits] = getattr(import_module(module), function or "fit")
+    return fitting, {"path": path} if colon else {}

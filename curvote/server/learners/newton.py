@@ -1,4 +1,4 @@
-"""Newton's method for many small convex problems at once, and what it works on.
+"""Newton's method for many small convex problems at once.
 
 Each problem minimises sum_i V(u_i) + 1/2 sum_k penalty_k theta_k^2 over theta, where
 u = theta' design are the margins of n reports and V is convex. All problems of a block
@@ -21,24 +21,24 @@ from curvote.server.learners.fits import BoolArray, Fits, FloatArray
 JITTER = 1e-13  # part of the trace that keeps every Hessian invertible
 BLOCK = 2**16  # values that are worked on together, so that they stay in the cache
 TOLERANCE = 1e-8  # largest step, relative to 1 + the largest coefficient
-SMALL = 8  # largest matrices that are eliminated side by side
+MAX_ELIMINATED = 8  # largest matrices that are eliminated side by side
 ROUNDING = 1e-12  # a loss that grows by less has not grown
-RELIEF = 0.1  # of the damping, after each step that did not increase the loss
+DAMPING_RELIEF = 0.1  # of the damping, after each step that did not increase the loss
 UNDAMPED = 1e-5  # of the first damping: what is left moves no minimum
 
-Part = tuple[FloatArray, FloatArray, BoolArray]
+BlockFit = tuple[FloatArray, FloatArray, BoolArray]
 Solver = Callable[[FloatArray], FloatArray]
 # Of the margins [B, n]: V, -V' and V'', each [B, n]
 Loss = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 
 
-def in_blocks(
-    fit_block: Callable[[FloatArray, FloatArray], Part],
+def fit_in_blocks(
+    fit_block: Callable[[FloatArray, FloatArray], BlockFit],
     reports: FloatArray,
     labels: FloatArray,
     ridge: float = 0.0,
 ) -> Fits:
-    """Return the fits of ``fit_block``, which makes coef, intercept and flagged."""
+    """Return the fits of ``fit_block`` to all problems, block by block."""
     problems = max(1, BLOCK // reports[0].size)
     blocks = [
         fit_block(reports[start : start + problems], labels[start : start + problems])
@@ -50,7 +50,7 @@ def in_blocks(
 
 @dataclass(frozen=True)
 class Design:
-    """Label * (1, (report - centre) / scale) as ``signed`` [B, d+1, n].
+    """Signed, standardised reports of a block: label * (1, z).
 
     ``centre`` is [B, d]. ``scale`` is [B, d], each coordinate's standard deviation, or
     [B, 1], the problem's largest distance from the centre; where nothing varies it is
@@ -70,14 +70,14 @@ class Design:
         """
         coef = theta[:, 1:] / self.scale
         intercept = theta[:, 0] - (coef * self.centre).sum(axis=1)
-        intercept[constant] = fits.majority(labels[constant])
+        intercept[constant] = fits.majority_label(labels[constant])
         return coef, intercept
 
 
-def standardised(
+def standardised_design(
     reports: FloatArray, labels: FloatArray, *, jointly: bool = False
 ) -> Design:
-    """Return the design; ``jointly`` scales all coordinates of a problem alike."""
+    """Return the signed, standardised design of a block of problems."""
     batch, n, d = reports.shape
     signed = np.ones((batch, d + 1, n))
     centre = reports.mean(axis=1)
@@ -96,11 +96,11 @@ def standardised(
 
 @dataclass(frozen=True)
 class Batch:
-    """Problems under way, by their ``index``; every field has a row for each."""
+    """Unfinished problems by ``index``; every field has a row for each."""
 
     index: NDArray[np.intp]
 
-    def only(self, mask: BoolArray) -> Self:
+    def select(self, mask: BoolArray) -> Self:
         """Return the problems that are true in ``mask``."""
         if mask.all():
             return self
@@ -108,8 +108,8 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class _Batch(Batch):
-    """The problems still under way: each stands at ``base`` and tries ``step``."""
+class _NewtonBatch(Batch):
+    """The unfinished problems, each at ``base`` with a ``step`` to try."""
 
     design: FloatArray
     penalty: FloatArray
@@ -118,7 +118,7 @@ class _Batch(Batch):
     loss: FloatArray
     damping: FloatArray
 
-    def tried(
+    def advance(
         self,
         theta: FloatArray,
         step: FloatArray,
@@ -126,8 +126,8 @@ class _Batch(Batch):
         worse: BoolArray,
         most: float,
     ) -> Self:
-        """Return them where they stand now; what became ``worse`` tries half as far."""
-        relief = np.where(worse, 1 / RELIEF, RELIEF)
+        """Return the problems after a trial; worse steps are halved."""
+        relief = np.where(worse, 1 / DAMPING_RELIEF, DAMPING_RELIEF)
         return replace(
             self,
             base=theta[self.index],
@@ -159,44 +159,46 @@ def minimise(
     converged = np.zeros(len(design), dtype=bool)
     index, nowhere = np.arange(len(design)), np.full(len(design), np.inf)
     least = np.full(len(design), damping)
-    batch = _Batch(index, design, penalty, theta, 0 * theta, nowhere, least)
+    batch = _NewtonBatch(index, design, penalty, theta, 0 * theta, nowhere, least)
     for _ in range(iterations):
-        at = batch.base + batch.step
-        value, step, margin = _evaluate(loss, batch, at)
+        position = batch.base + batch.step
+        value, step, margin = _evaluate(loss, batch, position)
         worse = value > batch.loss * (1 + ROUNDING)
-        small = np.abs(step).max(axis=1) <= TOLERANCE * (1 + np.abs(at).max(axis=1))
+        small = np.abs(step).max(axis=1) <= TOLERANCE * (
+            1 + np.abs(position).max(axis=1)
+        )
         separated = (margin > 0) & until_separated
         done = small & ~worse & ~separated & (batch.damping <= UNDAMPED * damping)
         last = done[:, None] * step  # free, and squares the remaining error
-        theta[batch.index] = np.where(worse[:, None], batch.base, at + last)
+        theta[batch.index] = np.where(worse[:, None], batch.base, position + last)
         converged[batch.index] = done
-        batch = batch.tried(theta, step, value, worse, damping)
-        batch = batch.only(~(done | separated))
+        batch = batch.advance(theta, step, value, worse, damping)
+        batch = batch.select(~(done | separated))
         if not batch.index.size:
             break
     return theta, converged
 
 
 def _evaluate(
-    loss: Loss, batch: _Batch, theta: FloatArray
+    loss: Loss, batch: _NewtonBatch, theta: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the loss [B], the Newton step [B, p] and the least margin [B] at theta."""
+    """Return loss [B], Newton step [B, p] and least margin [B] at theta."""
     margin = (theta[:, None, :] @ batch.design)[:, 0]
     value, weight, curvature = loss(margin)
     total = value.sum(axis=1) + (batch.penalty * theta**2).sum(axis=1) / 2
     descent = (batch.design @ weight[:, :, None])[:, :, 0] - batch.penalty * theta
     curvature = np.maximum(curvature, batch.damping[:, None])
-    step = solver(gram(batch.design, curvature), batch.penalty)(descent)
+    step = linear_solver(weighted_gram(batch.design, curvature), batch.penalty)(descent)
     return total, step, margin.min(axis=1)
 
 
-def gram(design: FloatArray, weight: FloatArray) -> FloatArray:
+def weighted_gram(design: FloatArray, weight: FloatArray) -> FloatArray:
     """Return design diag(weight) design', [B, p, p]."""
     return np.asarray((design * weight[:, None, :]) @ design.swapaxes(1, 2))
 
 
-def solver(hessian: FloatArray, penalty: FloatArray) -> Solver:
-    """Return the map of ``right`` [B, p] to (hessian + penalty)^-1 right.
+def linear_solver(hessian: FloatArray, penalty: FloatArray) -> Solver:
+    """Return a solver of (hessian + penalty) x = right.
 
     ``hessian`` [B, p, p] is overwritten, ``penalty`` is [B, p]; a jitter, which moves
     no minimum, makes both together positive definite. Small matrices are eliminated
@@ -206,19 +208,19 @@ def solver(hessian: FloatArray, penalty: FloatArray) -> Solver:
     p = hessian.shape[1]
     diagonal = np.arange(p)
     hessian[:, diagonal, diagonal] += penalty + jitter[:, None]
-    if p > SMALL:
-        return partial(_solve, hessian)
+    if p > MAX_ELIMINATED:
+        return partial(_solve_dense, hessian)
     upper = np.ascontiguousarray(hessian.transpose(1, 2, 0))
-    pivots = _eliminate(upper, jitter)
+    pivots = _factorise(upper, jitter)
     return partial(_substitute, upper, pivots)
 
 
-def _solve(hessian: FloatArray, right: FloatArray) -> FloatArray:
+def _solve_dense(hessian: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(hessian, right[:, :, None])[:, :, 0])
 
 
-def _eliminate(upper: FloatArray, least: FloatArray) -> FloatArray:
-    """Turn [p, p, B] into the unit upper factors U of U'DU; return the D [p, B]."""
+def _factorise(upper: FloatArray, least: FloatArray) -> FloatArray:
+    """Factorise [p, p, B] in place into U'DU; return D [p, B]."""
     pivots = np.empty(upper.shape[1:])
     for k in range(len(upper)):
         pivots[k] = np.maximum(upper[k, k], least)
@@ -229,7 +231,7 @@ def _eliminate(upper: FloatArray, least: FloatArray) -> FloatArray:
 
 
 def _substitute(upper: FloatArray, pivots: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve for ``right`` [B, p], column by column, so that no sum depends on B."""
+    """Return the solutions of factorised systems for ``right`` [B, p]."""
     x = right.T.copy()
     for k in range(len(upper)):
         x[k + 1 :] -= upper[k, k + 1 :] * x[k]

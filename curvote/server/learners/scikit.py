@@ -1,4 +1,4 @@
-"""Any linear classifier of scikit-learn, one problem after the other.
+"""Linear classifiers of scikit-learn as learners, one problem after the other.
 
 The learner ``sklearn:linear_model.RidgeClassifier`` is the class of that path. It must
 bring ``coef_`` and ``intercept_``; what it minimises is its own affair.
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.errors import UserError, did_you_mean
-from curvote.server.learners.fits import Fits, FloatArray, majority, one_class
+from curvote.server.learners.fits import Fits, FloatArray, has_one_class, majority_label
 from curvote.warned import FILTERS
 
-PACKAGE = "sklearn."
-LINEAR = (
+SKLEARN_PREFIX = "sklearn."
+LINEAR_CLASSES = (
     "discriminant_analysis.LinearDiscriminantAnalysis",
     "linear_model.LogisticRegression",
     "linear_model.LogisticRegressionCV",
@@ -32,12 +32,14 @@ LINEAR = (
     "linear_model.SGDClassifier",
     "svm.LinearSVC",
 )
-SEED = 0  # of classes that draw, where the user gives none
-SHARE = 200  # problems from which on a worker process pays
+DEFAULT_SEED = 0  # of classes that draw, where the user gives none
+PROBLEMS_PER_WORKER = 200  # problems from which on a worker process pays
 # Sixteen points that a linear classifier can be fitted to, six folds included.
-TRIAL = np.array([[k % 4, k // 4] for k in range(16)], dtype=np.float64)
-TRIAL_LABELS = np.where(TRIAL.sum(axis=1) + (TRIAL[:, 0] == 1) > 3, 1.0, -1.0)
-FAILED = (ValueError, ArithmeticError, np.linalg.LinAlgError)
+TRIAL_POINTS = np.array([[k % 4, k // 4] for k in range(16)], dtype=np.float64)
+TRIAL_LABELS = np.where(
+    TRIAL_POINTS.sum(axis=1) + (TRIAL_POINTS[:, 0] == 1) > 3, 1.0, -1.0
+)
+FIT_ERRORS = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
 
 def fit(
@@ -59,46 +61,46 @@ def fit(
     Flagged: one class, a fit that fails or is not finite (coef 0, intercept the
     majority's label), and a fit that warns, as of convergence (kept as it is).
     """
-    model = build(path, params)
+    model = build_estimator(path, params)
     workers = validate.at_least(1, workers=workers)
-    shares = min(workers, max(1, len(reports) // SHARE))
+    shares = min(workers, max(1, len(reports) // PROBLEMS_PER_WORKER))
     parts = zip(
         np.array_split(reports, shares), np.array_split(labels, shares), strict=True
     )
     if shares == 1:
-        found = [_fit_part(model, *part) for part in parts]
+        results = [_fit_part(model, *part) for part in parts]
     else:
         from joblib import Parallel, delayed
 
-        found = Parallel(n_jobs=shares)(delayed(_fit_part)(model, *p) for p in parts)
-    theta, flagged = (np.concatenate(part) for part in zip(*found, strict=True))
+        results = Parallel(n_jobs=shares)(delayed(_fit_part)(model, *p) for p in parts)
+    theta, flagged = (np.concatenate(part) for part in zip(*results, strict=True))
     return Fits(theta[:, 1:], theta[:, 0], flagged, ridge=0.0)
 
 
 def parameters(path: str) -> list[str]:
     """Return the names of what ``fit`` takes for the class ``path``, or a UserError."""
-    return ["workers", *inspect.signature(_classifier(path)).parameters]
+    return ["workers", *inspect.signature(_find_class(path)).parameters]
 
 
-def build(path: str, params: dict[str, Any]) -> Any:
-    """Return the estimator, not fitted, or a UserError that says why it cannot serve.
+def build_estimator(path: str, params: dict[str, Any]) -> Any:
+    """Return the unfitted estimator; one that cannot serve is a UserError.
 
     It is tried out on a few points: parameters may be wrong, or make it not linear.
     """
-    kind = _classifier(path)
-    known = inspect.signature(kind).parameters
-    for given in params:
-        if given not in known:
-            hint = did_you_mean(given, known)
+    kind = _find_class(path)
+    allowed = inspect.signature(kind).parameters
+    for param in params:
+        if param not in allowed:
+            hint = did_you_mean(param, allowed)
             raise UserError(
-                f"learner sklearn:{path} takes no parameter {given!r}.{hint}"
+                f"learner sklearn:{path} takes no parameter {param!r}.{hint}"
             )
-    if "random_state" in known:
-        params = {"random_state": SEED} | params
+    if "random_state" in allowed:
+        params = {"random_state": DEFAULT_SEED} | params
     try:
-        with _listening():
+        with _record_warnings():
             model = kind(**params)
-        shape = _theta(model, TRIAL, TRIAL_LABELS)[0].shape
+        shape = _fit_one(model, TRIAL_POINTS, TRIAL_LABELS)[0].shape
     except AttributeError as error:
         raise UserError(f"learner sklearn:{path} is not linear: {error}.") from error
     except (TypeError, ValueError) as error:
@@ -108,37 +110,39 @@ def build(path: str, params: dict[str, Any]) -> Any:
     return model
 
 
-def _classifier(path: str) -> Any:
-    """Return the class at ``path``; nothing outside scikit-learn is ever imported."""
-    path = path.removeprefix(PACKAGE)
+def _find_class(path: str) -> Any:
+    """Return the classifier class at ``path`` inside scikit-learn."""
+    path = path.removeprefix(SKLEARN_PREFIX)
     *modules, name = path.split(".")
-    found = None
+    loaded = None
     if modules and all(part.isidentifier() and part[0] != "_" for part in modules):
         try:
-            found = getattr(import_module(PACKAGE + ".".join(modules)), name, None)
+            loaded = getattr(
+                import_module(SKLEARN_PREFIX + ".".join(modules)), name, None
+            )
         except ModuleNotFoundError:
-            found = None
-    if not str(getattr(found, "__module__", "")).startswith(PACKAGE):
-        hint = did_you_mean(path, LINEAR)
+            loaded = None
+    if not str(getattr(loaded, "__module__", "")).startswith(SKLEARN_PREFIX):
+        hint = did_you_mean(path, LINEAR_CLASSES)
         raise UserError(f"scikit-learn has no {path!r}.{hint}")
     from sklearn.base import ClassifierMixin
 
-    if not (inspect.isclass(found) and issubclass(found, ClassifierMixin)):
+    if not (inspect.isclass(loaded) and issubclass(loaded, ClassifierMixin)):
         raise UserError(f"sklearn:{path} is not a classifier.")
-    return found
+    return loaded
 
 
 def _fit_part(
     model: Any, reports: FloatArray, labels: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return intercept and coef [B, 1 + d] and the flags [B] of some problems."""
+    """Return intercept and coef [B, 1 + d] and the flags [B] of problems."""
     theta = np.zeros((len(reports), 1 + reports.shape[2]))
-    flagged = one_class(labels)
-    theta[:, 0] = majority(labels)
+    flagged = has_one_class(labels)
+    theta[:, 0] = majority_label(labels)
     for b in np.flatnonzero(~flagged):
         try:
-            fitted, flagged[b] = _theta(model, reports[b], labels[b])
-        except FAILED:
+            fitted, flagged[b] = _fit_one(model, reports[b], labels[b])
+        except FIT_ERRORS:
             fitted, flagged[b] = theta[b], True
         if np.isfinite(fitted).all():
             theta[b] = fitted
@@ -148,25 +152,25 @@ def _fit_part(
 
 
 @contextmanager
-def _listening() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect what scikit-learn warns of, less what will only matter later."""
+def _record_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Record the warnings of scikit-learn that matter now."""
     with (
         FILTERS,
-        warnings.catch_warnings(record=True) as said,
+        warnings.catch_warnings(record=True) as recorded,
         np.errstate(all="ignore"),
     ):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        yield said
+        yield recorded
 
 
-def _theta(
+def _fit_one(
     model: Any, reports: FloatArray, labels: FloatArray
 ) -> tuple[FloatArray, bool]:
-    """Return intercept and coef [1 + d], and whether the fit warned of anything."""
+    """Return intercept and coef [1 + d], and whether the fit warned."""
     from sklearn.base import clone
 
-    with _listening() as said:
+    with _record_warnings() as recorded:
         fitted = clone(model).fit(reports, labels)
-    return np.append(fitted.intercept_, np.ravel(fitted.coef_)), bool(said)
+    return np.append(fitted.intercept_, np.ravel(fitted.coef_)), bool(recorded)

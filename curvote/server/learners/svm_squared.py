@@ -9,17 +9,24 @@ from __future__ import annotations
 import numpy as np
 
 from curvote import validate
-from curvote.server.learners.fits import BoolArray, Fits, FloatArray, one_class
-from curvote.server.learners.newton import Part, in_blocks, minimise, standardised
+from curvote.server.learners.fits import BoolArray, Fits, FloatArray, has_one_class
+from curvote.server.learners.newton import (
+    BlockFit,
+    fit_in_blocks,
+    minimise,
+    standardised_design,
+)
 
-ITERATIONS = 40
+SQUARED_ITERATIONS = 40
 EASING = 4.0 ** np.arange(15, -1, -1)  # of a penalty under which Newton is lost
-HARDEST = 1e10  # C in units of 1/scale^2; above, rounding errors would decide
-SOFTEST = 1e-100  # below, the penalty would overflow
+SQUARED_MAX_HARDNESS = (
+    1e10  # C in units of 1/scale^2; above, rounding errors would decide
+)
+SQUARED_MIN_HARDNESS = 1e-100  # below, the penalty would overflow
 
 
-def fit(reports: FloatArray, labels: FloatArray, *, C: float = 1.0) -> Fits:
-    """Return the minimisers of |w|^2/2 + C sum_i max(0, 1 - y_i (w . x_i + b))^2.
+def fit_svm_squared(reports: FloatArray, labels: FloatArray, *, C: float = 1.0) -> Fits:
+    """Return the minimisers of |w|^2/2 + C sum_i max(0, 1 - y_i f(x_i))^2.
 
     ``reports`` [B, n, d] holds the x, ``labels`` [B, n] the y; ``C`` > 0; b is not
     penalised. A ``C`` above 1e10/scale^2, scale the largest distance from the mean,
@@ -29,45 +36,53 @@ def fit(reports: FloatArray, labels: FloatArray, *, C: float = 1.0) -> Fits:
     majority's label), and what has not converged in the end.
     """
     C = validate.positive(C=C)
-    return in_blocks(lambda x, y: _fit_block(x, y, C), reports, labels)
+    return fit_in_blocks(lambda x, y: _fit_squared_block(x, y, C), reports, labels)
 
 
-def _fit_block(reports: FloatArray, labels: FloatArray, C: float) -> Part:
-    design = standardised(reports, labels, jointly=True)
+def _fit_squared_block(reports: FloatArray, labels: FloatArray, C: float) -> BlockFit:
+    design = standardised_design(reports, labels, jointly=True)
     scale = design.scale[:, 0]
-    constant = one_class(labels) | ~np.isfinite(scale)
+    constant = has_one_class(labels) | ~np.isfinite(scale)
     theta, regular = np.zeros(design.signed.shape[:2]), ~constant
     going = np.flatnonzero(regular)
     with np.errstate(over="ignore", under="ignore"):
-        hardness = np.clip(C * scale[going] ** 2, SOFTEST, HARDEST)
+        hardness = np.clip(
+            C * scale[going] ** 2, SQUARED_MIN_HARDNESS, SQUARED_MAX_HARDNESS
+        )
     penalty = np.zeros((len(going), design.signed.shape[1]))
     penalty[:, 1:] = 1 / hardness[:, None]
-    theta[going], regular[going] = _minimise(design.signed[going], penalty)
+    theta[going], regular[going] = _minimise_squared(design.signed[going], penalty)
     return *design.classifier(theta, labels, constant), ~regular
 
 
-def _minimise(design: FloatArray, penalty: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _minimise_squared(
+    design: FloatArray, penalty: FloatArray
+) -> tuple[FloatArray, BoolArray]:
     """Return the minima [B, p], and which were found.
 
     Where Newton's method from 0 is lost, as where few reports leave many directions
     open, it comes from a larger penalty in steps.
     """
-    theta, found = minimise(_loss, design, penalty, iterations=ITERATIONS)
-    lost = np.flatnonzero(~found)
+    theta, converged = minimise(
+        _squared_hinge_loss, design, penalty, iterations=SQUARED_ITERATIONS
+    )
+    lost = np.flatnonzero(~converged)
     if lost.size:
         near = np.zeros_like(theta[lost])
         for firmer in EASING:
-            near, found[lost] = minimise(
-                _loss,
+            near, converged[lost] = minimise(
+                _squared_hinge_loss,
                 design[lost],
                 penalty[lost] * firmer,
-                iterations=ITERATIONS,
+                iterations=SQUARED_ITERATIONS,
                 start=near,
             )
         theta[lost] = near
-    return theta, found
+    return theta, converged
 
 
-def _loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _squared_hinge_loss(
+    margin: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     short = np.maximum(1 - margin, 0)
     return short**2, 2 * short, np.where(short > 0, 2.0, 0.0)

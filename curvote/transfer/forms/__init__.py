@@ -1,4 +1,4 @@
-"""The forms that a release can have: what is summed over the records of a server."""
+"""Forms of a release: the sums over a server's records."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a form of a release must say: sums over records, and what one record moves."""
+"""Base classes of the forms of a release: sums over records, and their sensitivity."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pydantic import BaseModel, ValidationError
 from curvote.errors import UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.privacy import Budget
-from curvote.shrinkage import kept
-from curvote.strict_json import said
+from curvote.shrinkage import shrink_factor
+from curvote.strict_json import describe_errors
 
 if TYPE_CHECKING:
     from curvote.transfer.releasing import Release
-    from curvote.transfer.setup import Setup
-    from curvote.transfer.sides import Side
+    from curvote.transfer.setup import PublicSetup
+    from curvote.transfer.sides import Contrasts
     from curvote.transfer.task import Task
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ Refine = Callable[[Array], Array]
 
 
 class Form(ABC):
-    """Whole numbers that are summed over the records of a server.
+    """Form of a release: whole numbers summed over the records of a server.
 
     Records come as (n, d) in [0, 1]^d, labels as codes (n,). The numbers of a release
     are ``values`` (length,); divided by ``unit`` they are inner products' weights on
@@ -45,32 +45,32 @@ class Form(ABC):
     # True: not private as it claims; no client answers such a task.
     study: ClassVar[bool] = False
 
-    def filled(self, task: Task) -> dict[str, Any]:
-        """Return the parameters of a task with defaults filled in; checked."""
-        return self.settled(task, self.checked(task.params))
+    def fill_params(self, task: Task) -> dict[str, Any]:
+        """Return the checked parameters of a task with defaults filled in."""
+        return self.settle_params(task, self.check_params(task.params))
 
-    def checked(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def check_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters with defaults; unknown or wrong ones are a UserError."""
         try:
             return self.Parameters.model_validate(dict(params)).model_dump(mode="json")
         except ValidationError as error:
-            raise UserError(f"release {self.name}: {said(error)}.") from None
+            raise UserError(f"release {self.name}: {describe_errors(error)}.") from None
 
-    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
-        """Return ``params`` with what follows from all servers together filled in."""
+    def plan_params(self, params: dict[str, Any], setup: PublicSetup) -> dict[str, Any]:
+        """Return ``params`` completed by the public facts of all servers."""
         return params
 
-    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters as they stand for this task's features and classes."""
+    def settle_params(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters resolved for this task's features and classes."""
         return params
 
     @abstractmethod
     def length(self, task: Task) -> int:
-        """Return how many numbers a release has."""
+        """Return the number of numbers of a release."""
 
     @abstractmethod
     def unit(self, task: Task) -> float:
-        """Return how many steps a feature vector of norm 1 is long."""
+        """Return the length, in steps, of a feature vector of norm 1."""
 
     @abstractmethod
     def sensitivity(self, task: Task) -> float:
@@ -92,20 +92,20 @@ class Form(ABC):
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w for queries (q, d) and rows (r, m): (q, r)."""
 
-    def products(self, task: Task, cube: Array, weights: Array) -> Array:
+    def multiply_all(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return `product` at each of the release's bandwidths, (B, q, r); B is 1."""
         return self.product(task, cube, weights)[np.newaxis]
 
-    def several(self, task: Task) -> bool:
-        """Say whether a release has several bandwidths to choose from."""
+    def has_several_bandwidths(self, task: Task) -> bool:
+        """Return whether a release has several bandwidths to choose from."""
         return False
 
     @abstractmethod
-    def side(self, task: Task, told: Release) -> Side:
-        """Return what one server's release says of the classes."""
+    def side(self, task: Task, release: Release) -> Contrasts:
+        """Return the contrasts of the classes in one server's release."""
 
     def odds(self, task: Task, main: Array, noise: float) -> float:
-        """Return how many log-odds a unit of a score is.
+        """Return the log-odds per unit of a score.
 
         ``main`` (R, k) are the differences that make it, ``noise`` the variance of
         each of their numbers. Without it only `balanced` decisions can be made.
@@ -113,40 +113,40 @@ class Form(ABC):
         raise UserError(f"release {self.name} tells no rates: it decides balanced.")
 
     def constant(self, task: Task) -> Array:
-        """Return weights (m,) of a function that is public and nowhere negative."""
+        """Return weights (m,) of a public, nowhere negative function."""
         raise UserError(f"release {self.name} tells no rates: it decides balanced.")
 
-    def refined(self, task: Task, sides: Sequence[Side], shares: Array) -> Refine:
-        """Return what is done to contrasts (r, m) that are in use: nothing.
+    def refined(self, task: Task, sides: Sequence[Contrasts], shares: Array) -> Refine:
+        """Return the map applied to contrasts (r, m) in use: the identity.
 
         ``shares`` (J,) are the weights of the ``sides``.
         """
-        return _as_they_are
+        return _identity
 
 
 class ClassSums(Form):
-    """A form whose `weights` are the sums of phi over each class."""
+    """Base of forms whose `weights` are the sums of phi over each class."""
 
-    def side(self, task: Task, told: Release) -> Side:
+    def side(self, task: Task, release: Release) -> Contrasts:
         """Return the contrasts of the classes."""
-        from curvote.transfer.sides import of_class_sums
+        from curvote.transfer.sides import class_sum_contrasts
 
-        return of_class_sums(self, task, told)
+        return class_sum_contrasts(self, task, release)
 
     @abstractmethod
     def reference(self, task: Task, weights: Array) -> Array:
-        """Return phi . w for the public reference distribution's mean phi, (r,)."""
+        """Return phi . w, (r,), for the mean phi of the public reference."""
 
     @abstractmethod
     def constant(self, task: Task) -> Array:
-        """Return weights (m,) of the function that contrasts lose, of `reference` 1."""
+        """Return weights (m,) of the constant part that contrasts lose."""
 
     @abstractmethod
     def main(self, task: Task) -> Array:
         """Return the directions (m, k), of norm 1, in which queries differ most."""
 
     @abstractmethod
-    def spreads(self, task: Task) -> Array:
+    def direction_variances(self, task: Task) -> Array:
         """Return the variance (k,) of public reference points along each of them."""
 
     def odds(self, task: Task, main: Array, noise: float) -> float:
@@ -155,12 +155,15 @@ class ClassSums(Form):
         Log-odds are <mu_1 - mu_0, phi>/v for classes of equal spread; differences are
         shrunk by their noise first.
         """
-        signal = kept(main, noise * main.size)
+        signal = shrink_factor(main, noise * main.size)
         if not signal:
             return 0.0
-        weight = (main**2).sum(axis=0)
-        return signal * float(weight.sum() / (weight @ self.spreads(task)))
+        energies = (main**2).sum(axis=0)
+        return signal * float(
+            energies.sum() / (energies @ self.direction_variances(task))
+        )
 
 
-def _as_they_are(rows: Array) -> Array:
+def _identity(rows: Array) -> Array:
+    """Return the rows unchanged."""
     return rows

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
-from curvote.transfer.binning import Grids, principal
+from curvote.transfer.binning import Grids, principal_directions
 from curvote.transfer.forms.base import Array, ClassSums, Steps
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Parameters(Strict):
 
 
 class Cells(ClassSums):
-    """The counts of each class, one class after the other."""
+    """Form with the counts of each class in each cell, class after class."""
 
     name = "cells"
     Parameters = Parameters
 
-    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters; fewer cells than classes times grids: UserError."""
+    def settle_params(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters; too few cells for the grids is a UserError."""
         least = len(task.classes) * params["grids"]
         if params["cells"] < least:
             raise UserError(
@@ -57,17 +57,23 @@ class Cells(ClassSums):
 
     def grids(self, task: Task) -> Grids:
         """Return the public grids of a task."""
-        p = task.params
-        buckets = p["cells"] // (len(task.classes) * p["grids"])
-        known = p["grids"], p["order"], p["pitch"], buckets, task.seed
-        return Grids(task.d, *known)
+        params = task.params
+        buckets = params["cells"] // (len(task.classes) * params["grids"])
+        grid_args = (
+            params["grids"],
+            params["order"],
+            params["pitch"],
+            buckets,
+            task.seed,
+        )
+        return Grids(task.d, *grid_args)
 
     def length(self, task: Task) -> int:
-        """Return classes times cells."""
+        """Return the number of numbers: classes times cells."""
         return len(task.classes) * self.grids(task).length
 
     def unit(self, task: Task) -> float:
-        """Return sqrt(P): a record is 1 in each of P places."""
+        """Return sqrt(P): a record is 1 in each of P cells."""
         return math.sqrt(task.params["grids"])
 
     def sensitivity(self, task: Task) -> float:
@@ -89,24 +95,24 @@ class Cells(ClassSums):
         return self.grids(task).product(cube, weights)
 
     def reference(self, task: Task, weights: Array) -> Array:
-        """Return the mean over points that are uniform on the bounds, (r,)."""
-        return np.asarray(weights @ _uniform(self.grids(task)))
+        """Return the mean over points uniform on the bounds, (r,)."""
+        return np.asarray(weights @ _uniform_mean(self.grids(task)))
 
     def constant(self, task: Task) -> Array:
         """Return the weights of the function 1."""
         return np.full(self.grids(task).length, 1 / self.unit(task))
 
     def main(self, task: Task) -> Array:
-        """Return the leading principal directions of points that are uniform."""
-        return principal(self.grids(task))[0]
+        """Return the leading principal directions of uniform points."""
+        return principal_directions(self.grids(task))[0]
 
-    def spreads(self, task: Task) -> Array:
-        """Return their eigenvalues."""
-        return principal(self.grids(task))[1]
+    def direction_variances(self, task: Task) -> Array:
+        """Return the variance along each principal direction."""
+        return principal_directions(self.grids(task))[1]
 
 
 @lru_cache(maxsize=64)
-def _uniform(grids: Grids) -> Array:
+def _uniform_mean(grids: Grids) -> Array:
     """Return the mean of phi over points that are uniform on [0, 1]^d."""
     points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
     return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))

@@ -34,7 +34,7 @@ class Counts(ClassSums):
         return len(task.classes)
 
     def unit(self, task: Task) -> float:
-        """Return `ONE`."""
+        """Return `ONE`, the steps of one record."""
         return float(ONE)
 
     def sensitivity(self, task: Task) -> float:
@@ -62,13 +62,13 @@ class Counts(ClassSums):
         return np.ones(1)
 
     def main(self, task: Task) -> Array:
-        """Return the only direction."""
+        """Return the only direction, (1, 1)."""
         return np.ones((1, 1))
 
     def odds(self, task: Task, main: Array, noise: float) -> float:
-        """Return 1: rates decide alone."""
+        """Return 1: class rates decide alone."""
         return 1.0
 
-    def spreads(self, task: Task) -> Array:
-        """Return 1: nothing is told by it."""
+    def direction_variances(self, task: Task) -> Array:
+        """Return variance 1 for the one direction."""
         return np.ones(1)

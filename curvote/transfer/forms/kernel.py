@@ -16,7 +16,7 @@ What replacing one record moves at one bandwidth, features of norm 1, by centre:
   norm 1 are at most sqrt 2 apart: sqrt 2. Waves (``gaussian``) may be opposed: 2.
 
 Numbers are rounded to steps of 2^-12 of a record's entry, by at most half a step each:
-the sums of two neighbours move sqrt(length) steps more at most (`HALVES`).
+the sums of two neighbours move sqrt(length) steps more at most (`ROUNDING_FACTOR`).
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from pydantic import Field
 
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
-from curvote.transfer.bandwidths import bandwidths, spending
-from curvote.transfer.binning import Grids, principal
+from curvote.transfer.bandwidths import bandwidth_grid, epsilon_value
+from curvote.transfer.binning import Grids, principal_directions
 from curvote.transfer.forms.base import Array, Form, Steps
 from curvote.transfer.histogram import Histogram
 from curvote.transfer.waves import Waves
 
 if TYPE_CHECKING:
     from curvote.transfer.releasing import Release
-    from curvote.transfer.setup import Setup
-    from curvote.transfer.sides import Side
+    from curvote.transfer.setup import PublicSetup
+    from curvote.transfer.sides import Contrasts
     from curvote.transfer.task import Task
 
 # Steps to the entry of one record at one grid or frequency.
 ONE = 1 << 12
 # Two roundings by half a step, and what floating point may add for 10^7 records.
-HALVES = 1.01
+ROUNDING_FACTOR = 1.01
 
 Bandwidth = Annotated[float, Field(ge=2**-20, le=64)]
 
 
 class Features(Protocol):
-    """Public features of norm sqrt(``count``) on [0, 1]^d."""
+    """Protocol of public features of norm sqrt(``count``) on [0, 1]^d."""
 
     @property
     def count(self) -> int:
-        """The square of a feature vector's norm."""
+        """Squared norm of a feature vector."""
 
     @property
     def length(self) -> int:
-        """How many features there are."""
+        """Number of features."""
 
     def counts(self, cube: Array) -> Any:
         """Return the sum of the features of points (n, d), (length,)."""
@@ -71,8 +71,8 @@ class Features(Protocol):
 class Parameters(Strict):
     """``span`` is the side of the cube that features are scaled to.
 
-    ``bandwidths`` are in its units, ``cells`` the most numbers of a release, over all
-    bandwidths, ``grids`` how many grids (frequencies for ``gaussian``: two numbers
+    ``bandwidth_grid`` are in its units, ``cells`` the most numbers of a release, over
+    all bandwidths, ``grids`` how many grids (frequencies for ``gaussian``: two numbers
     each) there are for each bandwidth. ``histogram`` and ``jittered`` are one grid, at
     the bounds or shifted: what the paper compares with.
     """
@@ -86,7 +86,7 @@ class Parameters(Strict):
 
 
 class Kernel(Form):
-    """The centred sum, one bandwidth after the other, the widest first."""
+    """Form with the centred sum at each bandwidth, the widest first."""
 
     name = "kernel"
     Parameters = Parameters
@@ -94,15 +94,17 @@ class Kernel(Form):
     # A centred sum says nothing of how frequent the classes are.
     decides = "balanced"
 
-    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
+    def plan_params(self, params: dict[str, Any], setup: PublicSetup) -> dict[str, Any]:
         """Return ``params`` with the bandwidths of section 5, if none are stated."""
         if "bandwidths" in params:
             return params
-        sizes = setup.known_sizes()
-        spent = [spending(setup.levels[name].epsilon) for name in sizes]
-        return params | {"bandwidths": bandwidths([*sizes.values()], spent, setup.d)}
+        sizes = setup.require_sizes()
+        epsilons = [epsilon_value(setup.levels[name].epsilon) for name in sizes]
+        return params | {
+            "bandwidths": bandwidth_grid([*sizes.values()], epsilons, setup.d)
+        }
 
-    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+    def settle_params(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters; more than two classes or too few cells: UserError."""
         if len(task.classes) != 2:
             raise UserError(
@@ -128,36 +130,37 @@ class Kernel(Form):
         pitches = [h / p["span"] for h in p["bandwidths"]]
         if p["kernel"] == "gaussian":
             return [Waves(d, p["grids"], pitch, task.seed) for pitch in pitches]
-        left, made = p["cells"] // p["grids"], list[Features]()
+        cells_left, per_bandwidth = p["cells"] // p["grids"], list[Features]()
         kind = Histogram if p["kernel"] == "histogram" else Grids
         # Coarse grids have few cells: what they leave is for the finer ones.
         for place, pitch in enumerate(pitches):
-            buckets = left // (len(pitches) - place)
+            buckets = cells_left // (len(pitches) - place)
             grids = kind(d, p["grids"], d, pitch, buckets, task.seed)
-            left -= grids.cells
-            made.append(grids)
-        return made
+            cells_left -= grids.cells
+            per_bandwidth.append(grids)
+        return per_bandwidth
 
     def parts(self, task: Task) -> float:
-        """Return sqrt(|H|): that part of its epsilon would buy one bandwidth."""
+        """Return sqrt(|H|), the factor that several bandwidths cost in epsilon."""
         return math.sqrt(len(task.params["bandwidths"]))
 
     def length(self, task: Task) -> int:
         """Return the number of cells at all bandwidths."""
-        return sum(each.length for each in self.features(task))
+        return sum(features.length for features in self.features(task))
 
     def unit(self, task: Task) -> float:
         """Return 2^12 sqrt(grids): the norm at one bandwidth of a record with Y = 1."""
         return ONE * math.sqrt(task.params["grids"])
 
     def sensitivity(self, task: Task) -> float:
-        """Return what the module's proof allows, and sqrt(length) for rounding."""
+        """Return the sensitivity of the module's proof, with rounding."""
         joint = math.sqrt(len(task.params["bandwidths"]))
-        exact = self.unit(task) * joint * self._apart(task.params)
-        return exact + HALVES * math.sqrt(self.length(task))
+        exact = self.unit(task) * joint * self._centre_sensitivity(task.params)
+        return exact + ROUNDING_FACTOR * math.sqrt(self.length(task))
 
     @staticmethod
-    def _apart(params: Any) -> float:
+    def _centre_sensitivity(params: Any) -> float:
+        """Return the sensitivity of a centred sum at one bandwidth."""
         if params["centre"] == "half":
             return 1.0
         return 2.0 if params["kernel"] == "gaussian" else math.sqrt(2)
@@ -166,11 +169,12 @@ class Kernel(Form):
         """Return the centred sums, rounded once."""
         ill = codes == 1
         centre = ill.mean() if task.params["centre"] == "own" else 0.5
-        found = [
-            each.counts(cube[ill]) * (1 - centre) - each.counts(cube[~ill]) * centre
-            for each in self.features(task)
+        sums = [
+            features_at.counts(cube[ill]) * (1 - centre)
+            - features_at.counts(cube[~ill]) * centre
+            for features_at in self.features(task)
         ]
-        return np.asarray(np.rint(np.concatenate(found) * ONE).astype(np.int64))
+        return np.asarray(np.rint(np.concatenate(sums) * ONE).astype(np.int64))
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the sum of (Y - c) phi over the records, (1, length), as released."""
@@ -178,43 +182,46 @@ class Kernel(Form):
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return the sum over the bandwidths of phi(x) . w, (q, r)."""
-        return np.asarray(self.products(task, cube, weights).sum(axis=0))
+        return np.asarray(self.multiply_all(task, cube, weights).sum(axis=0))
 
-    def products(self, task: Task, cube: Array, weights: Array) -> Array:
+    def multiply_all(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w for queries (q, d) and rows (r, length): (|H|, q, r)."""
         features = self.features(task)
-        ends = np.cumsum([each.length for each in features])[:-1]
+        ends = np.cumsum([features_at.length for features_at in features])[:-1]
         parts = np.split(weights, ends, axis=1)
         return np.stack(
-            [each.product(cube, w) for each, w in zip(features, parts, strict=True)]
+            [
+                features_at.product(cube, w)
+                for features_at, w in zip(features, parts, strict=True)
+            ]
         )
 
-    def several(self, task: Task) -> bool:
-        """Say whether a release has several bandwidths to choose from."""
+    def has_several_bandwidths(self, task: Task) -> bool:
+        """Return whether a release has several bandwidths to choose from."""
         return len(task.params["bandwidths"]) > 1
 
-    def _main(self, task: Task, rows: Array) -> Array:
+    def _main_part(self, task: Task, rows: Array) -> Array:
         """Return the part of rows along the principal directions of the first grids."""
         widest = self.features(task)[0]
         if not isinstance(widest, Grids):
             return rows
-        return np.asarray(rows[:, : widest.length] @ principal(widest)[0])
+        return np.asarray(rows[:, : widest.length] @ principal_directions(widest)[0])
 
-    def side(self, task: Task, told: Release) -> Side:
-        """Return the centred mean at each bandwidth: it says nothing of the rate."""
+    def side(self, task: Task, release: Release) -> Contrasts:
+        """Return the centred mean at each bandwidth; it holds no class rates."""
         from curvote.transfer.adaptive import KernelSide
 
-        rows = self.weights(task, told.values.astype(np.float64) / told.n)
-        spent = spending(task.servers[told.server].epsilon)
+        rows = self.weights(task, release.values.astype(np.float64) / release.n)
+        epsilon = epsilon_value(task.servers[release.server].epsilon)
         return KernelSide(
-            server=told.server,
-            n=told.n,
+            server=release.server,
+            n=release.n,
             rates=np.full(2, 0.5),
             rows=rows,
-            main=self._main(task, rows),
-            noise=(told.sigma / self.unit(task) / told.n) ** 2,
-            epsilon=spent,
-            alone=spent / self.parts(task),
+            main=self._main_part(task, rows),
+            noise=(release.sigma / self.unit(task) / release.n) ** 2,
+            epsilon=epsilon,
+            alone=epsilon / self.parts(task),
             widths=tuple(task.params["bandwidths"]),
             d=task.d,
         )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def form(name: str) -> Form:
-    """Return a form by name; an unknown one is a UserError."""
-    place, _, kind = FORMS[validate.one_of(FORMS, release=name)].partition(":")
-    made: Form = getattr(import_module(place), kind)()
-    return made
+    """Return the form of this name; an unknown one is a UserError."""
+    module, _, class_name = FORMS[validate.one_of(FORMS, release=name)].partition(":")
+    instance: Form = getattr(import_module(module), class_name)()
+    return instance

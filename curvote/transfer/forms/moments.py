@@ -20,17 +20,17 @@ from curvote import validate
 from curvote.chain.settings import Numbers, Strict
 from curvote.errors import UserError
 from curvote.transfer.forms.base import Array, ClassSums, Refine, Steps
-from curvote.transfer.ridge import ridge
+from curvote.transfer.ridge import ridge_refinement
 
 if TYPE_CHECKING:
     from curvote.transfer.releasing import Release
-    from curvote.transfer.sides import Side
+    from curvote.transfer.sides import Contrasts
     from curvote.transfer.task import Task
 
 # Steps to 1: so fine that rounding adds nothing that could be seen.
 ONE = 1 << 20
 # Parameters far from 1 would leave of a direction what rounding makes of it.
-FAR = 1000.0
+FARTHEST = 1000.0
 # How many points stand for the uniform distribution.
 _REFERENCE = 4096
 _BLOCK = 1 << 14  # records that are summed at once
@@ -48,30 +48,30 @@ class Parameters(Strict):
     arm: Literal["mean", "joint"] = "mean"
     centre: Numbers | None = None
     scale: Numbers | None = None
-    cut: Annotated[float, Field(ge=1 / FAR, le=FAR)] = 1.6
+    cut: Annotated[float, Field(ge=1 / FARTHEST, le=FARTHEST)] = 1.6
     share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.6
 
 
 class Moments(ClassSums):
-    """The class sums, a class after the other, then the upper triangle of u u'."""
+    """Form with class sums of directions u, then the upper triangle of u u'."""
 
     name = "moments"
     Parameters = Parameters
 
-    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+    def settle_params(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return centre and scale of every feature; other lengths: UserError."""
-        lower, upper = np.array([each[1:] for each in task.features]).T
-        usual = {"centre": (lower + upper) / 2, "scale": (upper - lower) / 2}
-        for name in usual:
+        lower, upper = np.array([feature[1:] for feature in task.features]).T
+        values = {"centre": (lower + upper) / 2, "scale": (upper - lower) / 2}
+        for name in values:
             if params[name] is not None:
-                usual[name] = _spread(name, params[name], task.d)
-        _refuse_far(usual["centre"], usual["scale"], lower, upper)
-        return params | {name: value.tolist() for name, value in usual.items()}
+                values[name] = _per_feature(name, params[name], task.d)
+        _refuse_far(values["centre"], values["scale"], lower, upper)
+        return params | {name: value.tolist() for name, value in values.items()}
 
     def directions(self, task: Task, cube: Array) -> Array:
-        """Return u of each record, (n, d + 1)."""
+        """Return the direction u of each record, (n, d + 1)."""
         p = task.params
-        lower, upper = np.array([each[1:] for each in task.features]).T
+        lower, upper = np.array([feature[1:] for feature in task.features]).T
         scale = np.array(p["scale"])
         z = cube * ((upper - lower) / scale) + (lower - np.array(p["centre"])) / scale
         size = np.sqrt((z**2).sum(axis=1, keepdims=True))
@@ -80,24 +80,26 @@ class Moments(ClassSums):
         return np.asarray(v / np.sqrt((v**2).sum(axis=1, keepdims=True)))
 
     def length(self, task: Task) -> int:
-        """Return K p numbers, and p (p + 1) / 2 more in arm ``joint``; p = d + 1."""
-        return len(task.classes) * (task.d + 1) + self._pairs(task)
+        """Return K p numbers, plus p (p + 1) / 2 in arm ``joint``; p = d + 1."""
+        return len(task.classes) * (task.d + 1) + self._pair_count(task)
 
     @staticmethod
-    def _pairs(task: Task) -> int:
+    def _pair_count(task: Task) -> int:
+        """Return the number of entries of the upper triangle."""
         p = task.d + 1
         return p * (p + 1) // 2 if task.params["arm"] == "joint" else 0
 
-    def _share(self, task: Task) -> float:
+    def _class_share(self, task: Task) -> float:
+        """Return the class sums' share of the squared norm."""
         return float(task.params["share"]) if task.params["arm"] == "joint" else 1.0
 
     def unit(self, task: Task) -> float:
         """Return 2^20 times the root of the class sums' share."""
-        return ONE * math.sqrt(self._share(task))
+        return ONE * math.sqrt(self._class_share(task))
 
     def sensitivity(self, task: Task) -> float:
-        """Return 2^20 sqrt 2, and what rounding two records to whole steps adds."""
-        numbers = task.d + 1 + self._pairs(task)
+        """Return 2^20 sqrt 2, with the rounding of two records to whole steps."""
+        numbers = task.d + 1 + self._pair_count(task)
         return ONE * math.sqrt(2) + math.sqrt(2 * numbers)
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
@@ -105,26 +107,28 @@ class Moments(ClassSums):
         total = np.zeros(self.length(task), dtype=np.int64)
         for start in range(0, len(cube), _BLOCK):
             part = slice(start, start + _BLOCK)
-            total += self._sums(task, cube[part], codes[part])
+            total += self._block_sums(task, cube[part], codes[part])
         return total
 
-    def _sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+    def _block_sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+        """Return the sums of a block of records."""
         u = self.directions(task, cube)
         steps = np.rint(u * self.unit(task)).astype(np.int64)
-        own = [steps[codes == k].sum(axis=0) for k in range(len(task.classes))]
-        return np.concatenate([*own, self._summed_pairs(task, u)])
+        class_sums = [steps[codes == k].sum(axis=0) for k in range(len(task.classes))]
+        return np.concatenate([*class_sums, self._pair_sums(task, u)])
 
-    def _summed_pairs(self, task: Task, u: Array) -> Steps:
-        if not self._pairs(task):
+    def _pair_sums(self, task: Task, u: Array) -> Steps:
+        """Return the sums of products of coordinates, (pairs,)."""
+        if not self._pair_count(task):
             return np.zeros(0, dtype=np.int64)
         rows, columns, weight = self._triangle(task)
-        scale = ONE * math.sqrt(1 - self._share(task))
+        scale = ONE * math.sqrt(1 - self._class_share(task))
         pairs = u[:, rows] * u[:, columns] * weight * scale
         return np.asarray(np.rint(pairs).astype(np.int64).sum(axis=0))
 
     @staticmethod
     def _triangle(task: Task) -> tuple[Steps, Steps, Array]:
-        """Return the pairs of the upper triangle; those beside the diagonal count 2."""
+        """Return rows, columns and weights of the upper triangle's entries."""
         rows, columns = np.triu_indices(task.d + 1)
         return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
 
@@ -133,23 +137,23 @@ class Moments(ClassSums):
         k, p = len(task.classes), task.d + 1
         return values[: k * p].reshape(k, p) / self.unit(task)
 
-    def side(self, task: Task, told: Release) -> Side:
+    def side(self, task: Task, release: Release) -> Contrasts:
         """Return the contrasts, with the second moment of arm ``joint``."""
-        side = super().side(task, told)
-        if not self._pairs(task):
-            return side
-        scale = ONE * math.sqrt(1 - self._share(task)) * told.n
-        noise = (told.sigma / scale) ** 2
-        second = self._whole(task, told.values / scale)
-        return replace(side, second=second, second_noise=noise)
+        contrasts = super().side(task, release)
+        if not self._pair_count(task):
+            return contrasts
+        scale = ONE * math.sqrt(1 - self._class_share(task)) * release.n
+        noise = (release.sigma / scale) ** 2
+        second = self._second_moment(task, release.values / scale)
+        return replace(contrasts, second=second, second_noise=noise)
 
-    def _whole(self, task: Task, values: Array) -> Array:
+    def _second_moment(self, task: Task, values: Array) -> Array:
         """Return the matrix (p, p) whose upper triangle was released."""
         k, p = len(task.classes), task.d + 1
         rows, columns, weight = self._triangle(task)
-        whole = np.zeros((p, p))
-        whole[rows, columns] = whole[columns, rows] = values[k * p :] / weight
-        return whole
+        matrix = np.zeros((p, p))
+        matrix[rows, columns] = matrix[columns, rows] = values[k * p :] / weight
+        return matrix
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return u(x) . w, (q, r)."""
@@ -164,44 +168,44 @@ class Moments(ClassSums):
         return np.asarray(np.eye(1, task.d + 1)[0])
 
     def main(self, task: Task) -> Array:
-        """Return those of the slopes."""
+        """Return the directions of the slopes."""
         return np.eye(task.d + 1)[:, 1:]
 
-    def spreads(self, task: Task) -> Array:
+    def direction_variances(self, task: Task) -> Array:
         """Return the mean squares of the slopes."""
         return self.public(task)[1:]
 
     def odds(self, task: Task, main: Array, noise: float) -> float:
         """Return 1 for arm ``joint``: ridge regression has divided by the variance."""
-        return 1.0 if self._pairs(task) else super().odds(task, main, noise)
+        return 1.0 if self._pair_count(task) else super().odds(task, main, noise)
 
-    def refined(self, task: Task, sides: Sequence[Side], shares: Array) -> Refine:
+    def refined(self, task: Task, sides: Sequence[Contrasts], shares: Array) -> Refine:
         """Return ridge regression by the pooled second moment of arm ``joint``."""
-        if not self._pairs(task):
+        if not self._pair_count(task):
             return super().refined(task, sides, shares)
-        return ridge(sides, shares, self.public(task))
+        return ridge_refinement(sides, shares, self.public(task))
 
     def public(self, task: Task) -> Array:
-        """Return the diagonal of E u u' for records that are uniform on the bounds."""
+        """Return the diagonal of E u u' for records uniform on the bounds."""
         points = np.random.default_rng(task.seed).random((_REFERENCE, task.d))
         return np.asarray((self.directions(task, points) ** 2).mean(axis=0))
 
 
-def _spread(name: str, given: float | list[float], d: int) -> Array:
+def _per_feature(name: str, value: float | list[float], d: int) -> Array:
     """Return one number for each feature; another count of them is a UserError."""
-    values = validate.finite(**{name: given})
+    values = validate.finite(**{name: value})
     if values.size not in {1, d}:
         raise UserError(f"{name} has {values.size} numbers for {d} features.")
     return np.asarray(np.broadcast_to(values.ravel(), d))
 
 
 def _refuse_far(centre: Array, scale: Array, lower: Array, upper: Array) -> None:
-    """Refuse what no feature has, as a direction that is none hides nothing."""
+    """Refuse parameters so far from the bounds that no direction is left."""
     with np.errstate(over="ignore"):
         away = np.abs(centre - lower) / (upper - lower)
         wide = scale / (upper - lower)
-    if not ((away <= FAR) & (wide >= 1 / FAR) & (wide <= FAR)).all():
+    if not ((away <= FARTHEST) & (wide >= 1 / FARTHEST) & (wide <= FARTHEST)).all():
         raise UserError(
-            f"centre must lie within {FAR:g} ranges of the bounds, scale between"
-            f" 1/{FAR:g} and {FAR:g} of a range, for every feature."
+            f"centre must lie within {FARTHEST:g} ranges of the bounds, scale between"
+            f" 1/{FARTHEST:g} and {FARTHEST:g} of a range, for every feature."
         )

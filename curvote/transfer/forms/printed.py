@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrintedNoise(GaussianNoise):
-    """Noise of ``unit`` sqrt(2 ln(2 |H| / delta)) |H| / epsilon: equations (9), (16).
+    """Gaussian noise of the published standard deviation: (9), (16).
 
     ``parts`` is |H|. ``sensitivity`` is the true one, so that what is told of the noise
     is what it delivers.
@@ -38,16 +38,16 @@ class PrintedNoise(GaussianNoise):
 
 
 class Printed(Kernel):
-    """The centred sum with the published noise."""
+    """Kernel form with the published noise, for studies only."""
 
     name = "printed"
     study = True
 
     def parts(self, task: Task) -> float:
-        """Return |H|: a bandwidth has that part of epsilon."""
+        """Return |H|: each bandwidth has that part of epsilon."""
         return float(len(task.params["bandwidths"]))
 
     def noise(self, task: Task, budget: Budget) -> GaussianNoise:
-        """Return the noise of (16)."""
-        known = budget.epsilon, budget.delta, self.unit(task), self.parts(task)
-        return PrintedNoise(self.sensitivity(task), *known)
+        """Return the noise of equation (16)."""
+        noise_args = budget.epsilon, budget.delta, self.unit(task), self.parts(task)
+        return PrintedNoise(self.sensitivity(task), *noise_args)

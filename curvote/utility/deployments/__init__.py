@@ -1,1 +1,1 @@
-"""What is sent of a record, how it is split and noised, and how it is read."""
+"""Deployments of noise on a record."""

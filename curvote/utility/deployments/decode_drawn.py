@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from curvote.entropy import SystemEntropy
 from curvote.mechanisms.law import Law, Mixture
 from curvote.utility.channel import Channel
-from curvote.utility.deployments.bins import edges, masses
+from curvote.utility.deployments.bins import bin_edges, bin_masses
 from curvote.utility.engines.base import Answers, Draws
-from curvote.utility.evidence.binomial import interval
-from curvote.utility.known import Known
+from curvote.utility.evidence.binomial import binomial_interval
+from curvote.utility.known import Profile
 from curvote.utility.setting import Setting
 from curvote.validate import FloatArray
 
@@ -23,12 +23,12 @@ MOST_DRAWS, FEWEST_DRAWS = 200, 20
 # Likelihoods that are looked up for all of them, at most: some seconds.
 MOST_WORK = 1 << 29
 # Numbers in a batch of outputs and public points.
-_AT_ONCE = 1 << 22
+_BATCH_NUMBERS = 1 << 22
 _LEAST = 1e-300
 
 
-def drawn(
-    setting: Setting, known: Known, seen: Channel, prior: Mixture, draws: Draws
+def decode_draws(
+    setting: Setting, profile: Profile, link: Channel, prior: Mixture, draws: Draws
 ) -> Answers:
     """Return the decoded answers' shares of at most `MOST_DRAWS` draws a record.
 
@@ -36,23 +36,26 @@ def drawn(
     output is rounded to the same public bins as in the exact way, one number by
     itself, and read by their exact likelihood.
     """
-    sent = [place for part in seen.parts for place in part.places]
-    table = _table(prior, sent)
-    number, entropy = _number(draws, table, setting.n), draws.entropy or SystemEntropy()
-    counts = np.zeros((setting.n, known.n_classes), dtype=np.int64)
-    for which in _batches(setting.n, number * len(prior.weights)):
+    places = [place for part in link.parts for place in part.places]
+    table = _likelihood_table(prior, places)
+    number, entropy = (
+        _count_draws(draws, table, setting.n),
+        draws.entropy or SystemEntropy(),
+    )
+    counts = np.zeros((setting.n, profile.n_classes), dtype=np.int64)
+    for which in _record_batches(setting.n, number * len(prior.weights)):
         values = np.repeat(setting.values[which], number, axis=0)
-        found = table.likelihood(seen.draw(values, entropy)[:, sent])
-        answers = _best(found, known.held(which), number)
-        counts[which] = [np.bincount(a, minlength=known.n_classes) for a in answers]
-    low, high = interval(counts, number, draws.confidence)
-    queries = np.full(setting.n, known.votes.shape[1], dtype=np.int64)
+        likelihoods = table.likelihood(link.draw(values, entropy)[:, places])
+        answers = _best_of_draws(likelihoods, profile.class_weights(which), number)
+        counts[which] = [np.bincount(a, minlength=profile.n_classes) for a in answers]
+    low, high = binomial_interval(counts, number, draws.confidence)
+    queries = np.full(setting.n, profile.votes.shape[1], dtype=np.int64)
     return Answers(counts / number, low, high, "draws", queries, number)
 
 
 @dataclass(frozen=True)
-class _Table:
-    """ln P(bin | public point) of each number, [b, m], in each term of a mixture.
+class _LikelihoodTable:
+    """Log-likelihood of each number's bins at the public points, by term.
 
     ``weights`` (m, t) are the terms' and ``cuts`` the numbers' bins.
     """
@@ -70,40 +73,47 @@ class _Table:
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
     def _term(self, t: int, bins: Sequence[NDArray[np.intp]]) -> FloatArray:
+        """Return the log-likelihood of one term, (r, m)."""
         pairs = zip(self.terms[t], bins, strict=True)
         logs = sum(table[places] for table, places in pairs)
         return np.asarray(logs + np.log(np.maximum(self.weights[:, t], _LEAST)))
 
 
-def _number(draws: Draws, table: _Table, n: int) -> int:
-    """Return how many draws of each of ``n`` records are worth their time."""
-    each = n * len(table.weights) * len(table.cuts) * len(table.terms)
-    return min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // each)))
+def _count_draws(draws: Draws, table: _LikelihoodTable, n: int) -> int:
+    """Return the number of draws of each record that is worth its time."""
+    work = n * len(table.weights) * len(table.cuts) * len(table.terms)
+    return min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // work)))
 
 
-def _table(prior: Mixture, sent: Sequence[int]) -> _Table:
-    cuts = [edges([term[place] for term in prior.terms]) for place in sent]
+def _likelihood_table(prior: Mixture, places: Sequence[int]) -> _LikelihoodTable:
+    """Return the table for a prior and the sent numbers."""
+    cuts = [bin_edges([term[place] for term in prior.terms]) for place in places]
     terms = [
-        [_logs(term[place], ends) for place, ends in zip(sent, cuts, strict=True)]
+        [
+            _log_masses(term[place], ends)
+            for place, ends in zip(places, cuts, strict=True)
+        ]
         for term in prior.terms
     ]
-    return _Table(prior.weights, terms, cuts)
+    return _LikelihoodTable(prior.weights, terms, cuts)
 
 
-def _logs(law: Law, ends: FloatArray) -> FloatArray:
-    return np.log(np.maximum(masses(law, ends), _LEAST)).T.copy()
+def _log_masses(law: Law, ends: FloatArray) -> FloatArray:
+    """Return the logarithms of bin masses, (b, m)."""
+    return np.log(np.maximum(bin_masses(law, ends), _LEAST)).T.copy()
 
 
-def _best(
-    likelihood: FloatArray, held: list[FloatArray], number: int
+def _best_of_draws(
+    likelihood: FloatArray, class_weights: list[FloatArray], number: int
 ) -> NDArray[np.int64]:
     """Return the answers to ``number`` outputs of each record, (records, number)."""
-    found = likelihood.reshape(len(held[0]), number, -1)
-    scores = [np.einsum("irm,im->ir", found, each) for each in held]
+    by_record = likelihood.reshape(len(class_weights[0]), number, -1)
+    scores = [np.einsum("irm,im->ir", by_record, weights) for weights in class_weights]
     return np.asarray(np.argmax(scores, axis=0))
 
 
-def _batches(n: int, each: int) -> Iterator[slice]:
-    size = max(1, _AT_ONCE // each)
+def _record_batches(n: int, numbers_each: int) -> Iterator[slice]:
+    """Return slices of records whose draws fit into memory."""
+    size = max(1, _BATCH_NUMBERS // numbers_each)
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))

@@ -1,4 +1,4 @@
-"""A deployment: what of a record is sent, how it is noised, and how it is read."""
+"""Deployments: what of a record is sent, how it is noised and read; and floors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Literal
 from curvote import validate
 from curvote.errors import UserError
 from curvote.mechanisms.base import LabelMechanism, VectorMechanism
-from curvote.mechanisms.making import kind
-from curvote.utility.channel import Channel, channel_of, withheld
+from curvote.mechanisms.making import mechanism_class
+from curvote.utility.channel import Channel, make_channel, withheld_channel
 from curvote.utility.setting import NO_PRIOR, NO_TRAIN, Setting
 
-Read = Literal["raw", "decode", "retrain", "without"]
+ReadMode = Literal["raw", "decode", "retrain", "without"]
 READS = ("raw", "decode", "retrain", "without")
 # Deployments that are no mechanism on features.
 WITHHOLD, OUTPUT = "withhold", "output"
@@ -26,7 +26,7 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Deployment:
-    """What is sent at a total ``epsilon`` and how the server reads it.
+    """Noise on a record at a total ``epsilon``, and how the server reads it.
 
     ``mechanism`` is a name of `curvote.mechanisms`, ``withhold`` (epsilon 0) or
     ``output`` (randomised response on the classifier's own answer). ``split`` holds
@@ -39,22 +39,23 @@ class Deployment:
     mechanism: str
     epsilon: float
     split: tuple[float, ...] | None = None
-    read: Read = "raw"
+    read: ReadMode = "raw"
     delta: float = 0.0
     params: Mapping[str, Any] = field(default_factory=dict)
     project: str = ""
 
     @property
     def free(self) -> bool:
-        """Whether it is a floor: nothing is sent."""
+        """Whether the deployment is a floor: nothing is sent."""
         return self.mechanism == WITHHOLD
 
-    def words(self, names: tuple[str, ...]) -> str:
-        """Return the deployment in words; ``names`` are the sensitive features'."""
+    def describe(self, names: tuple[str, ...]) -> str:
+        """Return a description; ``names`` are the sensitive features'."""
         how = {"decode": ", decoded", "retrain": ", retrained"}.get(self.read, "")
-        return f"{self._sent(names)}{how}"
+        return f"{self._describe_noise(names)}{how}"
 
-    def _sent(self, names: tuple[str, ...]) -> str:
+    def _describe_noise(self, names: tuple[str, ...]) -> str:
+        """Return the description without the way of reading."""
         if self.free:
             trained = "the model trained without them"
             return trained if self.read == "without" else "nothing sent"
@@ -64,26 +65,28 @@ class Deployment:
             return f"{self.mechanism} on {self.project}"
         if self.split is None:
             return f"{self.mechanism} on all jointly"
-        return f"{self.mechanism}, {_shares(self.split, names)}"
+        return f"{self.mechanism}, {_describe_shares(self.split, names)}"
 
 
-def _shares(split: tuple[float, ...], names: tuple[str, ...]) -> str:
-    """Return who gets which share of epsilon, in words; the most of very many."""
-    sent = sorted(
+def _describe_shares(split: tuple[float, ...], names: tuple[str, ...]) -> str:
+    """Return the features' shares of epsilon as text, the largest first."""
+    positive = sorted(
         ((share, name) for share, name in zip(split, names, strict=True) if share > 0),
         key=lambda each: -each[0],
     )
-    if len(sent) == 1:
-        return f"all on {sent[0][1]}"
-    if len(sent) > MOST_NAMED and len(set(split)) == 1:
-        return f"an equal share on each of {len(sent)}"
-    listed = [f"{share:.2g} on {name}" for share, name in sent[:MOST_NAMED]]
-    others = len(sent) - len(listed)
-    return " and ".join(listed) + (f" and less on {others} others" if others else "")
+    if len(positive) == 1:
+        return f"all on {positive[0][1]}"
+    if len(positive) > MOST_NAMED and len(set(split)) == 1:
+        return f"an equal share on each of {len(positive)}"
+    listed = [f"{share:.2g} on {name}" for share, name in positive[:MOST_NAMED]]
+    unlisted = len(positive) - len(listed)
+    return " and ".join(listed) + (
+        f" and less on {unlisted} others" if unlisted else ""
+    )
 
 
-def checked(deployment: Deployment, setting: Setting) -> Deployment:
-    """Return the deployment if it is one for the setting, or UserError."""
+def check_deployment(deployment: Deployment, setting: Setting) -> Deployment:
+    """Return the deployment; one that does not fit the setting is a UserError."""
     read = validate.one_of(READS, read=deployment.read)
     if read == "decode" and setting.public is None:
         raise UserError(NO_PRIOR)
@@ -95,18 +98,19 @@ def checked(deployment: Deployment, setting: Setting) -> Deployment:
     if read == "without":
         raise UserError("The model trained without the features is sent none of them.")
     if deployment.mechanism != OUTPUT:
-        _split(deployment, len(setting.sensitive))
+        _check_split(deployment, len(setting.sensitive))
     return deployment
 
 
-def equal(mechanism: str, s: int) -> tuple[float, ...] | None:
+def equal_split(mechanism: str, s: int) -> tuple[float, ...] | None:
     """Return the equal split over ``s`` features; None for a vector mechanism."""
     if mechanism == OUTPUT or (mechanism != WITHHOLD and is_vector(mechanism)):
         return None
     return (0.0 if mechanism == WITHHOLD else 1 / s,) * s
 
 
-def _split(deployment: Deployment, s: int) -> None:
+def _check_split(deployment: Deployment, s: int) -> None:
+    """Refuse a split that the mechanism does not take."""
     split, name = deployment.split, deployment.mechanism
     if is_vector(name):
         if split is not None:
@@ -119,12 +123,12 @@ def _split(deployment: Deployment, s: int) -> None:
 
 
 def is_vector(name: str) -> bool:
-    """Say whether the mechanism takes a record as a whole; by its class."""
-    return issubclass(kind(name), VectorMechanism)
+    """Return whether the mechanism takes a record as a whole."""
+    return issubclass(mechanism_class(name), VectorMechanism)
 
 
-def levels(epsilon: float) -> int:
-    """Return into how many levels a feature is put before randomised response.
+def level_count(epsilon: float) -> int:
+    """Return the number of levels of a feature before randomised response.
 
     1 + e^(epsilon/2), rounded, from 2 to 101: as many as windows of the piecewise
     mechanism at that epsilon, so that a kept level is as likely as its window. Public:
@@ -133,30 +137,30 @@ def levels(epsilon: float) -> int:
     return min(MOST_LEVELS, max(2, 1 + round(math.exp(min(epsilon / 2, 10)))))
 
 
-def channel(
+def deployment_channel(
     setting: Setting, deployment: Deployment, *, clip: bool | None = None
 ) -> Channel:
-    """Return what stands between a record and the model; ``clip`` overrules."""
+    """Return the channel between record and model; ``clip`` overrules."""
     clips = setting.clip if clip is None else clip
     if deployment.mechanism in {WITHHOLD, OUTPUT}:
-        return withheld(setting.bounds, setting.instead)
-    return channel_of(
+        return withheld_channel(setting.bounds, setting.fill_value)
+    return make_channel(
         deployment.mechanism,
         epsilon=deployment.epsilon,
         bounds=setting.bounds,
-        instead=setting.instead,
+        fill_value=setting.fill_value,
         split=deployment.split,
         clip=clips,
-        **_params(deployment, len(setting.sensitive)),
+        **_mechanism_params(deployment, len(setting.sensitive)),
     )
 
 
-def _params(deployment: Deployment, s: int) -> dict[str, Any]:
+def _mechanism_params(deployment: Deployment, s: int) -> dict[str, Any]:
     """Return the mechanism's parameters; a label mechanism's levels are filled in."""
-    found = dict(deployment.params)
+    params = dict(deployment.params)
     if deployment.delta:
-        found["delta"] = deployment.delta
-    if issubclass(kind(deployment.mechanism), LabelMechanism):
+        params["delta"] = deployment.delta
+    if issubclass(mechanism_class(deployment.mechanism), LabelMechanism):
         largest = max(deployment.split or [1 / s])
-        found.setdefault("n_classes", levels(deployment.epsilon * largest))
-    return found
+        params.setdefault("n_classes", level_count(deployment.epsilon * largest))
+    return params

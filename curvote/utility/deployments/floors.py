@@ -1,4 +1,4 @@
-"""Floors: what costs epsilon 0, because nothing sensitive is sent."""
+"""Floors: deployments that cost epsilon 0, because nothing sensitive is sent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from curvote.utility.setting import NO_TRAIN, Places, Setting
 from curvote.validate import FloatArray
 
 
-def floors(setting: Setting) -> list[Deployment]:
-    """Return the floors that can be known.
+def floor_deployments(setting: Setting) -> list[Deployment]:
+    """Return the floors that can be known for a setting.
 
     The public median in the sensitive features' place; with public records the class
     that most of them give, put in their place; with training data the model trained
@@ -30,15 +30,15 @@ def floors(setting: Setting) -> list[Deployment]:
 
 @dataclass(frozen=True)
 class Majority:
-    """What always naming the most frequent class would reach, each in [0, 1]."""
+    """Scores of always naming the most frequent class, each in [0, 1]."""
 
     agreement: float
     accuracy: float | None
     balanced_accuracy: float | None
 
 
-def majority(clean: Places, labels: Places | None) -> Majority:
-    """Return how often the most frequent clean answer, or label, is right."""
+def majority_floor(clean: Places, labels: Places | None) -> Majority:
+    """Return the scores of the most frequent clean answer, or label."""
     agreement = float(np.bincount(clean).max() / len(clean))
     if labels is None:
         return Majority(agreement, None, None)
@@ -47,18 +47,19 @@ def majority(clean: Places, labels: Places | None) -> Majority:
     return Majority(agreement, accuracy, float(1 / np.count_nonzero(counts)))
 
 
-def withheld(setting: Setting) -> Places:
+def answers_withheld(setting: Setting) -> Places:
     """Return the model's answers with the public constants in place, (n,)."""
-    return setting.answers(_blank(setting, setting.records))
+    return setting.answers(_with_constants(setting, setting.records))
 
 
-def _blank(setting: Setting, records: FloatArray) -> FloatArray:
+def _with_constants(setting: Setting, records: FloatArray) -> FloatArray:
+    """Return records with public constants in the sensitive columns."""
     rows = np.array(records, dtype=np.float64)
-    rows[:, list(setting.sensitive)] = setting.instead
+    rows[:, list(setting.sensitive)] = setting.fill_value
     return rows
 
 
-def without(setting: Setting) -> Places:
+def answers_without(setting: Setting) -> Places:
     """Return the answers of the model trained without the sensitive features, (n,).
 
     A constant stands in their place in training and in use, so that pipelines which
@@ -67,11 +68,11 @@ def without(setting: Setting) -> Places:
     if setting.train is None:
         raise UserError(NO_TRAIN)
     features, targets = setting.train
-    fitted = fitted_again(setting.model, _blank(setting, features), targets)
-    return setting.answers(_blank(setting, setting.records), fitted)
+    fitted = fit_again(setting.model, _with_constants(setting, features), targets)
+    return setting.answers(_with_constants(setting, setting.records), fitted)
 
 
-def fitted_again(model: Any, features: FloatArray, targets: NDArray[Any]) -> Any:
+def fit_again(model: Any, features: FloatArray, targets: NDArray[Any]) -> Any:
     """Return a model with the same parameters, fitted on other data.
 
     UserError for what is no estimator of scikit-learn.

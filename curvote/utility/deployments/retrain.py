@@ -9,23 +9,23 @@ import numpy as np
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import Channel
-from curvote.utility.deployments.deployment import Deployment, channel
-from curvote.utility.deployments.floors import fitted_again
+from curvote.utility.deployments.deployment import Deployment, deployment_channel
+from curvote.utility.deployments.floors import fit_again
 from curvote.utility.engines.base import Answers, Draws
-from curvote.utility.engines.choosing import engine
-from curvote.utility.engines.trees.engine import cells
-from curvote.utility.known import Known
+from curvote.utility.engines.choosing import make_engine
+from curvote.utility.engines.trees.engine import cell_counts
+from curvote.utility.known import Profile
 from curvote.utility.setting import NO_TRAIN, Setting
 
 # A surface of more cells a record costs more than draws do: trees that were fitted to
 # noise, which hardly repeats itself, have thresholds without end.
 MOST_CELLS = 1e5
-_LOOKED_AT = 20
+_SAMPLE_RECORDS = 20
 
 
 @dataclass(frozen=True)
 class Refit:
-    """How the model is fitted again: ``copies`` >= 1 of its data, noised from ``seed``.
+    """Parameters of a refit: ``copies`` >= 1 of the data, noised from ``seed``.
 
     The copies are noised independently and stacked.
     """
@@ -34,14 +34,14 @@ class Refit:
     seed: int = 0
 
 
-def retrained(
+def retrain(
     setting: Setting,
-    known: Known,
+    profile: Profile,
     deployment: Deployment,
     draws: Draws,
     refit: Refit,
 ) -> Answers:
-    """Return the answers of the model fitted again on training data noised alike.
+    """Return the answers of the model fitted again on data noised alike.
 
     Evidence is the engine's own where its surface is cheap, else drawn. It is about
     this one fit: another seed fits another model.
@@ -49,23 +49,26 @@ def retrained(
     if setting.train is None:
         raise UserError(NO_TRAIN)
     features, targets = setting.train
-    columns, seen = list(setting.sensitive), channel(setting, deployment)
+    columns, link = list(setting.sensitive), deployment_channel(setting, deployment)
     rows = np.tile(np.asarray(features, dtype=np.float64), (refit.copies, 1))
     values = np.clip(rows[:, columns], *setting.bounds.T)
-    rows[:, columns] = seen.draw(values, SeededEntropy(refit.seed))
-    model = fitted_again(setting.model, rows, np.tile(targets, refit.copies))
-    return _evaluated(replace(setting, model=model), known, seen, draws)
+    rows[:, columns] = link.draw(values, SeededEntropy(refit.seed))
+    model = fit_again(setting.model, rows, np.tile(targets, refit.copies))
+    return _retrained_answers(replace(setting, model=model), profile, link, draws)
 
 
-def _evaluated(setting: Setting, known: Known, seen: Channel, draws: Draws) -> Answers:
-    name = known.engine if _cheap(setting, known) else "black_box"
-    surface = engine(name).surface(setting.question)
-    return surface.answers(seen, draws)
+def _retrained_answers(
+    setting: Setting, profile: Profile, link: Channel, draws: Draws
+) -> Answers:
+    """Return the answers of the refitted model, exact where that is cheap."""
+    name = profile.engine if _is_cheap(setting, profile) else "black_box"
+    surface = make_engine(name).surface(setting.question)
+    return surface.answers(link, draws)
 
 
-def _cheap(setting: Setting, known: Known) -> bool:
-    """Say whether the engine's surface costs about what draws do, or less."""
-    if known.engine != "trees":
-        return known.engine == "linear"
-    few = replace(setting.question, records=setting.records[:_LOOKED_AT])
-    return float(cells(few).mean()) <= MOST_CELLS
+def _is_cheap(setting: Setting, profile: Profile) -> bool:
+    """Return whether the engine's surface costs no more than draws do."""
+    if profile.engine != "trees":
+        return profile.engine == "linear"
+    sample = replace(setting.question, records=setting.records[:_SAMPLE_RECORDS])
+    return float(cell_counts(sample).mean()) <= MOST_CELLS

@@ -1,1 +1,1 @@
-"""What can be known about a classifier's answers, by the kind of classifier."""
+"""Engines: exact, bracketed or drawn answers, by kind of classifier."""

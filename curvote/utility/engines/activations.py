@@ -9,18 +9,18 @@ from scipy.special import expit
 
 from curvote.validate import FloatArray
 
-Between = tuple[FloatArray, FloatArray, FloatArray]
-Relaxed = Callable[[FloatArray, FloatArray], Between]
+Envelope = tuple[FloatArray, FloatArray, FloatArray]
+Relaxation = Callable[[FloatArray, FloatArray], Envelope]
 
 
-def identity(low: FloatArray, high: FloatArray) -> Between:
+def relax_identity(low: FloatArray, high: FloatArray) -> Envelope:
     """Return slope, least and largest remainder: the function is the line itself."""
     del high
     zero = np.zeros_like(low)
     return np.ones_like(low), zero, zero
 
 
-def relu(low: FloatArray, high: FloatArray) -> Between:
+def relax_relu(low: FloatArray, high: FloatArray) -> Envelope:
     """Return slope, least and largest remainder: max(x, 0) - slope x on [low, high]."""
     open_ = (low < 0) & (high > 0)
     width = np.where(open_, high - low, 1.0)
@@ -28,23 +28,23 @@ def relu(low: FloatArray, high: FloatArray) -> Between:
     return slope, np.zeros_like(low), np.where(open_, -slope * low, 0.0)
 
 
-def tanh(low: FloatArray, high: FloatArray) -> Between:
+def relax_tanh(low: FloatArray, high: FloatArray) -> Envelope:
     """Return slope, least and largest remainder of tanh on [low, high]."""
-    return _rising(np.tanh, lambda value: 1 - value * value, low, high)
+    return _relax_rising(np.tanh, lambda value: 1 - value * value, low, high)
 
 
-def logistic(low: FloatArray, high: FloatArray) -> Between:
+def relax_logistic(low: FloatArray, high: FloatArray) -> Envelope:
     """Return slope, least and largest remainder of 1/(1 + exp(-x)) on [low, high]."""
-    return _rising(expit, lambda value: value * (1 - value), low, high)
+    return _relax_rising(expit, lambda value: value * (1 - value), low, high)
 
 
-def _rising(
+def _relax_rising(
     function: Callable[[FloatArray], FloatArray],
     slope_at: Callable[[FloatArray], FloatArray],
     low: FloatArray,
     high: FloatArray,
-) -> Between:
-    """Bound a function whose slope has no least value but at an end.
+) -> Envelope:
+    """Return slope and remainders of a function whose slope is least at an end.
 
     Less the smaller slope of the two ends it still rises, so its ends bound it.
     """
@@ -53,9 +53,9 @@ def _rising(
     return slope, ends[0] - slope * low, ends[1] - slope * high
 
 
-RELAXED: dict[str, Relaxed] = {
-    "identity": identity,
-    "relu": relu,
-    "tanh": tanh,
-    "logistic": logistic,
+RELAXATIONS: dict[str, Relaxation] = {
+    "identity": relax_identity,
+    "relu": relax_relu,
+    "tanh": relax_tanh,
+    "logistic": relax_logistic,
 }

@@ -1,4 +1,4 @@
-"""Asking a model of any kind: rows in, places of classes out, bounded in size."""
+"""Batched predictions of any model: rows in, class indices out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_ROWS = 1 << 16
 MOST_NUMBERS = 1 << 25
 
 
-def table(model: Any, records: FloatArray) -> Any:
-    """Return records (n, D) as the model takes them: a table if it knows names."""
+def model_input(model: Any, records: FloatArray) -> Any:
+    """Return records (n, D) as the model takes them, named where it has names."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return records
@@ -25,23 +25,23 @@ def table(model: Any, records: FloatArray) -> Any:
     return pd.DataFrame(records, columns=list(names))
 
 
-def rows_at_once(columns: int) -> int:
-    """Return how many rows of so many columns are asked at once."""
+def batch_size(columns: int) -> int:
+    """Return the number of rows of one batch."""
     return max(1, min(MOST_ROWS, MOST_NUMBERS // columns))
 
 
-def told(model: Any, records: FloatArray) -> NDArray[Any]:
+def predict_batched(model: Any, records: FloatArray) -> NDArray[Any]:
     """Return the model's answers to records (n, D), (n,), asked a batch at a time.
 
     UserError where it does not give one answer for each record.
     """
-    size = rows_at_once(records.shape[1])
+    size = batch_size(records.shape[1])
     batches = [records[at : at + size] for at in range(0, len(records), size)]
-    answers = [np.asarray(model.predict(table(model, rows))) for rows in batches]
-    for rows, given in zip(batches, answers, strict=True):
-        if given.shape != (len(rows),):
+    answers = [np.asarray(model.predict(model_input(model, rows))) for rows in batches]
+    for rows, batch_answers in zip(batches, answers, strict=True):
+        if batch_answers.shape != (len(rows),):
             raise UserError(
-                f"`predict` of {type(model).__name__} gave {given.shape} for"
+                f"`predict` of {type(model).__name__} gave {batch_answers.shape} for"
                 f" {len(rows)} rows; it must give one class for each row."
             )
     return np.concatenate(answers)
@@ -49,19 +49,21 @@ def told(model: Any, records: FloatArray) -> NDArray[Any]:
 
 def classes_of(model: Any, answers: NDArray[Any]) -> NDArray[Any]:
     """Return the classes in order: the model's own, else those among its answers."""
-    own = getattr(model, "classes_", None)
-    return np.unique(answers) if own is None else np.asarray(own)
+    model_classes = getattr(model, "classes_", None)
+    return np.unique(answers) if model_classes is None else np.asarray(model_classes)
 
 
-def placed(classes: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.int64]:
-    """Return each answer's place among the classes; what is none of them is at -1."""
+def class_indices(classes: NDArray[Any], answers: NDArray[Any]) -> NDArray[np.int64]:
+    """Return each answer's index among the classes, -1 for none of them."""
     order = np.argsort(classes, kind="stable")
-    found = np.searchsorted(classes, answers, sorter=order).clip(max=len(classes) - 1)
-    at = order[found]
-    return np.where(classes[at] == answers, at, -1).astype(np.int64)
+    positions = np.searchsorted(classes, answers, sorter=order).clip(
+        max=len(classes) - 1
+    )
+    indices = order[positions]
+    return np.where(classes[indices] == answers, indices, -1).astype(np.int64)
 
 
-def places(model: Any, records: FloatArray) -> NDArray[np.int64]:
-    """Return the places in ``classes_`` of the answers to records (n, D), (n,)."""
-    answers = told(model, records)
-    return placed(classes_of(model, answers), answers)
+def predict_indices(model: Any, records: FloatArray) -> NDArray[np.int64]:
+    """Return the class indices of the answers to records (n, D), (n,)."""
+    answers = predict_batched(model, records)
+    return class_indices(classes_of(model, answers), answers)

@@ -1,4 +1,4 @@
-"""What every engine shares: the question, the surface, and the answers it gives."""
+"""Engines that read a model: question, surface, answers, and the choice of one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Evidence = Literal["exact", "bracket", "draws"]
 
 @dataclass(frozen=True)
 class Question:
-    """A model, and the records whose ``sensitive`` columns will be noised.
+    """Model and records whose ``sensitive`` columns will be noised.
 
     ``records`` (n, D) are in the model's units, ``bounds`` (s, 2) are public.
     """
@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Draws:
-    """How evidence is drawn, where it is: so many of each record, at a confidence."""
+    """Number, confidence and randomness of draws, where evidence is drawn."""
 
     number: int = 2000
     confidence: float = 0.95
@@ -45,12 +45,12 @@ class Draws:
 
 @dataclass(frozen=True)
 class Answers:
-    """How often each record's noised answer is each class: (n, K), with brackets.
+    """Share of each class among a record's noised answers: (n, K), with brackets.
 
     ``lower <= share <= upper``: equal where the evidence is exact; certain in a
     bracket; at the confidence asked for where it is drawn. ``queries`` (n,) counts the
     model's answers that were asked for. Where ``share`` is a plain count of independent
-    draws, ``drawn`` is their number for each record, else 0.
+    draws, ``draw_count`` is their number for each record, else 0.
     """
 
     share: FloatArray
@@ -58,12 +58,12 @@ class Answers:
     upper: FloatArray
     evidence: Evidence
     queries: NDArray[np.int64]
-    drawn: int = 0
+    draw_count: int = 0
 
 
 @dataclass(frozen=True)
 class Surface(ABC):
-    """What an engine knows of a model around n records, whatever the noise.
+    """Knowledge of a model around n records that holds for any noise.
 
     ``clean`` (n,) are the places in ``classes_`` of the answers without noise.
     """
@@ -73,11 +73,11 @@ class Surface(ABC):
 
     @abstractmethod
     def answers(self, channel: Channel, draws: Draws) -> Answers:
-        """Return how often each class is answered when the channel stands between."""
+        """Return the share of each class when answers pass the channel."""
 
     @abstractmethod
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
-        """Say for each record whether its answer is certainly the clean one.
+        """Return whether each record's answer is certain in a closed box.
 
         Everywhere in the closed box ``low`` (n, s) to ``high`` (n, s), in the model's
         units. NotImplementedError where that cannot be known.
@@ -85,22 +85,22 @@ class Surface(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what ``Engine.restored`` needs, as arrays that a file can hold."""
+        """Return the arrays that ``Engine.restored`` needs."""
 
 
 class Engine(ABC):
-    """A way from a model to a surface; ``name`` is that of the registry."""
+    """Way from a model to a surface; ``name`` is that of the registry."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def refusal(self, question: Question) -> str | None:
-        """Return why the model cannot be read in this way, or None."""
+        """Return why the engine cannot read the model, or None."""
 
     @abstractmethod
     def surface(self, question: Question) -> Surface:
-        """Return what is known around the records."""
+        """Return the surface around the question's records."""
 
     @abstractmethod
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
-        """Return the surface whose ``arrays`` are given."""
+        """Return the surface built again from its ``arrays``."""

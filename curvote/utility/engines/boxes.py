@@ -19,7 +19,7 @@ from curvote.mechanisms.law import Law, Mixture
 from curvote.validate import FloatArray
 
 # What boxes (k, m, s) of the records in rows (k,) weigh, (k, m).
-Weigh = Callable[[NDArray[np.intp], FloatArray, FloatArray], FloatArray]
+Weigher = Callable[[NDArray[np.intp], FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -39,24 +39,25 @@ class Boxes:
 
     @property
     def n(self) -> int:
-        """The number of records."""
+        """Number of records."""
         return len(self.low)
 
     @property
     def m(self) -> int:
-        """The number of boxes of each record, with the empty ones."""
+        """Number of boxes of each record, with the empty ones."""
         return int(self.low.shape[1])
 
-    def taken(self, columns: NDArray[np.intp]) -> Boxes:
+    def select_columns(self, columns: NDArray[np.intp]) -> Boxes:
         """Return some boxes of each record by their columns (n, k)."""
         rows = np.arange(self.n)[:, None]
-        return self._each(lambda part: part[rows, columns])
+        return self._map_arrays(lambda part: part[rows, columns])
 
     def of(self, which: slice | NDArray[np.bool_]) -> Boxes:
         """Return the boxes of some records."""
-        return self._each(lambda part: part[which])
+        return self._map_arrays(lambda part: part[which])
 
-    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Boxes:
+    def _map_arrays(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Boxes:
+        """Return the boxes with one function applied to every array."""
         return Boxes(*(change(part) for part in self.parts()))
 
     def within(self, low: FloatArray, high: FloatArray) -> Boxes:
@@ -65,14 +66,16 @@ class Boxes:
         return replace(self, low=start, high=np.minimum(self.high, high[:, None]))
 
     def empty(self) -> NDArray[np.bool_]:
-        """Say which boxes fill a row only, (n, m)."""
+        """Return the mask of boxes that only fill a row, (n, m)."""
         return np.asarray((self.low > self.high).any(axis=2))
 
     def parts(self) -> tuple[NDArray[Any], ...]:
         """Return the arrays in the order of the fields."""
         return self.low, self.high, self.answer, self.certain, self.axis
 
-    def replaced(self, columns: NDArray[np.intp], first: Boxes, more: Boxes) -> Boxes:
+    def replace_columns(
+        self, columns: NDArray[np.intp], first: Boxes, more: Boxes
+    ) -> Boxes:
         """Return the boxes with ``first`` (n, k) in place of some, ``more`` added."""
         rows, parts = np.arange(self.n)[:, None], []
         triples = zip(self.parts(), first.parts(), more.parts(), strict=True)
@@ -83,53 +86,54 @@ class Boxes:
         return Boxes(*parts)
 
 
-def filled(n: int, m: int, s: int) -> Boxes:
-    """Return empty boxes."""
+def empty_boxes(n: int, m: int, s: int) -> Boxes:
+    """Return empty boxes of this shape."""
     low, high = np.ones((n, m, s)), np.zeros((n, m, s))
     none = np.full((n, m), -1)
     return Boxes(low, high, np.zeros_like(none), np.full((n, m), True), none)
 
 
-def unjudged(low: FloatArray, high: FloatArray) -> Boxes:
-    """Return boxes (n, m, s) of which nothing is known yet."""
+def open_boxes(low: FloatArray, high: FloatArray) -> Boxes:
+    """Return boxes (n, m, s) without any verdict yet."""
     shape = low.shape[:2]
     zeros = np.zeros(shape, dtype=np.int64)
     return Boxes(low, high, zeros, np.zeros(shape, dtype=np.bool_), zeros)
 
 
-def roots(n: int, bounds: FloatArray) -> Boxes:
-    """Return everything there is, cut at the bounds (s, 2): 5^s boxes of each record.
+def root_boxes(n: int, bounds: FloatArray) -> Boxes:
+    """Return the boxes that cover all space, cut at the bounds (s, 2): 5^s each.
 
     The bounds are boxes of their own, points: clipped outputs have their atoms there.
     """
-    sides = [_sides(low, high) for low, high in bounds]
+    sides = [_cut_line(low, high) for low, high in bounds]
     ends = np.array(list(every(*sides)))
     low, high = np.moveaxis(np.broadcast_to(ends, (n, *ends.shape)), -1, 0)
-    return unjudged(low, high)
+    return open_boxes(low, high)
 
 
-def _sides(low: float, high: float) -> list[tuple[float, float]]:
+def _cut_line(low: float, high: float) -> list[tuple[float, float]]:
+    """Return five intervals of the line, cut at two bounds."""
     below, above = np.nextafter([low, high], [-inf, inf])
     start, stop = np.nextafter([low, high], [inf, -inf])
     return [(-inf, below), (low, low), (start, stop), (high, high), (above, inf)]
 
 
-def halves(
-    boxes: Boxes, real: NDArray[np.bool_], cut: FloatArray
+def split_boxes(
+    boxes: Boxes, splits: NDArray[np.bool_], cut: FloatArray
 ) -> tuple[Boxes, Boxes]:
     """Return both parts of each box, cut after ``cut`` (n, m) along its axis.
 
-    Where not ``real`` the first is the box itself and the second is empty.
+    Where not ``splits`` the first is the box itself and the second is empty.
     """
     place = (*np.indices(boxes.axis.shape), boxes.axis)
     high, low = boxes.high.copy(), boxes.low.copy()
-    high[place] = np.where(real, cut, high[place])
-    low[place] = np.where(real, np.nextafter(cut, inf), inf)
-    return replace(boxes, high=high), replace(boxes, low=low, certain=~real)
+    high[place] = np.where(splits, cut, high[place])
+    low[place] = np.where(splits, np.nextafter(cut, inf), inf)
+    return replace(boxes, high=high), replace(boxes, low=low, certain=~splits)
 
 
-def middles(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return a float from ``low`` on and below ``high``: the middle of two finite ends.
+def cut_points(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return a float in [low, high): the middle of two finite ends.
 
     Towards an infinite end it is twice as far from the origin as the finite one, at
     least by one.
@@ -142,39 +146,41 @@ def middles(low: FloatArray, high: FloatArray) -> FloatArray:
     return np.clip(at, low, np.nextafter(high, -inf))
 
 
-def mass(law: Mixture) -> Weigh:
-    """Return what weighs boxes by P(output in the box)."""
+def mass_weigher(law: Mixture) -> Weigher:
+    """Return the function that weighs boxes by P(output in the box)."""
 
     def weigh(rows: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
-        here = law.of(rows)
+        row_law = law.select(rows)
         sides: dict[tuple[int, int], FloatArray] = {}
         total = np.zeros(low.shape[:2])
-        for share, term in zip(here.weights.T, here.terms, strict=True):
+        for share, term in zip(row_law.weights.T, row_law.terms, strict=True):
             weight = np.broadcast_to(share[:, None], total.shape)
-            for i, each in enumerate(term):
-                if (i, id(each)) not in sides:
-                    sides[i, id(each)] = _between(each, low[..., i], high[..., i])
-                weight = weight * sides[i, id(each)]
+            for i, law_of_side in enumerate(term):
+                if (i, id(law_of_side)) not in sides:
+                    sides[i, id(law_of_side)] = _interval_mass(
+                        law_of_side, low[..., i], high[..., i]
+                    )
+                weight = weight * sides[i, id(law_of_side)]
             total += weight
         return total
 
     return weigh
 
 
-def _between(law: Law, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return P(low <= output <= high), (n, m), asking for each place once.
+def _interval_mass(law: Law, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return P(low <= output <= high), (n, m).
 
     Boxes share their ends, within a record and among records.
     """
     starts, stops = np.unique(low), np.unique(high)
     rows = np.arange(law.n)[:, None]
     below = law.below(starts)[rows, np.searchsorted(starts, low)]
-    inside = law.upto(stops)[rows, np.searchsorted(stops, high)] - below
+    inside = law.cdf(stops)[rows, np.searchsorted(stops, high)] - below
     return np.asarray(np.maximum(inside, 0.0))
 
 
-def volume(low: FloatArray, high: FloatArray) -> Weigh:
-    """Return what weighs boxes by the share of ``low`` to ``high`` (n, s) they fill.
+def volume_weigher(low: FloatArray, high: FloatArray) -> Weigher:
+    """Return the function that weighs boxes by their share of a larger box.
 
     Coordinates without width count as one.
     """

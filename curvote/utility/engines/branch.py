@@ -1,4 +1,4 @@
-"""Branch and bound: brackets of what a model answers under a law, at any time valid.
+"""Branch and bound on a model's answers under a law, with brackets valid at any time.
 
 An oracle says of a box whether one class is answered in all of it. Boxes of which it
 cannot are split, those of the largest probability first, until what is open is small.
@@ -13,25 +13,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.utility.engines.boxes import Boxes, Weigh, filled, halves, middles
-from curvote.utility.engines.snapping import Snap, nothing_off
+from curvote.utility.engines.boxes import (
+    Boxes,
+    Weigher,
+    cut_points,
+    empty_boxes,
+    split_boxes,
+)
+from curvote.utility.engines.snapping import BoxSnap, keep_boxes
 from curvote.validate import FloatArray
 
 # Boxes for which an oracle is asked at once: more would not stay near the processor.
-AT_ONCE = 1 << 12
+ORACLE_BATCH = 1 << 12
 # The part of all boxes that is split in one pass.
-PASS = 0.5
+SPLIT_SHARE = 0.5
 FEWEST = 32
 # A box waits for the next pass if its weight is below this share of the heaviest's.
-LIGHT = 0.1
+LIGHT_SHARE = 0.1
 
 Rows = NDArray[np.intp]
-Settled = Callable[[Rows, Boxes, FloatArray], NDArray[np.bool_]]
+SettledTest = Callable[[Rows, Boxes, FloatArray], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an oracle says of m boxes.
+    """Verdict of an oracle on m boxes.
 
     Where ``certain`` (m,) the class ``answer`` (m,) is answered everywhere in the box;
     elsewhere it is a guess. ``effect`` (m, s) says how much of the doubt comes from
@@ -44,77 +50,79 @@ class Verdict:
 
 
 class Oracle(ABC):
-    """What is certain about a model's answers in boxes around n records."""
+    """Certain knowledge of a model's answers in boxes around n records."""
 
     n_classes: int
 
     @abstractmethod
-    def judged(
+    def judge(
         self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
     ) -> Verdict:
-        """Judge the closed boxes ``low`` to ``high`` (m, s) of records ``who`` (m,)."""
+        """Return the verdict on boxes ``low`` to ``high`` (m, s) of records ``who``."""
 
     def cut(
         self, axis: NDArray[np.int64], low: FloatArray, high: FloatArray
     ) -> FloatArray:
-        """Return where to cut sides ``low`` < ``high`` (m,) of coordinates ``axis``.
+        """Return the cuts of sides ``low`` < ``high`` (m,) of coordinates ``axis``.
 
         Each at ``low`` or above it and below ``high``.
         """
         del axis
-        return middles(low, high)
+        return cut_points(low, high)
 
 
-def judged(
+def judge_boxes(
     oracle: Oracle, who: NDArray[np.intp], boxes: Boxes, which: NDArray[np.bool_]
 ) -> Boxes:
     """Return the boxes with the oracle's verdict on those in ``which`` (n, m)."""
     rows, columns = np.nonzero(which)
     answer, certain = boxes.answer.copy(), boxes.certain.copy()
     axis = boxes.axis.copy()
-    for start in range(0, len(rows), AT_ONCE):
-        at = rows[start : start + AT_ONCE], columns[start : start + AT_ONCE]
+    for start in range(0, len(rows), ORACLE_BATCH):
+        at = rows[start : start + ORACLE_BATCH], columns[start : start + ORACLE_BATCH]
         low, high = boxes.low[at], boxes.high[at]
-        verdict = oracle.judged(who[at[0]], low, high)
+        verdict = oracle.judge(who[at[0]], low, high)
         answer[at], certain[at] = verdict.answer, verdict.certain
-        axis[at] = _axis(verdict.effect, low, high)
+        axis[at] = _axis_to_split(verdict.effect, low, high)
     return replace(boxes, answer=answer, certain=certain, axis=axis)
 
 
-def _axis(effect: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.int64]:
+def _axis_to_split(
+    effect: FloatArray, low: FloatArray, high: FloatArray
+) -> NDArray[np.int64]:
     """Return the coordinate with the largest effect that has any width, else -1.
 
     One without an end comes before all.
     """
-    known = np.nan_to_num(effect, posinf=1e300)
-    endless = np.isinf(high - low) & (known >= 0)
-    wide = np.where(endless, np.inf, np.where(high > low, known, -1.0))
+    finite_effect = np.nan_to_num(effect, posinf=1e300)
+    endless = np.isinf(high - low) & (finite_effect >= 0)
+    wide = np.where(endless, np.inf, np.where(high > low, finite_effect, -1.0))
     return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search around the records ``who`` (n,) of an oracle; heavy boxes come first.
+    """Search around the records ``who`` (n,) of an oracle, heaviest boxes first.
 
     ``snap`` takes off what weighs nothing.
     """
 
     oracle: Oracle
     who: NDArray[np.intp]
-    weigh: Weigh
-    snap: Snap = nothing_off
+    weigh: Weigher
+    snap: BoxSnap = keep_boxes
 
-    def snapped(self, boxes: Boxes) -> Boxes:
-        """Return the boxes without what weighs nothing, judged anew where open."""
-        found = self.snap(np.arange(boxes.n), boxes)
-        moved = (found.low != boxes.low) | (found.high != boxes.high)
-        again = moved.any(axis=2) & ~boxes.certain
-        return judged(self.oracle, self.who, found, again)
+    def snap_boxes(self, boxes: Boxes) -> Boxes:
+        """Return the boxes without their massless parts, judged again where open."""
+        snapped = self.snap(np.arange(boxes.n), boxes)
+        moved = (snapped.low != boxes.low) | (snapped.high != boxes.high)
+        to_judge = moved.any(axis=2) & ~boxes.certain
+        return judge_boxes(self.oracle, self.who, snapped, to_judge)
 
     def refined(
-        self, boxes: Boxes, settled: Settled, most: int
+        self, boxes: Boxes, settled: SettledTest, most: int
     ) -> tuple[Boxes, FloatArray]:
-        """Return the boxes, split until each record is settled, and their weights.
+        """Return boxes and weights, split until each record is settled.
 
         At most ``most`` boxes of each record. ``settled`` takes the places in ``who``
         of some records, their boxes and weights, and says so for each.
@@ -123,24 +131,24 @@ class Search:
         weights = self.weigh(rows, boxes.low, boxes.high)
         done = [(rows[:0], boxes.of(rows < 0), weights[:0])]
         while len(rows):
-            waiting = self._waiting(rows, boxes, weights, settled)
+            waiting = self._weights_to_split(rows, boxes, weights, settled)
             active = (waiting > 0).any(axis=1) & np.array(boxes.m < most)
             done.append((rows[~active], boxes.of(~active), weights[~active]))
             rows, boxes, weights = rows[active], boxes.of(active), weights[active]
             if len(rows):
-                size = min(most - boxes.m, max(FEWEST, int(PASS * boxes.m)))
+                size = min(most - boxes.m, max(FEWEST, int(SPLIT_SHARE * boxes.m)))
                 columns = _heaviest(waiting[active], size)
-                real = np.take_along_axis(waiting[active], columns, axis=1) > 0
-                boxes, weights = self._split(rows, boxes, weights, columns, real)
-        return _together(done)
+                splits = np.take_along_axis(waiting[active], columns, axis=1) > 0
+                boxes, weights = self._split(rows, boxes, weights, columns, splits)
+        return _join_rows(done)
 
-    def _waiting(
-        self, rows: Rows, boxes: Boxes, weights: FloatArray, settled: Settled
+    def _weights_to_split(
+        self, rows: Rows, boxes: Boxes, weights: FloatArray, settled: SettledTest
     ) -> FloatArray:
         """Return the weights of the boxes to be split next, 0 for all others."""
         waiting = weights * (~boxes.certain & (boxes.axis >= 0))
         waiting[settled(rows, boxes, weights)] = 0.0
-        light = waiting < LIGHT * waiting.max(axis=1, keepdims=True, initial=0.0)
+        light = waiting < LIGHT_SHARE * waiting.max(axis=1, keepdims=True, initial=0.0)
         return np.where(light, 0.0, waiting)
 
     def _split(
@@ -149,26 +157,31 @@ class Search:
         boxes: Boxes,
         weights: FloatArray,
         columns: Rows,
-        real: NDArray[np.bool_],
+        splits: NDArray[np.bool_],
     ) -> tuple[Boxes, FloatArray]:
-        """Return the boxes and weights, those ``real`` of the columns split in two."""
+        """Return boxes and weights with some columns split in two."""
         first, more = (
-            judged(self.oracle, self.who[rows], self.snap(rows, part), real)
-            for part in self._children(boxes.taken(columns), real)
+            judge_boxes(self.oracle, self.who[rows], self.snap(rows, part), splits)
+            for part in self._cut_children(boxes.select_columns(columns), splits)
         )
         lighter, added = (
             self.weigh(rows, part.low, part.high) for part in (first, more)
         )
         weights = np.concatenate([weights, added], axis=1)
         np.put_along_axis(weights, columns, lighter, axis=1)
-        return boxes.replaced(columns, first, more), weights
+        return boxes.replace_columns(columns, first, more), weights
 
-    def _children(self, boxes: Boxes, real: NDArray[np.bool_]) -> tuple[Boxes, Boxes]:
-        axis = boxes.axis[real]
+    def _cut_children(
+        self, boxes: Boxes, splits: NDArray[np.bool_]
+    ) -> tuple[Boxes, Boxes]:
+        """Return both halves of each box to be split."""
+        axis = boxes.axis[splits]
         side = np.arange(len(axis)), axis
-        cut = np.zeros(real.shape)
-        cut[real] = self.oracle.cut(axis, boxes.low[real][side], boxes.high[real][side])
-        return halves(boxes, real, cut)
+        cut = np.zeros(splits.shape)
+        cut[splits] = self.oracle.cut(
+            axis, boxes.low[splits][side], boxes.high[splits][side]
+        )
+        return split_boxes(boxes, splits, cut)
 
 
 def _heaviest(waiting: FloatArray, most: int) -> NDArray[np.intp]:
@@ -177,14 +190,17 @@ def _heaviest(waiting: FloatArray, most: int) -> NDArray[np.intp]:
     return np.argpartition(-waiting, k - 1, axis=1)[:, :k]
 
 
-def _together(
-    done: list[tuple[Rows, Boxes, FloatArray]],
+def _join_rows(
+    finished: list[tuple[Rows, Boxes, FloatArray]],
 ) -> tuple[Boxes, FloatArray]:
-    """Return the boxes and weights of all rows, shorter rows filled up."""
-    n, m = sum(len(rows) for rows, _, _ in done), max(each.m for _, each, _ in done)
-    boxes, weights = filled(n, m, done[0][1].low.shape[2]), np.zeros((n, m))
-    for rows, some, theirs in done:
-        weights[rows, : some.m] = theirs
-        for part, given in zip(boxes.parts(), some.parts(), strict=True):
-            part[rows, : some.m] = given
+    """Return the boxes and weights of all rows, shorter rows padded."""
+    n, m = (
+        sum(len(rows) for rows, _, _ in finished),
+        max(row_boxes.m for _, row_boxes, _ in finished),
+    )
+    boxes, weights = empty_boxes(n, m, finished[0][1].low.shape[2]), np.zeros((n, m))
+    for rows, part_boxes, part_weights in finished:
+        weights[rows, : part_boxes.m] = part_weights
+        for part, values in zip(boxes.parts(), part_boxes.parts(), strict=True):
+            part[rows, : part_boxes.m] = values
     return boxes, weights

@@ -1,4 +1,4 @@
-"""Linear classifiers: scores that are weights times features, the largest answers."""
+"""Engines of discriminants: linear scores, and quadratic ones in closed form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.utility.engines.base import Question
-from curvote.utility.engines.fronts import Front, undone
+from curvote.utility.engines.fronts import Front, split_front
 from curvote.utility.engines.scores.engine import ScoreEngine
 from curvote.utility.engines.scores.forms import Scores
 from curvote.validate import FloatArray
@@ -17,7 +17,7 @@ from curvote.validate import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Two classes by weights (d,) and an intercept: the second iff the score is > 0.
+    """Two classes by weights (d,) and an intercept: the second iff the score > 0.
 
     For classifiers that are no scikit-learn estimators: curves' coefficients, say.
     """
@@ -52,8 +52,8 @@ class LinearModel:
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Scores = features @ ``weights`` (D', K) + ``constants`` (K,)."""
+class LinearScores:
+    """Linear scores: features @ ``weights`` (D', K) + ``constants`` (K,)."""
 
     weights: FloatArray
     constants: FloatArray
@@ -61,14 +61,14 @@ class Lines:
     def scores(self, question: Question, front: Front) -> Scores:
         """Return the scores as functions of the sensitive values."""
         slopes = front.slopes @ self.weights
-        here = front.features(question.records) @ self.weights + self.constants
-        constant = here - question.values @ slopes
+        at_records = front.features(question.records) @ self.weights + self.constants
+        constant = at_records - question.values @ slopes
         square = np.zeros((len(slopes), *slopes.shape))
         return Scores(constant, slopes[None], square)
 
 
 class Linear(ScoreEngine):
-    """Estimators with ``coef_`` and ``intercept_`` that answer by them.
+    """Engine of estimators with ``coef_`` and ``intercept_``.
 
     Naive Bayes on counts, and the nearest of centroids or centres of clusters, are
     linear in the features as well. Two classes with any number of sensitive features;
@@ -79,14 +79,14 @@ class Linear(ScoreEngine):
 
     def scores(self, question: Question) -> Scores | str:
         """Return the scores around the records, or why there are none."""
-        estimator, front = undone(question)
-        lines = _lines(estimator)
+        estimator, front = split_front(question)
+        lines = _read_linear(estimator)
         if lines is None:
             return f"{type(estimator).__name__} is not linear."
         if isinstance(front, str):
             return front
         scores = lines.scores(question, front)
-        noised = len(scores.active())
+        noised = len(scores.active_values())
         if scores.classes > 2 and noised > 2:
             return (
                 f"A linear model of {scores.classes} classes is exact for two sensitive"
@@ -95,52 +95,56 @@ class Linear(ScoreEngine):
         return scores
 
 
-_OF_WEIGHTS = ("coef_", "intercept_", "classes_", "decision_function")
+_WEIGHT_ATTRIBUTES = ("coef_", "intercept_", "classes_", "decision_function")
 
 
-def _lines(estimator: Any) -> Lines | None:
-    if all(hasattr(estimator, name) for name in _OF_WEIGHTS):
-        return _of_weights(estimator)
+def _read_linear(estimator: Any) -> LinearScores | None:
+    """Return the estimator's linear scores, None if it has none."""
+    if all(hasattr(estimator, name) for name in _WEIGHT_ATTRIBUTES):
+        return _scores_of_weights(estimator)
     if hasattr(estimator, "feature_log_prob_") and not hasattr(estimator, "binarize"):
-        return _of_counts(estimator)
+        return _scores_of_counts(estimator)
     if hasattr(estimator, "centroids_"):
-        return _of_centroids(estimator)
+        return _scores_of_centroids(estimator)
     if hasattr(estimator, "cluster_centers_"):
-        return _nearest(estimator.cluster_centers_)
+        return _scores_of_nearest(estimator.cluster_centers_)
     return None
 
 
-def _of_weights(estimator: Any) -> Lines | None:
+def _scores_of_weights(estimator: Any) -> LinearScores | None:
+    """Return the scores of an estimator with ``coef_``."""
     weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
     classes = len(estimator.classes_)
     constants = np.broadcast_to(estimator.intercept_, len(weights))
     if classes == 2 and len(weights) == 1:
         nothing = np.zeros_like(weights)
-        return Lines(np.vstack([nothing, weights]).T, np.array([0.0, constants[0]]))
-    return Lines(weights.T, constants) if len(weights) == classes else None
+        return LinearScores(
+            np.vstack([nothing, weights]).T, np.array([0.0, constants[0]])
+        )
+    return LinearScores(weights.T, constants) if len(weights) == classes else None
 
 
-def _of_counts(estimator: Any) -> Lines:
-    """Return those of naive Bayes on counts; the complement's knows no prior."""
+def _scores_of_counts(estimator: Any) -> LinearScores:
+    """Return the scores of naive Bayes on counts."""
     complement = hasattr(estimator, "norm")
     priors = np.asarray(estimator.class_log_prior_, dtype=np.float64)
     weights = estimator.feature_log_prob_.T
-    return Lines(weights, np.zeros_like(priors) if complement else priors)
+    return LinearScores(weights, np.zeros_like(priors) if complement else priors)
 
 
-def _of_centroids(estimator: Any) -> Lines | None:
-    """Return those of NearestCentroid, which scales the features by unequal priors."""
+def _scores_of_centroids(estimator: Any) -> LinearScores | None:
+    """Return the scores of NearestCentroid, scaled for unequal priors."""
     priors = np.asarray(estimator.class_prior_)
     if estimator.metric != "euclidean":
         return None
     if np.isclose(priors, 1 / len(priors)).all():
-        return _nearest(estimator.centroids_)
+        return _scores_of_nearest(estimator.centroids_)
     within = estimator.within_class_std_dev_
     scale = np.where(within != 0, within, 1.0)
-    near = _nearest(estimator.centroids_ / scale)
-    return Lines(near.weights / scale[:, None], near.constants + np.log(priors))
+    near = _scores_of_nearest(estimator.centroids_ / scale)
+    return LinearScores(near.weights / scale[:, None], near.constants + np.log(priors))
 
 
-def _nearest(centres: FloatArray) -> Lines:
-    """Return half of what is left of -|x - centre|^2 without the shared |x|^2."""
-    return Lines(centres.T, -(centres**2).sum(axis=1) / 2)
+def _scores_of_nearest(centres: FloatArray) -> LinearScores:
+    """Return the scores of the nearest centre: -|x - centre|^2 / 2 up to |x|^2."""
+    return LinearScores(centres.T, -(centres**2).sum(axis=1) / 2)

@@ -14,25 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.utility.engines.activations import RELAXED, Relaxed
-from curvote.utility.engines.asking import places
+from curvote.utility.engines.activations import RELAXATIONS, Relaxation
+from curvote.utility.engines.asking import predict_indices
 from curvote.utility.engines.base import Engine, Question, Surface
 from curvote.utility.engines.branch import Oracle, Verdict
-from curvote.utility.engines.branched import Effort, branched, restored
-from curvote.utility.engines.fronts import undone
+from curvote.utility.engines.branched import Effort, branch_surface, restore_branched
+from curvote.utility.engines.fronts import split_front
 from curvote.validate import FloatArray
 
 # Sums of up to 4,000 products are off by less than this share of their sizes, whatever
 # the order of addition.
 ROUNDING = 2.0**-40
 # scikit-learn compares expit(z) with .5, and shares with shares: below this they tie.
-TIE = 2.0**-46
+TIE_MARGIN = 2.0**-46
 MOST_FEATURES = 4
 
 
 @dataclass(frozen=True)
-class Form:
-    """Neurons (m, h) over m boxes: ``centre + slopes t`` to within ``error``.
+class NeuronForm:
+    """Linear forms of neurons (m, h) over m boxes, to within ``error``.
 
     ``slopes`` (m, s, h) times t in [-1, 1]^s; no neuron's exact or computed value, nor
     what it is computed from, exceeds ``size`` (m, h).
@@ -44,36 +44,36 @@ class Form:
     size: FloatArray
 
     def reach(self) -> FloatArray:
-        """Return how far values lie from the centre at most, (m, h)."""
+        """Return the largest distance of values from the centre, (m, h)."""
         return np.asarray(np.abs(self.slopes).sum(axis=1) + self.error)
 
-    def of(self, which: NDArray[np.bool_]) -> Form:
-        """Return the form over some of the boxes."""
+    def of(self, which: NDArray[np.bool_]) -> NeuronForm:
+        """Return the forms over some of the boxes."""
         parts = self.slopes, self.centre, self.error, self.size
-        return Form(*(part[which] for part in parts))
+        return NeuronForm(*(part[which] for part in parts))
 
-    def through(self, weights: FloatArray, shift: FloatArray) -> Form:
+    def next_layer(self, weights: FloatArray, shift: FloatArray) -> NeuronForm:
         """Return the next layer's values before its activation."""
         absolute = np.abs(weights)
         size = self.size @ absolute + np.abs(shift)
         error = self.error @ absolute + ROUNDING * size
         m, s, h = self.slopes.shape
         slopes = (self.slopes.reshape(m * s, h) @ weights).reshape(m, s, -1)
-        return Form(slopes, self.centre @ weights + shift, error, size)
+        return NeuronForm(slopes, self.centre @ weights + shift, error, size)
 
-    def activated(self, relaxed: Relaxed) -> Form:
+    def activate(self, relaxed: Relaxation) -> NeuronForm:
         """Return the values after the activation."""
         reach = self.reach()
         slope, least, most = relaxed(self.centre - reach, self.centre + reach)
         error = slope * self.error + (most - least) / 2
         centre = slope * self.centre + (most + least) / 2
         size = np.abs(centre) + slope * (np.abs(self.centre) + 2 * reach) + error
-        return Form(self.slopes * slope[:, None], centre, error, size)
+        return NeuronForm(self.slopes * slope[:, None], centre, error, size)
 
 
 @dataclass(frozen=True)
-class Bounds(Oracle):
-    """Bounds of a network's outputs in boxes around n records.
+class NetworkBounds(Oracle):
+    """Oracle that bounds a network's outputs in boxes around n records.
 
     ``base`` (n, h) is the first layer where the sensitive features are 0, ``size``
     (n, h) what it is added up from; ``first`` (s, h) its weights of those features,
@@ -86,31 +86,34 @@ class Bounds(Oracle):
     first: FloatArray
     reach: FloatArray
     layers: list[tuple[FloatArray, FloatArray]]
-    relaxed: Relaxed
+    relaxed: Relaxation
     n_classes: int
 
-    def judged(
+    def judge(
         self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
     ) -> Verdict:
-        """Judge the boxes; nothing is certain of one without an end."""
+        """Return the verdict on the boxes; unbounded ones are never certain."""
         with np.errstate(invalid="ignore", over="ignore"):
-            form = self._entered(who, low, high)
+            form = self._first_layer(who, low, high)
             for weights, shift in self.layers[:-1]:
-                form = form.activated(self.relaxed).through(weights, shift)
-            verdict = self._verdict(form.activated(self.relaxed))
-        ended = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
-        return replace(verdict, certain=verdict.certain & ended)
+                form = form.activate(self.relaxed).next_layer(weights, shift)
+            verdict = self._judge_outputs(form.activate(self.relaxed))
+        finite = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
+        return replace(verdict, certain=verdict.certain & finite)
 
-    def _entered(
+    def _first_layer(
         self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
-    ) -> Form:
+    ) -> NeuronForm:
+        """Return the forms of the first layer."""
         centre = low + (high - low) / 2
         radius = np.maximum(high - centre, centre - low)
         size = self.size[who] + (np.abs(centre) + radius) @ self.reach
         slopes = radius[:, :, None] * self.first
-        return Form(slopes, self.base[who] + centre @ self.first, ROUNDING * size, size)
+        return NeuronForm(
+            slopes, self.base[who] + centre @ self.first, ROUNDING * size, size
+        )
 
-    def _verdict(self, form: Form) -> Verdict:
+    def _judge_outputs(self, form: NeuronForm) -> Verdict:
         """Return the classes at the centres, certain where they lead throughout."""
         weights, shift = self.layers[-1]
         answer = (form.centre @ weights + shift).argmax(axis=1)
@@ -118,51 +121,54 @@ class Bounds(Oracle):
         effect = np.zeros(form.slopes.shape[:2])
         for c in np.unique(answer):
             at = answer == c
-            certain[at], effect[at] = self._lead(form.of(at), c)
+            certain[at], effect[at] = self._class_lead(form.of(at), c)
         return Verdict(answer, certain, effect)
 
-    def _lead(self, form: Form, c: int) -> tuple[NDArray[np.bool_], FloatArray]:
-        """Say where class c leads, and what each feature does to the closest race."""
+    def _class_lead(
+        self, form: NeuronForm, c: int
+    ) -> tuple[NDArray[np.bool_], FloatArray]:
+        """Return the mask of certain leads of class c, and each feature's effect."""
         weights, shift = self.layers[-1]
-        ahead = form.through(weights[:, [c]] - weights, shift[c] - shift)
+        ahead = form.next_layer(weights[:, [c]] - weights, shift[c] - shift)
         # scikit-learn subtracts sums, which are longer than the sum of differences.
         sums = form.size @ (np.abs(weights[:, [c]]) + np.abs(weights))
-        off = ROUNDING * (sums + np.abs(shift[c]) + np.abs(shift))
-        least = ahead.centre - ahead.reach() - off
+        rounding = ROUNDING * (sums + np.abs(shift[c]) + np.abs(shift))
+        least = ahead.centre - ahead.reach() - rounding
         least[:, c] = np.inf
         rival = least.argmin(axis=1)
         rows = np.arange(len(rival))
-        return least[rows, rival] > TIE, np.abs(ahead.slopes[rows, :, rival])
+        return least[rows, rival] > TIE_MARGIN, np.abs(ahead.slopes[rows, :, rival])
 
 
 class Network(Engine):
-    """`MLPClassifier` with up to four sensitive features, scalers in front included."""
+    """Engine of `MLPClassifier` with up to four sensitive features."""
 
     name = "network"
 
     def refusal(self, question: Question) -> str | None:
-        """Return why the model cannot be read in this way, or None."""
+        """Return why the engine cannot read the model, or None."""
         from sklearn.neural_network import MLPClassifier
 
-        estimator, front = undone(question)
+        estimator, front = split_front(question)
         if type(estimator) is not MLPClassifier:  # a subclass may answer otherwise
             return f"{type(estimator).__name__} is no network of scikit-learn."
         if isinstance(front, str):
             return front
-        return _unfit(estimator) or _many(len(question.sensitive))
+        return _unsupported(estimator) or _too_many_features(len(question.sensitive))
 
     def surface(self, question: Question) -> Surface:
-        """Return what is known around the records: a partition in boxes."""
+        """Return the surface around the records: a partition in boxes."""
         model = question.model
-        clean = places(model, question.records)
-        return branched(question, bounds(question), clean, Effort())
+        clean = predict_indices(model, question.records)
+        return branch_surface(question, network_bounds(question), clean, Effort())
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
-        """Return the surface whose ``arrays`` are given."""
-        return restored(question, bounds(question), arrays, Effort())
+        """Return the surface built again from its ``arrays``."""
+        return restore_branched(question, network_bounds(question), arrays, Effort())
 
 
-def _unfit(estimator: Any) -> str | None:
+def _unsupported(estimator: Any) -> str | None:
+    """Return why the network is unsupported, or None."""
     if estimator.out_activation_ == "logistic" and estimator.n_outputs_ > 1:
         return "The network answers with several labels at once."
     if estimator.n_layers_ < 3 or len(estimator.classes_) < 2:
@@ -170,7 +176,8 @@ def _unfit(estimator: Any) -> str | None:
     return None
 
 
-def _many(s: int) -> str | None:
+def _too_many_features(s: int) -> str | None:
+    """Return why the sensitive features are too many, or None."""
     if s <= MOST_FEATURES:
         return None
     return (
@@ -179,12 +186,12 @@ def _many(s: int) -> str | None:
     )
 
 
-def bounds(question: Question) -> Bounds:
+def network_bounds(question: Question) -> NetworkBounds:
     """Return the bounds of the question's network around its records.
 
     UserError where `Network.refusal` gives a reason.
     """
-    estimator, front = undone(question)
+    estimator, front = split_front(question)
     if isinstance(front, str):
         raise UserError(front)
     features, values = front.features(question.records), question.values
@@ -193,18 +200,18 @@ def bounds(question: Question) -> Bounds:
     size = (
         np.abs(features) @ np.abs(weights) + np.abs(shift) + np.abs(values) @ absolute
     )
-    return Bounds(
+    return NetworkBounds(
         base=features @ weights + shift - values @ first,
         size=size,
         first=first,
         reach=absolute,
-        layers=_layers(estimator),
-        relaxed=RELAXED[estimator.activation],
+        layers=_later_layers(estimator),
+        relaxed=RELAXATIONS[estimator.activation],
         n_classes=len(estimator.classes_),
     )
 
 
-def _layers(estimator: Any) -> list[tuple[FloatArray, FloatArray]]:
+def _later_layers(estimator: Any) -> list[tuple[FloatArray, FloatArray]]:
     """Return the later layers; one output of two classes becomes the second of two."""
     layers = list(zip(estimator.coefs_[1:], estimator.intercepts_[1:], strict=True))
     weights, shift = layers[-1]

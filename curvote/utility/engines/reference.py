@@ -1,10 +1,10 @@
-"""The law for which a partition is made once: mass wherever mechanisms put it."""
+"""Reference law for which a partition is made once."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from curvote.mechanisms.law import Law, Mixture, Rest, product
+from curvote.mechanisms.law import Law, Mixture, Rest, product_law
 from curvote.validate import FloatArray
 
 EDGE = 0.15
@@ -13,29 +13,32 @@ NEAR = 0.5
 SPREAD = 0.1
 
 
-def reference(values: FloatArray, bounds: FloatArray) -> Mixture:
-    """Return laws of n records (n, s): atoms at the bounds, even between, a peak."""
+def reference_law(values: FloatArray, bounds: FloatArray) -> Mixture:
+    """Return the reference laws of n records (n, s)."""
     columns = zip(values.T, bounds, strict=True)
-    return product(*(_side(column, low, high) for column, (low, high) in columns))
+    return product_law(
+        *(_feature_law(column, low, high) for column, (low, high) in columns)
+    )
 
 
-def _side(values: FloatArray, low: float, high: float) -> Law:
+def _feature_law(values: FloatArray, low: float, high: float) -> Law:
+    """Return the reference law of one feature."""
     inside = np.clip(values, low, high)[:, None]
     points = np.broadcast_to([[low, high]], (len(values), 2))
     masses = np.full(points.shape, EDGE)
-    return Law(points, masses, _between(low, high), inside, low, high)
+    return Law(points, masses, _continuous_part(low, high), inside, low, high)
 
 
-def _between(low: float, high: float) -> Rest:
+def _continuous_part(low: float, high: float) -> Rest:
     """Return the part of the law without atoms, all of it between the bounds."""
     spread = SPREAD * (high - low)
 
     def rest(value: FloatArray, at: FloatArray) -> FloatArray:
         inside = np.clip(at, low, high)
-        start, here, stop = (
+        start, middle, stop = (
             np.arctan((place - value) / spread) for place in (low, inside, high)
         )
-        peak = (here - start) / (stop - start)
+        peak = (middle - start) / (stop - start)
         even = (inside - low) / (high - low)
         return np.asarray((1 - 2 * EDGE) * ((1 - NEAR) * even + NEAR * peak))
 

@@ -1,4 +1,4 @@
-"""The engines in the order in which they are tried; adding one is a module and a line.
+"""Registry of the engines, in the order in which they are tried.
 
 The first that does not refuse a model reads it. The last refuses none.
 """

@@ -1,1 +1,1 @@
-"""What draws say of a share: intervals, sequences, pools."""
+"""Statistical evidence on a share: intervals, sequences, pools."""

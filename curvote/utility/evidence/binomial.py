@@ -1,4 +1,4 @@
-"""Intervals for shares of which a fixed number of draws was counted."""
+"""Confidence intervals for shares, means and differences of draws."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from curvote.validate import FloatArray
 Interval = tuple[FloatArray, FloatArray]
 
 
-def interval(counts: ArrayLike, draws: ArrayLike, confidence: float) -> Interval:
-    """Return the ends of the Clopper-Pearson interval of each share, in [0, 1].
+def binomial_interval(
+    counts: ArrayLike, draws: ArrayLike, confidence: float
+) -> Interval:
+    """Return the ends of each share's Clopper-Pearson interval, in [0, 1].
 
     ``counts`` of ``draws`` independent draws were hits, 0 <= counts <= draws; the
     shapes broadcast. Each interval by itself covers with the confidence, 0 to 1, at
     every share; the number of draws was fixed beforehand. Clopper & Pearson (1934).
     """
     missed = (1 - validate.fraction(confidence=confidence)) / 2
-    return sides(*_counted(counts, draws), missed)
+    return one_sided_ends(*_check_counts(counts, draws), missed)
 
 
-def sides(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interval:
-    """Return the two ends of which each by itself is missed with at most ``missed``."""
+def one_sided_ends(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interval:
+    """Return two one-sided ends, each missed with at most ``missed``."""
     from scipy.special import betaincinv
 
     hits, number = np.broadcast_arrays(counts, draws)
@@ -34,15 +36,20 @@ def sides(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interval:
     return np.where(hits > 0, low, 0.0), np.where(hits < number, high, 1.0)
 
 
-def _counted(counts: ArrayLike, draws: ArrayLike) -> Interval:
-    hits, number = (np.asarray(each, dtype=np.float64) for each in (counts, draws))
+def _check_counts(counts: ArrayLike, draws: ArrayLike) -> Interval:
+    """Return checked hits and numbers of draws."""
+    hits, number = (
+        np.asarray(numbers, dtype=np.float64) for numbers in (counts, draws)
+    )
     if not ((hits >= 0) & (hits <= number) & (number >= 1)).all():
         raise UserError("Hits lie between 0 and the number of draws, which is >= 1.")
     return hits, number
 
 
-def average(counts: ArrayLike, draws: int, confidence: float) -> tuple[float, float]:
-    """Return an interval for the mean of n records' shares, each drawn ``draws`` times.
+def mean_share_interval(
+    counts: ArrayLike, draws: int, confidence: float
+) -> tuple[float, float]:
+    """Return an interval for the mean of n records' shares.
 
     ``counts`` (n,) are hits. The records are fixed and their shares differ: their sum
     lies closer to its mean than a binomial one with the mean share (Hoeffding 1956,
@@ -51,7 +58,7 @@ def average(counts: ArrayLike, draws: int, confidence: float) -> tuple[float, fl
     """
     hits = np.asarray(counts)
     total = hits.size * draws
-    low, high = interval(hits.sum(), total, confidence)
+    low, high = binomial_interval(hits.sum(), total, confidence)
     ends = (1 - confidence) / 2 / total
     if hits.sum() <= 1:
         low = np.minimum(low, ends)

@@ -16,8 +16,10 @@ from curvote.validate import FloatArray
 ROUNDING = 1e-9
 
 
-def listed(mixture: Mixture | None, most: int) -> tuple[FloatArray, FloatArray] | None:
-    """Return all outputs for n records, (n, m, d), and their probabilities, (n, m).
+def list_outputs(
+    mixture: Mixture | None, most: int
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return all outputs of discrete noise, (n, m, d), and their probabilities.
 
     None where they are more than ``most``, or not atoms alone. One output may stand
     there several times.
@@ -27,22 +29,22 @@ def listed(mixture: Mixture | None, most: int) -> tuple[FloatArray, FloatArray] 
     laws = [law for term in mixture.terms for law in term]
     if any((law.masses.sum(axis=1) < 1 - ROUNDING).any() for law in laws):
         return None
-    possible = [[_possible(law) for law in term] for term in mixture.terms]
+    possible = [[_drop_impossible(law) for law in term] for term in mixture.terms]
     if sum(math.prod(law.masses.shape[1] for law in term) for term in possible) > most:
         return None
-    each = [_crossed(term) for term in possible]
-    shares = [mass * mixture.weights[:, [i]] for i, (_, mass) in enumerate(each)]
-    return np.concatenate([points for points, _ in each], axis=1), np.hstack(shares)
+    crossed = [_cross_atoms(term) for term in possible]
+    shares = [mass * mixture.weights[:, [i]] for i, (_, mass) in enumerate(crossed)]
+    return np.concatenate([points for points, _ in crossed], axis=1), np.hstack(shares)
 
 
-def _possible(law: Law) -> Law:
+def _drop_impossible(law: Law) -> Law:
     """Return the law without the atoms that no record has."""
     some = (law.masses > 0).any(axis=0)
     return Law(law.points[:, some], law.masses[:, some])
 
 
-def _crossed(term: list[Law]) -> tuple[FloatArray, FloatArray]:
-    """Return every choice of one atom from each law."""
+def _cross_atoms(term: list[Law]) -> tuple[FloatArray, FloatArray]:
+    """Return every choice of one atom from each law, and its probability."""
     sizes = [law.masses.shape[1] for law in term]
     chosen = np.indices(sizes).reshape(len(sizes), -1)
     pairs = list(zip(term, chosen, strict=True))

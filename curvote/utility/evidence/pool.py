@@ -1,4 +1,4 @@
-"""One set of draws for many channels: each is weighed by how likely it was in each.
+"""Pooled and sequential draws: one set for many channels, and early stopping.
 
 The pool is drawn from all channels in equal parts, so the weight of a point for one of
 them is at most their number (Veach & Guibas 1995, balance heuristic). It pays where
@@ -24,45 +24,48 @@ from curvote.errors import UserError
 from curvote.mechanisms.law import Mixture
 from curvote.utility.channel import Channel
 from curvote.utility.engines.base import Answers, Draws, Surface
-from curvote.utility.engines.black_box import Drawn, Places
-from curvote.utility.evidence.density import atomic, density
+from curvote.utility.engines.black_box import BlackBoxSurface, Places
+from curvote.utility.evidence.density import atom_mask, mixture_density
 from curvote.validate import FloatArray
 
 # An interval of weighed draws takes so many for one of Clopper-Pearson's, as measured.
-PRICE = 4.5
+WEIGHTED_DRAW_COST = 4.5
 # Points of a pilot, which asks the model nothing: it tells how unequal weights are.
-PILOT = 2048
+PILOT_POINTS = 2048
 # No stake is larger than this: wealth stays above zero whatever the weights.
 MOST_STAKE = 0.5
-STEPS = 60
+BISECTIONS = 60
 # More points are not held: each takes about a hundred bytes.
 MOST_POINTS = 1 << 23
 
 
 @dataclass(frozen=True)
-class Points:
-    """Points ``seen`` (n, m, s) of equal parts of channels, and their mean density.
+class PoolPoints:
+    """Points of equal parts of channels, and their mean density.
 
     ``atoms`` (n, m, s) says which coordinates are atoms of some channel.
     """
 
     record: FloatArray
-    seen: FloatArray
+    values: FloatArray
     atoms: NDArray[np.bool_]
     mean: FloatArray
     widths: FloatArray
 
     def weights(self, channel: Channel) -> FloatArray:
-        """Return how many times as likely each point is in the channel, (n, m).
+        """Return the likelihood ratio of each point in a channel, (n, m).
 
         0 where the density is too small for a float: that makes lower ends lower.
         """
-        own = density(_law(channel, self.record), self.seen, self.atoms, self.widths)
-        nothing = np.zeros_like(own)
-        return np.divide(own, self.mean, out=nothing, where=self.mean > 0)
+        densities = mixture_density(
+            _require_law(channel, self.record), self.values, self.atoms, self.widths
+        )
+        nothing = np.zeros_like(densities)
+        return np.divide(densities, self.mean, out=nothing, where=self.mean > 0)
 
 
-def _law(channel: Channel, values: FloatArray) -> Mixture:
+def _require_law(channel: Channel, values: FloatArray) -> Mixture:
+    """Return the channel's law; without one a UserError."""
     law = channel.law(values)
     if law is None:
         names = ", ".join(sorted({part.mechanism.name for part in channel.parts}))
@@ -73,35 +76,37 @@ def _law(channel: Channel, values: FloatArray) -> Mixture:
     return law
 
 
-def _points(
+def _draw_points(
     channels: Sequence[Channel], values: FloatArray, number: int, entropy: Entropy
-) -> Points:
+) -> PoolPoints:
     """Return ``number`` draws of each channel for each of ``values`` (n, s)."""
     repeated = np.repeat(values, number, axis=0)
     shape = (len(values), number, values.shape[1])
-    drawn = [each.draw(repeated, entropy).reshape(shape) for each in channels]
-    seen = np.concatenate(drawn, axis=1)
-    laws = [_law(each, values) for each in channels]
-    atoms = np.logical_or.reduce([atomic(law, seen) for law in laws])
+    draws_by_channel = [
+        channel.draw(repeated, entropy).reshape(shape) for channel in channels
+    ]
+    points = np.concatenate(draws_by_channel, axis=1)
+    laws = [_require_law(channel, values) for channel in channels]
+    atoms = np.logical_or.reduce([atom_mask(law, points) for law in laws])
     widths = np.diff(channels[0].bounds, axis=1)[:, 0]
-    mean = sum(density(law, seen, atoms, widths) for law in laws) / len(laws)
-    return Points(values, seen, atoms, np.asarray(mean), widths)
+    mean = sum(mixture_density(law, points, atoms, widths) for law in laws) / len(laws)
+    return PoolPoints(values, points, atoms, np.asarray(mean), widths)
 
 
 @dataclass(frozen=True)
-class Pool(Surface):
-    """A black box's surface, with answers at points that several channels share.
+class PoolSurface(Surface):
+    """Surface of a black box with answers at points that channels share.
 
     ``answer`` (n, m) are places of classes, at m points of each record.
     """
 
-    drawn: Drawn
-    points: Points
-    pilot: Points
+    black_box: BlackBoxSurface
+    points: PoolPoints
+    pilot: PoolPoints
     answer: Places
 
     def worth(self, channel: Channel) -> float:
-        """Return for how many draws of its own the pool stands, by the pilot.
+        """Return the number of a channel's own draws that the pool replaces.
 
         0 where the channel has no law.
         """
@@ -119,37 +124,45 @@ class Pool(Surface):
         the pool are shared by all channels.
         """
         worth = self.worth(channel)
-        if worth < PRICE * draws.number:
-            return self.drawn.answers(channel, draws)
+        if worth < WEIGHTED_DRAW_COST * draws.number:
+            return self.black_box.answers(channel, draws)
         m = self.answer.shape[1]
         missed = (1 - draws.confidence) / 2
         weights = self.points.weights(channel)
         hit = [self.answer == place for place in range(self.n_classes)]
-        how = _stake(m, worth, missed), -math.log(missed)
-        low = np.stack([_lower(weights * each, *how) for each in hit], axis=1)
-        others = np.stack([_lower(weights * ~each, *how) for each in hit], axis=1)
-        share = np.stack([(weights * each).mean(axis=1) for each in hit], axis=1)
+        stake_and_level = _best_stake(m, worth, missed), -math.log(missed)
+        low = np.stack(
+            [_lower_means(weights * hits, *stake_and_level) for hits in hit], axis=1
+        )
+        lower_of_rest = np.stack(
+            [_lower_means(weights * ~hits, *stake_and_level) for hits in hit], axis=1
+        )
+        share = np.stack([(weights * hits).mean(axis=1) for hits in hit], axis=1)
         queries = np.full(len(weights), m, dtype=np.int64)
         return Answers(
-            np.clip(share, low, 1 - others), low, 1 - others, "draws", queries
+            np.clip(share, low, 1 - lower_of_rest),
+            low,
+            1 - lower_of_rest,
+            "draws",
+            queries,
         )
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Raise NotImplementedError, as a black box does."""
-        return self.drawn.holds(low, high)
+        return self.black_box.holds(low, high)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what the black box keeps; the pool is drawn anew."""
-        return self.drawn.arrays()
+        """Return the arrays of the black box; the pool is drawn anew."""
+        return self.black_box.arrays()
 
 
-def _stake(m: int, worth: float, missed: float) -> float:
-    """Return the stake that is best at a variance of a quarter of the weights'."""
+def _best_stake(m: int, worth: float, missed: float) -> float:
+    """Return the best stake at a variance of a quarter of the weights'."""
     best = math.sqrt(-2 * math.log(missed) * 4 * worth) / m
     return min(best, MOST_STAKE)
 
 
-def _lower(values: FloatArray, stake: float, needed: float) -> FloatArray:
+def _lower_means(values: FloatArray, stake: float, needed: float) -> FloatArray:
     """Return lower ends for the means of rows of independent values >= 0, (n,).
 
     Wealth is the product of 1 + stake (value - m). Whatever each value's own mean, it
@@ -157,7 +170,7 @@ def _lower(values: FloatArray, stake: float, needed: float) -> FloatArray:
     is largest where they are equal), so it is 1/a with probability a (Markov).
     """
     low, high = np.zeros(len(values)), np.ones(len(values))
-    for _ in range(STEPS):
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         wealth = np.log1p(stake * (values - middle[:, None])).sum(axis=1)
         refuted = wealth >= needed
@@ -167,23 +180,29 @@ def _lower(values: FloatArray, stake: float, needed: float) -> FloatArray:
     return low
 
 
-def pool(drawn: Drawn, channels: Sequence[Channel], draws: Draws) -> Pool:
-    """Return ``draws.number`` draws of each channel, asked once for all of them.
+def draw_pool(
+    black_box: BlackBoxSurface, channels: Sequence[Channel], draws: Draws
+) -> PoolSurface:
+    """Return the pool of ``draws.number`` draws of each channel.
 
     The channels have the surface's bounds and each a law; one that has none is a
     UserError, and so are more than ``MOST_POINTS`` points.
     """
-    entropy, values = draws.entropy or SystemEntropy(), drawn.question.values
+    entropy, values = draws.entropy or SystemEntropy(), black_box.question.values
     total = len(values) * len(channels) * draws.number
     if total > MOST_POINTS:
         raise UserError(
             f"A pool of {total:,} points does not fit; at most {MOST_POINTS:,} do. Take"
             " fewer draws or fewer records at a time, or draw each channel by itself."
         )
-    points = _points(channels, values, draws.number, entropy)
-    each = max(1, PILOT // (len(values) * len(channels)))
-    pilot = _points(channels, values, each, entropy)
-    n, m, s = points.seen.shape
-    pieces = drawn.asked(np.repeat(np.arange(n), m), points.seen.reshape(-1, s))
+    points = _draw_points(channels, values, draws.number, entropy)
+    pilot_size = max(1, PILOT_POINTS // (len(values) * len(channels)))
+    pilot = _draw_points(channels, values, pilot_size, entropy)
+    n, m, s = points.values.shape
+    pieces = black_box.ask_pieces(
+        np.repeat(np.arange(n), m), points.values.reshape(-1, s)
+    )
     answer = np.concatenate([piece.answer for piece in pieces]).reshape(n, m)
-    return Pool(drawn.clean, drawn.n_classes, drawn, points, pilot, answer)
+    return PoolSurface(
+        black_box.clean, black_box.n_classes, black_box, points, pilot, answer
+    )

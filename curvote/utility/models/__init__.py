@@ -1,1 +1,1 @@
-"""Models that somebody gives: loaded safely, and checked before anything is asked."""
+"""Models that users give: loaded safely, and checked before use."""

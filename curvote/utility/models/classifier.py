@@ -1,4 +1,4 @@
-"""Whether a model is a classifier that can be asked, and what its columns are."""
+"""Description of a user's classifier: kind, classes, columns, checked answers."""
 
 from __future__ import annotations
 
@@ -10,40 +10,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError, did_you_mean
-from curvote.utility.engines.asking import told
+from curvote.utility.engines.asking import predict_batched
 from curvote.validate import FloatArray
 
 # Records that are asked about a second time.
-ASKED_TWICE: Final = 200
+REPEATED_RECORDS: Final = 200
 
 
 @dataclass(frozen=True)
-class Described:
-    """A fitted classifier: what it is, its classes, and its columns in their order."""
+class ModelDescription:
+    """Description of a fitted classifier: kind, classes, columns in order."""
 
     kind: str
     classes: tuple[Any, ...]
     features: tuple[str, ...]
 
 
-def described(model: Any, features: Sequence[str] | None = None) -> Described:
-    """Return what a model says of itself; ``features`` name columns that it does not.
+def describe_model(
+    model: Any, features: Sequence[str] | None = None
+) -> ModelDescription:
+    """Return a model's description; ``features`` name columns it does not.
 
     UserError: no classifier, not fitted, one class only, several labels at once, no
     names, or names that are not the model's.
     """
-    classes = _classes(model)
-    return Described(_kind(model), classes, _features(model, features))
+    classes = _model_classes(model)
+    return ModelDescription(
+        _model_kind(model), classes, _model_features(model, features)
+    )
 
 
-def _kind(model: Any) -> str:
+def _model_kind(model: Any) -> str:
     """Return the names of a pipeline's steps, or of the model's own kind."""
     steps = [step for _, step in getattr(model, "steps", ())]
-    kinds = [_kind(step) for step in steps if step not in (None, "passthrough")]
+    kinds = [_model_kind(step) for step in steps if step not in (None, "passthrough")]
     return " + ".join(kinds) if kinds else type(model).__name__
 
 
-def _classes(model: Any) -> tuple[Any, ...]:
+def _model_classes(model: Any) -> tuple[Any, ...]:
+    """Return the classes; a model that is no fitted classifier is a UserError."""
     from sklearn.base import BaseEstimator, is_regressor
 
     kind = type(model).__name__
@@ -55,12 +60,12 @@ def _classes(model: Any) -> tuple[Any, ...]:
             " changes. Give a classifier."
         )
     _check_fitted(model, kind)
-    found = getattr(model, "classes_", None)
-    if found is None:
+    names = getattr(model, "classes_", None)
+    if names is None:
         raise UserError(f"{kind} names no classes (classes_); give a classifier.")
-    if isinstance(found, list):
+    if isinstance(names, list):
         raise UserError(f"{kind} answers several questions at once; give one of them.")
-    classes = tuple(np.asarray(found).tolist())
+    classes = tuple(np.asarray(names).tolist())
     if len(classes) < 2:
         raise UserError(
             f"{kind} knows one class only, {classes[0]!r}: every answer is the same,"
@@ -70,6 +75,7 @@ def _classes(model: Any) -> tuple[Any, ...]:
 
 
 def _check_fitted(model: Any, kind: str) -> None:
+    """Refuse a scikit-learn model that is not fitted."""
     from sklearn.base import BaseEstimator
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
@@ -81,16 +87,18 @@ def _check_fitted(model: Any, kind: str) -> None:
         raise UserError(f"{kind} is not fitted; fit it before you save it.") from None
 
 
-def _features(model: Any, given: Sequence[str] | None) -> tuple[str, ...]:
-    own = getattr(model, "feature_names_in_", getattr(model, "columns", None))
+def _model_features(model: Any, features: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the model's columns; without any a UserError."""
+    model_names = getattr(model, "feature_names_in_", getattr(model, "columns", None))
     count = getattr(model, "n_features_in_", None)
-    names = tuple(map(str, given)) if given else None
-    if own is not None:
-        return _own(tuple(map(str, own)), names)
+    names = tuple(map(str, features)) if features else None
+    if model_names is not None:
+        return _match_names(tuple(map(str, model_names)), names)
     if names is None:
-        of = f" of its {count} columns" if count else ""
+        count_text = f" of its {count} columns" if count else ""
         raise UserError(
-            f"the model keeps no names{of} (it was fitted on an array): give them in"
+            f"the model keeps no names{count_text} (it was fitted on an array): give"
+            " them in"
             " the order of the fit, --features age,bmi,..."
         )
     if count not in (None, len(names)):
@@ -102,30 +110,32 @@ def _features(model: Any, given: Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _own(own: tuple[str, ...], given: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the model's own names, which ``given`` may repeat."""
-    for name in given or ():
-        if name not in own:
+def _match_names(
+    model_names: tuple[str, ...], names: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    """Return the model's own names, which ``names`` may repeat."""
+    for name in names or ():
+        if name not in model_names:
             raise UserError(
-                f"the model has no column {name!r}.{did_you_mean(name, own)}"
+                f"the model has no column {name!r}.{did_you_mean(name, model_names)}"
             )
-    if given not in (None, own):
+    if names not in (None, model_names):
         raise UserError(
-            f"the model's columns are {','.join(own)}, in this order: leave out"
+            f"the model's columns are {','.join(model_names)}, in this order: leave out"
             " --features."
         )
-    return own
+    return model_names
 
 
-def answers(model: Any, records: FloatArray) -> NDArray[Any]:
+def checked_answers(model: Any, records: FloatArray) -> NDArray[Any]:
     """Return the model's answers to ``records`` (n, D), (n,).
 
     UserError: it cannot answer, answers differently when it is asked twice (in another
     order, so that no record may depend on its neighbours), or says what is no class.
     """
     try:
-        first = told(model, records)
-        again = told(model, records[:ASKED_TWICE][::-1])[::-1]
+        first = predict_batched(model, records)
+        repeated = predict_batched(model, records[:REPEATED_RECORDS][::-1])[::-1]
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - a model's errors are of any kind
@@ -134,32 +144,36 @@ def answers(model: Any, records: FloatArray) -> NDArray[Any]:
             f"the model cannot answer these records ({words}); if another version of"
             " its library fitted it, fit it again with this one."
         ) from None
-    differ = int(np.count_nonzero(first[:ASKED_TWICE] != again))
+    differ = int(np.count_nonzero(first[:REPEATED_RECORDS] != repeated))
     if differ:
         raise UserError(
             f"the model answers differently when asked twice ({differ} of"
-            f" {len(again)} records): no agreement with a clean answer is defined. Fix"
+            f" {len(repeated)} records): no agreement with a clean answer is defined."
+            " Fix"
             " its random numbers (random_state), or ask about one record at a time."
         )
-    return _known(model, first)
+    return _check_classes(model, first)
 
 
-def _known(model: Any, said: NDArray[Any]) -> NDArray[Any]:
-    strange = sorted(set(said.tolist()) - set(np.asarray(model.classes_).tolist()))
-    if strange:
+def _check_classes(model: Any, predictions: NDArray[Any]) -> NDArray[Any]:
+    """Return the predictions; one that is no class is a UserError."""
+    unknown = sorted(
+        set(predictions.tolist()) - set(np.asarray(model.classes_).tolist())
+    )
+    if unknown:
         raise UserError(
-            f"the model answers {strange[0]!r}, which is none of its classes"
+            f"the model answers {unknown[0]!r}, which is none of its classes"
             f" {', '.join(map(repr, np.asarray(model.classes_).tolist()))}."
         )
-    return said
+    return predictions
 
 
-def sameness(said: NDArray[Any], labels: NDArray[Any] | None) -> str | None:
-    """Return what to say where every answer is the same, else None.
+def constant_note(predictions: NDArray[Any], labels: NDArray[Any] | None) -> str | None:
+    """Return a note where every answer is the same, else None.
 
     ``labels`` (n,), in the model's classes, tell the base rate.
     """
-    values = np.unique(said)
+    values = np.unique(predictions)
     if len(values) > 1:
         return None
     (only,) = values.tolist()
@@ -169,7 +183,8 @@ def sameness(said: NDArray[Any], labels: NDArray[Any] | None) -> str | None:
         else ""
     )
     return (
-        f"every answer on the {len(said)} records is {only!r}: agreement would be 1 and"
+        f"every answer on the {len(predictions)} records is {only!r}: agreement would"
+        " be 1 and"
         f" mean nothing{rate}. Look at a model that tells classes apart (class weights,"
         " another threshold)."
     )

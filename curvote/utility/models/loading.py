@@ -1,4 +1,4 @@
-"""A model in a file: skops holds data only, pickle runs whatever it says."""
+"""Loading of a model file: skops with plain data only, pickle if trusted by name."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LARGE: Final = 2**25
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A model, and what its reader should be told of it, a sentence each."""
+class LoadedModel:
+    """Loaded model, with notes for its reader."""
 
     model: Any
     notes: tuple[str, ...] = ()
 
 
-def load(path: Path, *, trusted: Path | None = None) -> Loaded:
+def load_model(path: Path, *, trusted: Path | None = None) -> LoadedModel:
     """Return the model in the file at ``path``.
 
     ``trusted`` names the one pickle that the caller trusts to run code. UserError: no
@@ -45,10 +45,13 @@ def load(path: Path, *, trusted: Path | None = None) -> Loaded:
     if not path.is_file():
         raise UserError(f"{path}: there is no such file.")
     _check_trusted(path, trusted)
-    return of_skops(path) if suffix == SKOPS else _of_pickle(path, named=bool(trusted))
+    return (
+        load_skops(path) if suffix == SKOPS else _load_pickle(path, named=bool(trusted))
+    )
 
 
 def _check_trusted(path: Path, trusted: Path | None) -> None:
+    """Refuse a --trust-pickle that names another file."""
     if trusted is None:
         return
     if path.suffix.lower() == SKOPS:
@@ -60,23 +63,23 @@ def _check_trusted(path: Path, trusted: Path | None) -> None:
         )
 
 
-def of_skops(path: Path, shown: str | None = None) -> Loaded:
-    """Return the model of a skops file, which errors call ``shown``."""
+def load_skops(path: Path, display_name: str | None = None) -> LoadedModel:
+    """Return the model of a skops file, which errors call by a display name."""
     import skops.io
 
-    name = shown or str(path)
-    _read(name, lambda: _check_size(path))
-    found = _read(name, lambda: skops.io.get_untrusted_types(file=path))
-    strange = sorted(set(found) - set(KNOWN_SAFE))
-    if strange:
+    name = display_name or str(path)
+    _read_or_refuse(name, lambda: _check_size(path))
+    types = _read_or_refuse(name, lambda: skops.io.get_untrusted_types(file=path))
+    unsafe = sorted(set(types) - set(KNOWN_SAFE))
+    if unsafe:
         raise UserError(
             f"{name} holds types that are not known to be safe:"
-            f" {', '.join(strange)}. Nothing was loaded. Where you trust its maker,"
+            f" {', '.join(unsafe)}. Nothing was loaded. Where you trust its maker,"
             " load it in Python, `skops.io.load(path, trusted=[...])`, and ask"
             " `curvote.utility.quantify`."
         )
     trusted = list(KNOWN_SAFE)
-    loaded = _told(name, lambda: skops.io.load(path, trusted=trusted))
+    loaded = _load_noted(name, lambda: skops.io.load(path, trusted=trusted))
     check_memory(loaded.model)
     return loaded
 
@@ -84,7 +87,7 @@ def of_skops(path: Path, shown: str | None = None) -> Loaded:
 def _check_size(path: Path) -> None:
     """Refuse an archive that unpacks to far more than it is, before any of it is."""
     with ZipFile(path) as archive:
-        size = sum(each.file_size for each in archive.infolist())
+        size = sum(entry.file_size for entry in archive.infolist())
     if size > max(LARGE, MOST_UNPACKED * path.stat().st_size):
         raise ValueError(
             f"it would unpack to {size / 1e6:.0f} MB, over {MOST_UNPACKED} times its"
@@ -92,7 +95,8 @@ def _check_size(path: Path) -> None:
         )
 
 
-def _of_pickle(path: Path, *, named: bool) -> Loaded:
+def _load_pickle(path: Path, *, named: bool) -> LoadedModel:
+    """Return the model of a pickle that was trusted by name."""
     if not named:
         raise UserError(
             f"{path} is a pickle, and loading a pickle runs whatever code is in it:"
@@ -103,34 +107,43 @@ def _of_pickle(path: Path, *, named: bool) -> Loaded:
         )
     import joblib
 
-    return _told(str(path), lambda: joblib.load(path))
+    return _load_noted(str(path), lambda: joblib.load(path))
 
 
-def _told(name: str, read: Callable[[], Any]) -> Loaded:
-    """Load, and keep what scikit-learn says of another version of itself."""
+def _load_noted(name: str, read: Callable[[], Any]) -> LoadedModel:
+    """Return a loaded model with scikit-learn's note on its version."""
     from sklearn.exceptions import InconsistentVersionWarning
 
-    with FILTERS, warnings.catch_warnings(record=True) as said:
+    with FILTERS, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", InconsistentVersionWarning)
-        model = _read(name, read)
-    others = [
-        each.message
-        for each in said
-        if isinstance(each.message, InconsistentVersionWarning)
+        model = _read_or_refuse(name, read)
+    warnings_of_version = [
+        warning.message
+        for warning in caught
+        if isinstance(warning.message, InconsistentVersionWarning)
     ]
-    return Loaded(model, (_version_note(name, others[0]),) if others else ())
+    return LoadedModel(
+        model,
+        (_version_note(name, warnings_of_version[0]),) if warnings_of_version else (),
+    )
 
 
 def _version_note(name: str, warning: Any) -> str:
-    fitted, here = warning.original_sklearn_version, warning.current_sklearn_version
+    """Return a note on a model of another scikit-learn version."""
+    fitted, installed = (
+        warning.original_sklearn_version,
+        warning.current_sklearn_version,
+    )
     return (
-        f"{name} was fitted by scikit-learn {fitted}, here is {here}: its answers may"
+        f"{name} was fitted by scikit-learn {fitted}, here is {installed}: its answers"
+        " may"
         " differ from those it gave there. Compare them on records that you know."
     )
 
 
-def _read(name: str, read: Callable[[], Any]) -> Any:
+def _read_or_refuse(name: str, read: Callable[[], Any]) -> Any:
+    """Return the loader's result; any error of it is a UserError."""
     try:
         return read()
     except BadZipFile:

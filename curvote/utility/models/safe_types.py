@@ -1,4 +1,4 @@
-"""What a model file may hold: plain data, and nothing that runs code or memory over."""
+"""Safety checks of a model file: plain data, nothing that overruns memory."""
 
 from __future__ import annotations
 
@@ -37,45 +37,47 @@ KNOWN_SAFE: Final = (
 
 
 def check_memory(model: Any) -> None:
-    """Refuse (UserError) what leads scikit-learn's compiled code out of its arrays.
+    """Refuse a model that leads compiled code of scikit-learn out of its arrays.
 
     It follows a tree's node, a support vector's place or a label's number without
     looking, into whatever memory is there.
     """
-    for tree, width, categorical in _trees(model, None, None, set()):
-        if not _sound(tree, width, categorical):
-            raise _harmful("a tree whose nodes lead nowhere")
-    for part in _estimators(model, set()):
-        for kind, sound, words in _checks():
-            if isinstance(part, kind) and not _holds(sound, part):
-                raise _harmful(words)
+    for tree, width, categorical in _iterate_trees(model, None, None, set()):
+        if not _tree_is_sound(tree, width, categorical):
+            raise _harmful_error("a tree whose nodes lead nowhere")
+    for part in _iterate_parts(model, set()):
+        for kind, sound, description in _sound_checks():
+            if isinstance(part, kind) and not _is_sound(sound, part):
+                raise _harmful_error(description)
 
 
-def _harmful(what: str) -> UserError:
+def _harmful_error(what: str) -> UserError:
+    """Return the error for a damaged or harmful model."""
     return UserError(
         f"the model holds {what}: the file is damaged, or made to do harm. Nothing was"
         " asked of it; get the model again from whoever fitted it."
     )
 
 
-def _holds(sound: Callable[[Any], bool], part: Any) -> bool:
-    """Say whether a part is sound; one that lacks what is looked at is not."""
+def _is_sound(sound: Callable[[Any], bool], part: Any) -> bool:
+    """Return whether a part is sound; a failing check counts as unsound."""
     try:
         return sound(part)
     except Exception:  # noqa: BLE001 - attributes may be of any type
         return False
 
 
-def _estimators(found: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield all that a model is made of."""
-    if id(found) not in seen:
-        seen.add(id(found))
-        yield found
-        for part in _parts(found):
-            yield from _estimators(part, seen)
+def _iterate_parts(owner: Any, visited: set[int]) -> Iterator[Any]:
+    """Yield all parts of a model, each once."""
+    if id(owner) not in visited:
+        visited.add(id(owner))
+        yield owner
+        for part in _direct_parts(owner):
+            yield from _iterate_parts(part, visited)
 
 
-def _checks() -> list[tuple[Any, Callable[[Any], bool], str]]:
+def _sound_checks() -> list[tuple[Any, Callable[[Any], bool], str]]:
+    """Return the types to check, their checks, and words for a failure."""
     from sklearn.cluster._kmeans import _BaseKMeans
     from sklearn.ensemble._gb import BaseGradientBoosting
     from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
@@ -92,38 +94,40 @@ def _checks() -> list[tuple[Any, Callable[[Any], bool], str]]:
 
 
 def _vectors_fit(svm: Any) -> bool:
-    """Say whether the arrays of libsvm's model have the lengths that it reads.
+    """Return whether the arrays of a libsvm model fit each other.
 
     A sparse one is refused: its matrices are of a type that is not loaded.
     """
     if not hasattr(svm, "support_"):
         return True  # not fitted: nothing is read
-    own, known = np.asarray(svm._n_support), np.asarray(svm.support_)  # noqa: SLF001
-    n, each, classes = len(known), len(own), getattr(svm, "classes_", None)
+    counts, support = np.asarray(svm._n_support), np.asarray(svm.support_)  # noqa: SLF001
+    n, class_count, classes = len(support), len(counts), getattr(svm, "classes_", None)
     if classes is None:  # regression, or one class
-        rows, offsets, summed = 1, 1, bool((own <= n).all())
+        rows, offsets, summed = 1, 1, bool((counts <= n).all())
     else:
-        rows, offsets = each - 1, each * (each - 1) // 2
-        summed = bool(own.sum() == n and len(classes) == each)
+        rows, offsets = class_count - 1, class_count * (class_count - 1) // 2
+        summed = bool(counts.sum() == n and len(classes) == class_count)
     vectors = svm.support_vectors_.shape == (n, svm.n_features_in_)
     if svm.kernel == "precomputed":
         wide = svm.shape_fit_[0] == svm.n_features_in_
-        vectors = wide and bool(((known >= 0) & (known < svm.shape_fit_[0])).all())
+        vectors = wide and bool(((support >= 0) & (support < svm.shape_fit_[0])).all())
     inner = svm._dual_coef_, svm._intercept_, svm._probA, svm._probB  # noqa: SLF001
     dual, shift, *probabilities = inner
     return bool(
-        each >= 2
-        and (own >= 0).all()
+        class_count >= 2
+        and (counts >= 0).all()
         and summed
         and vectors
         and not svm._sparse  # noqa: SLF001
         and svm.dual_coef_.shape == dual.shape == (rows, n)
         and svm.intercept_.shape == shift.shape == (offsets,)
-        and {len(p) for p in probabilities} in ({0}, {each * (each - 1) // 2})
+        and {len(p) for p in probabilities}
+        in ({0}, {class_count * (class_count - 1) // 2})
     )
 
 
 def _stages_fit(boosting: Any) -> bool:
+    """Return whether a boosting has as many trees a stage as expected."""
     trees = getattr(boosting, "estimators_", None)
     if trees is None:
         return True
@@ -132,55 +136,59 @@ def _stages_fit(boosting: Any) -> bool:
 
 
 def _categories_fit(bins: Any) -> bool:
-    """Say whether raw categories are of the 256 for which a column has room."""
-    known = getattr(bins, "is_categorical_", None)
-    if known is None:
+    """Return whether raw categories are of the 256 that a column can have."""
+    categorical = getattr(bins, "is_categorical_", None)
+    if categorical is None:
         return True
-    asked = [np.asarray(bins.bin_thresholds_[i]) for i in np.flatnonzero(known)]
-    return all(bool(((each >= 0) & (each < 256)).all()) for each in asked)
+    thresholds = [
+        np.asarray(bins.bin_thresholds_[i]) for i in np.flatnonzero(categorical)
+    ]
+    return all(bool(((values >= 0) & (values < 256)).all()) for values in thresholds)
 
 
 def _labels_fit(near: Any) -> bool:
+    """Return whether the labels of neighbours are classes."""
     labels, classes = getattr(near, "_y", None), getattr(near, "classes_", None)
     if labels is None or classes is None:
         return True
     columns = np.asarray(labels).reshape(len(labels), -1).T
     every = classes if isinstance(classes, list) else [classes]
     inside = (
-        bool(((each >= 0) & (each < len(own))).all())
-        for each, own in zip(columns, every, strict=True)
+        bool(((column >= 0) & (column < len(column_classes))).all())
+        for column, column_classes in zip(columns, every, strict=True)
     )
     return len(labels) == near.n_samples_fit_ == near._fit_X.shape[0] and all(inside)  # noqa: SLF001
 
 
 def _centres_fit(means: Any) -> bool:
+    """Return whether cluster centres have the records' width."""
     centres = getattr(means, "cluster_centers_", None)
     return centres is None or centres.shape[1] == means.n_features_in_
 
 
-def _trees(
-    found: Any, width: int | None, categorical: Any, seen: set[int]
+def _iterate_trees(
+    owner: Any, width: int | None, categorical: Any, visited: set[int]
 ) -> Iterator[tuple[Any, int | None, Any]]:
-    """Yield each tree in a model, with what its columns are said to be."""
-    if id(found) in seen:
+    """Yield each tree in a model, with the width and kinds of its columns."""
+    if id(owner) in visited:
         return
-    seen.add(id(found))
-    if type(found).__name__ in {"Tree", "TreePredictor"}:
-        yield found, width, categorical
+    visited.add(id(owner))
+    if type(owner).__name__ in {"Tree", "TreePredictor"}:
+        yield owner, width, categorical
         return
-    if _reads_columns(found):
-        own = int(getattr(found, "n_features_in_", 0))
-        width = own if width is None else min(own, width)
-        mapper = getattr(found, "_bin_mapper", None)
+    if _reads_columns(owner):
+        own_width = int(getattr(owner, "n_features_in_", 0))
+        width = own_width if width is None else min(own_width, width)
+        mapper = getattr(owner, "_bin_mapper", None)
         categorical = getattr(mapper, "is_categorical_", categorical)
-    elif hasattr(found, "predict") or hasattr(found, "transform"):
+    elif hasattr(owner, "predict") or hasattr(owner, "transform"):
         width = categorical = None
-    for part in _parts(found):
-        yield from _trees(part, width, categorical, seen)
+    for part in _direct_parts(owner):
+        yield from _iterate_trees(part, width, categorical, visited)
 
 
-def _reads_columns(found: Any) -> bool:
-    """Say whether an estimator hands its own columns to its trees as they are."""
+def _reads_columns(estimator: Any) -> bool:
+    """Return whether an estimator hands its columns to its trees unchanged."""
     from sklearn.ensemble._forest import BaseForest
     from sklearn.ensemble._gb import BaseGradientBoosting
     from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import (
@@ -189,49 +197,55 @@ def _reads_columns(found: Any) -> bool:
     from sklearn.tree import BaseDecisionTree
 
     boosting = BaseGradientBoosting | BaseHistGradientBoosting
-    return isinstance(found, BaseDecisionTree | BaseForest | boosting)
+    return isinstance(estimator, BaseDecisionTree | BaseForest | boosting)
 
 
-def _parts(found: Any) -> list[Any]:
-    if isinstance(found, dict):
-        return list(found.values())
-    if isinstance(found, list | tuple | set):
-        return list(found)
-    if isinstance(found, np.ndarray):
-        return list(found.flat) if found.dtype == object else []
-    if isinstance(found, type):
+def _direct_parts(part: Any) -> list[Any]:
+    """Return the direct parts of an object."""
+    if isinstance(part, dict):
+        return list(part.values())
+    if isinstance(part, list | tuple | set):
+        return list(part)
+    if isinstance(part, np.ndarray):
+        return list(part.flat) if part.dtype == object else []
+    if isinstance(part, type):
         return []
-    return list(getattr(found, "__dict__", {}).values())
+    return list(getattr(part, "__dict__", {}).values())
 
 
-def _sound(tree: Any, width: int | None, categorical: Any) -> bool:
-    """Say whether every node that splits leads on, by a column that there is."""
+def _tree_is_sound(tree: Any, width: int | None, categorical: Any) -> bool:
+    """Return whether every splitting node leads on, by an existing column."""
     old = type(tree).__name__ == "Tree"
     nodes = tree.__getstate__()["nodes"] if old else tree.nodes
     names = ("left_child", "right_child", "feature")
-    left, right, column = (
+    left_child, right_child, column = (
         nodes[name].astype(np.int64)
         for name in (names if old else ("left", "right", "feature_idx"))
     )
-    splits = left != -1 if old else nodes["is_leaf"] == 0
+    splits = left_child != -1 if old else nodes["is_leaf"] == 0
     places = np.arange(len(nodes))
-    inside = [(each > places) & (each < len(nodes)) for each in (left, right)]
-    known = (column >= 0) & (column < (width or 0))
-    sound = inside[0] & inside[1] & known
-    held = bool((sound | ~splits).all() and len(nodes))
-    return held and (old or _categories_known(tree, nodes, categorical))
+    inside = [
+        (child > places) & (child < len(nodes)) for child in (left_child, right_child)
+    ]
+    valid_column = (column >= 0) & (column < (width or 0))
+    sound = inside[0] & inside[1] & valid_column
+    consistent = bool((sound | ~splits).all() and len(nodes))
+    return consistent and (old or _categories_valid(tree, nodes, categorical))
 
 
-def _categories_known(
+def _categories_valid(
     tree: Any, nodes: NDArray[Any], categorical: NDArray[np.bool_] | None
 ) -> bool:
-    """Say whether the splits by category are of such columns, with a set for each."""
-    asked = nodes[(nodes["is_leaf"] == 0) & (nodes["is_categorical"] != 0)]
-    if not len(asked):
+    """Return whether the splits by category are of such columns."""
+    category_nodes = nodes[(nodes["is_leaf"] == 0) & (nodes["is_categorical"] != 0)]
+    if not len(category_nodes):
         return True
     if categorical is None:
         return False
-    own = np.asarray(categorical)[asked["feature_idx"].astype(np.int64)]
+    column_flags = np.asarray(categorical)[
+        category_nodes["feature_idx"].astype(np.int64)
+    ]
     return bool(
-        own.all() and asked["bitset_idx"].max() < len(tree.raw_left_cat_bitsets)
+        column_flags.all()
+        and category_nodes["bitset_idx"].max() < len(tree.raw_left_cat_bitsets)
     )

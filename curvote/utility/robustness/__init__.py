@@ -1,1 +1,1 @@
-"""How far a record can move before the answer changes, and what that bounds."""
+"""Robustness of an answer, and bounds from it."""

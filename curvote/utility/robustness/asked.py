@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import Entropy
-from curvote.utility.engines.asking import told
+from curvote.utility.engines.asking import predict_batched
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
@@ -17,15 +17,15 @@ from curvote.validate import FloatArray
 _MOST_ROWS = 1 << 17
 
 
-def uniform(count: tuple[int, ...], entropy: Entropy) -> FloatArray:
+def uniform_numbers(count: tuple[int, ...], entropy: Entropy) -> FloatArray:
     """Return uniform numbers in [0, 1), of 53 bits."""
     words = entropy.words(int(np.prod(count)))
     return np.asarray((words >> np.uint64(11)).reshape(count) * 2.0**-53)
 
 
 @dataclass
-class Asked:
-    """Counts how often uniform points of boxes get another answer than the record.
+class BoxTester:
+    """Counter of wrong answers at uniform points of boxes around records.
 
     ``queries`` (n,) counts them; each record's own answer comes on top.
     """
@@ -36,29 +36,30 @@ class Asked:
     queries: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.clean = told(self.question.model, self.question.records)
+        self.clean = predict_batched(self.question.model, self.question.records)
         self.queries = np.zeros(len(self.clean), dtype=np.int64)
 
     def wrong(
         self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, number: int
     ) -> NDArray[np.int64]:
-        """Return how many of ``number`` answers differ, for the records ``which`` (m,).
+        """Return the number of wrong answers for the records ``which`` (m,).
 
         The points are uniform in the boxes ``low`` (m, s) to ``high``.
         """
         self.queries[which] += number
-        found = np.zeros(len(which), dtype=np.int64)
+        counts = np.zeros(len(which), dtype=np.int64)
         for i, record in enumerate(which):
             for start in range(0, number, _MOST_ROWS):
                 size = min(_MOST_ROWS, number - start)
-                found[i] += self._wrong(record, low[i], high[i], size)
-        return found
+                counts[i] += self._count_batch(record, low[i], high[i], size)
+        return counts
 
-    def _wrong(
+    def _count_batch(
         self, record: np.intp, low: FloatArray, high: FloatArray, size: int
     ) -> int:
+        """Return the number of wrong answers in one batch of points."""
         rows = np.repeat(self.question.records[[record]], size, axis=0)
-        share = uniform((size, len(low)), self.entropy)
+        share = uniform_numbers((size, len(low)), self.entropy)
         rows[:, list(self.question.sensitive)] = low + (high - low) * share
-        answers = told(self.question.model, rows)
+        answers = predict_batched(self.question.model, rows)
         return int(np.count_nonzero(answers != self.clean[record]))

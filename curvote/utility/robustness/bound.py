@@ -1,4 +1,4 @@
-"""What a box in which the answer stays says about noise: a bound from below."""
+"""Lower bound on agreement from a certified box."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from curvote.validate import FloatArray
 _ROUNDING = 1e-12
 
 
-def bound(channel: Channel, values: FloatArray, box: Box) -> FloatArray:
-    """Return P(the model sees a point of the certified box), (n,): at most agreement.
+def certified_bound(channel: Channel, values: FloatArray, box: Box) -> FloatArray:
+    """Return P(the model sees a point of the certified box), (n,).
 
     Outputs that are clipped to the bounds count where they are moved to. 0 where no
     box is certified; NaN where the channel's law is no mixture of products.
@@ -25,7 +25,7 @@ def bound(channel: Channel, values: FloatArray, box: Box) -> FloatArray:
     return np.where(box.certified, law.box(box.low, box.high), 0.0)
 
 
-def concentration(law: Mixture, x: FloatArray, theta: float) -> FloatArray:
+def concentration_probability(law: Mixture, x: FloatArray, theta: float) -> FloatArray:
     """Return P(every coordinate of the output is within ``theta`` of x), (n,).
 
     ``x`` is (n, d), in the law's units (Zheng & Hu, proposition 1 and figure 4).

@@ -16,39 +16,39 @@ from curvote.utility.engines.base import Surface
 from curvote.validate import FloatArray
 
 # Of the bounds' widths: sides, and the radius, are at most so much short.
-PRECISION = 2.0**-12
+SIDE_PRECISION = 2.0**-12
 RADIUS_PRECISION = 2.0**-16
 
-Bits = NDArray[np.bool_]
+Mask = NDArray[np.bool_]
 # Whether the boxes ``low`` (n, s) to ``high`` hold; anything where it is not asked.
-Holds = Callable[[FloatArray, FloatArray, Bits], Bits]
+HoldsTest = Callable[[FloatArray, FloatArray, Mask], Mask]
 
 
 @dataclass(frozen=True)
 class Box:
-    """A closed box for each of n records, in the model's units and within the bounds.
+    """Closed box for each of n records, in the model's units, within the bounds.
 
-    ``radius`` (n,) is a share of the bounds' widths, the same in every direction; 1
-    holds everything. ``low`` and ``high`` (n, s) are the hyperrectangle, the record
-    itself where nothing holds. ``certified`` (n,): the answer certainly is the clean
-    one everywhere inside. ``queries`` (n,) counts the answers asked for.
+    ``bisect_radius`` (n,) is a share of the bounds' widths, the same in every
+    direction; 1 holds everything. ``low`` and ``high`` (n, s) are the hyperrectangle,
+    the record itself where nothing holds. ``certified`` (n,): the answer certainly is
+    the clean one everywhere inside. ``queries`` (n,) counts the answers asked for.
     """
 
     radius: FloatArray
     low: FloatArray
     high: FloatArray
-    certified: Bits
+    certified: Mask
     queries: NDArray[np.int64]
 
 
-def box(
+def certify_box(
     surface: Surface,
     values: FloatArray,
     *,
     bounds: FloatArray,
-    precision: float = PRECISION,
+    precision: float = SIDE_PRECISION,
 ) -> Box:
-    """Return the boxes around the sensitive ``values`` (n, s) of the surface's records.
+    """Return the boxes around ``values`` (n, s) in which answers certainly stay.
 
     ``bounds`` (s, 2). Only boxes for which ``surface.holds`` are kept, so a surface
     that cannot tell costs size and never certainty. NotImplementedError from a surface
@@ -57,21 +57,23 @@ def box(
     inner = np.clip(values, *bounds.T)
     point = surface.holds(inner, inner)
 
-    def holds(low: FloatArray, high: FloatArray, which: Bits) -> Bits:
+    def holds_inside(low: FloatArray, high: FloatArray, which: Mask) -> Mask:
         # What is not asked costs least as a point.
-        asked = (which & point)[:, None]
-        ends = np.where(asked, low, inner), np.where(asked, high, inner)
+        tested = (which & point)[:, None]
+        ends = np.where(tested, low, inner), np.where(tested, high, inner)
         return point & surface.holds(*ends)
 
-    first = radius(holds, inner, bounds, RADIUS_PRECISION)
-    ends = grown(holds, ball(inner, first, bounds), bounds, precision)
-    reach = inscribed(ends, inner, bounds)
+    first = bisect_radius(holds_inside, inner, bounds, RADIUS_PRECISION)
+    ends = grow_boxes(holds_inside, ball_boxes(inner, first, bounds), bounds, precision)
+    reach = inscribed_radius(ends, inner, bounds)
     none = np.zeros(len(values), dtype=np.int64)
     return Box(reach, ends[..., 0], ends[..., 1], point, none)
 
 
-def inscribed(ends: FloatArray, values: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Return the radius of the largest ball within boxes (n, s, 2), as a share.
+def inscribed_radius(
+    ends: FloatArray, values: FloatArray, bounds: FloatArray
+) -> FloatArray:
+    """Return the radius of the largest ball within boxes, as a share.
 
     A side at the bounds stands in no way.
     """
@@ -79,8 +81,8 @@ def inscribed(ends: FloatArray, values: FloatArray, bounds: FloatArray) -> Float
     return np.asarray(np.where(ends == bounds, 1.0, reach).min(axis=(1, 2)))
 
 
-def grown(
-    holds: Holds,
+def grow_boxes(
+    holds: HoldsTest,
     balls: FloatArray,
     bounds: FloatArray,
     precision: float,
@@ -99,7 +101,7 @@ def grown(
         first = step == first_step
         for side in np.ndindex(ends.shape[1:]):
             at = (slice(None), *side)
-            open_[at] &= _push(holds, ends, side, step * open_[at], bounds) & first
+            open_[at] &= _push_side(holds, ends, side, step * open_[at], bounds) & first
         done = ~open_.any(axis=(1, 2))
         open_[done] = True
         step = np.where(done, step / 2, step)
@@ -107,44 +109,49 @@ def grown(
     return ends
 
 
-def ball(values: FloatArray, radius: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Return the balls of so many widths within the bounds, (n, s, 2)."""
+def ball_boxes(
+    values: FloatArray, radius: FloatArray, bounds: FloatArray
+) -> FloatArray:
+    """Return the balls of these radii within the bounds, (n, s, 2)."""
     low, high = bounds.T
     reach = radius[:, None] * (high - low)
     ends = np.maximum(values - reach, low), np.minimum(values + reach, high)
     return np.stack(ends, axis=-1)
 
 
-def radius(
-    holds: Holds, values: FloatArray, bounds: FloatArray, precision: float
+def bisect_radius(
+    holds: HoldsTest, values: FloatArray, bounds: FloatArray, precision: float
 ) -> FloatArray:
-    """Return the largest radius accepted, (n,), by bisection: at most so much short."""
-    kept, lost = np.zeros(len(values)), np.ones(len(values))
+    """Return the largest accepted radius of each record, (n,), by bisection."""
+    accepted, refused = np.zeros(len(values)), np.ones(len(values))
     every = np.ones(len(values), dtype=bool)
     for _ in range(math.ceil(-math.log2(precision))):
-        middle = (kept + lost) / 2
-        ends = ball(values, middle, bounds)
-        held = holds(ends[..., 0], ends[..., 1], every)
-        kept, lost = np.where(held, middle, kept), np.where(held, lost, middle)
-    return kept
+        middle = (accepted + refused) / 2
+        ends = ball_boxes(values, middle, bounds)
+        holding = holds(ends[..., 0], ends[..., 1], every)
+        accepted, refused = (
+            np.where(holding, middle, accepted),
+            np.where(holding, refused, middle),
+        )
+    return accepted
 
 
-def _push(
-    holds: Holds,
+def _push_side(
+    holds: HoldsTest,
     ends: FloatArray,
     side: tuple[int, ...],
     step: FloatArray,
     bounds: FloatArray,
-) -> Bits:
-    """Move one side of each box by its step where the box holds then; say where."""
+) -> Mask:
+    """Move one side of each box by its step where it then holds; return where."""
     i, end = side
     width = bounds[i, 1] - bounds[i, 0]
-    there = np.clip(ends[:, i, end] + (2 * end - 1) * step * width, *bounds[i])
-    wanted: Bits = there != ends[:, i, end]
+    moved_end = np.clip(ends[:, i, end] + (2 * end - 1) * step * width, *bounds[i])
+    wanted: Mask = moved_end != ends[:, i, end]
     if not wanted.any():
         return wanted
     tried = ends.copy()
-    tried[:, i, end] = there
-    held = wanted & holds(tried[..., 0], tried[..., 1], wanted)
-    ends[held, i, end] = there[held]
-    return held
+    tried[:, i, end] = moved_end
+    accepted = wanted & holds(tried[..., 0], tried[..., 1], wanted)
+    ends[accepted, i, end] = moved_end[accepted]
+    return accepted

@@ -17,7 +17,7 @@ from curvote.entropy import Entropy
 from curvote.utility.channel import Channel
 from curvote.utility.engines.base import Question
 from curvote.utility.robustness.box import Box
-from curvote.utility.robustness.trials import PRECISION, Trial, tried
+from curvote.utility.robustness.trials import TRIAL_PRECISION, TrialRule, grow_by_trials
 from curvote.validate import FloatArray
 
 # Zheng & Hu, definition 8: the share of wrong answers that a box may have, and the
@@ -26,27 +26,29 @@ TAU = 0.01
 OMEGA = 0.05
 
 
-def queries_of_a_test(omega: float = OMEGA, tau: float = TAU / 2) -> int:
+def query_count(omega: float = OMEGA, tau: float = TAU / 2) -> int:
     """Return ln(2/omega) / (2 tau^2), rounded up (theorem 1): 73,778."""
     return math.ceil(math.log(2 / omega) / (2 * tau * tau))
 
 
-def as_published(
+def published_boxes(
     question: Question, entropy: Entropy, *, first_step: float = 0.25
 ) -> Box:
-    """Return the boxes as section 5.1 finds them: radius by bisection, then the sides.
+    """Return the boxes of the published procedure (section 5.1).
 
     A box passes where at most tau/2 of 73,778 uniform points get another answer; the
     radius takes seven tests, 516,446 queries, and with ``first_step`` 0 it is all.
     ``certified`` is false throughout.
     """
-    number = queries_of_a_test()
-    how = Trial(number, math.floor(number * TAU / 2))
-    return tried(question, entropy, how, PRECISION, first_step=first_step)
+    number = query_count()
+    trial_rule = TrialRule(number, math.floor(number * TAU / 2))
+    return grow_by_trials(
+        question, entropy, trial_rule, TRIAL_PRECISION, first_step=first_step
+    )
 
 
-def claimed(channel: Channel, values: FloatArray, box: Box) -> FloatArray:
-    """Return (1 - omega)(1 - tau) P(the noise stays in the box), (n,): section 4.3.
+def published_claim(channel: Channel, values: FloatArray, box: Box) -> FloatArray:
+    """Return the published claim (1 - omega)(1 - tau) P(noise in box), (n,).
 
     Outputs beyond the bounds are lost, though the model would see them clipped. The
     paper's figures leave the two factors away, .9405 together. NaN where the

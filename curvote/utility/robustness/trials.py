@@ -9,17 +9,24 @@ import numpy as np
 
 from curvote.entropy import Entropy
 from curvote.utility.engines.base import Question
-from curvote.utility.robustness.asked import Asked
-from curvote.utility.robustness.box import Bits, Box, ball, grown, inscribed, radius
+from curvote.utility.robustness.asked import BoxTester
+from curvote.utility.robustness.box import (
+    Box,
+    Mask,
+    ball_boxes,
+    bisect_radius,
+    grow_boxes,
+    inscribed_radius,
+)
 from curvote.validate import FloatArray
 
 # What a tested box is found to, a share of the bounds' widths, as in the paper.
-PRECISION = 0.01
+TRIAL_PRECISION = 0.01
 
 
 @dataclass(frozen=True)
-class Trial:
-    """How a box is tried: ``number`` uniform points, of which ``most`` may differ.
+class TrialRule:
+    """Rule of a trial: ``number`` uniform points, of which ``most`` may differ.
 
     After ``trials`` of a record no further box is accepted.
     """
@@ -29,15 +36,15 @@ class Trial:
     trials: float = math.inf
 
 
-def trial(tolerance: float, risk: float, trials: int) -> Trial:
-    """Return the fewest points whose agreement shows that at most ``tolerance`` differ.
+def make_trial(tolerance: float, risk: float, trials: int) -> TrialRule:
+    """Return the fewest points that show that at most ``tolerance`` differ.
 
     Where more differ, all agree with probability (1 - tolerance)^number at most
     (Clopper & Pearson 1934); that is ``risk`` over all ``trials``. For .01, .05 and one
     trial it takes 299 points.
     """
     number = math.log(risk / trials) / math.log1p(-tolerance)
-    return Trial(math.ceil(number), 0, trials)
+    return TrialRule(math.ceil(number), 0, trials)
 
 
 def box_by_trials(
@@ -46,7 +53,7 @@ def box_by_trials(
     *,
     tolerance: float = 0.01,
     risk: float = 0.05,
-    precision: float = PRECISION,
+    precision: float = TRIAL_PRECISION,
 ) -> Box:
     """Return boxes in which at most ``tolerance`` of all points get another answer.
 
@@ -56,31 +63,35 @@ def box_by_trials(
     """
     halvings = math.ceil(-math.log2(precision))
     trials = halvings * (1 + 4 * len(question.bounds))
-    how = trial(tolerance, risk, trials)
-    return tried(question, entropy, how, precision)
+    trial_rule = make_trial(tolerance, risk, trials)
+    return grow_by_trials(question, entropy, trial_rule, precision)
 
 
-def tried(
-    question: Question, entropy: Entropy, how: Trial, precision: float, **how_far: float
+def grow_by_trials(
+    question: Question,
+    entropy: Entropy,
+    trial_rule: TrialRule,
+    precision: float,
+    **how_far: float,
 ) -> Box:
-    """Return the boxes that pass a trial each time that they grow (``grown``)."""
-    asked, values = Asked(question, entropy), question.values
+    """Return the boxes that pass a trial each time that they grow."""
+    tester, values = BoxTester(question, entropy), question.values
     bounds = question.bounds
     inner = np.clip(values, *bounds.T)
-    left = np.full(len(values), how.trials)
+    remaining = np.full(len(values), trial_rule.trials)
 
-    def holds(low: FloatArray, high: FloatArray, which: Bits) -> Bits:
-        held, places = (
+    def passes(low: FloatArray, high: FloatArray, which: Mask) -> Mask:
+        passed, places = (
             np.zeros(len(low), dtype=bool),
-            np.flatnonzero(which & (left > 0)),
+            np.flatnonzero(which & (remaining > 0)),
         )
-        left[places] -= 1
-        wrong = asked.wrong(places, low[places], high[places], how.number)
-        held[places] = wrong <= how.most
-        return held
+        remaining[places] -= 1
+        wrong = tester.wrong(places, low[places], high[places], trial_rule.number)
+        passed[places] = wrong <= trial_rule.most
+        return passed
 
-    balls = ball(inner, radius(holds, inner, bounds, precision), bounds)
-    ends = grown(holds, balls, bounds, precision, **how_far)
-    reach = inscribed(ends, inner, bounds)
+    balls = ball_boxes(inner, bisect_radius(passes, inner, bounds, precision), bounds)
+    ends = grow_boxes(passes, balls, bounds, precision, **how_far)
+    reach = inscribed_radius(ends, inner, bounds)
     never = np.zeros(len(values), dtype=bool)
-    return Box(reach, ends[..., 0], ends[..., 1], never, asked.queries)
+    return Box(reach, ends[..., 0], ends[..., 1], never, tester.queries)

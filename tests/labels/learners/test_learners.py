@@ -9,7 +9,7 @@ from sklearn.base import clone
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.learners.auto import Auto
-from curvote.labels.learners.choice import Tried, likeliest, simplest
+from curvote.labels.learners.choice import Trial, likeliest_trial, simplest_trial
 from curvote.labels.learners.knn import KNN
 from curvote.labels.learners.likelihood import LikelihoodVotes
 from curvote.labels.learners.making import make
@@ -114,11 +114,11 @@ def test_auto_says_what_it_tried():
 def test_auto_can_take_each_kind(kind, monkeypatch):
     """What it takes votes as the same learner with these settings stated."""
     X, _, codes = coded(300)
-    best = "curvote.labels.learners.auto._best"
+    best = "curvote.labels.learners.auto._best_of_families"
 
     def of_kind(families):
         found = [one for family in families for one in family]
-        return next(one for one in found if one.tried.name == kind)
+        return next(one for one in found if one.trial.name == kind)
 
     monkeypatch.setattr(best, of_kind)
     auto = Auto().fit(X, codes, rng())
@@ -148,12 +148,12 @@ def test_unlabelled_records_join_the_graph():
 def test_the_simpler_of_those_that_cannot_be_told_apart():
     """A lead within one standard error takes nothing from the first."""
     noise = rng().normal(size=1000)
-    base = Tried("a", {}, 1, np.zeros(1000))
-    close = Tried("b", {}, 1, noise - noise.mean() + 0.5 / np.sqrt(1000))
-    clear = Tried("c", {}, 1, noise - noise.mean() + 2 / np.sqrt(1000))
-    assert likeliest([base, close]) is close
-    assert simplest([base, close]) is base
-    assert simplest([base, clear]) is clear
+    base = Trial("a", {}, 1, np.zeros(1000))
+    close = Trial("b", {}, 1, noise - noise.mean() + 0.5 / np.sqrt(1000))
+    clear = Trial("c", {}, 1, noise - noise.mean() + 2 / np.sqrt(1000))
+    assert likeliest_trial([base, close]) is close
+    assert simplest_trial([base, close]) is base
+    assert simplest_trial([base, clear]) is clear
 
 
 @pytest.mark.parametrize(

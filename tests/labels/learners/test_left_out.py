@@ -9,10 +9,15 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from curvote.labels import calibration
-from curvote.labels.learners.basis import Basis, regression
-from curvote.labels.learners.knn import KNN, Average, nearest
+from curvote.labels.learners.basis import Basis, make_regression
+from curvote.labels.learners.knn import KNN, NeighbourMean, nearest_neighbours
 from curvote.labels.learners.ridge import RidgeVotes
-from curvote.labels.learners.smoothing import Known, folded, masks, stages
+from curvote.labels.learners.smoothing import (
+    CodeTargets,
+    fold_masks,
+    folded_votes,
+    run_sweeps,
+)
 from curvote.labels.learners.spectral import SpectralVotes
 from curvote.labels.spectral import Spectral
 from tests.labels.learners.worlds import coded
@@ -53,8 +58,8 @@ def test_of_least_squares(m, steps):
     X, _, codes = coded(80)
     spectral = graph(X)
     learner = SpectralVotes(m, steps=steps, spectral=spectral).fit(X, codes, RNG)
-    basis = Basis.of(spectral, X)
-    Q, Y = basis.first(m), codes.decode()
+    basis = Basis.from_graph(spectral, X)
+    Q, Y = basis.first_columns(m), codes.decode()
     penalty = np.diag(basis.values[:m] ** -steps - 1)
     for i in range(0, 80, 9):
         q, t = np.delete(Q, i, axis=0), np.delete(Y, i, axis=0)
@@ -64,8 +69,11 @@ def test_of_least_squares(m, steps):
 
 def smoothers(X):
     """Return a smoother of each kind."""
-    basis = Basis.of(graph(X), X)
-    return [Average(nearest(X, 9)), regression(basis, basis.kept(12, 1.0))]
+    basis = Basis.from_graph(graph(X), X)
+    return [
+        NeighbourMean(nearest_neighbours(X, 9)),
+        make_regression(basis, basis.shrinkage(12, 1.0)),
+    ]
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -73,14 +81,14 @@ def test_folds_do_not_know_the_codes_they_judge(kind):
     """Other codes in one fold change no vote for that fold's records."""
     X, _, codes = coded(100)
     smoother = smoothers(X)[kind]
-    held = masks(len(X), np.random.default_rng(1))
-    known = Known.of(codes)
-    before = folded(smoother, known, [2, 1], held)
+    held = fold_masks(len(X), np.random.default_rng(1))
+    known = CodeTargets.from_codes(codes)
+    before = folded_votes(smoother, known, [2, 1], held)
     fold = held[0]
     decoded, likely = known.decoded.copy(), known.likely.copy()
     decoded[fold] = decoded[fold][::-1]
     likely[fold] = likely[fold][::-1]
-    after = folded(smoother, Known(decoded, likely), [2, 1], held)
+    after = folded_votes(smoother, CodeTargets(decoded, likely), [2, 1], held)
     for old, new in zip(before, after, strict=True):
         assert new[fold] == pytest.approx(old[fold], abs=1e-12)
         assert np.abs(new[~fold] - old[~fold]).max() > 1e-3
@@ -90,12 +98,12 @@ def test_folds_do_not_know_the_codes_they_judge(kind):
 def test_a_sweep_leaks_without_folds(kind):
     """The broken twin: left-out votes after a sweep still know the record's code."""
     X, _, codes = coded(100)
-    smoother, known = smoothers(X)[kind], Known.of(codes)
-    naive = stages(smoother, known, 1, [2]).votes[1]
+    smoother, known = smoothers(X)[kind], CodeTargets.from_codes(codes)
+    naive = run_sweeps(smoother, known, 1, [2]).votes[1]
     likely = known.likely.copy()
     decoded = known.decoded.copy()
     decoded[0], likely[0] = decoded[0][::-1], likely[0][::-1]
-    other = stages(smoother, Known(decoded, likely), 1, [2]).votes[1]
+    other = run_sweeps(smoother, CodeTargets(decoded, likely), 1, [2]).votes[1]
     assert np.abs(naive[0] - other[0]).max() > 1e-4
 
 
@@ -103,9 +111,9 @@ def test_a_sweep_by_hand():
     """Posteriors under the left-out votes, averaged again over the neighbours."""
     X, _, codes = coded(60)
     learner = KNN(k=8, sweeps=1).fit(X, codes, RNG)
-    near = nearest(X, 8)
+    near = nearest_neighbours(X, 8)
     votes = codes.decode()[near].mean(axis=1)
-    power = calibration.exponent(votes, codes).exponent
+    power = calibration.fit_exponent(votes, codes).exponent
     proba = calibration.probabilities(votes, power) * codes.likelihood()
     posterior = proba / proba.sum(axis=1, keepdims=True)
     new = X[:5] + 0.01

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from curvote.errors import UserError
 from curvote.labels.encoding import encode
-from curvote.labels.learners.likelihood import LikelihoodVotes, objective
+from curvote.labels.learners.likelihood import LikelihoodVotes, penalised_objective
 from tests.labels.learners.worlds import circle, coded
 
 RNG = np.random.default_rng(0)
@@ -25,10 +25,14 @@ def test_the_gradient_is_that_of_finite_differences(encoder):
     for ridge in (0.1, 20.0):
 
         def value(flat, ridge=ridge):
-            return objective(flat.reshape(3, 4), basis, codes.likelihood(), ridge)[0]
+            return penalised_objective(
+                flat.reshape(3, 4), basis, codes.likelihood(), ridge
+            )[0]
 
         def slope(flat, ridge=ridge):
-            made = objective(flat.reshape(3, 4), basis, codes.likelihood(), ridge)
+            made = penalised_objective(
+                flat.reshape(3, 4), basis, codes.likelihood(), ridge
+            )
             return made[1].ravel()
 
         assert check_grad(value, slope, start.ravel()) < 1e-6

@@ -78,11 +78,11 @@ def test_the_likelihood_is_steep_as_it_should_be() -> None:
     import jax
     from scipy.special import softmax
 
-    from curvote.labels.neural.losses import logs, through_channel
+    from curvote.labels.neural.losses import channel_loss, log_likelihood_targets
 
     codes = coded(np.array([0, 1, 2, 3, 3]), 1.0)
     outputs = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
-    found = jax.grad(through_channel)(outputs, logs(codes).values)
+    found = jax.grad(channel_loss)(outputs, log_likelihood_targets(codes).values)
     chances = softmax(outputs, axis=1)
     posterior = chances * codes.likelihood()
     posterior /= posterior.sum(axis=1, keepdims=True)
@@ -91,13 +91,13 @@ def test_the_likelihood_is_steep_as_it_should_be() -> None:
 
 def test_cross_entropy_is_least_at_the_mean_of_the_decoded_codes() -> None:
     """Whatever the encoder: the votes of one output for all are that mean."""
-    from curvote.labels.neural.losses import bits, mapped_back
+    from curvote.labels.neural.losses import bit_targets, bit_votes
 
     codes = encode(drawn(300)[1], np.arange(4), 1.0, "hadamard", 3)
-    targets = bits(codes)
+    targets = bit_targets(codes)
     assert (targets.values.min(), targets.values.max()) == (0, 1)
     mean = targets.values.mean(axis=0, dtype=np.float64)
-    votes = mapped_back(np.log(mean / (1 - mean))[None], targets.range)
+    votes = bit_votes(np.log(mean / (1 - mean))[None], targets.range)
     assert votes[0] == pytest.approx(codes.decode().mean(axis=0), abs=1e-5)
 
 

@@ -11,7 +11,7 @@ import pytest
 from curvote.errors import UserError
 from curvote.labels import encode
 from curvote.labels.learners.making import make
-from curvote.labels.neural.images import Pixels, shape_of
+from curvote.labels.neural.images import Pixels, image_shape
 
 
 @pytest.mark.parametrize("missing", ["jax", "optax"])
@@ -29,7 +29,7 @@ def test_without_the_extra_it_says_what_to_install(
 def test_pixels_are_images_plane_by_plane() -> None:
     """Each row of pixels of a colour, one below the other; mean 0, variance 1."""
     X = np.arange(2 * 3 * 4 * 5, dtype=float).reshape(2, -1)
-    pixels = Pixels.of(X, (4, 5, 3))
+    pixels = Pixels.from_records(X, (4, 5, 3))
     images = pixels.images(X)
     assert images.shape == (2, 4, 5, 3)
     assert images.mean() == pytest.approx(0, abs=1e-6)
@@ -49,7 +49,7 @@ def test_pixels_are_images_plane_by_plane() -> None:
 )
 def test_shapes(d: int, stated: Any, shape: tuple[int, int, int]) -> None:
     """Square of one plane or three, or as stated."""
-    assert shape_of(d, stated) == shape
+    assert image_shape(d, stated) == shape
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_shapes(d: int, stated: Any, shape: tuple[int, int, int]) -> None:
 def test_pixels_that_are_no_image_are_refused(d: int, stated: Any, said: str) -> None:
     """With their number."""
     with pytest.raises(UserError, match=said):
-        shape_of(d, stated)
+        image_shape(d, stated)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from curvote.errors import UserError
-from curvote.labels.regression.binning import optimal
+from curvote.labels.regression.binning import optimal_binning
 from curvote.mechanisms.rr_on_bins import RROnBins
 
 
@@ -48,7 +48,7 @@ def test_it_equals_brute_force(seed: int) -> None:
     prior = rng.dirichlet(np.full(m, 0.7)) * (rng.random(m) < 0.9)
     prior = prior / prior.sum() if prior.any() else np.full(m, 1 / m)
     epsilon = float(rng.choice([0.1, 0.5, 1, 2, 4, 8]))
-    found = optimal(values, prior, epsilon)
+    found = optimal_binning(values, prior, epsilon)
     assert found.loss == pytest.approx(brute_force(values, prior, epsilon), rel=1e-9)
     edges = (*map(int, found.starts), m)
     stated = loss_of(values, prior, epsilon, edges)
@@ -60,7 +60,7 @@ def test_the_loss_is_that_of_the_mechanism(epsilon: float) -> None:
     """Each client's squared error, by the exact law of what it sends."""
     rng = np.random.default_rng(3)
     values, prior = np.linspace(-0.9, 0.9, 24), rng.dirichlet(np.ones(24))
-    found = optimal(values, prior, epsilon)
+    found = optimal_binning(values, prior, epsilon)
     starts = found.starts[1:]
     cuts = (values[starts - 1] + values[starts]) / 2
     mechanism = RROnBins(epsilon=epsilon, cuts=cuts, answers=found.answers)
@@ -72,7 +72,10 @@ def test_the_loss_is_that_of_the_mechanism(epsilon: float) -> None:
 def test_a_richer_budget_never_loses() -> None:
     """Neither in error nor in the number of bins, down to the values themselves."""
     values, prior = np.arange(12.0), np.full(12, 1 / 12)
-    found = [optimal(values, prior, epsilon) for epsilon in (0.01, 0.5, 2, 5, 30, 800)]
+    found = [
+        optimal_binning(values, prior, epsilon)
+        for epsilon in (0.01, 0.5, 2, 5, 30, 800)
+    ]
     losses = [each.loss for each in found]
     assert losses == sorted(losses, reverse=True)
     counts = [len(each.starts) for each in found]
@@ -84,7 +87,7 @@ def test_a_richer_budget_never_loses() -> None:
 
 def test_a_prior_of_one_value_takes_one_bin() -> None:
     """Its answer is the value, whatever the client holds."""
-    found = optimal([1.0, 2.0, 4.0], [0, 3, 0], 1.0)
+    found = optimal_binning([1.0, 2.0, 4.0], [0, 3, 0], 1.0)
     assert len(found.starts) == 1
     assert found.answers.tolist() == [2.0]
     assert found.loss == pytest.approx(0)
@@ -104,4 +107,4 @@ def test_a_prior_of_one_value_takes_one_bin() -> None:
 def test_what_is_no_prior_is_refused(values, prior, said: str) -> None:
     """With what was given."""
     with pytest.raises(UserError, match=said):
-        optimal(values, prior, 1.0)
+        optimal_binning(values, prior, 1.0)

@@ -10,9 +10,9 @@ import pytest
 from curvote.audit.mechanism_subject import subject_of
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.labels.regression.binning import optimal
-from curvote.labels.regression.randomizers import on_bins
-from curvote.labels.regression.readings import middles
+from curvote.labels.regression.binning import optimal_binning
+from curvote.labels.regression.randomizers import bin_params
+from curvote.labels.regression.readings import cell_middles
 from curvote.mechanisms import make
 from curvote.mechanisms.rr_on_bins import RROnBins
 
@@ -21,7 +21,7 @@ class _CutsByLabel(RROnBins):
     """Broken: bins that are best for the very labels, not for a prior."""
 
     def _draw(self, values, entropy):
-        params = on_bins(np.histogram(values, 8, (-1, 1))[0] + 1e-3, self.epsilon)
+        params = bin_params(np.histogram(values, 8, (-1, 1))[0] + 1e-3, self.epsilon)
         return RROnBins(epsilon=self.epsilon, **params)._draw(values, entropy)
 
 
@@ -29,11 +29,11 @@ class _CutsByLabel(RROnBins):
 def test_the_worst_ratio_is_that_of_k_rr(epsilon: float) -> None:
     """As a fraction; the law's largest ratio, and never above e^epsilon."""
     prior = np.random.default_rng(1).dirichlet(np.ones(30))
-    mechanism = make("rr_on_bins", epsilon=epsilon, **on_bins(prior, epsilon))
+    mechanism = make("rr_on_bins", epsilon=epsilon, **bin_params(prior, epsilon))
     told = make("k_rr", epsilon=epsilon, n_classes=mechanism.k)
     assert isinstance(mechanism.worst_ratio(), Fraction)
     assert mechanism.worst_ratio() == told.worst_ratio()
-    law = mechanism.probabilities(middles(30))
+    law = mechanism.probabilities(cell_middles(30))
     assert np.log(law.max() / law.min()) <= epsilon + 1e-12
 
 
@@ -64,7 +64,7 @@ def test_bins_made_from_the_labels_are_caught() -> None:
     """The answer of a label tells where it lies, however it is randomized."""
     broken, honest = _CutsByLabel(epsilon=1.0), RROnBins(epsilon=1.0)
     outputs = broken.randomize(np.full(50, 0.8), SeededEntropy(0))
-    assert not broken.possible(outputs).all()
+    assert not broken.possible_mask(outputs).all()
     twin, shipped = (subject_of(each, "rr_on_bins") for each in (broken, honest))
     x = np.array(0.8)
     for subject, passes in ((twin, False), (shipped, True)):
@@ -91,8 +91,8 @@ def test_bins_that_are_none_are_refused(params, said: str) -> None:
 def test_the_bins_of_a_prior_are_its_optimal_ones() -> None:
     """Cuts between cells, answers as the program gives them."""
     prior = np.random.default_rng(0).dirichlet(np.ones(10))
-    found = optimal(middles(10), prior, 2.0)
-    mechanism = make("rr_on_bins", epsilon=2.0, **on_bins(prior, 2.0))
+    found = optimal_binning(cell_middles(10), prior, 2.0)
+    mechanism = make("rr_on_bins", epsilon=2.0, **bin_params(prior, 2.0))
     assert np.array_equal(mechanism.outputs, found.answers)
-    starts = np.flatnonzero(np.diff(mechanism.bins(middles(10)), prepend=-1))
+    starts = np.flatnonzero(np.diff(mechanism.bins(cell_middles(10)), prepend=-1))
     assert np.array_equal(starts, found.starts)

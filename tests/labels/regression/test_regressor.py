@@ -106,7 +106,7 @@ def test_each_label_is_released_once(data: Data, monkeypatch) -> None:
 
         return call
 
-    for name in ("reported", "noise_targets"):
+    for name in ("report_labels", "noise_targets"):
         monkeypatch.setattr(regressor, name, watched(getattr(regressor, name)))
     made = PrivateLabelRegressor(bounds=BOUNDS, share=0.25, random_state=3)
     made.fit(X, marked)

@@ -8,9 +8,9 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.labels.regression import noise_targets, squared_error
-from curvote.labels.regression.prior import CELLS, histogram, reported
-from curvote.labels.regression.randomizers import concrete
-from curvote.labels.regression.targets import NoisedTargets, scaled
+from curvote.labels.regression.prior import CELLS, estimate_histogram, report_labels
+from curvote.labels.regression.randomizers import randomizer_name
+from curvote.labels.regression.targets import NoisedTargets, to_unit_interval
 
 BOUNDS = (20.0, 120.0)
 
@@ -53,7 +53,7 @@ def test_bins_are_read_with_the_mean_and_slope_of_the_labels(labels, shares) -> 
     se = decoded.std() / np.sqrt(len(labels))
     assert abs(decoded.mean() - labels.mean()) < 4 * se
     assert off @ decoded / (off @ off) == pytest.approx(1, abs=4 * se / labels.std())
-    assert off @ targets.values / (off @ scaled(labels, BOUNDS)) < 0.5
+    assert off @ targets.values / (off @ to_unit_interval(labels, BOUNDS)) < 0.5
     assert decoded.var() == pytest.approx(
         targets.variance(labels).mean() + (decoded.var() - _noise(targets, labels)),
         rel=0.05,
@@ -114,8 +114,10 @@ def test_a_noised_histogram_finds_the_law(labels) -> None:
     true = np.histogram(labels, CELLS, BOUNDS)[0] / len(labels)
     off = []
     for epsilon in (0.5, 1, 3, 12):
-        sent = reported(scaled(labels, BOUNDS), epsilon, SeededEntropy(4))
-        found = histogram(sent, epsilon)
+        sent = report_labels(
+            to_unit_interval(labels, BOUNDS), epsilon, SeededEntropy(4)
+        )
+        found = estimate_histogram(sent, epsilon)
         assert found.sum() == pytest.approx(1)
         assert (found >= 0).all()
         off.append(float(np.abs(np.cumsum(found - true)).max()))
@@ -131,7 +133,7 @@ def test_rows_and_sizes(labels, shares) -> None:
     assert (len(targets), len(some)) == (20_000, 10)
     assert np.array_equal(some.decode(), targets.decode()[:10])
     assert targets.nbytes == 8 * 20_000
-    assert targets.mechanism.possible(targets.values).all()
+    assert targets.mechanism.possible_mask(targets.values).all()
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_rows_and_sizes(labels, shares) -> None:
 )
 def test_auto_looks_at_epsilon(epsilon: float, name: str) -> None:
     """Bins where noise drowns a label, the unbiased mechanism elsewhere."""
-    assert concrete("auto", epsilon) == name
+    assert randomizer_name("auto", epsilon) == name
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.chain.lookup import system
+from curvote.chain.lookup import find_system
 from curvote.datasets import circle
 from curvote.protocols import roles
 from curvote.protocols.labels import records
 from curvote.run.project import Project
-from curvote.run.results import RunView, views
+from curvote.run.results import RunView, final_views
 from curvote.run.store.artifacts import Artifact
-from curvote.run.summary import scores
+from curvote.run.summary import replicate_scores
 from tests import plain
 
 K, TRAIN, TEST = 4, 600, 200
@@ -47,7 +47,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture(scope="module")
 def every(project: Project) -> list[RunView]:
     """Return its cells."""
-    return views(project, plain.history.completed(project, "tiny"))
+    return final_views(project, plain.history.completed_run(project, "tiny"))
 
 
 def cell(every: list[RunView], protocol: str, learner: str) -> RunView:
@@ -59,7 +59,7 @@ def cell(every: list[RunView], protocol: str, learner: str) -> RunView:
 
 def test_every_method_is_scored_and_bayes_is_best(project: Project) -> None:
     """Models, the largest class, the best rule, and no privacy: all on test records."""
-    table = scores(project, plain.history.completed(project, "tiny"))
+    table = replicate_scores(project, plain.history.completed_run(project, "tiny"))
     told = table[table["metric"] == "accuracy"]
     means = told.groupby("method")["value"].mean()
     assert set(means.index) == {"labels", "majority", "bayes", "clean"}
@@ -74,7 +74,7 @@ def test_each_training_record_has_one_code(every: list[RunView], protocol: str) 
     view = cell(every, protocol, "knn-40")
     clients = view.columns("ingest", "clients")
     sizes = view.settings.clients.model_dump()
-    mine = roles.played(
+    mine = roles.roles_of_table(
         clients, {"seed": 3, "clients": sizes, "source.groups": None}, 0
     )
     stages = ["privatize", *(["again"] if protocol == "lp_2st" else [])]
@@ -85,7 +85,7 @@ def test_each_training_record_has_one_code(every: list[RunView], protocol: str) 
 def test_the_server_reads_no_label(every: list[RunView]) -> None:
     """What trains reads public tables and codes; no stage before the report more."""
     for name in ("labels", "labels_two"):
-        for stage in system(name).every_stage:
+        for stage in find_system(name).all_stages:
             if stage.side == "server":
                 assert not any(i.partition("@")[0] == "ingest" for i in stage.inputs)
     view = cell(every, "auto", "spectral")
@@ -102,7 +102,7 @@ def test_labels_that_nobody_encoded_change_nothing_on_the_server(
         table = real(*given)
         asked = {"seed": 3, "clients": sizes, "source.groups": None}
         # The first repetition's roles; the second's are compared by their codes alone.
-        tested = roles.played(table, asked, 0)["test"]
+        tested = roles.roles_of_table(table, asked, 0)["test"]
         label = table["label"].copy()
         label[tested] = (label[tested] + 1) % K
         return table | {"label": label}
@@ -110,8 +110,8 @@ def test_labels_that_nobody_encoded_change_nothing_on_the_server(
     sizes = {"public": 0, "train": TRAIN, "vote": 0, "test": TEST}
     monkeypatch.setattr(circle, "clients", altered)
     other = plain.write(tmp_path, tiny=STUDY | {"replicates": 1})
-    one = views(other, plain.run(other, "tiny"))
-    two = views(project, plain.history.completed(project, "tiny"))
+    one = final_views(other, plain.run(other, "tiny"))
+    two = final_views(project, plain.history.completed_run(project, "tiny"))
     for protocol in ("auto", "lp_2st"):
         pair = [cell(every, protocol, "spectral") for every in (one, two)]
         for stage, table in (
@@ -157,16 +157,16 @@ def test_the_store_keeps_one_model_a_cell(every: list[RunView]) -> None:
     assert isinstance(view.artifact("train"), Artifact)
     assert len(view.columns("train", "kept", (0,))["model"]) == 1
     assert len(view.columns("train", "kept", (1,))["model"]) == 0
-    model = view.system.final(view)
+    model = view.system.final_model(view)
     said = view.columns("train", "said")
     clients = view.columns("ingest", "clients")
-    rows = records.rows_of(clients["client_id"].astype(str), said["record"])
+    rows = records.rows_by_name(clients["client_id"].astype(str), said["record"])
     told = model.predict(clients["curve"][rows])
     assert [*told] == [str(place) for place in said["place"]]
 
 
 def test_a_task_names_what_was_chosen_for_it(every: list[RunView]) -> None:
     """The encoder, and its size of sets: a later rule may choose another."""
-    task = cell(every, "auto", "knn-40").facts("privatize")["task"]
+    task = cell(every, "auto", "knn-40").metadata("privatize")["task"]
     assert (task["encoder"], task["params"]) == ("subset_selection", {"omega": 1})
-    assert cell(every, "vector", "knn-40").facts("privatize")["task"]["params"] == {}
+    assert cell(every, "vector", "knn-40").metadata("privatize")["task"]["params"] == {}

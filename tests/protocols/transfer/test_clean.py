@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.chain.stage import Here
+from curvote.chain.stage import StageContext
 from curvote.errors import UserError
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.clean import score as clean
 from curvote.protocols.transfer.stages import score
-from curvote.run.results import RunView, views
-from curvote.run.summary import summary
+from curvote.run.results import RunView, final_views
+from curvote.run.summary import mean_scores
 from tests import plain
 
 STUDY: dict[str, Any] = {
@@ -26,26 +26,26 @@ STUDY: dict[str, Any] = {
 }
 
 
-def at(view: RunView, replicate: int) -> Here:
+def at(view: RunView, replicate: int) -> StageContext:
     """Return a repetition as the stage sees it."""
-    asked = (*stated.WHO, "target", "transfer.test")
+    asked = (*stated.ALLOCATION_SETTINGS, "target", "transfer.test")
     params = {name: view.setting(name) for name in asked}
     inputs = {"project": view.artifact("project")}
-    return Here("report", (replicate,), (4,), inputs, params, {})
+    return StageContext("report", (replicate,), (4,), inputs, params, {})
 
 
 def test_it_tests_what_transfer_tests_and_learns_from_all_else(tmp_path: Path) -> None:
     """In each repetition; more records without noise do better than the target's."""
     project = plain.write(tmp_path, tiny=STUDY)
     record = plain.run(project)
-    (view,) = views(project, record)
+    (view,) = final_views(project, record)
     for replicate in range(4):
-        here = at(view, replicate)
-        held, tested = clean._held(here)
-        assert np.array_equal(tested, score.tested_of(here))
+        context = at(view, replicate)
+        held, tested = clean._split_rows(context)
+        assert np.array_equal(tested, score.test_rows(context))
         every = np.concatenate([tested, *held.values()])
         assert len(np.unique(every)) == len(every) == 500
-    rows = {row["method"]: row for row in summary(project, record)}
+    rows = {row["method"]: row for row in mean_scores(project, record)}
     assert list(rows) == ["pooled", "target"]
     assert rows["pooled"]["epsilon"] is None
     assert rows["pooled"]["protocol"] == "transfer_clean"
@@ -59,8 +59,8 @@ def test_any_number_of_classes_is_learnt() -> None:
     labels = np.repeat(np.arange(3), 40)
     centres = np.array([[0.1, 0.1], [0.9, 0.1], [0.5, 0.9]])
     known = centres[labels] + 0.1 * rng.normal(size=(120, 2))
-    assert np.mean(clean._said(known, labels, known) == labels) > 0.95
-    assert (clean._said(known[:40], np.full(40, 2), known) == 2).all()
+    assert np.mean(clean._predict(known, labels, known) == labels) > 0.95
+    assert (clean._predict(known[:40], np.full(40, 2), known) == 2).all()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from curvote.mechanisms.making import make
 from curvote.protocols.utility.methods import FLOORS, OUTPUT, RECOMMENDED
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import notes, views
-from curvote.run.summary import summary
+from curvote.run.results import final_views, run_notes
+from curvote.run.summary import mean_scores
 from tests import plain, quantified
 
 QUANTITIES = {"agreement", "worst", "bound", "accuracy", "balanced_accuracy"}
@@ -30,7 +30,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, RunRecord]:
 @pytest.fixture(scope="module")
 def rows(done: tuple[Project, RunRecord]) -> list[Row]:
     """Return the rows of `scores --json`."""
-    return summary(*done)
+    return mean_scores(*done)
 
 
 def of(rows: list[Row], method: str, quantity: str = "agreement") -> list[Row]:
@@ -99,7 +99,7 @@ def test_nothing_is_recommended_that_a_floor_beats(
     done: tuple[Project, RunRecord], rows: list[Row]
 ) -> None:
     """What is recommended, or why nothing is, stands in a table of its own."""
-    for view in views(*done):
+    for view in final_views(*done):
         told = view.columns("report", "recommended")
         assert str(told["reason"][0])
         best = [
@@ -129,13 +129,13 @@ def test_the_same_numbers_again(
 ) -> None:
     """In another place, with other blocks."""
     other = plain.write(tmp_path / "other", tiny=quantified.FEATURES)
-    assert summary(other, plain.run(other, block=1)) == rows
+    assert mean_scores(other, plain.run(other, block=1)) == rows
 
 
 def test_coefficients_of_curves_before_curvotes_own_rule(tmp_path: Path) -> None:
     """All of them noised: by a lattice, between ends that hold."""
     project = plain.write(tmp_path, tiny=quantified.COEFFICIENTS)
-    rows = summary(project, plain.run(project))
+    rows = mean_scores(project, plain.run(project))
     for method in ("equal split", "jointly"):
         (row,) = of(rows, method)
         assert 0.5 < row["value"] < 1
@@ -185,7 +185,7 @@ def test_a_model_that_cannot_change_its_mind_is_named(tmp_path: Path) -> None:
     deployments = {"mechanisms": ["pm_01"], "reads": ["raw"], "draws": 20}
     given = quantified.FEATURES | {"models": models, "deployments": deployments}
     project = plain.write(tmp_path, tiny=given | {"epsilon": [2]})
-    told = notes(project, plain.run(project))
+    told = run_notes(project, plain.run(project))
     assert "logistic: read by the engine linear." in told
     assert [note for note in told if note.startswith("constant gives every record")]
     assert not [note for note in told if note.startswith("logistic gives every record")]

@@ -13,8 +13,8 @@ from curvote.reproduce.dtk.figure_1 import ALPHA
 from curvote.reproduce.dtk.figure_2 import GAMMAS, TARGET, eta
 from curvote.reproduce.dtk.names import REPRODUCTIONS
 from curvote.reproduce.dtk.settings import FIGURE, TABLE
-from curvote.reproduce.figures import draw
-from curvote.reproduce.rows import COLUMNS, Row, having, to_json
+from curvote.reproduce.figures import draw_files
+from curvote.reproduce.rows import COLUMNS, Row, select, to_json
 from curvote.reproduce.words import laid_out
 
 FORMULAS = [name for name, entry in REPRODUCTIONS.items() if entry.quantity == "value"]
@@ -51,7 +51,7 @@ def test_rows_keep_the_contract(name: str) -> None:
 def test_figures_name_what_they_show(name: str) -> None:
     """As text, alike twice."""
     place = f"curvote.reproduce.dtk.{REPRODUCTIONS[name].module}"
-    drawn = draw(name, place, rows(name), "svg")["svg"].decode()
+    drawn = draw_files(name, place, rows(name), "svg")["svg"].decode()
     assert [text for text in SHOWN[name] if f">{text}</text>" not in drawn] == []
     assert "mathdefault" not in drawn
     assert "<dc:date" not in drawn
@@ -60,7 +60,7 @@ def test_figures_name_what_they_show(name: str) -> None:
 def test_every_end_is_where_the_rates_change_hands() -> None:
     """By the corrected table; the printed one has other or no values of eps(21)."""
     found = rows("table-1-dtk")
-    assert {one["setting"] for one in found} == {setting.named for setting in TABLE}
+    assert {one["setting"] for one in found} == {setting.columns for setting in TABLE}
     for one in found:
         assert one["corrected"] == pytest.approx(one["curvote"], rel=1e-9)
         if one["method"] != "eps_21":
@@ -76,7 +76,7 @@ def test_every_end_is_where_the_rates_change_hands() -> None:
 
 def test_the_table_knows_the_numbers_of_the_papers_readme() -> None:
     """eps(21) = 1.432 with n0 20,000 and gamma 1.2; the end that print lacks."""
-    found = having(rows("table-1-dtk"), method="eps_21")
+    found = select(rows("table-1-dtk"), method="eps_21")
     (one,) = (row for row in found if "n0=20000" in row["setting"] and row["published"])
     assert one["curvote"] == pytest.approx(1.432, abs=5e-4)
     (lacks,) = (row for row in found if "gamma=0.85" in row["setting"])
@@ -88,7 +88,7 @@ def test_risk_falls_and_its_steps_follow_what_decides() -> None:
     """0 where nothing is learnt, level where privacy is free, else falling."""
     found = rows("figure-1-dtk")
     for setting in FIGURE:
-        mine = having(found, setting=setting.named)
+        mine = select(found, setting=setting.columns)
         assert len({one["method"] for one in mine}) >= 3
         for one, after in pairwise(mine):
             assert after["curvote"] <= one["curvote"]
@@ -99,7 +99,7 @@ def test_risk_falls_and_its_steps_follow_what_decides() -> None:
                 slope = -beta * (1 + ALPHA) / (beta * source + setting.d)
                 fall = after["curvote"] - one["curvote"]
                 assert fall == pytest.approx(slope * step, rel=1e-4)
-        assert having(mine, method="1")[0]["curvote"] == 0
+        assert select(mine, method="1")[0]["curvote"] == 0
 
 
 def test_the_best_rule_of_the_simulation_is_right_in_92_of_100() -> None:
@@ -117,7 +117,7 @@ def test_the_best_rule_of_the_simulation_is_right_in_92_of_100() -> None:
 def test_the_terminal_shows_few_rows() -> None:
     """Powers of ten, and some points in which both coordinates are alike."""
     for name, most in (("figure-1-dtk", 30), ("figure-2-dtk", 15)):
-        shown = module(name).brief(rows(name))  # type: ignore[attr-defined]
+        shown = module(name).terminal_rows(rows(name))  # type: ignore[attr-defined]
         lines, columns = laid_out(shown)
         assert 0 < len(lines) <= most
         assert ("curvote" in columns) == (name == "figure-2-dtk")

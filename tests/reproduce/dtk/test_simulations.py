@@ -13,9 +13,9 @@ import pytest
 from curvote.reproduce.dtk import figure_5, figure_6, tuned
 from curvote.reproduce.dtk.names import REPRODUCTIONS
 from curvote.reproduce.dtk.tuned import Drift, Tuner
-from curvote.reproduce.figures import draw
+from curvote.reproduce.figures import draw_files
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import COLUMNS, Row, having
+from curvote.reproduce.rows import COLUMNS, Row, select
 
 KERNELS = ("triangular", "gaussian")
 FORMS = [f"{kernel}{noise}" for kernel in KERNELS for noise in ("", " printed")]
@@ -82,7 +82,9 @@ FOUND = {
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuning takes long, and what it finds is another test's matter."""
     monkeypatch.setattr(
-        Tuner, "best", lambda _, __, levels, ___: dict.fromkeys(levels, (80.0, 1.0))
+        Tuner,
+        "best_accuracies",
+        lambda _, __, levels, ___: dict.fromkeys(levels, (80.0, 1.0)),
     )
 
 
@@ -100,11 +102,11 @@ def test_a_figure_is_made_of_runs_and_of_tuning(name: str) -> None:
     names = ("setting", "protocol", "epsilon", "method", "quantity")
     assert len({tuple(row[n] for n in names) for row in rows}) == len(rows)
     assert all(0 <= row["curvote"] <= 100 for row in rows)
-    drawn = draw(name, module(name).__name__, rows, "svg")["svg"].decode()
+    drawn = draw_files(name, module(name).__name__, rows, "svg")["svg"].decode()
     assert "accuracy" in drawn
     assert "auto" in drawn or name == "figure-3-dtk"
-    assert len(list(module(name).said(rows))) >= 3
-    assert 0 < len(module(name).brief(rows)) <= len(rows)
+    assert len(list(module(name).conclusions(rows))) >= 3
+    assert 0 < len(module(name).terminal_rows(rows)) <= len(rows)
 
 
 def test_figure_7_says_what_the_paper_prints() -> None:
@@ -120,7 +122,7 @@ def test_figure_5_names_its_settings_as_its_runs_do() -> None:
     """Tuned and run rows meet in each setting."""
     assert "gamma=1 m=4" in figure_5.DRIFTS
     rows = figure_5.rows(FOUND["figure-5-dtk"]())
-    mine = having(rows, setting="gamma=1 m=4")
+    mine = select(rows, setting="gamma=1 m=4")
     assert {"auto", "AdaptDTK triangular", "DTK triangular"} <= {
         row["protocol"] for row in mine
     }
@@ -140,7 +142,9 @@ def test_what_is_learnt_at_a_hospital_is_tested_at_each(
 ) -> None:
     """A row a pair; like hospitals agree, and the other way round fails."""
     monkeypatch.setattr(figure_6, "SPLITS", 5)
-    found = {row["setting"]: row["curvote"] for row in figure_6.table(hospitals())}
+    found = {
+        row["setting"]: row["curvote"] for row in figure_6.pair_accuracies(hospitals())
+    }
     assert len(found) == 9
     assert found["cleveland -> cleveland"] > 75
     assert found["cleveland -> va"] > 75
@@ -151,16 +155,20 @@ def test_what_is_learnt_at_a_hospital_is_tested_at_each(
 def test_the_printed_grid_decides_as_the_bayes_rule_does() -> None:
     """Whatever epsilon is; one that is shifted does not."""
     bayes = 100 * np.maximum(tuned.ETA, 1 - tuned.ETA).mean()
-    best = Tuner("histogram").best(Drift(0.5, n=500), [0.5], 4)[0.5][0]
+    best = Tuner("histogram").best_accuracies(Drift(0.5, n=500), [0.5], 4)[0.5][0]
     assert best == pytest.approx(bayes, abs=1)
-    assert Tuner("jittered").best(Drift(0.5, n=500), [0.5], 4)[0.5][0] < bayes - 4
+    assert (
+        Tuner("jittered").best_accuracies(Drift(0.5, n=500), [0.5], 4)[0.5][0]
+        < bayes - 4
+    )
 
 
 def test_exact_noise_is_less_than_the_printed() -> None:
     """Up to an epsilon of about 9: with the same records, more is right."""
     drift = Drift(0.5, n=200)
     right = [
-        Tuner("triangular", noise).best(drift, [0.5], 12)[0.5][0] for noise in (0, 1)
+        Tuner("triangular", noise).best_accuracies(drift, [0.5], 12)[0.5][0]
+        for noise in (0, 1)
     ]
     assert right[0] > right[1] + 1
     sigma = [Tuner("triangular", noise).noise(500, 1.0).sigma for noise in (0, 1)]
@@ -172,8 +180,8 @@ def test_exact_noise_is_less_than_the_printed() -> None:
 def test_the_target_alone_is_one_of_the_weights() -> None:
     """So tuning with a source is never worse."""
     drift, levels = Drift(1.5, n=100), [1.0, 4.0]
-    both = Tuner("gaussian").best(drift, levels, 5)
-    alone = Tuner("gaussian", weights=np.ones(1)).best(drift, levels, 5)
+    both = Tuner("gaussian").best_accuracies(drift, levels, 5)
+    alone = Tuner("gaussian", weights=np.ones(1)).best_accuracies(drift, levels, 5)
     assert all(both[level][0] >= alone[level][0] for level in levels)
 
 

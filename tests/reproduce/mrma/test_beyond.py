@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.mrma.contest import ASKED, cells, lines
-from curvote.reproduce.mrma.figures import draw
-from curvote.reproduce.mrma.gather import _stated
+from curvote.reproduce.mrma.contest import ASKED, contest_cells, table_lines
+from curvote.reproduce.mrma.figures import draw_entry
+from curvote.reproduce.mrma.gather import _stated_settings
 from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.results import counts, markdown, told
+from curvote.reproduce.mrma.results import count_verdicts, describe_cell, markdown
 from curvote.reproduce.mrma.rows import Row, comparison
 from curvote.reproduce.mrma.words import agreement, laid_out
-from curvote.reproduce.mrma.write import write
+from curvote.reproduce.mrma.write import write_entry
 from tests.reproduce_rows import CONTEST_EPSILONS, row, summaries
 
 BEYOND = REPRODUCTIONS["beyond"]
@@ -41,7 +41,7 @@ def rows(*given: dict[str, Any]) -> list[Row]:
 
 def only(*given: dict[str, Any]) -> Any:
     """The one cell of these scores."""
-    (cell,) = cells(rows(*given))
+    (cell,) = contest_cells(rows(*given))
     return cell
 
 
@@ -136,7 +136,7 @@ def test_lost_cells_are_told_with_what_is_better() -> None:
         score("mrma", "best_single", 20, se=0.25, learner="cg"),
         score("majority", "majority", 29.5),
     )
-    assert told(cell) == (
+    assert describe_cell(cell) == (
         "phonemes, epsilon 1: auto (two) 30.00 ± 0.50,"
         " better: mrma, cg (best single) 20.00 ± 0.25"
     )
@@ -155,16 +155,16 @@ def test_last_words_count_what_is_asked_apart() -> None:
 
 def test_counts_add_up() -> None:
     """Best, within and lost are all cells."""
-    verdicts = Counter(cell.verdict for cell in cells(MADE_UP))
-    asked = [c for c in cells(MADE_UP) if c.auto["epsilon"] >= ASKED]
+    verdicts = Counter(cell.verdict for cell in contest_cells(MADE_UP))
+    asked = [c for c in contest_cells(MADE_UP) if c.auto["epsilon"] >= ASKED]
     assert sum(verdicts.values()) == len(asked) + len(BEYOND.pipelines)
-    assert len(list(counts(asked))) == 1
+    assert len(list(count_verdicts(asked))) == 1
 
 
 def test_table_has_a_line_for_each_protocol_and_learner() -> None:
     """Each shows what it ends in; the other published methods share one line."""
     mine = [one for one in MADE_UP if one["setting"] == "employee"]
-    found = lines(mine)
+    found = table_lines(mine)
     assert list(found) == [
         "auto",
         "direct",
@@ -220,8 +220,8 @@ def test_same_rows_same_page_and_drawing() -> None:
     """Nothing but the rows shows: no date, no place."""
     few = [one for one in MADE_UP if one["setting"] in {"phonemes", "stroke"}]
     assert markdown(few, 9) == markdown(list(few), 9)
-    drawn = draw("beyond", few, "svg")["svg"]
-    assert drawn == draw("beyond", few, "svg")["svg"]
+    drawn = draw_entry("beyond", few, "svg")["svg"]
+    assert drawn == draw_entry("beyond", few, "svg")["svg"]
     assert b"<dc:date" not in drawn
 
 
@@ -243,7 +243,7 @@ def test_unknown_protocols_and_absent_rivals_are_shown(
     assert given[0]["protocol"] in markdown(found, 1)
     assert laid_out("beyond", found)[0][0]["setting"] == "phonemes"
     assert next(agreement("beyond", found)) == ""
-    assert draw("beyond", found, "png")["png"]
+    assert draw_entry("beyond", found, "png")["png"]
 
 
 @pytest.mark.parametrize(("seeds", "said"), [((5, 5), " --seed 5"), ((5, 6), "")])
@@ -254,7 +254,7 @@ def test_results_stand_beside_the_rows(
     few = [one for one in MADE_UP if one["setting"] == "phonemes"]
     configs = [{"replicates": 12, "seed": seed} for seed in seeds]
     found = Evidence([], pd.DataFrame(), configs)
-    paths = {path.name: path for path in write("beyond", few, tmp_path, found)}
+    paths = {path.name: path for path in write_entry("beyond", few, tmp_path, found)}
     page = paths["results.md"].read_text(encoding="utf-8")
     assert f"`curvote reproduce beyond --replicates 12{said}`" in page
     assert json.loads(paths["comparison.json"].read_text(encoding="utf-8")) == few
@@ -266,7 +266,7 @@ def test_each_setting_states_its_own_encoding() -> None:
         "project": {"basis": "bspline", "size": 4, "rescale": "standard"},
         "protocols": ["auto", {"name": "mrma", "project": {"basis": "identity"}}],
     }
-    assert _stated(config) == {
+    assert _stated_settings(config) == {
         "auto": {"representation": "standard", "d": 4},
         "mrma": {"representation": "tanh", "d": None},
     }

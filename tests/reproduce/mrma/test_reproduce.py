@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from curvote.errors import UserError
-from curvote.reproduce.gather import with_axes
-from curvote.reproduce.mrma.gather import useful
+from curvote.reproduce.gather import add_axes
+from curvote.reproduce.mrma.gather import useful_group_rows
 from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.printed import cases, printed
-from curvote.reproduce.mrma.rows import agreeing, comparison
+from curvote.reproduce.mrma.printed import printed_cases, printed_cells
+from curvote.reproduce.mrma.rows import comparison, count_agreeing
 from curvote.reproduce.rows import COLUMNS, to_json
 from tests.reproduce_rows import row, summaries
 
@@ -48,7 +48,9 @@ def test_every_printed_cell_has_one_row(name: str, count: int) -> None:
     rows = comparison(name, [*extra, *summaries(name)])
     file = REPRODUCTIONS[name].published
     assert file is not None
-    assert [one["published"] for one in rows] == [c.percent for c in printed(file)]
+    assert [one["published"] for one in rows] == [
+        c.percent for c in printed_cells(file)
+    ]
     assert len(rows) == count
 
 
@@ -77,15 +79,15 @@ def test_one_replicate_has_no_z() -> None:
     """Without a standard error there is nothing to divide by."""
     rows = comparison("table-1", [s | {"se": None} for s in summaries("table-1")])
     assert {one["z"] for one in rows} == {None}
-    assert agreeing(REPRODUCTIONS["table-1"], rows) == (0, 0)
+    assert count_agreeing(REPRODUCTIONS["table-1"], rows) == (0, 0)
 
 
 def test_agreement_counts_both_sides() -> None:
     """A cell is within the limit on either side, and only with a z."""
     base = {"learner": "logistic", "curvote": 9.0, "published": 5.0}
     rows = [base | {"z": z} for z in (-4.3, -3.5, -3.0, 0.0, 2.0, 3.1, None)]
-    assert agreeing(REPRODUCTIONS["table-1"], rows) == (3, 6)
-    assert agreeing(REPRODUCTIONS["table-a1"], rows) == (5, 6)
+    assert count_agreeing(REPRODUCTIONS["table-1"], rows) == (3, 6)
+    assert count_agreeing(REPRODUCTIONS["table-a1"], rows) == (5, 6)
 
 
 def test_points_that_are_granted_count_for_their_learner_only() -> None:
@@ -93,8 +95,8 @@ def test_points_that_are_granted_count_for_their_learner_only() -> None:
     row = {"curvote": 11.0, "published": 10.0, "z": 9.0}
     learners = ("svm", "logistic", None)
     rows = [row | {"learner": learner} for learner in learners]
-    assert agreeing(REPRODUCTIONS["table-a1"], rows) == (1, 3)
-    assert agreeing(REPRODUCTIONS["table-1"], rows) == (0, 3)
+    assert count_agreeing(REPRODUCTIONS["table-a1"], rows) == (1, 3)
+    assert count_agreeing(REPRODUCTIONS["table-1"], rows) == (0, 3)
 
 
 def test_whole_curves_have_one_form() -> None:
@@ -168,7 +170,9 @@ def test_useful_error_knows_that_groups_go_together() -> None:
     table = pd.concat(
         [_scores("1", 0.2 + swing), _scores("3", 0.3 - swing), _scores("2", 0.5)]
     )
-    (found,) = useful("figure-3", table, {"split=clients": {"split": "clients"}})
+    (found,) = useful_group_rows(
+        "figure-3", table, {"split=clients": {"split": "clients"}}
+    )
     assert found["metric"] == "misclassification"
     assert found["value"] == pytest.approx(0.25)
     assert found["se"] == pytest.approx(0, abs=1e-12)
@@ -195,13 +199,13 @@ def test_each_score_knows_its_axes() -> None:
     """A setting's labels become columns; a setting without an axis has none there."""
     labels = {"d=4 form=x": {"d": "4", "form": "x"}, None: {}}
     table = pd.DataFrame({"setting": ["d=4 form=x", None]})
-    found = with_axes(table, labels)
+    found = add_axes(table, labels)
     assert found["d"].tolist()[0] == "4"
     assert found["form"].isna().tolist() == [False, True]
 
 
 def test_every_case_has_its_sizes() -> None:
     """Cases 1 to 8 are known, and their clients add up."""
-    known = cases()
+    known = printed_cases()
     assert list(known) == list("12345678")
     assert all(int(c["N"]) == int(c["N0"]) + int(c["N1"]) for c in known.values())

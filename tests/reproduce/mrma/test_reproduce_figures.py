@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import InternalError
-from curvote.reproduce.mrma.figures import draw
+from curvote.reproduce.mrma.figures import draw_entry
 from curvote.reproduce.mrma.names import REPRODUCTIONS
 from curvote.reproduce.mrma.rows import Row, comparison
-from curvote.reproduce.mrma.write import write
+from curvote.reproduce.mrma.write import write_entry
 from tests.reproduce_rows import found, summaries
 
 SHOWN = {
@@ -48,7 +48,7 @@ def few(name: str) -> list[Row]:
 
 def svg(name: str, rows: list[Row]) -> str:
     """The drawing as text."""
-    return draw(name, rows, "svg", found=found(rows))["svg"].decode()
+    return draw_entry(name, rows, "svg", evidence=found(rows))["svg"].decode()
 
 
 @cache
@@ -95,13 +95,13 @@ def test_cells_beyond_three_errors_are_marked() -> None:
 def test_boxes_need_single_replicates() -> None:
     """Means alone cannot be drawn as boxes."""
     with pytest.raises(InternalError, match="each replicate"):
-        draw("figure-a1", few("figure-a1"), "svg")
+        draw_entry("figure-a1", few("figure-a1"), "svg")
 
 
 def test_files_of_a_reproduction(tmp_path: Path) -> None:
     """Rows as CSV and JSON, the figure as SVG and PNG; a line for each row."""
     rows = few("cases-a3")
-    written = write("cases-a3", rows, tmp_path / "reproduce")
+    written = write_entry("cases-a3", rows, tmp_path / "reproduce")
     assert {path.name for path in written} == {
         "comparison.csv",
         "comparison.json",

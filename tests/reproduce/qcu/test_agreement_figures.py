@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from curvote.reproduce.figures import draw
+from curvote.reproduce.figures import draw_files
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.qcu import channels, costs, curves, digits, maps, studies
-from curvote.reproduce.qcu.known import Known, know
+from curvote.reproduce.qcu.known import RobustModel, analyze
 from curvote.reproduce.qcu.names import REPRODUCTIONS
-from curvote.reproduce.qcu.printed import Curve, Value, printed
+from curvote.reproduce.qcu.printed import PrintedCurve, PrintedValue, printed_values
 from curvote.reproduce.qcu.shown import agreement, laid_out
-from curvote.reproduce.rows import COLUMNS, Row, having, to_json
+from curvote.reproduce.rows import COLUMNS, Row, select, to_json
 from curvote.run.project import Project
 
 FOUND = Evidence([], pd.DataFrame(), [], Project(Path("nowhere")))
@@ -28,34 +28,34 @@ CURVES = [name for name, one in REPRODUCTIONS.items() if one.module == "curves"]
 LEVELS = (1.0, 4.0)
 
 
-def generated(name: str, n: int) -> Known:
+def generated(name: str, n: int) -> RobustModel:
     """What is known of a small model around n generated records."""
     study = studies.STUDIES[name.partition("-")[0]]
     X = np.random.default_rng(2).random((300, len(study.scales)))
     y = (X[:, list(study.places)].sum(axis=1) + 0.2 * X[:, 2] > 1.1).astype(int)
-    return know(study, LogisticRegression().fit(X, y), X[:n])
+    return analyze(study, LogisticRegression().fit(X, y), X[:n])
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Generated records instead of published ones, two epsilons, few draws."""
 
-    def known_of(_: Project, name: str, setting: str) -> Known:
+    def analyze_setting(_: Project, name: str, setting: str) -> RobustModel:
         return generated(name, 5 if " 1" in setting or " 5" in setting else 1)
 
-    def few(figure: str) -> dict[Curve, Value]:
-        cells = printed(figure)
+    def few(figure: str) -> dict[PrintedCurve, PrintedValue]:
+        cells = printed_values(figure)
         return {cell: v for cell, v in cells.items() if cell.epsilon in LEVELS}
 
     for module in (curves, maps, costs):
-        monkeypatch.setattr(module, "known_of", known_of)
-    monkeypatch.setattr(curves, "printed", few)
-    monkeypatch.setattr(digits, "printed", few)
+        monkeypatch.setattr(module, "analyze_setting", analyze_setting)
+    monkeypatch.setattr(curves, "printed_values", few)
+    monkeypatch.setattr(digits, "printed_values", few)
     monkeypatch.setattr(digits, "DRAWS", 20)
     rng = np.random.default_rng(0)
     images = rng.random((200, 49))
     monkeypatch.setattr(
-        digits, "read", lambda _: (images, (images[:, 0] > 0.5).astype(int))
+        digits, "read_images", lambda _: (images, (images[:, 0] > 0.5).astype(int))
     )
 
 
@@ -95,15 +95,15 @@ def test_rows_are_complete_drawn_and_told(name: str, small: None) -> None:
 def test_rows_are_drawn(name: str, small: None) -> None:
     """In a picture that ends well."""
     place = module(name).__name__
-    drawn = draw(name, place, rows(name), "svg", found=FOUND)["svg"]
+    drawn = draw_files(name, place, rows(name), "svg", evidence=FOUND)["svg"]
     assert b"<svg" in drawn
 
 
 @pytest.mark.parametrize("name", CURVES)
 def test_every_printed_value_has_a_row_of_its_own(name: str, small: None) -> None:
     """In percent, with the model, the records, the mechanism and the epsilon."""
-    found = having(rows(name), quantity="agreement")
-    cells = curves.printed(name.removeprefix("qcu-figure-"))
+    found = select(rows(name), quantity="agreement")
+    cells = curves.printed_values(name.removeprefix("qcu-figure-"))
     assert len(found) == len(cells)
     for one, (cell, value) in zip(found, cells.items(), strict=True):
         assert (one["learner"], one["setting"], one["method"], one["epsilon"]) == cell
@@ -115,7 +115,7 @@ def test_every_printed_value_has_a_row_of_its_own(name: str, small: None) -> Non
 @pytest.mark.parametrize("name", CURVES)
 def test_z_is_missing_where_nothing_is_claimed_of_it(name: str, small: None) -> None:
     """Of the worst of many records, and of the Gaussian of the logistic models."""
-    for one in having(rows(name), quantity="agreement"):
+    for one in select(rows(name), quantity="agreement"):
         gaussian = one["method"] == "gaussian" and "logistic" in one["learner"]
         missing = gaussian or one["setting"].startswith("worst")
         assert (one["z"] is None) == missing
@@ -124,21 +124,23 @@ def test_z_is_missing_where_nothing_is_claimed_of_it(name: str, small: None) -> 
 def test_z_counts_the_draws_of_all_records() -> None:
     """Of an average: each record's own variance, over the square of their number."""
     share = np.array([0.2, 0.9])
-    found = curves.Found(share, share, share)
-    cell = Curve("stroke-forest", "average of 2", "k_rr", 1.0)
-    made = curves.row(cell, Value(0.5, 0.6, 400), found)
+    found = curves.Shares(share, share, share)
+    cell = PrintedCurve("stroke-forest", "average of 2", "k_rr", 1.0)
+    made = curves.cell_row(cell, PrintedValue(0.5, 0.6, 400), found)
     error = np.sqrt((0.2 * 0.8 + 0.9 * 0.1) / 400) / 2
     assert made["z"] == pytest.approx((0.55 - 0.5) / error)
-    worst = curves.row(cell._replace(records="worst of 2"), Value(0.5, 0.6, 9), found)
+    worst = curves.cell_row(
+        cell._replace(records="worst of 2"), PrintedValue(0.5, 0.6, 9), found
+    )
     assert (worst["curvote"], worst["z"]) == (pytest.approx(20), None)
 
 
 def test_the_indicator_is_on_paper_only(small: None) -> None:
     """Delta + (1 - delta) agreement, beside figure 7, for no Gaussian."""
     found = rows("qcu-figure-7")
-    for one in having(found, quantity="indicator"):
+    for one in select(found, quantity="indicator"):
         place = {n: one[n] for n in ("learner", "method", "epsilon")}
-        (plain,) = having(found, quantity="agreement", **place)
+        (plain,) = select(found, quantity="agreement", **place)
         assert one["curvote"] == pytest.approx(10 + 0.9 * plain["curvote"])
         assert one["published"] is None
         assert one["method"] != "gaussian"
@@ -147,9 +149,11 @@ def test_the_indicator_is_on_paper_only(small: None) -> None:
 def test_the_exponential_spends_half_in_figure_6_only() -> None:
     """At the printed law of rate epsilon/2."""
     known = generated("stroke-logistic", 2)
-    cell = Curve("stroke-logistic", "first 2", "exponential", 4.0)
-    half, whole = (curves.shares(f"qcu-figure-{n}", cell, known).paper for n in (6, 9))
-    twice = curves.shares("qcu-figure-6", cell._replace(epsilon=8.0), known).paper
+    cell = PrintedCurve("stroke-logistic", "first 2", "exponential", 4.0)
+    half, whole = (
+        curves.cell_shares(f"qcu-figure-{n}", cell, known).paper for n in (6, 9)
+    )
+    twice = curves.cell_shares("qcu-figure-6", cell._replace(epsilon=8.0), known).paper
     assert whole == pytest.approx(twice, abs=1e-9)
     assert (half < whole - 0.01).all()
 
@@ -187,7 +191,7 @@ def table(n: int) -> pd.DataFrame:
 def test_gaps_are_filled_with_the_mean_of_the_rows_that_are_read() -> None:
     """Not of the whole file."""
     study, frame = studies.STUDIES["stroke"], table(1010)
-    X, y = study.taken(frame)
+    X, y = study.scale_table(frame)
     assert X.shape == (1000, 6)
     assert y.tolist() == frame["stroke"].tolist()[:1000]
     assert X[3, 5] == pytest.approx(frame["bmi"][:1000].mean() / 50)
@@ -200,14 +204,14 @@ SETTINGS = (("first", [0.0]), ("first 2", [0.0, 1.0]), ("age 79", [4.0]))
 def test_a_setting_names_records(setting: str, meant: list[float]) -> None:
     """The record of age 79 is the fifth of the file."""
     X = np.arange(8.0)[:, None] * np.ones(6)
-    chosen = studies.STUDIES["stroke"].chosen(X, setting)
+    chosen = studies.STUDIES["stroke"].setting_records(X, setting)
     assert chosen[:, 0].tolist() == meant
 
 
 def test_the_record_of_churn_is_misread() -> None:
     """Its age is 22 and nothing else is changed, nor the records themselves."""
     X = np.full((3, 7), 0.42)
-    (one,) = studies.STUDIES["churn"].chosen(X, "age 22")
+    (one,) = studies.STUDIES["churn"].setting_records(X, "age 22")
     assert one.tolist() == [0.42, 0.22, *[0.42] * 5]
     assert (X == 0.42).all()
 
@@ -231,7 +235,7 @@ def test_the_printed_radius_does_not_follow_from_the_printed_weights() -> None:
 
 def test_the_queries_behind_the_printed_milliseconds(small: None) -> None:
     """73,778 a test, seven tests a radius; the exact shares ask for none."""
-    queries = having(rows("qcu-table-2"), group="queries")
+    queries = select(rows("qcu-table-2"), group="queries")
     found = {one["setting"]: one["curvote"] for one in queries}
     assert found["a test as published"] == 73_778
     assert found["a radius as published"] == 516_446

@@ -9,8 +9,8 @@ import pytest
 
 from curvote.datasets import raw
 from curvote.reproduce.qcu import curves
-from curvote.reproduce.qcu.known import known_of
-from curvote.reproduce.qcu.printed import Curve, printed
+from curvote.reproduce.qcu.known import analyze_setting
+from curvote.reproduce.qcu.printed import PrintedCurve, printed_values
 from curvote.run.project import Project
 
 pytestmark = pytest.mark.skipif(
@@ -26,10 +26,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def row(figure: int, tmp: Path, *cell: object) -> dict[str, float]:
     """Return the row of a printed cell."""
-    curve = Curve(*cell)  # type: ignore[arg-type]
-    known = known_of(Project(tmp), curve.model, curves.of(curve.records))
-    found = curves.shares(f"qcu-figure-{figure}", curve, known)
-    return curves.row(curve, printed(str(figure))[curve], found)
+    curve = PrintedCurve(*cell)  # type: ignore[arg-type]
+    known = analyze_setting(
+        Project(tmp), curve.model, curves.record_group(curve.records)
+    )
+    found = curves.cell_shares(f"qcu-figure-{figure}", curve, known)
+    return curves.cell_row(curve, printed_values(str(figure))[curve], found)
 
 
 def test_the_logistic_model_gives_the_shares_that_were_derived(place: Path) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from curvote.reproduce.qcu import concentration, example, laws
 from curvote.reproduce.qcu.channels import MECHANISMS
-from curvote.reproduce.rows import having
+from curvote.reproduce.rows import select
 
 Array = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ PLACES = np.linspace(-0.05, 1.05, 23)
 def direct(name: str, x: float, epsilon: float, rng: np.random.Generator) -> Array:
     """Return N kept draws as the paper describes them, by another way."""
     if name in {"pm_01", "sw_01"}:
-        law = laws.printed(name, epsilon)
+        law = laws.paper_law(name, epsilon)
         assert isinstance(law, laws.Piecewise)
         start = min(max(x - law.half, 0), 1 - 2 * law.half)
         at = rng.random(40 * N)
@@ -61,8 +61,8 @@ def test_a_law_is_that_of_draws_made_by_another_way(name: str) -> None:
     """And so are the draws that it makes itself."""
     rng = np.random.default_rng(3)
     for epsilon in (0.7, 4.0):
-        printed = laws.printed(name, epsilon)
-        upto = printed.law(VALUES).upto(PLACES)
+        printed = laws.paper_law(name, epsilon)
+        upto = printed.law(VALUES).cdf(PLACES)
         for i, x in enumerate(VALUES):
             assert not differ(upto[i], direct(name, x, epsilon, rng))
             assert not differ(upto[i], printed.draw(np.full(N, x), rng))
@@ -72,7 +72,7 @@ def test_a_law_of_another_epsilon_is_noticed() -> None:
     """The comparison above can fail: epsilon 2 instead of 1.4."""
     rng = np.random.default_rng(3)
     for name in MECHANISMS[:-1]:
-        upto = laws.printed(name, 2.0).law(VALUES).upto(PLACES)
+        upto = laws.paper_law(name, 2.0).law(VALUES).cdf(PLACES)
         assert any(
             differ(upto[i], direct(name, x, 1.4, rng)) for i, x in enumerate(VALUES)
         )
@@ -81,11 +81,11 @@ def test_a_law_of_another_epsilon_is_noticed() -> None:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_all_outputs_lie_within_the_unit_interval(name: str) -> None:
     """And some of their law is the same for a value and for many."""
-    law = laws.printed(name, 2.0).law(VALUES)
-    assert law.upto([1.0]) == pytest.approx(1)
+    law = laws.paper_law(name, 2.0).law(VALUES)
+    assert law.cdf([1.0]) == pytest.approx(1)
     assert law.below([0.0]) == pytest.approx(0)
-    some = law.of(np.array([2, 0]))
-    assert some.upto(PLACES) == pytest.approx(law.upto(PLACES)[[2, 0]])
+    some = law.select(np.array([2, 0]))
+    assert some.cdf(PLACES) == pytest.approx(law.cdf(PLACES)[[2, 0]])
 
 
 def test_k_rr_keeps_the_value_itself_on_no_level() -> None:
@@ -108,15 +108,15 @@ def test_every_redraw_counts_as_a_wrong_answer(name: str) -> None:
     for value in np.repeat(x[0], n):
         while not 0 <= value + noise(name, epsilon, 1, rng)[0] <= 1:
             answers += 1
-    law = laws.printed(name, epsilon)
+    law = laws.paper_law(name, epsilon)
     inside = np.column_stack([law.inside(column) for column in x.T])
-    assert n / (n + answers) == pytest.approx(laws.counted(inside)[0], rel=0.05)
-    assert laws.counted(np.ones((3, 2))) == pytest.approx(1)
+    assert n / (n + answers) == pytest.approx(laws.paper_share(inside)[0], rel=0.05)
+    assert laws.paper_share(np.ones((3, 2))) == pytest.approx(1)
 
 
 def test_figure_4_states_what_the_papers_readme_derives() -> None:
     """Epsilon 2, theta .3; the exponential spends half of epsilon as published."""
-    rows = having(concentration.rows("qcu-figure-4"), setting="theta=0.3", epsilon=2.0)
+    rows = select(concentration.rows("qcu-figure-4"), setting="theta=0.3", epsilon=2.0)
     found = {one["method"]: (one["curvote"], one["corrected"]) for one in rows}
     same = {"laplace": 45.12, "pm_01": 85.28, "sw_01": 82.71, "k_rr": 62.75}
     for name, value in same.items():
@@ -126,13 +126,13 @@ def test_figure_4_states_what_the_papers_readme_derives() -> None:
 
 def test_figure_4_where_the_paper_is_wrong_about_pm() -> None:
     """At theta .1 and epsilon 2 the square wave leads, and PM soon after."""
-    said = list(concentration.said(concentration.rows("qcu-figure-4")))
+    said = list(concentration.conclusions(concentration.rows("qcu-figure-4")))
     assert "epsilon 2: sw_01 from theta 0.1, pm_01 from theta 0.13" in said[1]
 
 
 def test_figure_2_needs_more_than_is_printed() -> None:
     """Laplace 5.365 and not 5.2, PM 1.386 and not 1.8."""
-    rows = having(example.rows("qcu-figure-2"), quantity="value")
+    rows = select(example.rows("qcu-figure-2"), quantity="value")
     found = {one["method"]: (one["published"], one["curvote"]) for one in rows}
     assert found["laplace"] == (5.2, pytest.approx(5.365, abs=5e-4))
     assert found["pm_01"] == (1.8, pytest.approx(1.386, abs=5e-4))

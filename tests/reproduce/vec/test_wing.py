@@ -13,9 +13,9 @@ import pytest
 
 from curvote.datasets import circle
 from curvote.errors import UserError
-from curvote.reproduce.figures import draw
+from curvote.reproduce.figures import draw_files
 from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import COLUMNS, Row, having
+from curvote.reproduce.rows import COLUMNS, Row, select
 from curvote.reproduce.vec import beyond, bounds, measured, shown, tables
 from curvote.reproduce.vec.names import REPRODUCTIONS
 
@@ -95,7 +95,7 @@ def figure() -> Evidence:
 
 def table(name: str) -> Evidence:
     """What the pipelines of a table might have found: every printed cell."""
-    levels = sorted({epsilon for _, _, epsilon in tables.printed()})
+    levels = sorted({epsilon for _, _, epsilon in tables.printed_accuracies()})
     found = [
         one
         for pipeline in REPRODUCTIONS[name].pipelines
@@ -138,10 +138,10 @@ def test_rows_are_complete_drawn_and_told(name: str) -> None:
     assert all(list(one) == list(COLUMNS) for one in rows)
     places = [n for n in COLUMNS if n not in ("published", "curvote", "se", "z")]
     assert len({tuple(one[n] for n in places) for one in rows}) == len(rows)
-    accuracies = having(rows, quantity="accuracy")
+    accuracies = select(rows, quantity="accuracy")
     assert {one["protocol"] for one in accuracies} <= set(measured.LOOKS)
     assert all(one["n_classes"] >= 2 for one in rows)
-    drawn = draw(name, module(name).__name__, rows, "svg")["svg"].decode()
+    drawn = draw_files(name, module(name).__name__, rows, "svg")["svg"].decode()
     for setting in {one["setting"] for one in rows}:
         assert setting in drawn
     lines, columns = shown.laid_out(name, rows)
@@ -155,20 +155,20 @@ def test_a_figure_has_a_column_for_each_number_of_classes() -> None:
     rows = module("figure-2-vec").rows("figure-2-vec", figure())
     _, columns = shown.laid_out("figure-2-vec", rows)
     assert columns[-2:] == ["2 classes", "16 classes"]
-    cell = having(rows, quantity="accuracy", setting="2/K", n_classes=16)
+    cell = select(rows, quantity="accuracy", setting="2/K", n_classes=16)
     assert [one["protocol"] for one in cell] == [*measured.LOOKS]
-    assert {one["learner"] for one in having(cell, protocol="bayes")} == {None}
+    assert {one["learner"] for one in select(cell, protocol="bayes")} == {None}
 
 
 def test_the_bounds_are_held_against_what_neighbours_do() -> None:
     """In each cell of the figure, from a training set like its own."""
-    rows = having(list(bounds.rows(figure())), quantity="value")
+    rows = select(list(bounds.bound_rows(figure())), quantity="value")
     assert len(rows) == 3 * 4
     for below, above in zip(
-        having(rows, method="excess"), having(rows, method="excess_bound"), strict=True
+        select(rows, method="excess"), select(rows, method="excess_bound"), strict=True
     ):
         assert 0 <= below["curvote"] <= above["curvote"]
-    assert min(one["curvote"] for one in having(rows, method="knn_bound_holds")) > 0.95
+    assert min(one["curvote"] for one in select(rows, method="knn_bound_holds")) > 0.95
 
 
 def test_the_radius_holds_the_share_that_it_should() -> None:
@@ -176,7 +176,7 @@ def test_the_radius_holds_the_share_that_it_should() -> None:
     law, rng = circle.Parameters(n_classes=5, sigma=0.3), np.random.default_rng(3)
     x = np.array([0.9, 0.4])
     drawn = circle.clients(law, 100_000, rng)["curve"]
-    near = np.linalg.norm(drawn - x, axis=1) <= bounds.radius(law, x, 0.1)
+    near = np.linalg.norm(drawn - x, axis=1) <= bounds.share_radius(law, x, 0.1)
     assert near.mean() == pytest.approx(0.1, abs=0.004)
 
 
@@ -189,9 +189,9 @@ def test_every_printed_number_stands_beside_ours() -> None:
         for one in tables.rows(name, table(name))
     ]
     said = [one for one in rows if one["published"] is not None]
-    assert len(said) == len(tables.printed()) == 70
+    assert len(said) == len(tables.printed_accuracies()) == 70
     place = {"setting": "cifar-10", "protocol": "rr", "epsilon": 1.0}
-    assert having(said, **place)[0]["published"] == 60.0
+    assert select(said, **place)[0]["published"] == 60.0
 
 
 def test_a_printed_cell_that_nobody_ran_is_told() -> None:
@@ -204,11 +204,11 @@ def test_a_printed_cell_that_nobody_ran_is_told() -> None:
 def test_what_decides_for_balance_is_a_method_of_auto() -> None:
     """It stands beside what decides for accuracy, where classes are not alike."""
     rows = beyond.rows("labels-beyond", contest())
-    mine = having(rows, protocol="auto", setting="imbalanced", epsilon=1.0)
+    mine = select(rows, protocol="auto", setting="imbalanced", epsilon=1.0)
     told = [(one["quantity"], one["method"]) for one in mine]
     assert told == [
         (quantity, method)
         for quantity in ("accuracy", "balanced_accuracy")
         for method in ("balanced", "labels")
     ]
-    assert having(rows, quantity="balanced_accuracy", setting="mnist") == []
+    assert select(rows, quantity="balanced_accuracy", setting="mnist") == []

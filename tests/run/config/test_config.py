@@ -12,8 +12,8 @@ import pytest
 from curvote.errors import UserError
 from curvote.run.config.editor import editor_schema
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import parts_of
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.run.config.parts import labelled_parts
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from curvote.run.project import Project
 from tests import plain
 
@@ -32,7 +32,7 @@ def problems(root: Path, **changes: Any) -> str:
             pipeline[first] = value
     project = plain.write(root, tiny=pipeline)
     with pytest.raises(UserError) as error:
-        PipelinesFile(project).configured("tiny")
+        PipelinesFile(project).configure_pipeline("tiny")
     return str(error.value)
 
 
@@ -55,7 +55,7 @@ def test_every_problem_is_reported_in_one_pass_with_its_line(tmp_path: Path) -> 
     )
     (tmp_path / "pipelines.yaml").write_text(text)
     with pytest.raises(UserError) as error:
-        PipelinesFile(Project(tmp_path)).configured("p")
+        PipelinesFile(Project(tmp_path)).configure_pipeline("p")
     message = str(error.value)
     assert "pipelines.yaml:5: clients.train" in message
     assert (
@@ -120,7 +120,7 @@ def test_what_none_of_several_systems_reads_is_refused(tmp_path: Path) -> None:
     more = {"protocols": names, "train": {}, "online": {"arrivals": 2}}
     given = plain.of(*names) | more
     with pytest.raises(UserError) as error:
-        PipelinesFile(plain.write(tmp_path, tiny=given)).configured("tiny")
+        PipelinesFile(plain.write(tmp_path, tiny=given)).configure_pipeline("tiny")
     assert "train: none of direct, votes reads it: it belongs" in str(error.value)
     assert "online.arrivals: not known. Known: drop" in str(error.value)
 
@@ -132,10 +132,12 @@ def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> N
         "protocols": ["mrma", "online"],
         "online": {"arrivals": 2, "drop": 4},
     }
-    configured = PipelinesFile(plain.write(tmp_path, tiny=given)).configured("tiny")
+    configured = PipelinesFile(plain.write(tmp_path, tiny=given)).configure_pipeline(
+        "tiny"
+    )
     one, other = (setting.pipeline.online for setting in configured.settings)
     assert (one.model_dump(), other.arrivals) == ({"drop": 4}, 2)
-    parts = [part for _, part in parts_of(configured.values())]
+    parts = [part for _, part in labelled_parts(configured.values())]
     assert [part.settings.online for part in parts] == [one, other]
 
 
@@ -161,7 +163,7 @@ def test_a_label_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_pipeline_is_refused_with_the_closest_name(project: Project) -> None:
     """A typo in the pipeline's name is met with a guess."""
     with pytest.raises(UserError, match="Did you mean 'tiny'"):
-        PipelinesFile(project).configured("tinny")
+        PipelinesFile(project).configure_pipeline("tinny")
 
 
 def test_yaml_that_does_not_parse_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -181,7 +183,9 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
 def test_set_overrides_one_setting_and_its_errors_are_said(project: Project) -> None:
     """``--set a.b=v`` reads the value as YAML."""
     file = PipelinesFile(project)
-    configured = file.configured("tiny", ["aggregate.cutoff=0.75", "epsilon=[2]"])
+    configured = file.configure_pipeline(
+        "tiny", ["aggregate.cutoff=0.75", "epsilon=[2]"]
+    )
     assert configured.pipeline.aggregate.cutoff == 0.75
     assert configured.pipeline.epsilon == [2]
     for wrong in (
@@ -191,14 +195,14 @@ def test_set_overrides_one_setting_and_its_errors_are_said(project: Project) -> 
         "=1",
     ):
         with pytest.raises(UserError, match="--set"):
-            file.configured("tiny", [wrong])
+            file.configure_pipeline("tiny", [wrong])
 
 
 def test_the_pipelines_of_this_project_are_right() -> None:
     """The shipped pipelines.yaml passes its own check."""
     root = Path(__file__).resolve().parents[3]
     file = PipelinesFile(Project(root))
-    file.check()
+    file.check_all()
     assert {"demo", "simulated", "phonemes"} <= set(file.names())
 
 
@@ -228,10 +232,10 @@ def test_signs_are_made_of_two_classes_only(tmp_path: Path) -> None:
     own = {"source": source, "project": {"basis": "bspline", "size": 4}}
     project = plain.write(tmp_path, tiny=plain.of(protocol) | own)
     with pytest.raises(UserError) as error:
-        PipelinesFile(project).configured("tiny")
+        PipelinesFile(project).configure_pipeline("tiny")
     said = f"source.classes: {protocol} tells two classes apart, not 3."
     assert f"pipelines.yaml:5: {said}" in str(error.value)
-    PipelinesFile(project).configured("tiny", ["source.classes=[sh, iy]"])
+    PipelinesFile(project).configure_pipeline("tiny", ["source.classes=[sh, iy]"])
 
 
 def test_the_schema_for_editors_is_current_and_accepts_the_shipped_file() -> None:
@@ -239,7 +243,7 @@ def test_the_schema_for_editors_is_current_and_accepts_the_shipped_file() -> Non
     root = Path(__file__).resolve().parents[3]
     stored = json.loads((root / "docs" / "pipelines.schema.json").read_text())
     assert stored == editor_schema()
-    shipped = parsed((root / "pipelines.yaml").read_text())
+    shipped = parse_value((root / "pipelines.yaml").read_text())
     jsonschema.validate(shipped, stored)
     shipped["pipelines"]["demo"]["agregate"] = {}
     with pytest.raises(jsonschema.ValidationError):
@@ -262,5 +266,5 @@ def test_what_an_axis_sets_is_reported_at_the_axis(
     text = f"pipelines:\n  tiny:\n{axis}{own}"
     (tmp_path / "pipelines.yaml").write_text(text)
     with pytest.raises(UserError) as refused:
-        PipelinesFile(Project(tmp_path)).configured("tiny")
+        PipelinesFile(Project(tmp_path)).configure_pipeline("tiny")
     assert f"pipelines.yaml:{line}: train.cuont: not known" in str(refused.value)

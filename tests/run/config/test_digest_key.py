@@ -11,7 +11,7 @@ import pytest
 
 from curvote.datasets.raw import digest
 from curvote.errors import UserError
-from curvote.run.keyed import keyed
+from curvote.run.keyed import keyed_digest
 from curvote.run.project import Project
 from tests import plain, production
 from tests.datasets.test_own_data import REAL, STUDY
@@ -29,26 +29,26 @@ def empty(tmp_path: Path) -> Project:
 def test_a_key_is_made_once_for_its_owner_alone(empty: Project) -> None:
     """32 bytes, mode 0600 under any umask; the same digest is told the same way."""
     mask = os.umask(0)
-    told = keyed(empty, DIGEST)
+    told = keyed_digest(empty, DIGEST)
     os.umask(mask)
     assert (empty.digest_key.stat().st_mode & 0o777, len(told)) == (0o600, 64)
     assert empty.state.stat().st_mode & 0o777 == 0o700
     assert empty.digest_key.stat().st_size == 32
-    assert keyed(empty, DIGEST) == told
-    assert keyed(empty, "cd" * 32) != told
+    assert keyed_digest(empty, DIGEST) == told
+    assert keyed_digest(empty, "cd" * 32) != told
     assert [path.name for path in empty.state.iterdir()] == ["digest.key"]
 
 
 def test_projects_tell_the_same_file_differently(tmp_path: Path) -> None:
     """So nobody else's key helps."""
-    told = {keyed(Project(tmp_path / name), DIGEST) for name in "ab"}
+    told = {keyed_digest(Project(tmp_path / name), DIGEST) for name in "ab"}
     assert len(told) == 2
 
 
 def test_whoever_comes_second_uses_the_first_key(empty: Project) -> None:
     """Many at once agree on one key."""
     with ThreadPoolExecutor(16) as pool:
-        told = set(pool.map(lambda _: keyed(empty, DIGEST), range(64)))
+        told = set(pool.map(lambda _: keyed_digest(empty, DIGEST), range(64)))
     assert len(told) == 1
     assert [path.name for path in empty.state.iterdir()] == ["digest.key"]
 
@@ -92,12 +92,12 @@ def test_what_is_no_key_is_refused_and_left(
     empty: Project, change: Callable[[Path], None]
 ) -> None:
     """A key that others may have read, or that is cut off, keys nothing."""
-    keyed(empty, DIGEST)
+    keyed_digest(empty, DIGEST)
     change(empty.digest_key)
     before = os.lstat(empty.digest_key)
     for _ in range(2):
         with pytest.raises(UserError, match=r"digest\.key"):
-            keyed(empty, DIGEST)
+            keyed_digest(empty, DIGEST)
     assert os.lstat(empty.digest_key) == before
 
 
@@ -125,5 +125,8 @@ def test_a_published_file_keeps_its_plain_digest_in_a_study(
     plain_digest = digest(people.root / "people.csv")
     for name in ("study", "real"):
         (raw,) = plain.plan(people, name).steps[0].raw
-        assert (raw.sha256, raw.told) == (plain_digest, keyed(people, plain_digest))
+        assert (raw.sha256, raw.public_digest) == (
+            plain_digest,
+            keyed_digest(people, plain_digest),
+        )
         assert plain_digest not in repr(raw)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from curvote.errors import UserError
-from curvote.reporting.columns import columns
+from curvote.reporting.columns import assign_columns
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import parts_of
-from curvote.run.config.settings import labels_of, named, settings
+from curvote.run.config.parts import labelled_parts
+from curvote.run.config.settings import expand_settings, labels_by_setting, setting_name
 from curvote.run.project import Project
-from curvote.run.results import views
-from curvote.run.summary import summary
+from curvote.run.results import final_views
+from curvote.run.summary import mean_scores
 from tests import plain
 
 SIZES = {"project.size": [4, 5]}
@@ -33,7 +33,7 @@ def project_with(root: Path, **changes: Any) -> Project:
 def test_the_settings_are_the_product_of_the_axes_in_the_file_s_order() -> None:
     """Both forms of an axis; the configuration given is left as it is."""
     given = {"project": {"size": 9}, "aggregate": {}, "grid": RULES | SIZES}
-    found = list(settings(given))
+    found = list(expand_settings(given))
     labels = [labels for labels, _ in found]
     assert labels == [
         {"rule": rule, "project.size": size}
@@ -48,22 +48,24 @@ def test_the_settings_are_the_product_of_the_axes_in_the_file_s_order() -> None:
 
 def test_without_a_grid_there_is_one_setting_without_a_name() -> None:
     """Nothing is named that nobody set apart."""
-    ((labels, own),) = settings({"a": 1})
-    assert (labels, own, named(labels)) == ({}, {"a": 1}, None)
+    ((labels, own),) = expand_settings({"a": 1})
+    assert (labels, own, setting_name(labels)) == ({}, {"a": 1}, None)
 
 
 def test_a_run_s_configuration_gives_back_each_setting() -> None:
     """What was planned from the file can be told from the record alone."""
     config = SMALL | {"grid": SIZES}
-    assert list(labels_of(config)) == ["project.size=4", "project.size=5"]
-    parts = [(name, part.settings.project.size) for name, part in parts_of(config)]
+    assert list(labels_by_setting(config)) == ["project.size=4", "project.size=5"]
+    parts = [
+        (name, part.settings.project.size) for name, part in labelled_parts(config)
+    ]
     assert parts == [("project.size=4", 4), ("project.size=5", 5)]
 
 
 def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) -> None:
     """Curves are simulated once for two sizes; a cutoff only changes what follows."""
     project = project_with(tmp_path, grid=SIZES | RULES)
-    runs = plain.plan(project).to_run()
+    runs = plain.plan(project).steps_to_run()
     made = [step.stage.name for step in runs]
     assert {stage: made.count(stage) for stage in ("ingest", "project", "train")} == {
         "ingest": 1,
@@ -73,13 +75,15 @@ def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) ->
     assert made.count("aggregate") == 4
     record = plain.run(project)
     assert plain.to_run(plain.plan(project)) == set()
-    rows = [row for row in summary(project, record) if row["method"] == "mrma"]
-    assert [row["setting"] for row in rows] == list(labels_of(record.config).values())
-    for view in views(project, record):
+    rows = [row for row in mean_scores(project, record) if row["method"] == "mrma"]
+    assert [row["setting"] for row in rows] == list(
+        labels_by_setting(record.config).values()
+    )
+    for view in final_views(project, record):
         size = view.settings.project.size
         assert f"project.size={size}" in view.cell["setting"]
-        assert view.system.final(view).coef.size == size
-        assert view.facts("project")["d"] == size
+        assert view.system.final_model(view).coef.size == size
+        assert view.metadata("project")["d"] == size
         assert view.setting("project.size") == size
 
 
@@ -107,7 +111,7 @@ def test_a_wrong_grid_is_refused(tmp_path: Path, grid: Any, message: str) -> Non
     """What cannot be an axis, and a setting that is no valid pipeline."""
     project = project_with(tmp_path, grid=grid)
     with pytest.raises(UserError) as error:
-        PipelinesFile(project).configured("tiny")
+        PipelinesFile(project).configure_pipeline("tiny")
     assert message in str(error.value)
     assert "pipelines.yaml:" in str(error.value)
 
@@ -116,7 +120,7 @@ def test_production_has_no_grid(tmp_path: Path) -> None:
     """A release is one: it is not made in several settings."""
     project = project_with(tmp_path, grid=SIZES, mode="production")
     with pytest.raises(UserError, match="a release has one setting"):
-        PipelinesFile(project).configured("tiny")
+        PipelinesFile(project).configure_pipeline("tiny")
 
 
 def test_a_score_without_a_learner_stands_in_every_column_of_its_setting() -> None:
@@ -127,7 +131,7 @@ def test_a_score_without_a_learner_stands_in_every_column_of_its_setting() -> No
         base | {"learner": "cg", "setting": {"d": "5"}, "arrival": 2},
         base | {"learner": None, "setting": {"d": "4"}, "method": "majority"},
     ]
-    found = [(row["method"], row["learner"]) for row in columns(rows)]
+    found = [(row["method"], row["learner"]) for row in assign_columns(rows)]
     assert found == [
         ("mrma", "cg, d=4"),
         ("mrma", "cg, d=5, arrival 2"),

@@ -9,8 +9,8 @@ import pytest
 from curvote.chain.registry import SYSTEMS
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.overrides import free_settings
-from curvote.run.config.schema import model
+from curvote.run.config.overrides import overridable_settings
+from curvote.run.config.schema import pipeline_model
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
 from tests import plain, production
@@ -64,7 +64,7 @@ def test_production_is_not_overridden(file: PipelinesFile, change: str) -> None:
     """The message says what, against what, and the two ways out."""
     path = change.partition("=")[0]
     with pytest.raises(UserError) as caught:
-        file.configured(NAME, [change])
+        file.configure_pipeline(NAME, [change])
     for message in str(caught.value).splitlines():
         assert message.startswith(f"--set {change}: {path}")
         assert "belongs into pipelines.yaml" in message
@@ -75,7 +75,7 @@ def test_production_is_not_overridden(file: PipelinesFile, change: str) -> None:
 def test_nor_are_its_rounds_of_envelopes(file: PipelinesFile, change: str) -> None:
     """How many must come before anything is computed stands in the file, too."""
     with pytest.raises(UserError, match=r"belongs into pipelines\.yaml"):
-        file.configured("far", [change])
+        file.configure_pipeline("far", [change])
 
 
 @pytest.mark.parametrize("fixed", [{"seed": 8}, {"replicates": 5}])
@@ -85,16 +85,18 @@ def test_seed_and_replicates_are_no_way_around(
     """``--seed`` would give clients other roles: another cohort, another release."""
     (name,) = fixed
     with pytest.raises(UserError, match=rf"{name}: {fixed[name]} is asked for"):
-        file.configured(NAME, **fixed)
-    assert file.configured("study", **fixed)
+        file.configure_pipeline(NAME, **fixed)
+    assert file.configure_pipeline("study", **fixed)
 
 
 def test_a_study_does_not_become_production(file: PipelinesFile) -> None:
     """What releases stands in the file, where others can read it."""
     cap = "ledger={per_client: {epsilon: 9}}"
     with pytest.raises(UserError, match="mode: production is asked for"):
-        file.configured("study", ["mode=production", cap])
-    assert file.configured("study", ["epsilon=9", "seed=3"]).pipeline.epsilon == [9]
+        file.configure_pipeline("study", ["mode=production", cap])
+    assert file.configure_pipeline(
+        "study", ["epsilon=9", "seed=3"]
+    ).pipeline.epsilon == [9]
 
 
 def test_what_is_read_after_the_last_message_stays_free(tmp_path: Path) -> None:
@@ -107,7 +109,7 @@ def test_what_is_read_after_the_last_message_stays_free(tmp_path: Path) -> None:
 
 
 def _releases(project: Project, *overrides: str) -> list[str]:
-    configured = PipelinesFile(project).configured(NAME, overrides)
+    configured = PipelinesFile(project).configure_pipeline(NAME, overrides)
     steps = make_plan(project, configured, fetch=True).steps
     return [step.key for step in steps if step.release]
 
@@ -115,8 +117,10 @@ def _releases(project: Project, *overrides: str) -> list[str]:
 @pytest.mark.parametrize("protocol", SYSTEMS)
 def test_no_protocol_frees_what_makes_a_run(protocol: str) -> None:
     """Whatever a new stage reads: the sections that name releases are never free."""
-    sections = set(model(frozenset({protocol})).model_fields)
-    stated = {n for n in free_settings(protocol) if n.partition(".")[0] in sections}
+    sections = set(pipeline_model(frozenset({protocol})).model_fields)
+    stated = {
+        n for n in overridable_settings(protocol) if n.partition(".")[0] in sections
+    }
     own = {f"transfer.{name}" for name in ("target", "weights", "decide")}
     own |= {f"labels.{name}" for name in ("holdout", "calibrate", "decide")}
     own |= {"direct.gate"}

@@ -9,7 +9,7 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.runtime import LEAST_SECONDS, Runtime, seconds
+from curvote.run.config.runtime import LEAST_SECONDS, Runtime, parse_span
 from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.project import Project
 from tests import plain
@@ -31,7 +31,7 @@ def test_a_file_without_the_section_runs_here(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("span", "hours"), [("1h", 1), ("36 h", 36), ("2w", 336)])
 def test_spans_are_hours_days_or_weeks(span: str, hours: int) -> None:
     """An hour is the least."""
-    assert seconds(span) == hours * LEAST_SECONDS
+    assert parse_span(span) == hours * LEAST_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     """With the line it stands in; a check of the file finds it, too."""
     bad = file(tmp_path, stated)
-    for check in (bad.runtime, bad.check):
+    for check in (bad.runtime, bad.check_all):
         with pytest.raises(UserError, match=words) as found:
             check()
         assert str(found.value).startswith("pipelines.yaml:")

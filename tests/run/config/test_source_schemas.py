@@ -11,7 +11,7 @@ import pytest
 from curvote.datasets.lookup import module
 from curvote.datasets.registry import DATASETS
 from curvote.run.config.editor import editor_schema
-from curvote.run.config.yaml_lines import as_yaml, parsed
+from curvote.run.config.yaml_lines import as_yaml, parse_value
 from tests.house import ROOT
 
 SCHEMA = editor_schema()
@@ -73,7 +73,7 @@ def test_what_the_pages_show_is_marked_nowhere(page: str) -> None:
     """Each source in a block of YAML that stands there as a whole."""
     text = SHOWN[page].read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    for pipelines in map(parsed, blocks):
+    for pipelines in map(parse_value, blocks):
         own = pipelines.values() if isinstance(pipelines, dict) else ()
         sources = [
             one["source"] for one in own if isinstance(one, dict) and "source" in one

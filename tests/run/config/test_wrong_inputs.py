@@ -93,14 +93,14 @@ def said_of(root: Path, text: str) -> list[str]:
     """Return the lines that are said of a pipelines.yaml, or of its use."""
     (root / "pipelines.yaml").write_text(text)
     with pytest.raises(UserError) as error:
-        PipelinesFile(Project(root)).check()
+        PipelinesFile(Project(root)).check_all()
     return [problem.message for problem in error.value.problems]
 
 
 def test_what_the_wrong_inputs_are_made_of_is_right(tmp_path: Path) -> None:
     """An unquoted yes is the text of a label."""
     (tmp_path / "pipelines.yaml").write_text(RIGHT)
-    source = PipelinesFile(Project(tmp_path)).configured("p").pipeline.source
+    source = PipelinesFile(Project(tmp_path)).configure_pipeline("p").pipeline.source
     assert source["positive"] == "yes"
 
 
@@ -154,10 +154,10 @@ def test_a_wrong_override_is_named_as_it_was_given(
     (tmp_path / "pipelines.yaml").write_text(RIGHT)
     file = PipelinesFile(Project(tmp_path))
     if not said:
-        assert file.configured("p", [override]).pipeline.epsilon == [1]
+        assert file.configure_pipeline("p", [override]).pipeline.epsilon == [1]
         return
     with pytest.raises(UserError) as error:
-        file.configured("p", [override])
+        file.configure_pipeline("p", [override])
     assert "--set " in str(error.value)
     assert override in str(error.value)
     assert said in str(error.value)

@@ -12,7 +12,7 @@ from ruamel.yaml.error import YAMLError
 
 from curvote.errors import UserError
 from curvote.run.config import yaml_lines
-from curvote.run.config.yaml_lines import Lines, as_yaml, load, parsed
+from curvote.run.config.yaml_lines import LineIndex, as_yaml, load_document, parse_value
 
 SHARED = """\
 a: &usual
@@ -60,20 +60,20 @@ VALUES = st.recursive(
 )
 def test_plain_words_mean_what_yaml_1_2_says(text: str, value: object) -> None:
     """No Norway problem, no sexagesimal, no octal by a zero, no dates."""
-    assert repr(parsed(text)) == repr(value)
+    assert repr(parse_value(text)) == repr(value)
 
 
 @given(VALUES)
 def test_what_is_written_is_read_again(values: Any) -> None:
     """Every value of JSON, with its type."""
-    assert repr(parsed(as_yaml(values))) == repr(values)
+    assert repr(parse_value(as_yaml(values))) == repr(values)
 
 
 def test_merged_keys_and_anchors_have_values_and_lines(tmp_path: Path) -> None:
     """Own keys count before merged ones; a merged key's line is where it stands."""
     path = tmp_path / "shared.yaml"
     path.write_text(SHARED)
-    values, lines = load(path, "shared.yaml")
+    values, lines = load_document(path, "shared.yaml")
     usual = {"size": 4, "bounds": [0, 1]}
     assert values["b"] == {"size": 5, "bounds": [0, 1]}
     assert values["c"] == {"size": 6, "bounds": [0, 1], "d": usual}
@@ -83,7 +83,7 @@ def test_merged_keys_and_anchors_have_values_and_lines(tmp_path: Path) -> None:
     assert lines.line(("b", "absent", "deeper")) == 4
     assert ("b", "bounds") in lines
     assert ("b", "absent") not in lines
-    assert Lines(None).line(("a",)) is None
+    assert LineIndex(None).line(("a",)) is None
 
 
 # Nine lists of nine, each of them the one before: 9 ** 8 values in 300 characters.
@@ -114,7 +114,7 @@ def test_what_no_pipeline_needs_is_refused(
     """Rings and towers of anchors, tags, keys that are no words, further documents."""
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(UserError) as error:
-        load(tmp_path / "p.yaml", "p.yaml")
+        load_document(tmp_path / "p.yaml", "p.yaml")
     assert said in str(error.value)
 
 
@@ -122,7 +122,7 @@ def test_every_key_that_stands_twice_is_named(tmp_path: Path) -> None:
     """All in one pass, each with the line of the second."""
     (tmp_path / "p.yaml").write_text("a: 1\nb: {c: 1, c: 2}\na: 2\n")
     with pytest.raises(UserError) as error:
-        load(tmp_path / "p.yaml", "p.yaml")
+        load_document(tmp_path / "p.yaml", "p.yaml")
     assert str(error.value).split("\n") == [
         "p.yaml:2: c stands here a second time; keep one.",
         "p.yaml:3: a stands here a second time; keep one.",
@@ -133,17 +133,17 @@ def test_a_text_is_parsed_once_and_another_one_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command asks many times for the same file; an edit is always seen."""
-    path, texts, compose = tmp_path / "p.yaml", [], yaml_lines._composed
+    path, texts, compose = tmp_path / "p.yaml", [], yaml_lines._compose
 
     def counted(text: str) -> Any:
         texts.append(text)
         return compose(text)
 
-    monkeypatch.setattr(yaml_lines, "_composed", counted)
+    monkeypatch.setattr(yaml_lines, "_compose", counted)
     path.write_text("once: 1\n")
-    assert load(path, "p")[0] == load(path, "p")[0] == {"once": 1}
+    assert load_document(path, "p")[0] == load_document(path, "p")[0] == {"once": 1}
     path.write_text("once: 2\n")
-    assert load(path, "p")[0] == {"once": 2}
+    assert load_document(path, "p")[0] == {"once": 2}
     assert texts == ["once: 1\n", "once: 2\n"]
 
 
@@ -154,10 +154,12 @@ def test_both_parsers_read_the_shipped_files_alike(
     root = Path(__file__).resolve().parents[3]
     paths = [root / "pipelines.yaml", *root.glob("curvote/reproduce/*/pipelines.yaml")]
     assert len(paths) > 1
-    quick = [parsed(path.read_text()) for path in paths]
+    quick = [parse_value(path.read_text()) for path in paths]
 
     def failing(_: str) -> None:
         raise YAMLError
 
-    monkeypatch.setattr(yaml_lines, "_InC", failing)
-    assert [repr(parsed(path.read_text())) for path in paths] == list(map(repr, quick))
+    monkeypatch.setattr(yaml_lines, "_FastComposer", failing)
+    assert [repr(parse_value(path.read_text())) for path in paths] == list(
+        map(repr, quick)
+    )

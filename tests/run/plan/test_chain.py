@@ -19,8 +19,8 @@ from curvote.errors import UserError
 from curvote.run import history
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import final_model, views
-from curvote.run.summary import summary
+from curvote.run.results import final_model, final_views
+from curvote.run.summary import mean_scores
 from tests import plain
 from tests.exchange import FAR
 from tests.production import REAL
@@ -68,29 +68,29 @@ def _planted(generator: np.random.Generator, n: int, points: int = 100) -> objec
 
 
 def _two_runs(project: Project) -> Ran:
-    from curvote.flows.environment import prepare
-    from curvote.flows.server.flow_runs import sweep
+    from curvote.flows.environment import prepare_environment
+    from curvote.flows.server.flow_runs import close_dead_flow_runs
     from curvote.flows.server.private import PrefectServer
 
     os.environ.pop("PREFECT_API_URL", None)
-    prepare(project.root)
+    prepare_environment(project.root)
     with PrefectServer(project.root) as server:
         from curvote.flows.chain import chain
         from curvote.flows.tracking import log as tracking
 
         server.wait()
-        sweep()
+        close_dead_flow_runs()
         given = {"pipeline": "tiny", "project": str(project.root), "workers": 1}
         ids = []
         for _ in range(2):
             ids.append(chain(**given))
-            tracking.repair(project)
+            tracking.log_missing_runs(project)
         with pytest.raises(UserError, match=r"--set aggregate\.cutoff=2: aggregate"):
             chain(**given, overrides=["aggregate.cutoff=2"])
         states = _task_states()
         ids += [chain(**given | {"pipeline": name}) for name in ("real", "far")]
-        tracking.repair(project)
-    records = {r.id: r for r in history.load_all(project)}
+        tracking.log_missing_runs(project)
+    records = {r.id: r for r in history.load_records(project)}
     first, second, real, far = (records[i] for i in ids)
     return Ran(project, first, second, states, real, far)
 
@@ -121,7 +121,7 @@ def test_the_first_run_computes_everything_and_the_second_nothing(ran: Ran) -> N
     assert ran.first.status == ran.second.status == "completed"
     assert {step["action"] for step in ran.first.steps} == {"run"}
     assert {step["action"] for step in ran.second.steps} == {"reuse"}
-    assert summary(ran.project, ran.first) == summary(ran.project, ran.second)
+    assert mean_scores(ran.project, ran.first) == mean_scores(ran.project, ran.second)
 
 
 def test_prefect_shows_one_task_run_for_each_step_and_what_was_reused(ran: Ran) -> None:
@@ -133,7 +133,7 @@ def test_prefect_shows_one_task_run_for_each_step_and_what_was_reused(ran: Ran) 
 
 def test_scores_hold_every_method_once(ran: Ran) -> None:
     """8 methods for each epsilon, two baselines once for each epsilon."""
-    rows = summary(ran.project, ran.first)
+    rows = mean_scores(ran.project, ran.first)
     assert len(rows) == 2 * (8 + 2)
     majority = [row for row in rows if row["method"] == "majority"]
     assert [row["learner"] for row in majority] == [None, None]
@@ -173,7 +173,7 @@ def test_the_logged_model_takes_raw_curves_and_returns_labels(ran: Ran) -> None:
     answers = [
         final_model(ran.project, record, view.cell).predict(curves).tolist()
         for record in (ran.first, ran.real)
-        for view in views(ran.project, record)
+        for view in final_views(ran.project, record)
     ]
     assert np.asarray(labels).tolist() in answers
 
@@ -213,7 +213,7 @@ def test_no_raw_value_in_any_log_mlflow_run_prefect_result_or_report(
 def test_production_is_logged_as_real_without_a_score(ran: Ran) -> None:
     """A child holds counts and estimated utilities; no true error is known."""
     assert ran.real.status == "completed"
-    assert summary(ran.project, ran.real) == []
+    assert mean_scores(ran.project, ran.real) == []
     _, child = sorted(
         _mlflow_runs(ran.project, "real"), key=lambda r: len(r.data.metrics)
     )

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.roles import ROLES, split
+from curvote.protocols.roles import ROLES, split_roles
 from curvote.protocols.stages import ingest
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.source import raw_files
 from curvote.run.plan import fingerprint, identity
-from curvote.run.plan.identity import People
+from curvote.run.plan.identity import Population
 from curvote.run.project import Project
 from tests import production
 
@@ -46,12 +46,12 @@ def write(root: Path, first: int = 1, **changes: Any) -> Project:
     return production.write(root, **(TABLE | changes))
 
 
-def people(project: Project) -> People:
+def people(project: Project) -> Population:
     """Return who takes part in the project's pipeline."""
-    configured = PipelinesFile(project).configured(production.NAME)
+    configured = PipelinesFile(project).configure_pipeline(production.NAME)
     raw = raw_files(project, configured.pipeline, fetch=False)
     assert isinstance(raw, tuple)
-    return identity.people(project, configured, raw)
+    return identity.find_people(project, configured, raw)
 
 
 def test_long_lists_have_the_digest_of_their_json() -> None:
@@ -59,18 +59,20 @@ def test_long_lists_have_the_digest_of_their_json() -> None:
     lists = {"b": np.arange(-3, 150_000), "a": np.empty(0, np.int64), "d": np.arange(1)}
     plain = {name: values.tolist() for name, values in lists.items()}
     given = {name: (lambda own=values: own) for name, values in lists.items()}
-    found = fingerprint.of_lists({"c": 'so "named"'}, given)
-    assert found == fingerprint.of_json(plain | {"c": 'so "named"'})
+    found = fingerprint.lists_digest({"c": 'so "named"'}, given)
+    assert found == fingerprint.json_digest(plain | {"c": 'so "named"'})
 
 
 def test_a_cohort_keeps_its_name(tmp_path: Path) -> None:
     """It is the digest of the sorted ids of every role, and of the population."""
     found = people(write(tmp_path))
-    roles = split(7, 0, N, {"test": 0, "vote": 80, "train": 60, "public": 0})
+    roles = split_roles(7, 0, N, {"test": 0, "vote": 80, "train": 60, "public": 0})
     members = {role: sorted((roles[role] + 1).tolist()) for role in ROLES}
-    pipeline = PipelinesFile(Project(tmp_path)).configured(production.NAME).pipeline
+    pipeline = (
+        PipelinesFile(Project(tmp_path)).configure_pipeline(production.NAME).pipeline
+    )
     told = {"population": pipeline.population, **members}
-    assert found.cohort == fingerprint.of_json(told)
+    assert found.cohort == fingerprint.json_digest(told)
     assert found.everybody.tolist() == list(range(1, N + 1))
     senders = np.union1d(roles["train"], roles["vote"]) + 1
     assert found.senders.tolist() == senders.tolist()
@@ -81,9 +83,9 @@ def test_ids_are_read_once_for_each_content(
 ) -> None:
     """Not again for the same bytes under another date; again for other bytes."""
     read: list[int] = []
-    members = ingest.members
+    members = ingest.client_groups
     monkeypatch.setattr(
-        ingest, "members", lambda params: read.append(1) or members(params)
+        ingest, "client_groups", lambda params: read.append(1) or members(params)
     )
     project = write(tmp_path)
     first = people(project).cohort

@@ -36,7 +36,7 @@ DIRECT = {
 
 def released(project: Project, name: str) -> dict[str, str]:
     """Return what the ledger, or the intake, calls each release of a pipeline."""
-    configured = PipelinesFile(project).configured(name)
+    configured = PipelinesFile(project).configure_pipeline(name)
     steps = make_plan(project, configured, fetch=True).steps
     found = {}
     for step in steps:

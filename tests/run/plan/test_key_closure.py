@@ -16,7 +16,7 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms import make, registry
-from curvote.mechanisms.making import kind
+from curvote.mechanisms.making import mechanism_class
 from curvote.mechanisms.registry import MAY_CALL, MECHANISMS
 from curvote.run.plan.definitions import NAMES_ONLY, PACKAGE, of_code
 from curvote.run.plan.reasons import differences
@@ -122,19 +122,19 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.mark.parametrize(
     ("edited", "stages"),
     [
-        ("representation.basis:_gram", {"project"}),
+        ("representation.basis:_gram_matrix", {"project"}),
         # The row `histogram` of the scores reads what a report is.
         ("mechanisms.laplace:Laplace._draw", {"privatize", "report"}),
         ("mechanisms.exact:DiscreteLaplace.sample", {"privatize", "report"}),
-        ("server.weak:draw", {"train"}),
-        ("server.learners.cg:fit", {"train"}),
-        ("server.averaging:_normalised", {"aggregate"}),
-        ("protocols.mrma.score:single", {"report"}),
+        ("server.weak:draw_subsets", {"train"}),
+        ("server.learners.cg:fit_conjugate_gradients", {"train"}),
+        ("server.averaging:_normalise_weights", {"aggregate"}),
+        ("protocols.mrma.score:mean_errors", {"report"}),
         # In modules that a stage imports, and by no stage reached.
-        ("server.utility:exact_variance", set()),
-        ("server.learners.logistic:fit", set()),
+        ("server.utility:utility_variance", set()),
+        ("server.learners.logistic:fit_logistic", set()),
         ("mechanisms.hybrid:Hybrid._draw", set()),
-        ("protocols.mrma.system:cells", set()),
+        ("protocols.mrma.system:describe_histogram", set()),
     ],
 )
 def test_an_edit_of_a_function_reruns_what_reaches_it(
@@ -142,7 +142,7 @@ def test_an_edit_of_a_function_reruns_what_reaches_it(
 ) -> None:
     """With the function's name as the reason; what it does not touch is reused."""
     edit_function(monkeypatch, f"curvote.{edited}")
-    made = plain.plan(finished).to_run()
+    made = plain.plan(finished).steps_to_run()
     reasons = {step.stage.name: step.reason for step in made}
     changed = f"code curvote.{edited.replace(':', '.')} changed"
     assert {name for name, said in reasons.items() if said == changed} == stages
@@ -204,7 +204,7 @@ MADE_WITH |= {"prior": (0.5, 0.25, 0.25)}
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_all_that_a_mechanism_runs_is_reached_from_its_entry(name: str) -> None:
     """As a stage's plug-in: its entry, and what that may call by name."""
-    wanted = inspect.signature(kind(name)).parameters
+    wanted = inspect.signature(mechanism_class(name)).parameters
     params = {key: value for key, value in MADE_WITH.items() if key in wanted}
     entries = [MECHANISMS[each] for each in (name, *MAY_CALL.get(name, ()))]
     roots = ("curvote.mechanisms.making:make", "curvote.entropy:SeededEntropy")

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
-from curvote.run.history import completed
+from curvote.run.history import completed_run
 from curvote.run.plan import definitions
-from curvote.run.plan.fingerprint import of_file
+from curvote.run.plan.fingerprint import file_digest
 from curvote.run.planner import Selection
 from curvote.run.project import Project
-from curvote.run.results import final_model, find, views
+from curvote.run.results import final_model, final_views, find_artifact
 from curvote.run.store import artifacts
-from curvote.run.store.artifacts import MANIFEST, artifact, folders
-from curvote.run.summary import summary
+from curvote.run.store.artifacts import MANIFEST, all_folders, artifact
+from curvote.run.summary import mean_scores
 from tests import plain
 
 Edit = Callable[[str, str, str], None]
@@ -43,7 +43,9 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
 
 def reasons(project: Project, *overrides: str) -> set[str]:
     """Return why steps would run."""
-    return {step.reason for step in plain.plan(project, "tiny", *overrides).to_run()}
+    return {
+        step.reason for step in plain.plan(project, "tiny", *overrides).steps_to_run()
+    }
 
 
 def test_a_second_run_reuses_everything(done: Project) -> None:
@@ -98,7 +100,7 @@ def test_all_reasons_are_given_and_the_first_alone_is_the_short_one(
 ) -> None:
     """Two settings of a stage: both, and what they make anew for the stages after."""
     made = plain.plan(done, "tiny", "train.size=19", "train.count=4")
-    rows = {row["stage"]: row for row in (step.row() for step in made.to_run())}
+    rows = {row["stage"]: row for row in (step.row() for step in made.steps_to_run())}
     both = ["parameter train.count 5 -> 4", "parameter train.size 20 -> 19"]
     assert rows["train"]["reasons"] == both
     assert rows["train"]["reason"] == both[0]
@@ -110,10 +112,10 @@ def test_all_reasons_are_given_and_the_first_alone_is_the_short_one(
 def test_run_does_what_plan_said(done: Project) -> None:
     """The steps of the record are those of the plan, and then nothing is left."""
     planned = plain.plan(done, "tiny", "aggregate.cutoff=0.6")
-    before = set(folders(done))
+    before = set(all_folders(done))
     record = plain.run(done, "tiny", "aggregate.cutoff=0.6")
-    made = set(folders(done)) - before
-    assert {path.name for path in made} == {s.key for s in planned.to_run()}
+    made = set(all_folders(done)) - before
+    assert {path.name for path in made} == {s.key for s in planned.steps_to_run()}
     assert [step["action"] for step in record.steps] == [
         step.action for step in planned.steps
     ]
@@ -141,7 +143,7 @@ def test_an_edit_in_a_helper_of_a_learner_reruns_train_and_what_follows(
         "aggregate",
         "report",
     }
-    assert "code curvote.server.learners.fits.one_class changed" in reasons(done)
+    assert "code curvote.server.learners.fits.has_one_class changed" in reasons(done)
 
 
 def test_an_edit_in_one_learner_leaves_the_other_alone(
@@ -149,7 +151,7 @@ def test_an_edit_in_one_learner_leaves_the_other_alone(
 ) -> None:
     """The registry names one module for each cell, and only that one counts."""
     edit("server/learners/logistic.py", "RIDGE = 1e-3", "RIDGE = 2e-3")
-    ran = {step.cell["learner"] for step in plain.plan(done).to_run()}
+    ran = {step.cell["learner"] for step in plain.plan(done).steps_to_run()}
     assert ran == {"logistic"}
 
 
@@ -165,11 +167,11 @@ def test_adding_a_mechanism_or_a_learner_reruns_nothing(
 
 def test_a_forced_stage_repeats_itself_exactly(done: Project) -> None:
     """Recomputing gives the stored tables, so the forced run commits nothing new."""
-    before = set(folders(done))
+    before = set(all_folders(done))
     record = plain.run(done, selection=Selection(force=("train",)))
     forced = {s["stage"] for s in record.steps if s["action"] == "run"}
     assert forced == {"train"}
-    assert set(folders(done)) == before
+    assert set(all_folders(done)) == before
 
 
 def test_from_a_stage_recomputes_it_and_all_that_follow(done: Project) -> None:
@@ -211,11 +213,13 @@ def test_an_altered_artifact_is_never_used(done: Project, stage: str) -> None:
     middle = len(whole) // 2
     path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
     made = plain.plan(done)
-    assert {s.reason for s in made.to_run()} == {f"artifact altered ({path.name})"}
+    assert {s.reason for s in made.steps_to_run()} == {
+        f"artifact altered ({path.name})"
+    }
     plain.run(done)
     assert path.read_bytes() == whole
     assert list(folder.parent.glob(f".altered-{step.key}-*"))
-    assert not plain.plan(done).to_run()
+    assert not plain.plan(done).steps_to_run()
 
 
 def test_an_altered_input_with_an_old_date_is_never_read(done: Project) -> None:
@@ -226,7 +230,7 @@ def test_an_altered_input_with_an_old_date_is_never_read(done: Project) -> None:
     path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
     made = plain.plan(done, selection=Selection(force=("evaluate",)))
-    assert f"artifact altered ({path.name})" in {s.reason for s in made.to_run()}
+    assert f"artifact altered ({path.name})" in {s.reason for s in made.steps_to_run()}
 
 
 def test_a_copied_project_is_read_once_and_reused(
@@ -237,11 +241,13 @@ def test_a_copied_project_is_read_once_and_reused(
         later = path.with_name(MANIFEST).stat().st_mtime_ns + 10**9
         os.utime(path, ns=(later, later))
     read: list[Path] = []
-    monkeypatch.setattr(artifacts, "of_file", lambda p: read.append(p) or of_file(p))
-    assert not plain.plan(done).to_run()
+    monkeypatch.setattr(
+        artifacts, "file_digest", lambda p: read.append(p) or file_digest(p)
+    )
+    assert not plain.plan(done).steps_to_run()
     assert {path.parent.parent.name for path in read} == set(EVERY)
     read.clear()
-    assert not plain.plan(done).to_run()
+    assert not plain.plan(done).steps_to_run()
     assert {path.parent.parent.name for path in read} == {"report"}  # scores always
 
 
@@ -251,13 +257,15 @@ def test_a_result_that_does_not_repeat_is_our_bug(
     """A forced step whose tables differ from the stored ones stops the run."""
     from curvote.errors import InternalError
     from curvote.protocols.mrma import aggregate
-    from curvote.run.execute import execute
+    from curvote.run.execute import execute_step
 
     step = next(s for s in plain.plan(done).steps if s.stage.name == "aggregate")
-    real = aggregate.weights
-    monkeypatch.setattr(aggregate, "weights", lambda *a: (real(*a)[0][::-1], False))
+    real = aggregate.averaging_weights
+    monkeypatch.setattr(
+        aggregate, "averaging_weights", lambda *a: (real(*a)[0][::-1], False)
+    )
     with pytest.raises(InternalError, match="second computation"):
-        execute(done, replace(step, action="run", forced=True))
+        execute_step(done, replace(step, action="run", forced=True))
 
 
 def test_two_pipelines_share_what_is_equal(tmp_path: Path) -> None:
@@ -278,7 +286,7 @@ def test_learners_that_are_computed_alike_keep_their_labels(tmp_path: Path) -> N
         "a",
         "b",
     }
-    rows = summary(project, record)
+    rows = mean_scores(project, record)
     errors = {
         label: [row["misclassification"] for row in rows if row["learner"] == label]
         for label in ("a", "b")
@@ -292,12 +300,14 @@ def test_results_are_never_read_from_an_altered_artifact(
     done: Project, stage: str
 ) -> None:
     """Neither scores nor the final classifier: the message says what to do."""
-    record = completed(done, "tiny")
-    cells = (view.cell for view in views(done, record))
+    record = completed_run(done, "tiny")
+    cells = (view.cell for view in final_views(done, record))
     cell = next(c for c in cells if c["learner"] == "centroid")
-    key = find(done, record, stage, cell).key
+    key = find_artifact(done, record, stage, cell).key
     path = next(artifact(done, stage, key).path.glob("*.parquet"))
     whole = path.read_bytes()
     path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
     with pytest.raises(UserError, match="altered"):
-        summary(done, record) if stage == "report" else final_model(done, record, cell)
+        mean_scores(done, record) if stage == "report" else final_model(
+            done, record, cell
+        )

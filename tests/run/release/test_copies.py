@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_backup import backup
+from curvote.client.ledger_backup import back_up_ledger
 from curvote.errors import UserError
 from curvote.run.project import Project
 from curvote.run.release import ledger_check, releasing, restoring
@@ -27,9 +27,9 @@ def test_two_copies_that_release_at_once_draw_once(
     """
     project = plain.write(tmp_path / "house", **witnessed(tmp_path / "witness.jsonl"))
     run(project, "one")
-    backup(project.ledger, tmp_path / "backup.sqlite")
+    back_up_ledger(project.ledger, tmp_path / "backup.sqlite")
     other = Project(shutil.copytree(project.root, tmp_path / "other"))
-    reserve = releasing._reserve
+    reserve = releasing._reserve_release
 
     def late(*given: Any) -> None:
         if project in given:
@@ -37,16 +37,16 @@ def test_two_copies_that_release_at_once_draw_once(
         reserve(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "_reserve", late)
+        patch.setattr(releasing, "_reserve_release", late)
         with pytest.raises(UserError, match="Another copy of it is in use"):
             run(project, "two")
-    assert [e.state for e in production.entries(project)][2:] == ["cancelled"]
+    assert [e.state for e in production.ledger_entries(project)][2:] == ["cancelled"]
     assert len(list(project.artifacts.glob("privatize/*"))) == 1
     assert refused(project, "one", "two")
     for file in (project.ledger, tmp_path / "backup.sqlite"):
-        restoring.restore(project, file)
+        restoring.restore_ledger(project, file)
         assert spent(project) == spent(other)
-        assert ledger_check.problems(project) == []
+        assert ledger_check.ledger_problems(project) == []
 
 
 def spent(project: Project) -> dict[str, float]:

@@ -35,8 +35,8 @@ def completes(project: Project) -> None:
     """The same command again: both messages once, and everything is in order."""
     production.run(project)
     assert len(production.confirmed(project)) == 2
-    assert len(production.entries(project)) == 2
-    assert ledger_check.problems(project) == []
+    assert len(production.ledger_entries(project)) == 2
+    assert ledger_check.ledger_problems(project) == []
 
 
 def test_a_ledger_that_is_locked_for_long_is_waited_for_then_named(
@@ -64,7 +64,7 @@ def test_a_clock_that_moves_between_reservation_and_confirmation(
     commit = releasing.commit
 
     def moves(*given: Any) -> Artifact:
-        monkeypatch.setattr(ledger_chain, "now", lambda: f"{moved}+00:00")
+        monkeypatch.setattr(ledger_chain, "utc_now", lambda: f"{moved}+00:00")
         made = commit(*given)
         if killed:
             os._exit(9)
@@ -93,22 +93,22 @@ def test_a_full_disk_under_an_append_only_file_releases_nothing_unseen(
 
     What was published by then is counted; with room again the same command completes.
     """
-    write, calls = ledger_witness._write, iter(range(1, 100))
+    write, calls = ledger_witness._write_all, iter(range(1, 100))
 
     def fails(*given: Any) -> None:
         (full if next(calls) >= call else write)(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_witness, "_write", fails)
+        patch.setattr(ledger_witness, "_write_all", fails)
         with pytest.raises(UserError, match="no space is left on its disk") as raised:
             production.run(project)
     assert len(str(raised.value).splitlines()) == 1
     assert any(name in str(raised.value) for name in (WHERE, "releases.jsonl"))
     there = {folder.name for folder in project.artifacts.glob("[ep]*/[!.]*")}
-    assert there <= {e.release for e in production.entries(project) if e.counts}
+    assert there <= {e.release for e in production.ledger_entries(project) if e.counts}
     completes(project)
     for path in (tmp_path / WHERE, project.state / "releases.jsonl"):
-        lines = ledger_witness.Witness(path).lines()
+        lines = ledger_witness.Journal(path).lines()
         with Ledger(project.ledger) as ledger:
             heads = {move.head for move in ledger.movements()}
         assert {line["head"] for line in lines} == heads
@@ -123,8 +123,8 @@ def _kills(monkeypatch: pytest.MonkeyPatch, where: object, name: str) -> None:
     "dies",
     [
         lambda patch: _kills(patch, releasing, "commit"),
-        lambda patch: _kills(patch, releasing, "_confirm"),
-        lambda patch: _kills(patch, releasing, "_with_top"),
+        lambda patch: _kills(patch, releasing, "_confirm_release"),
+        lambda patch: _kills(patch, releasing, "_with_chain_head"),
     ],
 )
 def test_a_kill_between_reservation_and_confirmation_under_counts_nothing(
@@ -137,7 +137,7 @@ def test_a_kill_between_reservation_and_confirmation_under_counts_nothing(
         dies(patch)
         os.waitpid(in_child(partial(production.run, project)), 0)
     there = {folder.name for folder in project.artifacts.glob("[ep]*/[!.]*")}
-    assert there <= {e.release for e in production.entries(project) if e.counts}
+    assert there <= {e.release for e in production.ledger_entries(project) if e.counts}
     completes(project)
 
 
@@ -153,17 +153,17 @@ def test_a_kill_while_a_backup_takes_its_place_is_mended_by_the_same_command(
     with Ledger(project.ledger):  # its journal is there, too
         child = in_child(partial(_dying, monkeypatch, where, step, project, backup))
         os.waitpid(child, 0)
-    restoring.restore(project, backup)
-    assert ledger_check.problems(project) == []
+    restoring.restore_ledger(project, backup)
+    assert ledger_check.ledger_problems(project) == []
     made = production.run(project)
-    assert not made.to_run()
+    assert not made.steps_to_run()
 
 
 def _dying(
     patch: pytest.MonkeyPatch, where: Any, step: str, project: Project, backup: Path
 ) -> None:
-    patch.setattr(restoring, "_put", partial(_put, patch, where, step))
-    restoring.restore(project, backup)
+    patch.setattr(restoring, "_replace_ledger", partial(_put, patch, where, step))
+    restoring.restore_ledger(project, backup)
 
 
 def _put(
@@ -173,4 +173,4 @@ def _put(
     restoring_put(made, ledger)
 
 
-restoring_put = restoring._put
+restoring_put = restoring._replace_ledger

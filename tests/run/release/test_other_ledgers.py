@@ -120,7 +120,7 @@ def test_a_higher_cap_in_the_file_releases_nothing(
     with Ledger(town.ledger) as book:
         assert book.cap("table") == Budget(CAP)
         stated = Budget(8.12345678901)
-        command = caps.command("my town", stated, Budget(CAP))
+        command = caps.raise_cap_command("my town", stated, Budget(CAP))
     assert "raise-cap 'my town' --epsilon 8.12345678901" in command
 
 
@@ -133,7 +133,7 @@ def test_no_override_touches_the_account(town: Project, override: str) -> None:
     with pytest.raises(UserError):
         make_plan(
             town,
-            PipelinesFile(town).configured(NAME, [override]),
+            PipelinesFile(town).configure_pipeline(NAME, [override]),
             fetch=True,
             new_release=True,
         )
@@ -184,12 +184,12 @@ def test_a_pipeline_of_another_name_is_no_other_population(town: Project) -> Non
         town.root, copied=TOWN | {"ledger": {**TOWN["ledger"], "population": "b"}}
     )
     with pytest.raises(UserError, match="clients of copied are known in population"):
-        make_plan(town, PipelinesFile(town).configured("copied"), fetch=True)
+        make_plan(town, PipelinesFile(town).configure_pipeline("copied"), fetch=True)
 
 
 def test_a_study_declares_nobody(project: Project) -> None:
     """Its clients have no account."""
-    configured = PipelinesFile(project).configured("tiny")
+    configured = PipelinesFile(project).configure_pipeline("tiny")
     with pytest.raises(UserError, match="--new-people: tiny is a study"):
         make_plan(project, configured, new_people=True)
 

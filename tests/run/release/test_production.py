@@ -14,9 +14,9 @@ from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.flows import retention
 from curvote.privacy import Budget
-from curvote.protocols.roles import split
+from curvote.protocols.roles import split_roles
 from curvote.run.config.file import PipelinesFile
-from curvote.run.garbage import Limits
+from curvote.run.garbage import RetentionLimits
 from curvote.run.plan import definitions, fingerprint
 from curvote.run.plan import expand as chain
 from curvote.run.planner import Selection, make_plan
@@ -73,7 +73,7 @@ def test_an_upgrade_releases_nothing_again(
 ) -> None:
     """New library versions, changed code and a new contract recompute no release."""
     before = production.bytes_of(real, production.plan(real))
-    monkeypatch.setattr(fingerprint, "versions", lambda stage: {"numpy": "99"})
+    monkeypatch.setattr(fingerprint, "library_versions", lambda stage: {"numpy": "99"})
     monkeypatch.setattr(definitions, "of_code", lambda modules: {"all": "rewritten"})
     monkeypatch.setattr(chain, "VERSION", 99)
     made = production.run(real)
@@ -96,7 +96,7 @@ def test_a_setting_with_a_default_may_be_added_or_spelt_out(real: Project) -> No
 )
 def test_what_was_released_is_never_forced(real: Project, stage: str) -> None:
     """--force, --from and --only of anything up to the last release are refused."""
-    configured = PipelinesFile(real).configured(production.NAME)
+    configured = PipelinesFile(real).configure_pipeline(production.NAME)
     for selection in (
         Selection(force=(stage,)),
         Selection(start=stage),
@@ -104,7 +104,7 @@ def test_what_was_released_is_never_forced(real: Project, stage: str) -> None:
     ):
         with pytest.raises(UserError, match="--new-release"):
             make_plan(real, configured, selection)
-    assert make_plan(real, configured, Selection(start="aggregate")).to_run()
+    assert make_plan(real, configured, Selection(start="aggregate")).steps_to_run()
 
 
 def test_a_new_release_needs_room(real: Project) -> None:
@@ -146,7 +146,7 @@ def test_a_lost_or_altered_release_is_not_drawn_again(real: Project) -> None:
     table.write_bytes(table.read_bytes()[:-1] + b"?")
     for _ in range(2):
         made = production.plan(real)
-        blocked = {s.stage.name: s.reason for s in made.blocked()}
+        blocked = {s.stage.name: s.reason for s in made.blocked_steps()}
         assert "restore it from a backup" in blocked["privatize"]
         assert blocked["train"] == "waits for privatize"
         shutil.rmtree(folder, ignore_errors=True)
@@ -167,9 +167,9 @@ def test_without_its_ledger_nothing_is_released(real: Project) -> None:
 @pytest.mark.parametrize(
     ("where", "reason"),
     [
-        ("_reserve", "interrupted before it was published"),
+        ("_reserve_release", "interrupted before it was published"),
         ("commit", "interrupted before it was published"),
-        ("_confirm", "published, not yet confirmed"),
+        ("_confirm_release", "published, not yet confirmed"),
     ],
 )
 @pytest.mark.parametrize("after", [False, True])
@@ -195,15 +195,15 @@ def test_a_kill_at_any_step_is_settled_by_the_next_run(
     before = production.bytes_of(project, production.plan(project))
     told = {s.stage.name: s.reason for s in production.plan(project).steps}
     expected = {
-        ("_reserve", False): "never released",
+        ("_reserve_release", False): "never released",
         ("commit", True): "published, not yet confirmed",
-        ("_confirm", True): "released once (release 1)",
+        ("_confirm_release", True): "released once (release 1)",
     }
     assert told["privatize"] == expected.get((where, after), reason)
     made = production.run(project)
     assert before.items() <= production.bytes_of(project, made).items()
     assert len(production.confirmed(project)) == 2
-    assert ledger_check.problems(project) == []
+    assert ledger_check.ledger_problems(project) == []
 
 
 def test_another_split_cannot_overspend(real: Project) -> None:
@@ -217,10 +217,10 @@ def test_another_split_cannot_overspend(real: Project) -> None:
 def test_gc_never_deletes_what_production_made(real: Project) -> None:
     """No run record names these artifacts here; what cannot be made again stays."""
     before = production.bytes_of(real, production.plan(real))
-    retention.collect(real, limits=Limits())
+    retention.collect_garbage(real, limits=RetentionLimits())
     made = production.plan(real)
     assert production.bytes_of(real, made) == before
-    assert {s.stage.name for s in made.to_run()} == {
+    assert {s.stage.name for s in made.steps_to_run()} == {
         "aggregate"
     }  # it can be made again
 
@@ -237,7 +237,7 @@ def test_the_order_of_rows_is_drawn(tmp_path: Path) -> None:
     there = artifact(project, "project", stages["project"].key)
     encoded = there.columns("encoded", (0,))
     ours = np.array([np.abs(encoded["z"] - z).max(axis=1).argmin() for z in rows["z"]])
-    roles = split(7, 0, 140, {"public": 0, "train": 60, "vote": 80, "test": 0})
+    roles = split_roles(7, 0, 140, {"public": 0, "train": 60, "vote": 80, "test": 0})
     assert np.isin(ours, roles["train"]).mean() > 0.7
     assert (ours == roles["train"]).mean() < 0.3
 
@@ -280,6 +280,6 @@ def test_what_production_refuses(
 
 def test_study_has_no_new_release(project: Project) -> None:
     """In a study noise is drawn anew with another seed."""
-    configured = PipelinesFile(project).configured("tiny")
+    configured = PipelinesFile(project).configure_pipeline("tiny")
     with pytest.raises(UserError, match="--seed"):
         make_plan(project, configured, new_release=True)

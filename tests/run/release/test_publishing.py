@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote import sealed, signed
-from curvote.envelope import Invitation, seal
+from curvote.envelope import Invitation, seal_message
 from curvote.errors import UserError
 from curvote.flows.commands import intake as cli_intake
 from curvote.run.project import Project
-from curvote.run.release.publishing import publish, server_key
+from curvote.run.release.publishing import publish_rounds, server_key
 from curvote.run.store.artifacts import artifact
-from curvote.server.intake import Intake, Refused
+from curvote.server.intake import Intake, RefusedEnvelope
 from tests import exchange, online_round, plain, production
 from tests.exchange import FAR, NAME, Server
 from tests.federation.test_exchange import some_clients
@@ -49,7 +49,7 @@ def test_a_blocked_local_release_publishes_nothing(tmp_path: Path, damage: Any) 
     # As a plan says it, where nothing refuses to plan at all.
     steps = [replace(s, action="blocked") if s.release else s for s in made.steps]
     before = stored(project)
-    assert list(publish(project, made.configured, tuple(steps))) == []
+    assert list(publish_rounds(project, made.configured, tuple(steps))) == []
     assert stored(project) == before
     assert not project.published(production.NAME).exists()
     assert not project.intake.exists()
@@ -69,7 +69,7 @@ def test_tasks_are_signed_and_invitations_name_the_signer(server: Server) -> Non
     invited = [
         Invitation.from_json(json.loads(x)) for x in secret.read_text().splitlines()
     ]
-    found = signed.opened(task.read_bytes())
+    found = signed.open_signed(task.read_bytes())
     words = ["key", "--project", str(server.project.root)]
     told = CliRunner().invoke(cli_intake.app, words).stdout.strip()
     assert {i.signer for i in invited} == {found.fingerprint} == {told}
@@ -83,7 +83,7 @@ def test_an_open_round_is_signed_again(server: Server, kind: str) -> None:
     """Of an earlier version, or altered in its place: the same task, the same names."""
     task, secret = server.published("report")
     good, invited = task.read_bytes(), secret.read_bytes()
-    document = signed.opened(good).document
+    document = signed.open_signed(good).document
     if kind == "unsigned":
         task.write_text(json.dumps(document["task"], indent=1))
     elif kind == "altered":
@@ -93,7 +93,7 @@ def test_an_open_round_is_signed_again(server: Server, kind: str) -> None:
     server.run()
     assert (task.read_bytes(), secret.read_bytes()) == (good, invited)
     plan = server.plan()
-    assert list(publish(server.project, plan.configured, plan.steps)) == []
+    assert list(publish_rounds(server.project, plan.configured, plan.steps)) == []
 
 
 def test_a_round_that_stays_open_is_signed_again(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_round_that_stays_open_is_signed_again(tmp_path: Path) -> None:
     good = task.read_bytes()
     task.write_text("{}")
     plan, _ = made.run()
-    assert not plan.blocked()
+    assert not plan.blocked_steps()
     assert task.read_bytes() == good
 
 
@@ -139,16 +139,21 @@ def test_sealed_envelopes_travel_the_whole_way(tmp_path: Path) -> None:
         invitation = Invitation.from_json(json.loads(line))
         assert sealed.is_sealed(data)
         assert not any(each.encode() in data for each in (invitation.id, "label"))
-    seal_to = signed.opened(task.read_bytes()).document["seal_to"]
+    seal_to = signed.open_signed(task.read_bytes()).document["seal_to"]
     assert invitation.seal_to == seal_to
-    unsealed = seal(replace(invitation, seal_to=None), {"z": [0.5] * 4, "label": 1})
-    with pytest.raises(Refused, match="sealed to its own key"):
+    unsealed = seal_message(
+        replace(invitation, seal_to=None), {"z": [0.5] * 4, "label": 1}
+    )
+    with pytest.raises(RefusedEnvelope, match="sealed to its own key"):
         server.take([unsealed])
     server.take(sent)
     plan, _ = server.run()
-    assert plan.blocked()[0].reason == "votes 0 of 80"
+    assert plan.blocked_steps()[0].reason == "votes 0 of 80"
     other, _ = server.published("vote")
-    assert signed.opened(other.read_bytes()).document["seal_to"] not in (None, seal_to)
+    assert signed.open_signed(other.read_bytes()).document["seal_to"] not in (
+        None,
+        seal_to,
+    )
 
 
 def test_sealing_renames_no_release(tmp_path: Path) -> None:
@@ -181,7 +186,7 @@ def test_a_kill_before_a_sealed_round_is_open_leaves_no_dead_invitation(
     server.run()
     assert secret.read_bytes() != before
     named = {json.loads(line)["seal_to"] for line in secret.read_text().splitlines()}
-    assert named == {signed.opened(task.read_bytes()).document["seal_to"]}
+    assert named == {signed.open_signed(task.read_bytes()).document["seal_to"]}
 
 
 def test_a_kill_before_the_task_is_written_loses_no_key(tmp_path: Path) -> None:
@@ -191,7 +196,9 @@ def test_a_kill_before_the_task_is_written_loses_no_key(tmp_path: Path) -> None:
     task, _ = server.published("report")
     good = task.read_bytes()
     task.unlink()
-    (opened,) = publish(server.project, server.plan().configured, server.plan().steps)
+    (opened,) = publish_rounds(
+        server.project, server.plan().configured, server.plan().steps
+    )
     assert opened.task.read_bytes() == good
 
 

@@ -20,7 +20,7 @@ TWO = Budget(2, 1e-6)
 def path(tmp_path: Path) -> Path:
     """Return a ledger with a cap of 2 for population p, and two clients."""
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        ledger.set_up("p", TWO)
+        ledger.set_cap("p", TWO)
         ledger.reserve("r", ["a", "b"], Budget(1), population="p", facts={})
     return tmp_path / "ledger.sqlite"
 
@@ -70,7 +70,7 @@ def test_raising_a_cap_asks_on_a_terminal(
         if not next(answers):
             raise typer.Abort
 
-    monkeypatch.setattr(cli_ledger, "_on_terminal", lambda: True)
+    monkeypatch.setattr(cli_ledger, "_is_on_terminal", lambda: True)
     monkeypatch.setattr(typer, "confirm", confirm)
     words = ["p", "--epsilon", "3"]
     assert raising(path, *words).exit_code == 1

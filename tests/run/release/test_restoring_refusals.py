@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_backup import backup
+from curvote.client.ledger_backup import back_up_ledger
 from curvote.errors import UserError
 from curvote.run.project import Project
 from curvote.run.release import restoring
@@ -67,7 +67,7 @@ def test_what_is_no_backup_of_this_ledger_is_refused(
     made(other := tmp_path / "other.sqlite")
     before = project.ledger.read_bytes(), sorted(project.state.iterdir())
     with pytest.raises(UserError, match=said) as raised:
-        restoring.restore(project, other)
+        restoring.restore_ledger(project, other)
     assert str(other) in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
     assert (project.ledger.read_bytes(), sorted(project.state.iterdir())) == before
@@ -80,17 +80,17 @@ def test_another_population_is_refused_where_nothing_was_released(
     """Nothing tells of it, but it is about others."""
     project = plain.write(tmp_path / "new", **TWO)
     with pytest.raises(UserError, match="another ledger of population p"):
-        restoring.restore(project, filled(tmp_path / "other.sqlite"))
+        restoring.restore_ledger(project, filled(tmp_path / "other.sqlite"))
 
 
 def test_a_foreign_ledger_in_place_charges_nobody(
     project: Project, tmp_path: Path
 ) -> None:
     """It was put there by mistake: its people are none of ours."""
-    backup(project.ledger, tmp_path / "backup.sqlite")
+    back_up_ledger(project.ledger, tmp_path / "backup.sqlite")
     project.ledger.unlink()
     filled(project.ledger)
-    done = restoring.restore(project, tmp_path / "backup.sqlite")
+    done = restoring.restore_ledger(project, tmp_path / "backup.sqlite")
     assert done.entered == ()
     with Ledger(project.ledger) as ledger:
         assert {entry.population for entry in ledger.entries()} == {"simulated"}
@@ -104,9 +104,9 @@ def test_a_cap_stays_what_it_was_once_set_to(project: Project, tmp_path: Path) -
     for old in project.state.glob("*"):
         old.unlink() if old.is_file() else shutil.rmtree(old)
     shutil.rmtree(project.artifacts)
-    backup(file, project.ledger)
+    back_up_ledger(file, project.ledger)
     run(project, "one")
-    restoring.restore(project, file)
+    restoring.restore_ledger(project, file)
     wide = TWO["two"] | {"ledger": {"per_client": {"epsilon": 50}}}
     plain.write(project.root, **(TWO | {"two": wide}))
     with pytest.raises(UserError, match="the ledger's cap is epsilon 40"):

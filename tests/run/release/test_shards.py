@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.chain.sharded import whole
-from curvote.chain.stage import Here
+from curvote.chain.sharded import make_all_shards
+from curvote.chain.stage import StageContext
 from curvote.client.ledger import Ledger
-from curvote.entropy import Entropy, SeededEntropy, buckets
+from curvote.entropy import Entropy, SeededEntropy, random_buckets
 from curvote.errors import InternalError
 from curvote.run import shards
 from curvote.run.engines import Engine
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.project import Project
 from curvote.run.release import releasing
 from curvote.run.store.artifacts import artifact
@@ -49,8 +49,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def released(project: Project, **how: Any) -> dict[str, str]:
     """Run the pipeline; return the digest of each released table."""
     made = production.plan(project)
-    for step in made.to_run():
-        execute(project, step, **how)
+    for step in made.steps_to_run():
+        execute_step(project, step, **how)
     return production.bytes_of(project, made)
 
 
@@ -62,7 +62,7 @@ def test_every_client_of_every_shard_is_released_once(tmp_path: Path) -> None:
         artifact(project, step.stage.name, step.key)
         for step in production.releases(made)
     )
-    assert privatize.rows == 60
+    assert privatize.n_rows == 60
     assert privatize.columns("reports", (0,))["z"].shape == (60, 4)
     votes = evaluate.columns("votes", (0,))
     assert votes["learner"].tolist() == list(range(5))
@@ -91,14 +91,15 @@ def test_the_table_is_the_one_whose_order_is_audited(
     """Through files of shards it is what the audit makes of them in memory."""
     project = production.write(tmp_path, **changes)
     made = production.plan(project)
-    for step in made.to_run():
-        execute(project, step, words=Recorded(5))
+    for step in made.steps_to_run():
+        execute_step(project, step, words=Recorded(5))
     for step in production.releases(made):
         stored = artifact(project, *step.id)
         inputs = {name: artifact(project, *at) for name, at in step.sources.items()}
-        given = step.stage.name, (0,), step.sizes, inputs, step.params, stored.facts
-        expected = whole(
-            import_module(step.stage.module), Here(*given, words=Recorded(5))
+        given = step.stage.name, (0,), step.sizes, inputs, step.params, stored.metadata
+        expected = make_all_shards(
+            import_module(step.stage.module),
+            StageContext(*given, entropy_source=Recorded(5)),
         )
         for table, columns in expected.items():
             found = stored.columns(table, (0,))
@@ -120,20 +121,20 @@ def test_a_shard_that_is_drawn_twice_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An engine may think a worker dead that is not: what is there first stays."""
-    drawn = shards.draw
+    drawn = shards.draw_shard
 
     def twice(job: Any, unit: Any) -> None:
         drawn(job, unit)
         place, number = unit
-        before = shards._file(job, place, number).read_bytes()
+        before = shards._shard_file(job, place, number).read_bytes()
         drawn(job, unit)
-        assert shards._file(job, place, number).read_bytes() == before
+        assert shards._shard_file(job, place, number).read_bytes() == before
 
-    monkeypatch.setattr(shards, "draw", twice)
+    monkeypatch.setattr(shards, "draw_shard", twice)
     project = production.write(tmp_path, **arm("mean"))
     made = production.run(project)
     (step,) = production.releases(made)
-    assert artifact(project, step.stage.name, step.key).rows == 140
+    assert artifact(project, step.stage.name, step.key).n_rows == 140
 
 
 def test_nothing_of_a_failed_release_stays(
@@ -146,7 +147,7 @@ def test_nothing_of_a_failed_release_stays(
         raise InternalError("on purpose")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shards, "_joined", fails)
+        patch.setattr(shards, "_merge_buckets", fails)
         with pytest.raises(InternalError, match="on purpose"):
             production.run(project)
     assert not list((project.root / "data").glob("**/.shards-*"))
@@ -162,7 +163,7 @@ def test_shards_are_never_on_the_servers_side(
 ) -> None:
     """What is in the clients' order, or says who is asked what, is its owner's only."""
     seen: list[tuple[Path, int]] = []
-    joined = shards._joined
+    joined = shards._merge_buckets
 
     def looked(job: Any, *rest: Any) -> Any:
         folder = Path(job.scratch)
@@ -170,7 +171,7 @@ def test_shards_are_never_on_the_servers_side(
         assert {p.suffix for p in folder.iterdir()} == {".npy", ".arrow"}
         return joined(job, *rest)
 
-    monkeypatch.setattr(shards, "_joined", looked)
+    monkeypatch.setattr(shards, "_merge_buckets", looked)
     project = production.write(tmp_path)
     production.run(project)
     assert len(seen) == 2
@@ -192,7 +193,7 @@ def test_a_release_is_nobody_s_to_read_until_it_is_published(
     shelf.mkdir(parents=True)
     shelf.chmod(0o750)
     modes: list[int] = []
-    joined = shards._joined
+    joined = shards._merge_buckets
 
     def looked(job: Any, *rest: Any) -> Any:
         modes.append(Path(job.folder).stat().st_mode & 0o777)
@@ -201,9 +202,9 @@ def test_a_release_is_nobody_s_to_read_until_it_is_published(
     def killed(_published: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shards, "_joined", looked)
+    monkeypatch.setattr(shards, "_merge_buckets", looked)
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "show", killed)
+        patch.setattr(releasing, "open_to_readers", killed)
         with pytest.raises(KeyboardInterrupt):
             production.run(project)
     (made,) = shelf.iterdir()
@@ -218,8 +219,8 @@ def test_a_release_is_nobody_s_to_read_until_it_is_published(
 def test_buckets_are_equally_likely() -> None:
     """Each takes the leading bits of a word of its own; one bucket takes none."""
     words = SeededEntropy(3)
-    found = np.bincount(buckets(80_000, 8, words), minlength=8)
+    found = np.bincount(random_buckets(80_000, 8, words), minlength=8)
     assert np.abs(found - 10_000).max() < 6 * np.sqrt(10_000 * 7 / 8)
     before = SeededEntropy(4)
-    assert not buckets(10, 1, before).any()
+    assert not random_buckets(10, 1, before).any()
     assert before.words(1) == SeededEntropy(4).words(1)

@@ -9,12 +9,12 @@ import pytest
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml, parsed
-from curvote.run.execute import execute
-from curvote.run.history import begin, finish
+from curvote.run.config.yaml_lines import as_yaml, parse_value
+from curvote.run.execute import execute_step
+from curvote.run.history import record_end, record_start
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
-from curvote.run.release.releases_log import Accounts
+from curvote.run.release.releases_log import ProjectAccounts
 from tests import plain, production
 from tests.town import PEOPLE, TABLE, TOWN, export
 
@@ -43,12 +43,12 @@ def village(project: Project, ids: str = "v{}") -> None:
 
 def released(project: Project, name: str = "village", **told: bool) -> Plan:
     """Do all that the plan of a run says, and keep its record."""
-    configured = PipelinesFile(project).configured(name)
+    configured = PipelinesFile(project).configure_pipeline(name)
     made = make_plan(project, configured, fetch=True, **told)
-    record = begin(project, made.configured, made.steps, "test")
-    for step in made.to_run():
-        execute(project, step)
-    finish(project, record, "completed")
+    record = record_start(project, made.configured, made.steps, "test")
+    for step in made.steps_to_run():
+        execute_step(project, step)
+    record_end(project, record, "completed")
     return made
 
 
@@ -56,7 +56,7 @@ def spent(project: Project) -> dict[str, int]:
     """Return how many people of each population have spent something."""
     with Ledger(project.ledger) as ledger:
         names = {entry.population for entry in ledger.entries()}
-        return {name: ledger.n_spent(name) for name in names}
+        return {name: ledger.count_spenders(name) for name in names}
 
 
 def test_two_files_are_two_populations(
@@ -131,13 +131,13 @@ def test_a_pipeline_of_another_name_shares_its_file_s_population(both: Project) 
 
 def test_accounts_name_both(both: Project) -> None:
     """What a witness or a restored ledger is held against; one file has one name."""
-    assert Accounts(both).populations == {"table", "people.csv", "village.csv"}
-    assert Accounts(both).caps("village.csv")
+    assert ProjectAccounts(both).populations == {"table", "people.csv", "village.csv"}
+    assert ProjectAccounts(both).caps("village.csv")
     file = both.root / "pipelines.yaml"
-    values = parsed(file.read_text())
+    values = parse_value(file.read_text())
     del values["pipelines"]["village"]
     file.write_text(as_yaml(values))
-    assert Accounts(both).populations == {"table"}
+    assert ProjectAccounts(both).populations == {"table"}
 
 
 def test_a_study_is_no_population(tmp_path: Path) -> None:
@@ -146,5 +146,5 @@ def test_a_study_is_no_population(tmp_path: Path) -> None:
     study = {key: own for key, own in TOWN.items() if key not in {"mode", "ledger"}}
     study |= {"clients": {"train": 60, "vote": 60, "test": 20}, "replicates": 1}
     project = plain.write(tmp_path, study=study)
-    made = make_plan(project, PipelinesFile(project).configured("study"))
+    made = make_plan(project, PipelinesFile(project).configure_pipeline("study"))
     assert made.configured.pipeline.ledger is None

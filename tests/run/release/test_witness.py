@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_witness import Witness
+from curvote.client.ledger_witness import Journal
 from curvote.flows.examining import released
 from curvote.run.project import Project
 from curvote.run.release import ledger_check
@@ -55,7 +55,7 @@ def test_a_whole_folder_put_back_is_recognised(
     said = refused(project, "one", "two", "three")
     assert all("witness.jsonl: release" in words for words in said)
     assert all("`curvote ledger restore FILE`" in words for words in said)
-    assert any("witness" in line for line in ledger_check.problems(project))
+    assert any("witness" in line for line in ledger_check.ledger_problems(project))
     project.state.mkdir(parents=True, exist_ok=True)
     if since == "nothing":
         with Ledger(project.ledger):
@@ -71,7 +71,7 @@ def test_each_release_leaves_its_place_in_the_chain(
     with Ledger(project.ledger) as ledger:
         known = {m.head: m.sequence for m in ledger.movements()}
         origin = ledger.origin()
-    lines = Witness(tmp_path / "witness.jsonl").lines()
+    lines = Journal(tmp_path / "witness.jsonl").lines()
     assert {line["head"]: line["sequence"] for line in lines} == known
     assert {line["ledger"] for line in lines} == {origin}
     assert {line["population"] for line in lines} == {"simulated"}
@@ -129,15 +129,15 @@ def test_a_witness_may_be_named_later_or_anew(project: Project, tmp_path: Path) 
     assert len(path.read_text().splitlines()) == 8
     path.write_text(path.read_text()[:-30])
     run(project, "three")
-    assert len(Witness(path).lines()) == 12
+    assert len(Journal(path).lines()) == 12
     with Ledger(project.ledger) as ledger:
         heads = {m.head for m in ledger.movements()}
-    assert {line["head"] for line in Witness(path).lines()} == heads
-    assert Witness(path).torn() == 1
+    assert {line["head"] for line in Journal(path).lines()} == heads
+    assert Journal(path).count_unreadable() == 1
     lines = path.read_text().splitlines(keepends=True)
     path.write_text(lines[0].replace('"head"', '"haed"') + "".join(lines[1:]))
-    assert Witness(path).torn() == 2
-    (_, found) = released.witness(project)
+    assert Journal(path).count_unreadable() == 2
+    (_, found) = released.check_witnesses(project)
     assert (found.status, found.found[-23:]) == ("warning", "lines cannot be read: 2")
 
 

@@ -17,10 +17,10 @@ from curvote.chain.tables import ROWS, Table
 from curvote.errors import InternalError
 from curvote.run import execute as module
 from curvote.run.engines import Engine, Function
-from curvote.run.execute import execute
+from curvote.run.execute import execute_step
 from curvote.run.project import Project
 from curvote.run.store import blocks
-from curvote.run.store.block_files import Files, read
+from curvote.run.store.block_files import BlockWriter, read_block
 from tests import plain
 
 
@@ -39,10 +39,10 @@ class Counting(Engine):
 @pytest.mark.parametrize("asked", [True, False])
 def test_little_work_is_done_without_workers(project: Project, asked: bool) -> None:
     """Unless the user asked for some; what reads nothing may be of any size."""
-    engine = Counting("local", 2, asked=asked)
+    engine = Counting("local", 2, workers_stated=asked)
     engine.given = []
     for step in plain.plan(project).steps[:3]:
-        execute(project, step, engine=engine, block=2)
+        execute_step(project, step, engine=engine, block=2)
     assert engine.given == ([3, 3, 3] if asked else [3])
 
 
@@ -58,7 +58,7 @@ def test_small_replicates_share_a_block(
         engine = Counting("local", 2)
         engine.given = given.setdefault(rows, [])
         for step in steps:
-            execute(project, replace(step, forced=True), engine=engine)
+            execute_step(project, replace(step, forced=True), engine=engine)
     assert given == {200: [12, 12], 400: [12, 6], 10_000: [12, 4]}
 
 
@@ -67,18 +67,18 @@ def test_of_two_that_do_a_block_at_once_the_first_counts(
 ) -> None:
     """Whole: no table of the second stands beside those of the first."""
     step = plain.plan(project).steps[0]
-    real, twice = blocks.compute, []
+    real, twice = blocks.compute_block, []
 
     def both(job: blocks.Job, part: blocks.Part) -> None:
         real(job, part)
-        first = sorted(blocks.place_of(Path(job.folder), part).iterdir())
+        first = sorted(blocks.block_folder(Path(job.folder), part).iterdir())
         stamps = [file.stat().st_ino for file in first]
         real(job, part)
-        again = sorted(blocks.place_of(Path(job.folder), part).iterdir())
+        again = sorted(blocks.block_folder(Path(job.folder), part).iterdir())
         twice.append([file.stat().st_ino for file in again] == stamps)
 
-    monkeypatch.setattr(blocks, "compute", both)
-    made = execute(project, step, block=2)
+    monkeypatch.setattr(blocks, "compute_block", both)
+    made = execute_step(project, step, block=2)
     assert twice == [True] * 3
     assert {file.suffix for file in Path(made.path).iterdir()} == {".parquet", ".json"}
 
@@ -92,22 +92,22 @@ def test_a_block_gives_back_each_repetition(tmp_path: Path) -> None:
     """Also an empty one, one that comes in parts, and none that was not made."""
     table = Table("t", {"x": ROWS})
     made = [((0,), (1, 2)), ((1,), ()), ((2,), (3,)), ((2,), (4, 5))]
-    with Files(tmp_path, [table], ("replicate",)) as files:
-        assert files.missing == ["t"]
+    with BlockWriter(tmp_path, [table], ("replicate",)) as files:
+        assert files.missing_tables == ["t"]
         for place, values in made:
-            files.add("t", place, numbers("int8", *values))
-        assert not files.missing
+            files.add_rows("t", place, numbers("int8", *values))
+        assert not files.missing_tables
         with pytest.raises(InternalError, match="no table other"):
-            files.add("other", (0,), numbers("int8"))
-    found = [(place, len(batch)) for place, batch in read(tmp_path, "t")]
+            files.add_rows("other", (0,), numbers("int8"))
+    found = [(place, len(batch)) for place, batch in read_block(tmp_path, "t")]
     assert found == [(place, len(values)) for place, values in made]
 
 
 def test_pieces_of_other_kinds_are_our_bug(tmp_path: Path) -> None:
     """Whole numbers of two widths would be read as others."""
-    files = Files(tmp_path, [Table("t", {"x": ROWS})], ("replicate",))
-    files.add("t", (0,), numbers("int8", 1))
-    files.add("t", (1,), numbers("int16", 1))
+    files = BlockWriter(tmp_path, [Table("t", {"x": ROWS})], ("replicate",))
+    files.add_rows("t", (0,), numbers("int8", 1))
+    files.add_rows("t", (1,), numbers("int16", 1))
     with pytest.raises(InternalError, match="differ in their columns"):
         files.__exit__(None)
 
@@ -116,7 +116,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Each try on a full disk would take more of it."""
 
     def half() -> None:
-        with blocks._appearing(tmp_path / "block-0-0") as folder:
+        with blocks._atomic_folder(tmp_path / "block-0-0") as folder:
             (folder / "t.arrow").write_bytes(b"half")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -135,9 +135,9 @@ def test_who_is_killed_while_deleting_leaves_no_part_of_a_block(
     with monkeypatch.context() as patched:
         patched.setattr(blocks.shutil, "rmtree", _interrupted)
         with pytest.raises(KeyboardInterrupt):
-            blocks.clear(tmp_path)
+            blocks.delete_blocks(tmp_path)
     assert not list(tmp_path.glob("block-*"))
-    blocks.clear(tmp_path)
+    blocks.delete_blocks(tmp_path)
     assert not list(tmp_path.iterdir())
 
 

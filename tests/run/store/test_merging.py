@@ -21,7 +21,7 @@ from curvote.chain.tables import TEXT, VECTOR, Table
 from curvote.errors import InternalError
 from curvote.run.store import merging
 from curvote.run.store.arrow import to_arrow
-from curvote.run.store.merging import Batch, merge
+from curvote.run.store.merging import Batch, merge_blocks
 
 SHARD = 8
 TABLE = Table("t", {"name": TEXT, "x": VECTOR, "colour": ("red", "blue")}, shared=True)
@@ -67,8 +67,8 @@ def test_bytes_do_not_depend_on_how_rows_came(
     """The same file from one batch for each repetition and from several."""
     folder = tmp_path_factory.mktemp("merged")
     one, other = folder / "one.parquet", folder / "other.parquet"
-    entry = merge(one, cut(sizes, [1] * len(sizes)))
-    assert merge(other, cut(sizes, parts[: len(sizes)])) == entry
+    entry = merge_blocks(one, cut(sizes, [1] * len(sizes)))
+    assert merge_blocks(other, cut(sizes, parts[: len(sizes)])) == entry
     assert one.read_bytes() == other.read_bytes()
     assert pq.read_table(one)["x"].to_pylist() == [
         [n / 2, -n / 2] for rows in sizes for n in range(rows)
@@ -81,7 +81,7 @@ def test_a_row_group_holds_whole_repetitions_or_a_shard_of_one(
     sizes: list[int],
 ) -> None:
     """Never more than a shard; what fits beside others stands beside them."""
-    found = list(merging.grouped(cut(sizes, [1] * len(sizes))))
+    found = list(merging.group_batches(cut(sizes, [1] * len(sizes))))
     every = [sum(len(part) for _, part in group) for group in found]
     assert sum(every) == sum(sizes)
     assert max(every) <= SHARD
@@ -99,7 +99,7 @@ def test_a_row_group_holds_whole_repetitions_or_a_shard_of_one(
 
 def test_the_entry_says_where_each_repetition_stands(tmp_path: Path) -> None:
     """Place, row group and rows, in the order of the file."""
-    entry = merge(tmp_path / "t.parquet", cut([3, 4, 20, 2], [1] * 4))
+    entry = merge_blocks(tmp_path / "t.parquet", cut([3, 4, 20, 2], [1] * 4))
     told = zip(entry["places"], entry["groups"], entry["counts"], strict=True)
     assert list(told) == [
         ((0,), 0, 3),
@@ -115,7 +115,7 @@ def test_the_entry_says_where_each_repetition_stands(tmp_path: Path) -> None:
 def test_doubles_stand_as_they_are(tmp_path: Path) -> None:
     """No compression, and no dictionary but for what repeats."""
     path = tmp_path / "t.parquet"
-    merge(path, cut([5], [1]))
+    merge_blocks(path, cut([5], [1]))
     told = pq.ParquetFile(path).metadata.row_group(0)
     columns = [told.column(i) for i in range(told.num_columns)]
     assert {column.compression for column in columns} == {"UNCOMPRESSED"}
@@ -134,7 +134,7 @@ def test_blocks_of_other_columns_are_our_bug(tmp_path: Path) -> None:
     columns["colour"] = np.zeros(2, np.int8)
     other = to_arrow(TABLE, ("replicate",), (1,), columns)
     with pytest.raises(InternalError, match="columns"):
-        merge(tmp_path / "t.parquet", [((0,), batch((0,), 0, 2)), ((1,), other)])
+        merge_blocks(tmp_path / "t.parquet", [((0,), batch((0,), 0, 2)), ((1,), other)])
 
 
 @pytest.mark.parametrize("place", [SHARED, (0,)])
@@ -152,6 +152,6 @@ def test_a_full_disk_stops_it_at_once(
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(OSError, match="No space left"):
-        merge(tmp_path / "t.parquet", [(place, batch(place, 0, 5))])
+        merge_blocks(tmp_path / "t.parquet", [(place, batch(place, 0, 5))])
     count = len(written)
     assert count == 3

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.retention import collect
-from curvote.run.garbage import Limits
+from curvote.flows.retention import collect_garbage
+from curvote.run.garbage import RetentionLimits
 from curvote.run.project import Project
 from curvote.run.release import ledger_check
 from curvote.run.store import moving
-from curvote.run.store.artifacts import artifact, folders
+from curvote.run.store.artifacts import all_folders, artifact
 from tests import plain, production
 
 
@@ -38,7 +38,7 @@ def test_raw_tables_are_moved_and_nothing_is_made_again(
     assert "moved 2 artifacts with raw tables" in capsys.readouterr().err
     assert {step.action for step in made.steps} == {"reuse"}
     assert production.confirmed(earlier) == before
-    assert ledger_check.problems(earlier) == []
+    assert ledger_check.ledger_problems(earlier) == []
     paths = [earlier.clients, *earlier.clients.rglob("*")]
     modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in paths}
     assert modes == {(True, 0o700), (False, 0o600)}
@@ -52,7 +52,7 @@ def test_a_kill_between_two_moves_costs_nothing(
     earlier: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each artifact is here or there; the next run moves the rest."""
-    real, moved = moving._move, []
+    real, moved = moving._move_folder, []
 
     def dies_at_the_second(project: Project, folder: Path) -> None:
         moved.append(folder)
@@ -61,7 +61,7 @@ def test_a_kill_between_two_moves_costs_nothing(
         real(project, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(moving, "_move", dies_at_the_second)
+        patch.setattr(moving, "_move_folder", dies_at_the_second)
         with pytest.raises(KeyboardInterrupt):
             production.run(earlier)
     assert {s.action for s in production.run(earlier).steps} == {"reuse"}
@@ -76,7 +76,7 @@ def test_a_copy_that_comes_back_is_set_aside(earlier: Project) -> None:
     shutil.copytree(there.path, earlier.artifacts / "ingest" / step.key)
     assert {s.action for s in production.run(earlier).steps} == {"reuse"}
     assert not list(earlier.artifacts.glob("ingest/*"))
-    names = {f.name for f in folders(earlier) if f.parent.name == "ingest"}
+    names = {f.name for f in all_folders(earlier) if f.parent.name == "ingest"}
     assert names == {step.key, f".altered-{step.key}-0"}
     again = artifact(earlier, "ingest", step.key)
     assert again.manifest["tables"]["clients"]["sha256"] == digest
@@ -91,10 +91,10 @@ def test_a_stage_that_was_renamed_is_known_by_its_manifest(tmp_path: Path) -> No
     place = project.artifacts / "train" / fit.name
     place.parent.mkdir(parents=True)
     fit.rename(place)
-    moving.move_raw(project)
+    moving.migrate_raw_artifacts(project)
     assert (project.clients / "train" / fit.name / "manifest.json").is_file()
     assert not place.exists()
-    (freed,) = collect(project, limits=Limits(), dry_run=True)
+    (freed,) = collect_garbage(project, limits=RetentionLimits(), dry_run=True)
     assert len(freed.paths) == 1
 
 
@@ -113,6 +113,6 @@ def test_what_is_not_curvotes_stays(tmp_path: Path) -> None:
     other = project.artifacts / "privatize" / "mine"
     other.mkdir(parents=True)
     (project.artifacts / "notes.txt").touch()
-    moving.move_raw(project)
+    moving.migrate_raw_artifacts(project)
     assert other.is_dir()
     assert not project.clients.exists()

@@ -11,16 +11,16 @@ from pyarrow import fs
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.flows.environment import no_idle_workers
-from curvote.flows.retention import collect
+from curvote.flows.environment import workers_ended
+from curvote.flows.retention import collect_garbage
 from curvote.run import places
 from curvote.run.engines import Engine
-from curvote.run.garbage import Limits
+from curvote.run.garbage import RetentionLimits
 from curvote.run.project import Project
 from curvote.run.release import evidence
-from curvote.run.release.ledger_check import problems
-from curvote.run.remote import NoAnswerError, refusal
-from curvote.run.status import overview
+from curvote.run.release.ledger_check import ledger_problems
+from curvote.run.remote import ObjectStoreError, store_error
+from curvote.run.status import project_status
 from curvote.run.store.artifacts import Artifact, artifact
 from tests import object_store, plain, production, town
 
@@ -49,7 +49,7 @@ def test_bytes_are_those_of_a_folder(
     store: Store, here: dict[str, str], tmp_path: Path, engine: str
 ) -> None:
     """Raw tables stay here, of the rest nothing does; a second run reuses all."""
-    with no_idle_workers():  # those of another test know another store, or none
+    with workers_ended():  # those of another test know another store, or none
         project = object_store.project(tmp_path, tiny=STUDY)
     made = plain.run(project, engine=Engine(engine, 2))
     assert plain.hashes(project, made) == here
@@ -62,7 +62,7 @@ def test_bytes_are_those_of_a_folder(
 def test_a_study_there_grows(remote: Project, here: dict[str, str]) -> None:
     """The first replicates are read from the object store: the same bytes again."""
     plain.run(remote, "tiny", "replicates=1")
-    made = plain.plan(remote).to_run()
+    made = plain.plan(remote).steps_to_run()
     assert {s.reason for s in made} == {"2 of 3 replicates: 1 is there"}
     assert plain.hashes(remote, plain.run(remote)) == here
 
@@ -76,7 +76,7 @@ def test_what_lacks_its_manifest_is_not_there(
     store.delete_file(f"{object_store.ROOT[5:]}/{folder}/manifest.json")
     step = next(s for s in plain.plan(remote).steps if s.key in folder)
     assert (step.action, step.reason) == ("run", "not finished, or removed")
-    assert not places.there(places.at(f"{object_store.ROOT}/{folder}"))
+    assert not places.artifact_exists(places.as_path(f"{object_store.ROOT}/{folder}"))
     assert plain.hashes(remote, plain.run(remote)) == here
 
 
@@ -94,8 +94,8 @@ def test_an_altered_table_is_seen_and_set_aside(remote: Project, store: Store) -
     content = store.open_input_file(path).read()
     with store.open_output_stream(path) as stream:
         stream.write(content[:-1] + b"?")
-    assert not overview(remote, content=False)[0]["altered"]
-    (said,) = overview(remote, content=True)[0]["altered"]
+    assert not project_status(remote, content=False)[0]["altered"]
+    (said,) = project_status(remote, content=True)[0]["altered"]
     assert said == f"{folder}: altered (weak.parquet)"
     with store.open_output_stream(path) as stream:
         stream.write(content[:-1])
@@ -109,7 +109,7 @@ def test_gc_takes_what_no_run_needs(remote: Project, store: Store) -> None:
     with store.open_output_stream(f"{object_store.ROOT[5:]}/train/half/weak.parquet"):
         pass
     record = plain.run(remote, "tiny", "aggregate.cutoff=0.6")
-    collect(remote, limits=Limits())
+    collect_garbage(remote, limits=RetentionLimits())
     keys = {name.split("/")[1] for name in object_store.files(store)}
     assert keys < {step["key"] for step in record.steps}
     assert not plain.to_run(plain.plan(remote, "tiny", "aggregate.cutoff=0.6"))
@@ -138,10 +138,10 @@ def test_a_store_that_fails_is_told_and_nothing_is_lost(
     with broken as other:
         object_store.point_at(monkeypatch, other, seconds=1)
         with pytest.raises(UserError, match=said) as told:
-            places.ready(places.served(remote) / str(status))
+            places.check_writable(places.server_store(remote) / str(status))
         assert len(str(told.value)) < 5 * 80
-        for asked in (plain.plan, evidence.manifests, problems):
-            with pytest.raises(NoAnswerError):
+        for asked in (plain.plan, evidence.artifact_manifests, ledger_problems):
+            with pytest.raises(ObjectStoreError):
                 list(asked(remote))  # type: ignore[arg-type,operator]
     object_store.point_at(monkeypatch, address)
     assert plain.run(remote).status == "completed"
@@ -155,7 +155,7 @@ def test_a_bucket_that_is_not_there(remote: Project, store: Store) -> None:
     with pytest.raises(UserError, match=r"there is no bucket nobodys\. Create it"):
         plain.run(remote)
     with pytest.raises(UserError, match="there is no bucket nobodys"):
-        evidence.manifests(remote)
+        evidence.artifact_manifests(remote)
 
 
 def test_what_only_its_owner_may_read_is_never_uploaded(
@@ -175,22 +175,22 @@ def test_what_only_its_owner_may_read_is_never_uploaded(
 def test_digits_of_a_name_are_no_status() -> None:
     """Keys are hexadecimal: some hold 403, and the right to read is not what lacks."""
     said = "When reading key 'train/9403ab': AWS Error UNKNOWN (HTTP status 503)"
-    told = refusal(OSError(said), Path("s3://ours/train/9403ab"))
+    told = store_error(OSError(said), Path("s3://ours/train/9403ab"))
     assert "the object store answers 503" in str(told)
-    denied = refusal(OSError(said.replace("503", "401")), Path("s3://ours"))
+    denied = store_error(OSError(said.replace("503", "401")), Path("s3://ours"))
     assert "there is no right to read it" in str(denied)
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, last: str) -> Any:
     """Let the store answer 503 when a file of this name is uploaded."""
-    real = places._upload
+    real = places._upload_file
 
     def upload(file: Path, name: str) -> None:
         if file.name == last:
             raise OSError("AWS Error UNKNOWN (HTTP status 503) during PutObject")
         real(file, name)
 
-    return monkeypatch.setattr(places, "_upload", upload)
+    return monkeypatch.setattr(places, "_upload_file", upload)
 
 
 def test_a_release_that_was_half_uploaded_is_not_drawn_again(
@@ -210,28 +210,28 @@ def test_a_release_that_was_half_uploaded_is_not_drawn_again(
     assert store.open_input_file(f"{object_store.ROOT[5:]}/{half}").read() == seen
     with Ledger(project.ledger) as ledger:
         assert {entry.state for entry in ledger.entries()} == {"confirmed"}
-    assert not problems(project)
+    assert not ledger_problems(project)
 
 
 def test_the_ledger_is_held_against_what_is_there(store: Store, tmp_path: Path) -> None:
     """A release that it confirmed and the store lost, or has otherwise, is told."""
     project = object_store.project(tmp_path, real=production.REAL)
     production.run(project)
-    assert not problems(project)
+    assert not ledger_problems(project)
     folder = manifest_of(store, "privatize")
     path = f"{object_store.ROOT[5:]}/{folder}/manifest.json"
     manifest = json.loads(store.open_input_file(path).read())
     with store.open_output_stream(path) as stream:
         stream.write(json.dumps(manifest).encode())
-    assert any("not what was confirmed" in line for line in problems(project))
+    assert any("not what was confirmed" in line for line in ledger_problems(project))
     store.delete_file(path)
-    assert any("is missing" in line for line in problems(project))
+    assert any("is missing" in line for line in ledger_problems(project))
 
 
 def test_paths_there_are_like_paths_here(store: Store) -> None:
     """Whoever walks the store needs no second way."""
-    root = places.at(object_store.ROOT)
-    with store.open_output_stream(f"{root.name_there}/a/k/x.parquet"):
+    root = places.as_path(object_store.ROOT)
+    with store.open_output_stream(f"{root.bucket_key}/a/k/x.parquet"):
         pass
     found = list(root.glob("*/*"))
     assert [str(path) for path in found] == [f"{object_store.ROOT}/a/k"]
@@ -242,12 +242,12 @@ def test_paths_there_are_like_paths_here(store: Store) -> None:
     with pytest.raises(FileNotFoundError):
         (root / "none").stat()
     assert Artifact(found[0]).problem(content=False) == "missing"
-    assert places.at(str(found[0])) == found[0]
+    assert places.as_path(str(found[0])) == found[0]
 
 
 def test_without_an_object_store_nothing_changes(project: Project) -> None:
     """The file is read for it; what names none is a folder."""
-    assert places.served(project) == project.artifacts
+    assert places.server_store(project) == project.artifacts
     place = artifact(project, "train", "k").path
     assert place == project.artifacts / "train" / "k"
-    assert places.temporary_of(project, place).parent == place.parent
+    assert places.temporary_folder(project, place).parent == place.parent

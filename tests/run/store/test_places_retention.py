@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from curvote.flows.retention import collect
+from curvote.flows.retention import collect_garbage
 from curvote.run import garbage
-from curvote.run.garbage import Limits
+from curvote.run.garbage import RetentionLimits
 from tests import object_store, plain, production
 
 
@@ -23,7 +23,7 @@ def test_old_artifacts_go_and_released_ones_stay(
     began in this one is as young as the limit.
     """
     later = datetime.now(UTC) + timedelta(minutes=5)
-    monkeypatch.setattr(garbage, "_moment", lambda seconds: later)
+    monkeypatch.setattr(garbage, "_time_before", lambda seconds: later)
     made = {"tiny": plain.FEW, "real": production.REAL}
     project = object_store.project(tmp_path, **made)
     production.run(project)
@@ -33,10 +33,12 @@ def test_old_artifacts_go_and_released_ones_stay(
     early = set(object_store.files(store)) - made_of_it
     last = plain.run(project, "tiny", "aggregate.cutoff=0.6")
     before = set(object_store.files(store))
-    (pile,) = collect(project, dry_run=True, limits=Limits(artifacts=0))
+    (pile,) = collect_garbage(
+        project, dry_run=True, limits=RetentionLimits(artifacts=0)
+    )
     assert pile.bytes > 0
     assert set(object_store.files(store)) == before
-    collect(project, limits=Limits(artifacts=0))
+    collect_garbage(project, limits=RetentionLimits(artifacts=0))
     after = set(object_store.files(store))
     assert released <= after
     assert not early <= after

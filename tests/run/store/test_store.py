@@ -13,10 +13,10 @@ import pytest
 
 from curvote.chain.stage import SHARED
 from curvote.errors import InternalError, UserError
-from curvote.run.execute import execute
-from curvote.run.history import completed
+from curvote.run.execute import execute_step
+from curvote.run.history import completed_run
 from curvote.run.project import Project
-from curvote.run.status import overview
+from curvote.run.status import project_status
 from curvote.run.store import artifacts as store
 from curvote.run.store import blocks
 from curvote.run.store.arrow import to_arrow, to_columns
@@ -29,7 +29,7 @@ def test_tables_do_not_depend_on_workers_or_block_size(
     finished: Project, tmp_path: Path, workers: int, block: int
 ) -> None:
     """Same seed, same bytes: with one process or four, blocks of one or of five."""
-    expected = plain.hashes(finished, completed(finished, "tiny"))
+    expected = plain.hashes(finished, completed_run(finished, "tiny"))
     project = plain.write(tmp_path, tiny=plain.TINY)
     assert plain.hashes(project, plain.run(project, workers=workers, block=block)) == (
         expected
@@ -41,7 +41,7 @@ def test_another_seed_gives_other_tables(finished: Project, tmp_path: Path) -> N
     project = plain.write(tmp_path, tiny=plain.TINY | {"seed": 8})
     tables = plain.hashes(project, plain.run(project))
     assert not set(tables.values()) & set(
-        plain.hashes(finished, completed(finished, "tiny"))
+        plain.hashes(finished, completed_run(finished, "tiny"))
     )
 
 
@@ -50,7 +50,7 @@ def test_a_killed_step_goes_on_from_its_finished_blocks(
 ) -> None:
     """Blocks that were written are not computed again; the result is the same."""
     step = plain.plan(project).steps[0]
-    real, computed = blocks.compute, []
+    real, computed = blocks.compute_block, []
 
     def dies_at_the_third(job: blocks.Job, part: blocks.Part) -> None:
         computed.append(part)
@@ -58,11 +58,11 @@ def test_a_killed_step_goes_on_from_its_finished_blocks(
             raise KeyboardInterrupt
         real(job, part)
 
-    monkeypatch.setattr(blocks, "compute", dies_at_the_third)
+    monkeypatch.setattr(blocks, "compute_block", dies_at_the_third)
     with pytest.raises(KeyboardInterrupt):
-        execute(project, step, block=1)
+        execute_step(project, step, block=1)
     assert not artifact(project, "ingest", step.key).path.exists()
-    execute(project, step, block=1)
+    execute_step(project, step, block=1)
     assert computed == [((r,),) for r in (0, 1, 2, 2, 3, 4)]
     assert artifact(project, "ingest", step.key).problem(content=True) is None
 
@@ -85,7 +85,7 @@ def test_a_failing_disk_at_commit_leaves_old_artifacts_readable(
 ) -> None:
     """In the middle of a commit: a clear error, nothing under a final name."""
     first, second = plain.plan(project).steps[:2]
-    execute(project, first)
+    execute_step(project, first)
 
     def fails(*_: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -95,11 +95,11 @@ def test_a_failing_disk_at_commit_leaves_old_artifacts_readable(
     else:
         monkeypatch.setattr(Path, "rename", fails)
     with pytest.raises(UserError, match=said):
-        execute(project, second)
+        execute_step(project, second)
     monkeypatch.undo()
     assert not artifact(project, "project", second.key).path.exists()
     assert artifact(project, "ingest", first.key).problem(content=True) is None
-    execute(project, second)
+    execute_step(project, second)
     assert artifact(project, "project", second.key).problem(content=True) is None
 
 
@@ -108,12 +108,12 @@ def test_a_truncated_or_missing_manifest_is_an_altered_artifact(
 ) -> None:
     """Never a traceback, never a use."""
     step = plain.plan(project).steps[0]
-    execute(project, step)
+    execute_step(project, step)
     manifest = artifact(project, "ingest", step.key).path / store.MANIFEST
     manifest.write_text(manifest.read_text()[:50])
     assert artifact(project, "ingest", step.key).problem(content=False)
     with pytest.raises(UserError, match="manifest"):
-        _ = artifact(project, "ingest", step.key).facts
+        _ = artifact(project, "ingest", step.key).metadata
     manifest.unlink()
     assert artifact(project, "ingest", step.key).problem(content=False)
     assert plain.plan(project).steps[0].reason.startswith("artifact altered")
@@ -143,15 +143,15 @@ def test_a_table_that_breaks_its_contract_is_our_bug(finished: Project) -> None:
 @pytest.mark.parametrize("stage", ["ingest", "privatize"])
 def test_status_checks_both_roots(done: Project, stage: str) -> None:
     """By size and date at once, by content when asked to verify."""
-    place = next(f for f in store.folders(done) if f.parent.name == stage)
+    place = next(f for f in store.all_folders(done) if f.parent.name == stage)
     table = next(place.glob("*.parquet"))
-    assert not overview(done, content=True)[0]["altered"]
+    assert not project_status(done, content=True)[0]["altered"]
     date = table.stat().st_mtime_ns
     table.write_bytes(table.read_bytes()[:-1] + b"?")
-    assert overview(done, content=False)[0]["altered"]
+    assert project_status(done, content=False)[0]["altered"]
     os.utime(table, ns=(date, date))
-    assert not overview(done, content=False)[0]["altered"]
-    (said,) = overview(done, content=True)[0]["altered"]
+    assert not project_status(done, content=False)[0]["altered"]
+    (said,) = project_status(done, content=True)[0]["altered"]
     assert said == f"{stage}/{place.name}: altered ({table.name})"
 
 
@@ -161,24 +161,24 @@ def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> No
 
     from curvote.run import history
 
-    record = history.completed(done, "tiny")
-    history.save(done, replace(record, id="later", pipeline="another"))
-    names = [row["pipeline"] for row in overview(done, content=False)]
+    record = history.completed_run(done, "tiny")
+    history.save_record(done, replace(record, id="later", pipeline="another"))
+    names = [row["pipeline"] for row in project_status(done, content=False)]
     assert names == ["tiny", "another"]
 
 
 def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
     """An older run's artifacts and left-over folders go, nothing else."""
-    from curvote.flows.retention import collect
-    from curvote.run.garbage import Limits
+    from curvote.flows.retention import collect_garbage
+    from curvote.run.garbage import RetentionLimits
 
     plain.run(project)
     record = plain.run(project, "tiny", "aggregate.cutoff=0.6")
     (project.artifacts / "train" / ".tmp-left").mkdir()
     (project.clients / "ingest" / ".tmp-left").mkdir()
-    (left,) = collect(project, keep=2, limits=Limits(), dry_run=True)
+    (left,) = collect_garbage(project, keep=2, limits=RetentionLimits(), dry_run=True)
     assert len(left.paths) == 2
-    (freed,) = collect(project, limits=Limits())
+    (freed,) = collect_garbage(project, limits=RetentionLimits())
     assert len(freed.paths) == 4 + 4 + 2
     assert freed.bytes > 0
     assert all(
@@ -195,10 +195,12 @@ def test_a_run_whose_process_is_gone_is_written_down_as_killed(done: Project) ->
     from curvote.flows.environment import is_alive
     from curvote.run import history
 
-    record = history.load_all(done)[0]
+    record = history.load_records(done)[0]
     for name, owner in (("gone", "pid:1@0"), ("here", record.owner)):
-        history.save(done, replace(record, id=name, status="running", owner=owner))
-    history.end_killed(done, is_alive)
-    found = {r.id: r.status for r in history.load_all(done)}
+        history.save_record(
+            done, replace(record, id=name, status="running", owner=owner)
+        )
+    history.record_killed(done, is_alive)
+    found = {r.id: r.status for r in history.load_records(done)}
     assert found[record.id] == "completed"
     assert (found["gone"], found["here"]) == ("killed", "running")

@@ -18,8 +18,8 @@ from curvote.chain.tables import ROWS, Table
 from curvote.run.store import merging
 from curvote.run.store.arrow import to_arrow
 from curvote.run.store.artifacts import MANIFEST, Artifact
-from curvote.run.store.merging import Batch, merge
-from curvote.run.store.taking import first
+from curvote.run.store.merging import Batch, merge_blocks
+from curvote.run.store.taking import first_replicates
 from tests.run.store.test_kinds import TABLE as KINDS
 from tests.run.store.test_kinds import columns
 from tests.run.store.test_merging import SIZES, cut
@@ -41,13 +41,13 @@ def same(folder: Path, every: list[Batch], kept: int) -> bool:
     nothing, there, made = (folder / at / "t.parquet" for at in ("a", "b", "c"))
     for path in (nothing, there, made):
         path.parent.mkdir()
-    whole = merge(nothing, every)
+    whole = merge_blocks(nothing, every)
     before = [(place, batch) for place, batch in every if place[0] < kept + 1]
-    told = {"tables": {"t": merge(there, before)}}
+    told = {"tables": {"t": merge_blocks(there, before)}}
     (there.parent / MANIFEST).write_text(json.dumps(told))
-    taken = first(Artifact(there.parent), "t", kept)
+    taken = first_replicates(Artifact(there.parent), "t", kept)
     after = [(place, batch) for place, batch in every if place[0] >= kept]
-    entry = merge(made, chain(taken, after))
+    entry = merge_blocks(made, chain(taken, after))
     return entry == whole and made.read_bytes() == nothing.read_bytes()
 
 

@@ -6,10 +6,10 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.utility.deployments import bins, decode
-from curvote.utility.deployments.binned import binned
-from curvote.utility.deployments.decode_drawn import drawn
-from curvote.utility.deployments.deployment import Deployment, channel
-from curvote.utility.deployments.scan import measured
+from curvote.utility.deployments.binned import bin_laws
+from curvote.utility.deployments.decode_drawn import decode_draws
+from curvote.utility.deployments.deployment import Deployment, deployment_channel
+from curvote.utility.deployments.scan import measure
 from curvote.utility.engines.base import Draws
 from tests.utility.settings_of import other, people, people_known
 
@@ -23,31 +23,33 @@ CASES = [
     Deployment("laplace", 3.0, (0.0, 1.0), "decode"),
 ]
 every_case = pytest.mark.parametrize(
-    "deployment", CASES, ids=lambda each: each.words(("age", "bmi"))
+    "deployment", CASES, ids=lambda each: each.describe(("age", "bmi"))
 )
 
 
 def read(deployment):
     """Return what a deployment does to people."""
-    return measured(people(), people_known(), deployment)
+    return measure(people(), people_known(), deployment)
 
 
 def on_bins(deployment):
     """Return the laws of prior and people on bins."""
     setting = people()
-    seen = channel(setting, deployment, clip=False)
+    seen = deployment_channel(setting, deployment, clip=False)
     sent = [place for part in seen.parts for place in part.places]
-    return binned(seen.law(setting.prior), seen.law(setting.values), sent)
+    return bin_laws(seen.law(setting.prior), seen.law(setting.values), sent)
 
 
 @every_case
 def test_exact_decoding_agrees_with_outputs_that_are_drawn_and_decoded(deployment):
     """Sums over bins are what draws of the same rule come to."""
     setting, known = people(), people_known()
-    exact = decode.decoded(setting, known, deployment, Draws())
-    seen = channel(setting, deployment, clip=False)
+    exact = decode.decode(setting, known, deployment, Draws())
+    seen = deployment_channel(setting, deployment, clip=False)
     prior = seen.law(setting.prior)
-    found = drawn(setting, known, seen, prior, Draws(200, 0.95, SeededEntropy(1)))
+    found = decode_draws(
+        setting, known, seen, prior, Draws(200, 0.95, SeededEntropy(1))
+    )
     assert (exact.evidence, found.evidence) == ("exact", "draws")
     np.testing.assert_allclose(exact.share.sum(axis=1), 1, atol=1e-9)
     variance = exact.share[:, 0] * exact.share[:, 1] / 200
@@ -60,12 +62,12 @@ def test_exact_decoding_agrees_with_outputs_that_are_drawn_and_decoded(deploymen
 @every_case
 def test_no_other_rule_agrees_more_where_the_prior_is_true(deployment):
     """Bayes' rule, against a guess and against the likeliest point's answer."""
-    held, (prior, own) = people_known().held(), on_bins(deployment)
+    held, (prior, own) = people_known().class_weights(), on_bins(deployment)
     likelihood = prior.block(slice(None))
     np.testing.assert_allclose(likelihood.sum(axis=1), 1, atol=1e-9)
     np.testing.assert_allclose(own.block(slice(None)).sum(axis=1), 1, atol=1e-9)
     scores = np.stack([each @ likelihood for each in held])
-    answer = decode._best(held, likelihood)
+    answer = decode._best_class(held, likelihood)
     reached = np.take_along_axis(scores, answer[None], axis=0)[0].sum(axis=1)
     np.testing.assert_allclose(reached, scores.max(axis=0).sum(axis=1), rtol=1e-12)
     # A server that always guessed, or that took the likelier point's answer, has less.
@@ -81,9 +83,9 @@ def test_many_classes_are_decoded_by_the_same_rule():
     held = list(rng.random((4, 7, 9)))
     likelihood = rng.random((9, 5))
     best = np.argmax([each @ likelihood for each in held], axis=0)
-    assert np.array_equal(decode._best(held, likelihood), best)
+    assert np.array_equal(decode._best_class(held, likelihood), best)
     assert np.array_equal(
-        decode._best(held[:2], likelihood),
+        decode._best_class(held[:2], likelihood),
         np.argmax([each @ likelihood for each in held[:2]], axis=0),
     )
 
@@ -101,7 +103,7 @@ def test_decoding_tends_to_the_floor_and_to_the_clean_answer():
     """With epsilon to 0, and to many."""
     known = people_known()
     nothing = read(Deployment("pm_01", 1e-4, (1.0, 0.0), "decode"))
-    assert np.array_equal(nothing.agreement > 0.5, known.usual == known.clean)
+    assert np.array_equal(nothing.agreement > 0.5, known.usual_class == known.clean)
     # A public prior of 80 points knows no finer: read raw where noise is that narrow.
     everything = read(Deployment("pm_01", 14.0, (0.5, 0.5), "decode"))
     assert everything.agreement.mean() > nothing.agreement.mean() + 0.15
@@ -111,7 +113,7 @@ def test_a_prior_of_the_wrong_people_costs_agreement():
     """People of 60 years more."""
     old = people().public.copy()
     old[:, 0] = np.clip(old[:, 0] + 60, 0, 100)
-    wrong = measured(*other(public=old), Deployment("pm_01", 2.0, (1.0, 0.0), "decode"))
+    wrong = measure(*other(public=old), Deployment("pm_01", 2.0, (1.0, 0.0), "decode"))
     right = read(Deployment("pm_01", 2.0, (1.0, 0.0), "decode"))
     assert wrong.agreement.mean() < right.agreement.mean() - 0.05
 
@@ -119,7 +121,7 @@ def test_a_prior_of_the_wrong_people_costs_agreement():
 def test_what_cannot_be_decoded_is_refused():
     """Without a prior, or without a law."""
     with pytest.raises(UserError, match="public records"):
-        measured(*other(public=None), AGE)
+        measure(*other(public=None), AGE)
     with pytest.raises(UserError, match="read it raw"):
         read(Deployment("privunit", 2.0, None, "decode"))
 
@@ -129,8 +131,8 @@ def test_more_than_two_numbers_are_drawn():
     sensitive = (0, 4, 5)
     how = Draws(50, 0.95, SeededEntropy(2))
     given = people(sensitive), people_known(sensitive)
-    found = measured(*given, Deployment("pm_01", 9.0, (1 / 3,) * 3, "decode"), how)
+    found = measure(*given, Deployment("pm_01", 9.0, (1 / 3,) * 3, "decode"), how)
     assert found.evidence == "draws"
     assert np.all((found.lower <= found.agreement) & (found.agreement <= found.upper))
-    less = measured(*given, Deployment("pm_01", 0.9, (1 / 3,) * 3, "decode"), how)
+    less = measure(*given, Deployment("pm_01", 0.9, (1 / 3,) * 3, "decode"), how)
     assert found.agreement.mean() > less.agreement.mean() + 0.05

@@ -8,12 +8,20 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.base import ScalarMechanism
-from curvote.mechanisms.making import kind
-from curvote.utility.deployments.deployment import Deployment, channel, levels
-from curvote.utility.deployments.floors import floors, majority
+from curvote.mechanisms.making import mechanism_class
+from curvote.utility.deployments.deployment import (
+    Deployment,
+    deployment_channel,
+    level_count,
+)
+from curvote.utility.deployments.floors import floor_deployments, majority_floor
 from curvote.utility.deployments.retrain import Refit
-from curvote.utility.deployments.scan import deployments, measured, scanned
-from curvote.utility.deployments.splits import influence, splits
+from curvote.utility.deployments.scan import (
+    list_deployments,
+    measure,
+    scanned_mechanisms,
+)
+from curvote.utility.deployments.splits import candidate_splits, influence
 from curvote.utility.engines.base import Draws
 from tests.utility.settings_of import other, people, people_known
 
@@ -23,18 +31,18 @@ EQUAL = (0.5, 0.5)
 
 def read(deployment, **how):
     """Return what a deployment does to `people`."""
-    return measured(SETTING, KNOWN, deployment, **how)
+    return measure(SETTING, KNOWN, deployment, **how)
 
 
 def test_every_scalar_mechanism_is_there_with_its_equal_split():
     """Names come from the classes; equal splits of all totals are listed."""
-    names = scanned(2)
+    names = scanned_mechanisms(2)
     assert {"pm_01", "joint_box", "k_rr", "laplace"} <= set(names)
     assert not {"binary_rr", "privunit", "gaussian", "unary", "hadamard"} & set(names)
-    assert "gaussian" in scanned(2, 1e-6)
-    listed = deployments(SETTING, [1.0, 2.0])
+    assert "gaussian" in scanned_mechanisms(2, 1e-6)
+    listed = list_deployments(SETTING, [1.0, 2.0])
     for name in names:
-        if issubclass(kind(name), ScalarMechanism):
+        if issubclass(mechanism_class(name), ScalarMechanism):
             for epsilon in (1.0, 2.0):
                 assert Deployment(name, epsilon, EQUAL) in listed
     assert [each.epsilon for each in listed[:3]] == [0.0, 0.0, 0.0]
@@ -42,39 +50,41 @@ def test_every_scalar_mechanism_is_there_with_its_equal_split():
 
 def test_reads_follow_from_what_is_public():
     """Decoding needs public records and retraining training data."""
-    reads = {each.read for each in deployments(SETTING, [1.0])}
+    reads = {each.read for each in list_deployments(SETTING, [1.0])}
     assert reads == {"raw", "decode", "retrain", "without"}
     bare, _ = other(public=None, train=None)
-    assert {each.read for each in deployments(bare, [1.0])} == {"raw"}
-    assert len(floors(bare)) == 1
+    assert {each.read for each in list_deployments(bare, [1.0])} == {"raw"}
+    assert len(floor_deployments(bare)) == 1
 
 
 def test_splits_of_more_features_follow_what_moves_answers():
     """Equal, each alone, and shares that public records show to matter."""
     three = people((0, 4, 5))
-    found = splits(three)
+    found = candidate_splits(three)
     assert found[0] == (1 / 3,) * 3
     assert {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)} <= set(found)
     assert all(abs(sum(split) - 1) < 1e-12 for split in found)
     moves = influence(three, three.public)
     assert moves.shape == (3,)
     assert moves.argmax() == 0  # age decides most of the answers
-    assert splits(people((0,))) == [(1.0,)]
+    assert candidate_splits(people((0,))) == [(1.0,)]
 
 
 def test_withholding_answers_as_with_the_public_median():
     """The floors are the model's own answers, and cost nothing."""
     rows = SETTING.records.copy()
     rows[:, [0, 5]] = np.median(SETTING.public[:, [0, 5]], axis=0)
-    raw, decoded, trained = (read(each) for each in floors(SETTING))
+    raw, decoded, trained = (read(each) for each in floor_deployments(SETTING))
     same = SETTING.answers(rows) == KNOWN.clean
     assert np.array_equal(raw.agreement, same.astype(float))
-    assert np.array_equal(decoded.agreement, (KNOWN.usual == KNOWN.clean).astype(float))
+    assert np.array_equal(
+        decoded.agreement, (KNOWN.usual_class == KNOWN.clean).astype(float)
+    )
     assert np.array_equal(
         trained.right, (KNOWN.without == SETTING.labels).astype(float)
     )
     bare, known = other(public=None)
-    np.testing.assert_allclose(bare.instead, [50.0, 36.0])
+    np.testing.assert_allclose(bare.fill_value, [50.0, 36.0])
     assert known.public is None
 
 
@@ -101,7 +111,7 @@ def test_raw_agreement_is_that_of_noised_records(name):
     """The engine's figures and the channel's draws are of one deployment."""
     split = None if name == "joint_box" else (0.75, 0.25)
     deployment = Deployment(name, 3.0, split)
-    found, seen = read(deployment), channel(SETTING, deployment)
+    found, seen = read(deployment), deployment_channel(SETTING, deployment)
     which = np.tile(np.arange(SETTING.n), 300)
     rows = SETTING.records[which]
     rows[:, [0, 5]] = seen.draw(SETTING.values[which], SeededEntropy(4))
@@ -123,7 +133,7 @@ def test_other_answers_to_agree_with_void_the_bound_where_they_differ():
     wrong = KNOWN.clean.copy()
     wrong[:10] = 1 - wrong[:10]
     setting, known = other(reference=wrong)
-    found = measured(setting, known, Deployment("pm_01", 2.0, EQUAL))
+    found = measure(setting, known, Deployment("pm_01", 2.0, EQUAL))
     plain = read(Deployment("pm_01", 2.0, EQUAL))
     np.testing.assert_allclose(found.agreement[:10], 1 - plain.agreement[:10])
     assert np.all(found.bound[:10] == 0)
@@ -150,20 +160,20 @@ def test_retraining_beats_reading_raw_under_wide_noise():
 
 def test_levels_grow_with_epsilon_within_their_bounds():
     """2 to 101 levels, as many as windows of the piecewise mechanism."""
-    found = [levels(epsilon) for epsilon in (0.01, 1.0, 2.0, 4.0, 20.0)]
+    found = [level_count(epsilon) for epsilon in (0.01, 1.0, 2.0, 4.0, 20.0)]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (2, 101)
 
 
 def test_the_majority_stands_beside():
     """Always naming the most frequent class; balanced accuracy of one class of two."""
-    found = majority(np.array([0, 0, 1, 0]), np.array([1, 1, 0, 1]))
+    found = majority_floor(np.array([0, 0, 1, 0]), np.array([1, 1, 0, 1]))
     assert (found.agreement, found.accuracy, found.balanced_accuracy) == (
         0.75,
         0.75,
         0.5,
     )
-    assert majority(np.array([0, 1, 1]), None).accuracy is None
+    assert majority_floor(np.array([0, 1, 1]), None).accuracy is None
 
 
 @pytest.mark.parametrize(
@@ -196,17 +206,17 @@ def test_retraining_without_training_data_is_refused():
         Deployment("withhold", 0.0, (0.0, 0.0), "without"),
     ):
         with pytest.raises(UserError, match="training data"):
-            measured(bare, KNOWN, deployment)
+            measure(bare, KNOWN, deployment)
 
 
 def test_models_that_must_be_asked_are_drawn():
     """Draws carry intervals at their confidence."""
     from curvote.utility.engines.black_box import BlackBox
-    from curvote.utility.known import known
+    from curvote.utility.known import build_profile
 
-    drawn = known(SETTING, engine=BlackBox())
+    drawn = build_profile(SETTING, engine=BlackBox())
     how = Draws(400, 0.99, SeededEntropy(1))
-    found = measured(SETTING, drawn, Deployment("pm_01", 2.0, EQUAL), how)
+    found = measure(SETTING, drawn, Deployment("pm_01", 2.0, EQUAL), how)
     exact = read(Deployment("pm_01", 2.0, EQUAL))
     assert (found.evidence, found.confidence, exact.confidence) == ("draws", 0.99, None)
     inside = (found.lower <= exact.agreement) & (exact.agreement <= found.upper)
@@ -216,13 +226,15 @@ def test_models_that_must_be_asked_are_drawn():
 
 def test_words_tell_deployments_apart_and_stay_short():
     """Of one model and total each has words of its own; many features are counted."""
-    listed = [d for d in deployments(SETTING, [2.0]) if d.epsilon]
-    words = [each.words(SETTING.names) for each in listed]
+    listed = [d for d in list_deployments(SETTING, [2.0]) if d.epsilon]
+    words = [each.describe(SETTING.names) for each in listed]
     assert len(set(words)) == len(words)
     assert "0.75 on age and 0.25 on bmi" in " ".join(words)
     names = tuple(f"pixel {i}" for i in range(49))
-    many = Deployment("pm_01", 9.0, (1 / 49,) * 49, "decode").words(names)
+    many = Deployment("pm_01", 9.0, (1 / 49,) * 49, "decode").describe(names)
     assert many == "pm_01, an equal share on each of 49, decoded"
-    led = Deployment("pm_01", 9.0, (0.5, 0.2, 0.1, 0.1, 0.1, *(0.0,) * 44)).words(names)
+    led = Deployment("pm_01", 9.0, (0.5, 0.2, 0.1, 0.1, 0.1, *(0.0,) * 44)).describe(
+        names
+    )
     assert led.startswith("pm_01, 0.5 on pixel 0 and 0.2 on pixel 1")
     assert led.endswith("less on 1 others")

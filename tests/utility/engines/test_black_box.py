@@ -11,12 +11,12 @@ from scipy.stats import binom
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.utility.channel import Channel, channel_of, withheld
+from curvote.utility.channel import Channel, make_channel, withheld_channel
 from curvote.utility.engines import black_box
-from curvote.utility.engines.asking import MOST_ROWS, places, told
+from curvote.utility.engines.asking import MOST_ROWS, predict_batched, predict_indices
 from curvote.utility.engines.base import Answers, Draws, Question
-from curvote.utility.engines.black_box import BlackBox, Drawn
-from curvote.utility.evidence.binomial import average
+from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.utility.evidence.binomial import mean_share_interval
 from curvote.validate import FloatArray
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
@@ -50,20 +50,20 @@ class Moody:
 def channel(name: str, epsilon: float, **params: Any) -> Channel:
     """Return the channel of a mechanism on the generated data's bounds."""
     middle = STROKE.bounds.mean(axis=1)
-    return channel_of(
-        name, epsilon=epsilon, bounds=STROKE.bounds, instead=middle, **params
+    return make_channel(
+        name, epsilon=epsilon, bounds=STROKE.bounds, fill_value=middle, **params
     )
 
 
-def surface(model: Any, n: int = 20) -> Drawn:
+def surface(model: Any, n: int = 20) -> BlackBoxSurface:
     """Return what is known of ``n`` records."""
     question = Question(model, STROKE.X[:n], STROKE.sensitive, STROKE.bounds)
     found = BlackBox().surface(question)
-    assert isinstance(found, Drawn)
+    assert isinstance(found, BlackBoxSurface)
     return found
 
 
-def agreement(known: Drawn, found: Answers) -> tuple[FloatArray, ...]:
+def agreement(known: BlackBoxSurface, found: Answers) -> tuple[FloatArray, ...]:
     """Return share, lower and upper of the clean answers."""
     i = np.arange(len(known.clean))
     arrays = (found.share, found.lower, found.upper)
@@ -105,7 +105,7 @@ def test_average_covers_and_is_narrower_than_records() -> None:
     truth = grid_shares(known, through, 200).mean()
     i = np.arange(40)
     hits = known.counts(through, 200, SeededEntropy(8))[i, known.clean]
-    low, high = average(hits, 200, 0.95)
+    low, high = mean_share_interval(hits, 200, 0.95)
     assert low <= truth <= high
     assert high - low < 0.025
 
@@ -148,10 +148,10 @@ def test_nothing_sent_takes_one_question() -> None:
     """What is withheld has one output, the constant."""
     known = surface(models_of.forest())
     middle = STROKE.bounds.mean(axis=1)
-    found = known.answers(withheld(STROKE.bounds, middle), Draws(2000))
+    found = known.answers(withheld_channel(STROKE.bounds, middle), Draws(2000))
     rows = STROKE.X[:20].copy()
     rows[:, list(STROKE.sensitive)] = middle
-    answers = places(models_of.forest(), rows)
+    answers = predict_indices(models_of.forest(), rows)
     assert (found.share[np.arange(20), answers] == 1).all()
     assert (found.queries == 1).all()
 
@@ -223,7 +223,7 @@ def test_wide_records_are_asked_in_smaller_batches() -> None:
     """Rows of 20,000 numbers: a quarter of a GiB at most."""
     model = Recorder(models_of.forest())
     model.predict = lambda rows: model.sizes.append(len(rows)) or rows[:, 0]  # type: ignore[method-assign, assignment, func-returns-value]
-    told(model, np.zeros((3000, 20_000)))
+    predict_batched(model, np.zeros((3000, 20_000)))
     assert max(model.sizes) < 2000
     assert sum(model.sizes) == 3000
 

@@ -3,13 +3,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from curvote.mechanisms.law import atoms, product
-from curvote.utility.channel import channel_of
-from curvote.utility.engines.boxes import mass, middles, roots, volume
-from curvote.utility.engines.branch import Oracle, Search, Verdict, judged
-from curvote.utility.engines.branched import bracket, narrow, shares
-from curvote.utility.engines.reference import reference
-from curvote.utility.engines.snapping import snap
+from curvote.mechanisms.law import atomic_law, product_law
+from curvote.utility.channel import make_channel
+from curvote.utility.engines.boxes import (
+    cut_points,
+    mass_weigher,
+    root_boxes,
+    volume_weigher,
+)
+from curvote.utility.engines.branch import Oracle, Search, Verdict, judge_boxes
+from curvote.utility.engines.branched import (
+    box_shares,
+    bracket_from_certain,
+    stop_when_narrow,
+)
+from curvote.utility.engines.reference import reference_law
+from curvote.utility.engines.snapping import make_snap
 
 BOUNDS = np.array([[0.0, 1.0], [-2.0, 3.0]])
 VALUES = np.array([[0.3, 1.0], [0.9, -2.0]])
@@ -22,7 +31,7 @@ class Tilted(Oracle):
     n_classes = 2
     slopes = np.array([5.0, -1.0])
 
-    def judged(self, who, low, high):
+    def judge(self, who, low, high):
         ends = np.stack([low, high]) * self.slopes
         least, most = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
         answer = (least > 2 - most).astype(np.int64)
@@ -36,10 +45,10 @@ class Tilted(Oracle):
 def found(law, width=0.01, most=4000):
     """Return the boxes for a law, of two records."""
     oracle = Tilted()
-    everything = roots(2, BOUNDS)
-    boxes = judged(oracle, WHO, everything, np.full((2, everything.m), True))
-    search = Search(oracle, WHO, mass(law), snap(law))
-    return search.refined(search.snapped(boxes), narrow(width), most)[0]
+    everything = root_boxes(2, BOUNDS)
+    boxes = judge_boxes(oracle, WHO, everything, np.full((2, everything.m), True))
+    search = Search(oracle, WHO, mass_weigher(law), make_snap(law))
+    return search.refined(search.snap_boxes(boxes), stop_when_narrow(width), most)[0]
 
 
 def placed(boxes, points):
@@ -59,7 +68,7 @@ def sampled_points(boxes):
 
 def test_every_float_lies_in_exactly_one_box_whatever_was_split():
     """Splitting keeps a partition of the floats, at the ends as well."""
-    boxes = found(reference(VALUES, BOUNDS))
+    boxes = found(reference_law(VALUES, BOUNDS))
     assert boxes.m > 100
     points = sampled_points(boxes)
     assert (placed(boxes, points).sum(axis=1) == 1).all()
@@ -67,7 +76,7 @@ def test_every_float_lies_in_exactly_one_box_whatever_was_split():
 
 def test_what_is_certain_is_the_answer_at_every_point():
     """Certain boxes tell the answer at their ends and inside; guesses do not."""
-    oracle, boxes = Tilted(), found(reference(VALUES, BOUNDS))
+    oracle, boxes = Tilted(), found(reference_law(VALUES, BOUNDS))
     points = sampled_points(boxes)
     box = placed(boxes, points).argmax(axis=1)
     told = boxes.answer[0, box] == oracle.at(points)
@@ -79,12 +88,16 @@ def test_what_is_certain_is_the_answer_at_every_point():
 @pytest.mark.parametrize("mechanism", ["laplace", "pm_01", "k_rr", "exponential"])
 def test_the_masses_of_a_partition_add_up_to_one(mechanism, clip):
     """Nothing is lost between boxes, and the width asked for is reached."""
-    channel = channel_of(
-        mechanism, epsilon=2.0, bounds=BOUNDS, instead=np.array([0.5, 0.0]), clip=clip
+    channel = make_channel(
+        mechanism,
+        epsilon=2.0,
+        bounds=BOUNDS,
+        fill_value=np.array([0.5, 0.0]),
+        clip=clip,
     )
     law = channel.law(VALUES)
     boxes = found(law, width=0.02)
-    weights = mass(law)(WHO, boxes.low, boxes.high)
+    weights = mass_weigher(law)(WHO, boxes.low, boxes.high)
     assert np.allclose(weights.sum(axis=1), 1, atol=1e-9)
     assert ((weights * ~boxes.certain).sum(axis=1) <= 0.02).all()
 
@@ -93,12 +106,12 @@ def test_a_bracket_holds_the_truth_of_atoms_and_no_atom_is_counted_twice():
     """Atoms at ends and on the line of a tie are summed as enumeration does."""
     levels, rng = np.linspace(0, 1, 11), np.random.default_rng(4)
     one, other = rng.dirichlet(np.ones(11), 2), rng.dirichlet(np.ones(11), 2)
-    law = product(atoms(levels, one), atoms(5 * levels - 2, other))
+    law = product_law(atomic_law(levels, one), atomic_law(5 * levels - 2, other))
     boxes = found(law, width=0.0)
-    share, lower = shares(boxes, mass(law)(WHO, boxes.low, boxes.high), 2)
+    share, lower = box_shares(boxes, mass_weigher(law)(WHO, boxes.low, boxes.high), 2)
     grid = np.stack(np.meshgrid(levels, 5 * levels - 2, indexing="ij"), axis=-1)
     truth = np.einsum("ni,nj,ij->n", one, other, Tilted().at(grid))
-    answers = bracket(share, lower)
+    answers = bracket_from_certain(share, lower)
     assert np.allclose(answers.share[:, 1], truth, atol=1e-9)
     assert (answers.lower[:, 1] <= truth).all()
     assert (truth <= answers.upper[:, 1]).all()
@@ -106,30 +119,36 @@ def test_a_bracket_holds_the_truth_of_atoms_and_no_atom_is_counted_twice():
 
 def test_atoms_draw_boxes_in_so_that_less_is_open():
     """A withheld feature is a point in every box that has any mass."""
-    channel = channel_of(
-        "pm_01", epsilon=2.0, bounds=BOUNDS, instead=np.array([0.5, 0.0]), split=[1, 0]
+    channel = make_channel(
+        "pm_01",
+        epsilon=2.0,
+        bounds=BOUNDS,
+        fill_value=np.array([0.5, 0.0]),
+        split=[1, 0],
     )
     law = channel.law(VALUES)
-    boxes = found(reference(VALUES, BOUNDS), width=0.2)
-    drawn_in = Search(Tilted(), WHO, mass(law), snap(law)).snapped(boxes)
+    boxes = found(reference_law(VALUES, BOUNDS), width=0.2)
+    drawn_in = Search(Tilted(), WHO, mass_weigher(law), make_snap(law)).snap_boxes(
+        boxes
+    )
     open_ = [
-        (mass(law)(WHO, each.low, each.high) * ~each.certain).sum(axis=1)
+        (mass_weigher(law)(WHO, each.low, each.high) * ~each.certain).sum(axis=1)
         for each in (boxes, drawn_in)
     ]
     assert (open_[1] < open_[0]).all()
-    some = mass(law)(WHO, drawn_in.low, drawn_in.high) > 0
+    some = mass_weigher(law)(WHO, drawn_in.low, drawn_in.high) > 0
     assert (drawn_in.low[some][:, 1] == 0.0).all()
     assert (drawn_in.high[some][:, 1] == 0.0).all()
 
 
 def test_the_budget_of_boxes_is_kept_and_more_boxes_leave_less_open():
     """The bracket is valid at any time and shrinks with the boxes."""
-    law = reference(VALUES, BOUNDS)
+    law = reference_law(VALUES, BOUNDS)
     open_ = []
     for most in (40, 160, 640):
         boxes = found(law, width=0.0, most=most)
         assert boxes.m == most
-        weights = mass(law)(WHO, boxes.low, boxes.high)
+        weights = mass_weigher(law)(WHO, boxes.low, boxes.high)
         open_.append((weights * ~boxes.certain).sum())
     assert all(after < 0.7 * before for before, after in pairwise(open_))
 
@@ -139,7 +158,7 @@ def test_middles_leave_something_on_both_sides():
     tiny = np.nextafter(1.0, 2.0)
     low = np.array([0.0, 1.0, -np.inf, -np.inf, 7.0, -3.0])
     high = np.array([1.0, tiny, -4.0, 0.5, np.inf, np.inf])
-    at = middles(low, high)
+    at = cut_points(low, high)
     assert np.isfinite(at).all()
     assert (low <= at).all()
     assert (at < high).all()
@@ -148,6 +167,6 @@ def test_middles_leave_something_on_both_sides():
 def test_volumes_count_the_sides_with_a_width():
     """A side without a width does not make a box weigh nothing."""
     low, high = np.array([[0.0, 1.0]]), np.array([[2.0, 1.0]])
-    weigh = volume(low, high)
+    weigh = volume_weigher(low, high)
     part = weigh(np.array([0]), np.array([[[0.0, 1.0]]]), np.array([[[0.5, 1.0]]]))
     assert part == [[0.25]]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from curvote.utility.channel import channel_of
+from curvote.utility.channel import make_channel
 from curvote.utility.engines import branched_trees
 from curvote.utility.engines.base import Draws
-from curvote.utility.engines.branched_trees import BranchedTrees, extremes
+from curvote.utility.engines.branched_trees import BranchedTrees, tree_bounds
 from curvote.utility.engines.trees.engine import Trees
 from tests.utility import models_of
 from tests.utility.trees_of import KINDS, asked, fitted
@@ -27,8 +27,12 @@ def three(kind, n=3):
 def channel(question, mechanism, epsilon=3.0, **settings):
     """Return the channel, the middle of the bounds in place of what is withheld."""
     middle = question.bounds.mean(axis=1)
-    return channel_of(
-        mechanism, epsilon=epsilon, bounds=question.bounds, instead=middle, **settings
+    return make_channel(
+        mechanism,
+        epsilon=epsilon,
+        bounds=question.bounds,
+        fill_value=middle,
+        **settings,
     )
 
 
@@ -80,12 +84,12 @@ def test_bounds_of_the_wrong_leaves_are_found_out(monkeypatch):
     """A broken twin: the mean of the leaves that are met, instead of the least."""
     question = three("boosting")
     through = channel(question, "pm_01")
-    least = branched_trees._least
+    least = branched_trees._least_values
 
     def mean(of, met, value):
         return (least(of, met, value) - least(of, met, -value)) / 2
 
-    monkeypatch.setattr(branched_trees, "_least", mean)
+    monkeypatch.setattr(branched_trees, "_least_values", mean)
     assert not inside(*compared(question, through))
 
 
@@ -117,10 +121,10 @@ def test_a_surface_comes_back_from_its_arrays():
 def test_near_ties_stay_open_where_sums_are_rounded():
     """A lead within the slack of floats decides nothing; whole votes do."""
     question = asked(fitted("boosting", "stroke"), "stroke")
-    oracle = extremes(question, *branched_trees.read(question))
+    oracle = tree_bounds(question, *branched_trees.read_trees(question))
     assert (oracle.need > 1).all()
     votes = asked(fitted("tree", "stroke"), "stroke")
-    assert extremes(votes, *branched_trees.read(votes)).need.max() == 1
+    assert tree_bounds(votes, *branched_trees.read_trees(votes)).need.max() == 1
 
 
 def test_deep_forests_and_other_models_are_refused_with_a_reason():

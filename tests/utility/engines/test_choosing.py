@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from curvote.errors import UserError
 from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import engine, engine_for
+from curvote.utility.engines.choosing import choose_engine, make_engine
 from curvote.utility.engines.registry import ENGINES
 from tests.utility import models_of
 
@@ -22,7 +22,7 @@ def asked(model):
 @pytest.mark.parametrize("name", ENGINES)
 def test_engine_of_the_registry_loads(name):
     """Each line of the registry names an engine of that name."""
-    assert engine(name).name == name
+    assert make_engine(name).name == name
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_engine_of_the_registry_loads(name):
 )
 def test_first_engine_that_can_reads_the_model(model, name, reasons):
     """And the reasons of those before it are said."""
-    found, said = engine_for(asked(model()))
+    found, said = choose_engine(asked(model()))
     assert (found.name, said[: len(reasons)]) == (name, reasons)
     assert bool(said) == bool(reasons)
 
@@ -43,16 +43,16 @@ def test_first_engine_that_can_reads_the_model(model, name, reasons):
 def test_what_nobody_reads_is_drawn():
     """With a reason from each engine, or refused where draws are no answer."""
     model = KNeighborsClassifier(3).fit(DATA.X, DATA.y)
-    found, said = engine_for(asked(model))
+    found, said = choose_engine(asked(model))
     assert found.name == "black_box"
     assert said.count("KNeighborsClassifier") >= 3
     for evidence in ("exact", "bracket"):
         with pytest.raises(UserError, match="KNeighborsClassifier is not linear") as no:
-            engine_for(asked(model), evidence)
+            choose_engine(asked(model), evidence)
         assert "Let it be drawn" in str(no.value)
 
 
 def test_draws_may_be_asked_for():
     """A model that could be read is drawn if that is wanted."""
-    found, said = engine_for(asked(models_of.logistic()), "draws")
+    found, said = choose_engine(asked(models_of.logistic()), "draws")
     assert (found.name, said) == ("black_box", "Draws were asked for.")

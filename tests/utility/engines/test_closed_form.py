@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import engine_for
+from curvote.utility.engines.choosing import choose_engine
 from curvote.utility.engines.closed_form import ClosedForm
-from curvote.utility.robustness.box import box
+from curvote.utility.robustness.box import certify_box
 from tests.utility import models_of
 from tests.utility.engines.scores.laws_of import MECHANISMS, answers, errors
 
@@ -108,8 +108,8 @@ def test_radius_of_example_4():
     """At (.5, .5): .4811 as the crow flies, .3402 to each side (QCU, appendix C.1)."""
     bounds = np.array([[-2.0, 4], [-2, 4]])
     question = Question(example_4(), np.array([[0.5, 0.5]]), (0, 1), bounds)
-    surface = engine_for(question)[0].surface(question)
-    found = box(surface, question.values, bounds=bounds, precision=2.0**-16)
+    surface = choose_engine(question)[0].surface(question)
+    found = certify_box(surface, question.values, bounds=bounds, precision=2.0**-16)
     assert found.radius[0] * 6 == pytest.approx(0.3402, abs=1e-4)
     turns = np.linspace(0, 2 * math.pi, 721)
     ring = np.stack([np.cos(turns), np.sin(turns)], axis=1)

@@ -26,10 +26,10 @@ from sklearn.preprocessing import (
 )
 
 from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import engine_for
-from curvote.utility.engines.fronts import Front, undone
+from curvote.utility.engines.choosing import choose_engine
+from curvote.utility.engines.fronts import Front, split_front
 from curvote.utility.engines.linear import Linear
-from curvote.utility.projections import principal
+from curvote.utility.projections import principal_coordinates
 from tests.utility import models_of
 
 DATA = models_of.stroke_like()
@@ -105,7 +105,7 @@ def test_folded_front_is_the_pipeline(name):
 def test_slopes_are_what_a_unit_adds(name):
     """Features at other values are the record's own and the moves times the slopes."""
     question = asked(*FRONTS[name])
-    _, front = undone(question)
+    _, front = split_front(question)
     rows, values = moved(question)
     added = (values - question.values) @ front.slopes
     expected = front.features(question.records) + added
@@ -128,7 +128,7 @@ def test_columns_by_name():
     given = pd.DataFrame(rows, columns=list(DATA.names))
     scores = Linear().scores(question).at(values)
     assert np.allclose(np.diff(scores)[:, 0], model.decision_function(given))
-    assert engine_for(question)[0].name == "linear"
+    assert choose_engine(question)[0].name == "linear"
 
 
 def test_search_stands_for_its_best():
@@ -136,7 +136,7 @@ def test_search_stands_for_its_best():
     search = GridSearchCV(LogisticRegression(max_iter=900), {"C": [0.1, 1]}, cv=2)
     search.fit(DATA.X, DATA.y)
     question = Question(search, DATA.X[:5], DATA.sensitive, DATA.bounds)
-    assert undone(question)[0] is search.best_estimator_
+    assert split_front(question)[0] is search.best_estimator_
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -145,7 +145,7 @@ def test_public_coordinates_are_folded(named):
     table = pd.DataFrame(DATA.X, columns=list(DATA.names)) if named else DATA.X
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, DATA.y)
     three = (0, 4, 5)
-    sent = principal(DATA.X[:, list(three)], 2)
+    sent = principal_coordinates(DATA.X[:, list(three)], 2)
     before = sent.before(model, 6, three)
     records = sent.records(DATA.X[:50], three)
     question = Question(before, records, (0, 1), sent.bounds)
@@ -154,7 +154,7 @@ def test_public_coordinates_are_folded(named):
     rows[:, :2] = values
     scores = Linear().scores(question).at(values)
     assert np.allclose(np.diff(scores)[:, 0], before.decision_function(rows))
-    assert engine_for(question)[0].name == "linear"
+    assert choose_engine(question)[0].name == "linear"
 
 
 BENT = {
@@ -171,17 +171,17 @@ BENT = {
 def test_what_is_not_affine_is_named(name):
     """A front that bends a sensitive feature is refused, by its name."""
     question = asked(*BENT[name])
-    _, why = undone(question)
+    _, why = split_front(question)
     assert why == f"{name} in front of the model bends a sensitive feature."
     assert Linear().refusal(question) == why
-    assert engine_for(question)[0].name == "black_box"
+    assert choose_engine(question)[0].name == "black_box"
 
 
 def test_bent_after_mixing_is_bent():
     """An encoder of other columns is bent once a mixture of all stands before it."""
     encoder = columns((FunctionTransformer(np.tanh), (1, 2)), remainder="passthrough")
-    assert isinstance(undone(asked(encoder))[1], Front)
-    assert isinstance(undone(asked(StandardScaler(), PCA(6), encoder))[1], str)
+    assert isinstance(split_front(asked(encoder))[1], Front)
+    assert isinstance(split_front(asked(StandardScaler(), PCA(6), encoder))[1], str)
 
 
 def test_own_transformer_without_slopes_is_bent():
@@ -190,4 +190,4 @@ def test_own_transformer_without_slopes_is_bent():
     mute = SimpleNamespace(transform=turned.transform)
     model = SimpleNamespace(steps=[("mute", mute), ("end", None)])
     question = Question(model, DATA.X, DATA.sensitive, DATA.bounds)
-    assert "bends" in undone(question)[1]
+    assert "bends" in split_front(question)[1]

@@ -10,10 +10,10 @@ from scipy import special
 from sklearn.linear_model import LogisticRegression
 
 from curvote.mechanisms import make
-from curvote.utility.channel import Channel, Part, channel_of, withheld
+from curvote.utility.channel import Channel, Part, make_channel, withheld_channel
 from curvote.utility.engines.base import Draws, Question
 from curvote.utility.engines.linear import Linear
-from curvote.utility.engines.scores.lattice import bracket
+from curvote.utility.engines.scores.lattice import bracket_positive
 from tests.utility import models_of
 from tests.utility.engines.linear_of import DIGITS, STROKE, plain, surface_of
 from tests.utility.engines.scores.laws_of import (
@@ -143,7 +143,9 @@ def test_bracket_holds_what_is_exact():
         given, channel = answers(surface, mechanism, epsilon=6.0)
         lead = np.diff(surface.scores.constant)[:, 0]
         slopes = np.diff(surface.scores.linear)[0, :, 0]
-        low, high = bracket(lead, slopes, channel.law(surface.question.values).terms[0])
+        low, high = bracket_positive(
+            lead, slopes, channel.law(surface.question.values).terms[0]
+        )
         assert (low <= given.share[:, 1] + 1e-6).all()
         assert (high >= given.share[:, 1] - 1e-6).all()
         assert (low < high).any()
@@ -153,7 +155,7 @@ def test_withheld_features_are_their_constant():
     """Nothing sent: the answer at the constants; one sent: its law alone."""
     surface = surface_of(models_of.logistic())
     instead = np.array([61.0, 30.0])
-    given = surface.answers(withheld(STROKE.bounds, instead), Draws())
+    given = surface.answers(withheld_channel(STROKE.bounds, instead), Draws())
     rows = STROKE.X[:10].copy()
     rows[:, [0, 5]] = instead
     told = surface.question.model.predict(rows)
@@ -166,8 +168,8 @@ def test_withheld_features_are_their_constant():
 def test_without_a_law_it_is_drawn():
     """PrivUnit has none: the same surface says so and draws."""
     surface = plain(np.array([1.0, 0.5, -1.0]), 0.1)
-    channel = channel_of(
-        "privunit", epsilon=4, bounds=surface.question.bounds, instead=np.zeros(3)
+    channel = make_channel(
+        "privunit", epsilon=4, bounds=surface.question.bounds, fill_value=np.zeros(3)
     )
     given = surface.answers(channel, Draws(500))
     assert given.evidence == "draws"

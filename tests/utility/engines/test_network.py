@@ -8,12 +8,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from curvote.entropy import SeededEntropy
-from curvote.utility.channel import channel_of
+from curvote.utility.channel import make_channel
 from curvote.utility.engines import branched as surfaces
 from curvote.utility.engines import network
-from curvote.utility.engines.activations import RELAXED
+from curvote.utility.engines.activations import RELAXATIONS
 from curvote.utility.engines.base import Answers, Draws, Question
-from curvote.utility.engines.network import Form, Network
+from curvote.utility.engines.network import Network, NeuronForm
 from tests.utility import models_of
 
 FOUR = [[0.0, 100.0], [0.0, 1.0], [50.0, 300.0], [12.0, 60.0]]
@@ -28,11 +28,11 @@ def asked(data="stroke", n=5, model=None):
 
 def channel(question, mechanism, epsilon=2.0, **settings):
     """Return the channel, the middle of the bounds in place of what is withheld."""
-    return channel_of(
+    return make_channel(
         mechanism,
         epsilon=epsilon,
         bounds=question.bounds,
-        instead=question.bounds.mean(axis=1),
+        fill_value=question.bounds.mean(axis=1),
         **settings,
     )
 
@@ -121,19 +121,19 @@ def test_a_tail_that_is_not_clipped_stays_open_not_forgotten():
 
 def mistaken(question, number=400):
     """Return how many certain boxes of all sizes have another answer inside."""
-    oracle, rng = network.bounds(question), np.random.default_rng(3)
+    oracle, rng = network.network_bounds(question), np.random.default_rng(3)
     low, high = question.bounds.T
     size = 10.0 ** rng.uniform(-3, 0, (number, 1)) * (high - low)
     start = rng.uniform(low, high - size)
     who = rng.integers(0, len(question.records), number)
-    verdict = oracle.judged(who, start, start + size)
+    verdict = oracle.judge(who, start, start + size)
     spots = start + rng.random((50, number, len(low))) * size
     answers = [told(question, who, each) for each in spots]
     assert verdict.certain.mean() > 0.3
     return int((verdict.certain & (answers != verdict.answer)).sum())
 
 
-@pytest.mark.parametrize("activation", sorted(RELAXED))
+@pytest.mark.parametrize("activation", sorted(RELAXATIONS))
 def test_certain_boxes_have_one_answer_whatever_the_activation(activation):
     """Boxes of every size, two layers, four classes."""
     given = models_of.digits_like()
@@ -151,7 +151,7 @@ def test_bounds_that_forget_negative_weights_are_found_out(monkeypatch):
     """A broken twin: slopes added with their signs cancel each other."""
     question = asked("digits")
     assert mistaken(question) == 0
-    monkeypatch.setattr(Form, "reach", signed)
+    monkeypatch.setattr(NeuronForm, "reach", signed)
     assert mistaken(question) > 0
 
 
@@ -175,7 +175,7 @@ def test_a_tie_is_left_open_and_without_its_slack_would_be_wrong(monkeypatch):
     answers = Network().surface(question).answers(through, Draws(number=0))
     assert (answers.upper - answers.lower > 0.9).all()
     monkeypatch.setattr(network, "ROUNDING", 0.0)
-    monkeypatch.setattr(network, "TIE", 0.0)
+    monkeypatch.setattr(network, "TIE_MARGIN", 0.0)
     bold = Network().surface(question).answers(through, Draws())
     truth = enumerated(question, through.law(question.values), 2)
     assert within(answers, truth)
@@ -215,7 +215,7 @@ def test_records_are_answered_alike_in_batches_of_any_size(monkeypatch):
     question = asked()
     through = channel(question, "joint_box")
     whole = Network().surface(question).answers(through, Draws())
-    monkeypatch.setattr(surfaces, "TOGETHER", 2)
+    monkeypatch.setattr(surfaces, "RECORDS_AT_ONCE", 2)
     parted = Network().surface(question).answers(through, Draws())
     assert np.allclose(whole.lower, parted.lower, atol=0.005)
     assert within(parted, (whole.lower + whole.upper) / 2, room=0.005)
@@ -244,7 +244,7 @@ def test_draws_that_contradict_a_bracket_change_nothing():
     none = np.zeros(1, dtype=np.int64)
     known = Answers(half, half - 0.1, half + 0.1, "bracket", none)
     unlucky = Answers(one, one, one, "draws", none + 9)
-    found = surfaces.beside(known, unlucky)
+    found = surfaces.intersect_answers(known, unlucky)
     assert (known.lower <= found.lower).all()
     assert (found.lower <= found.share).all()
     assert (found.share <= found.upper).all()

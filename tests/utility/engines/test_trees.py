@@ -72,7 +72,7 @@ def test_without_the_cast_atoms_land_in_wrong_cells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The broken twin of the test above."""
-    monkeypatch.setattr(axes_module, "cuts_of", lambda thresholds: thresholds)
+    monkeypatch.setattr(axes_module, "float32_cuts", lambda thresholds: thresholds)
     share, _ = shares_at_own_values(between_the_values_of_training())
     assert (share == 0).any()
 
@@ -83,7 +83,7 @@ def test_a_cut_is_the_last_float_that_goes_left() -> None:
     single = rng.normal(size=300).astype(np.float32).astype(np.float64)
     following = np.nextafter(single.astype(np.float32), np.float32(9)).astype(float)
     given = np.concatenate([rng.normal(size=300), single, (single + following) / 2])
-    cuts = axes_module.cuts_of(given)
+    cuts = axes_module.float32_cuts(given)
     after = np.nextafter(cuts, np.inf)
     assert (cuts.astype(np.float32).astype(float) <= given).all()
     assert (after.astype(np.float32).astype(float) > given).all()
@@ -116,7 +116,7 @@ def wrong_at_ties(question: Question) -> int:
 def test_near_ties_are_the_models_to_break(classes: int) -> None:
     """Sums of thirds tie or not by the order in which they are added."""
     questions = [coarse(seed, classes) for seed in range(12)]
-    assert sum(read(each).asked.sum() for each in questions) > 0
+    assert sum(read(each).query_counts.sum() for each in questions) > 0
     assert sum(wrong_at_ties(each) for each in questions) == 0
 
 
@@ -124,19 +124,19 @@ def test_ties_broken_by_exact_sums_are_sometimes_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The broken twin: nothing is asked."""
-    known = building.units
+    known = building.whole_units
 
     def sure(table: Any) -> Any:
         found = known(table)
         return type(found)(found.value, found.start, 0)
 
-    monkeypatch.setattr(building, "units", sure)
+    monkeypatch.setattr(building, "whole_units", sure)
     assert sum(wrong_at_ties(coarse(seed, 2)) for seed in range(12)) > 0
 
 
 def test_forests_of_pure_leaves_ask_nothing() -> None:
     """Their sums are whole numbers: a tie is a tie, for the model as well."""
-    assert read(asked(fitted("forest", "stroke"), "stroke")).asked.sum() == 0
+    assert read(asked(fitted("forest", "stroke"), "stroke")).query_counts.sum() == 0
 
 
 def test_shares_that_miss_one_by_a_bit_are_no_exact_tie() -> None:
@@ -145,10 +145,10 @@ def test_shares_that_miss_one_by_a_bit_are_no_exact_tie() -> None:
     trees = [each.tree_ for each in question.model.estimators_]
     for tree in trees:
         tree.value[:, 0] = np.eye(2)[np.argmax(tree.value[:, 0], axis=1)]
-    assert read(question).asked.sum() == 0
+    assert read(question).query_counts.sum() == 0
     for tree in trees[::3]:
         tree.value[:, 0] = np.nextafter(0.5, 0)
-    assert read(question).asked.sum() > 0
+    assert read(question).query_counts.sum() > 0
     assert wrong_at_ties(question) == 0
 
 

@@ -26,7 +26,7 @@ from curvote.errors import UserError
 from curvote.utility.engines.base import Question
 from curvote.utility.engines.trees import axes as axes_module
 from curvote.utility.engines.trees import building, engine
-from curvote.utility.engines.trees.engine import Trees, cells
+from curvote.utility.engines.trees.engine import Trees, cell_counts
 from tests.utility.models_of import forest, stroke_like
 from tests.utility.trees_of import answered, asked, corners, fitted, predicted, read
 
@@ -75,7 +75,7 @@ def test_cuts_mapped_back_by_a_formula_are_wrong(
         (_, column), thresholds = others[2], others[3]
         return thresholds * scaler.scale_[column] + scaler.mean_[column]
 
-    monkeypatch.setattr(axes_module, "_halved", inverted)
+    monkeypatch.setattr(axes_module, "_bisect_cuts", inverted)
     assert wrong_cells(question) > 0
 
 
@@ -166,31 +166,31 @@ def test_cells_are_counted_as_they_would_be_made(
 ) -> None:
     """The count of each record is that of the sums which are made for it."""
     question, made = asked(fitted("forest", "stroke"), "stroke"), []
-    real = building.sums
+    real = building.cell_sums
 
     def noted(*given: Any) -> Any:
         total = real(*given)
         made.append(total[0].size)
         return total
 
-    monkeypatch.setattr(building, "sums", noted)
-    counted = cells(question)
+    monkeypatch.setattr(building, "cell_sums", noted)
+    counted = cell_counts(question)
     assert not made
     read(question)
     assert counted.tolist() == made
 
 
-@pytest.mark.parametrize("limit", ["MOST", "MOST_AT_ONCE"])
+@pytest.mark.parametrize("limit", ["MOST_CELLS", "MOST_BYTES"])
 def test_a_surface_that_would_not_fit_is_refused_before_it_is_made(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """The reason names the number of cells, and what takes their place."""
     question = asked(forest(), "stroke")
-    monkeypatch.setattr(building, "sums", None)
+    monkeypatch.setattr(building, "cell_sums", None)
     monkeypatch.setattr(engine, limit, 10)
     reason = Trees().refusal(question)
     assert reason is not None
-    assert f"{cells(question).sum():.3g} cells" in reason
+    assert f"{cell_counts(question).sum():.3g} cells" in reason
     assert "draws take their place" in reason
 
 
@@ -199,10 +199,10 @@ def test_cells_are_counted_where_all_cuts_of_the_trees_would_not_fit(
 ) -> None:
     """A record reaches few of the trees' cuts: those that fit exactly are made."""
     question = asked(forest(), "stroke")
-    total = int(cells(question).sum())
-    monkeypatch.setattr(engine, "MOST", total)
+    total = int(cell_counts(question).sum())
+    monkeypatch.setattr(engine, "MOST_CELLS", total)
     assert Trees().refusal(question) is None
-    monkeypatch.setattr(engine, "MOST", total - 1)
+    monkeypatch.setattr(engine, "MOST_CELLS", total - 1)
     assert Trees().refusal(question) is not None
 
 
@@ -213,7 +213,7 @@ def test_slabs_make_the_same_answers(
     """However thin the slabs in which cells are made."""
     question = asked(fitted(kind, "digits"), "digits")
     whole = read(question)
-    monkeypatch.setattr(building, "SLAB", 1000)
+    monkeypatch.setattr(building, "SLAB_BYTES", 1000)
     thin = read(question)
     for i in range(5):
         points = corners(whole, 400, seed=i)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvote.entropy import SeededEntropy
-from curvote.utility.channel import channel_of
+from curvote.utility.channel import make_channel
 from curvote.utility.engines.base import Draws
 from curvote.utility.engines.trees import surface as surface_module
 from curvote.utility.engines.trees.engine import Trees
@@ -30,8 +30,8 @@ def test_shares_are_sums_over_all_outputs(kind: str, data: str) -> None:
     """For k-RR the model is asked for each of its outputs, weighed by the channel."""
     question = asked(fitted(kind, data), data, n=2)
     middle = question.bounds.mean(axis=1)
-    channel = channel_of(
-        "k_rr", epsilon=4, bounds=question.bounds, instead=middle, n_classes=21
+    channel = make_channel(
+        "k_rr", epsilon=4, bounds=question.bounds, fill_value=middle, n_classes=21
     )
     found = read(question).answers(channel, Draws())
     law = channel.law(question.values)
@@ -62,7 +62,7 @@ def test_exact_shares_agree_with_draws(kind: str, data: str, name: str) -> None:
     """Within 4.5 standard errors of 4,000 draws of the real mechanism."""
     question = asked(fitted(kind, data), data, n=6)
     middle = question.bounds.mean(axis=1)
-    channel = channel_of(name, epsilon=3, bounds=question.bounds, instead=middle)
+    channel = make_channel(name, epsilon=3, bounds=question.bounds, fill_value=middle)
     share = read(question).answers(channel, Draws()).share
     number = 4000
     for i in range(6):
@@ -103,8 +103,8 @@ def test_what_a_file_holds_gives_the_same_answers() -> None:
     question = asked(fitted("forest", "digits"), "digits")
     surface = read(question)
     again = Trees().restored(question, surface.arrays())
-    channel = channel_of(
-        "pm_01", epsilon=2, bounds=question.bounds, instead=np.array([0.5, 0.5])
+    channel = make_channel(
+        "pm_01", epsilon=2, bounds=question.bounds, fill_value=np.array([0.5, 0.5])
     )
     first, second = (each.answers(channel, Draws()) for each in (surface, again))
     assert (first.share == second.share).all()
@@ -120,17 +120,21 @@ def test_records_may_be_taken_in_pieces(
     """Their shares do not depend on how many are held at once."""
     question = asked(fitted("forest", "stroke"), "stroke", n=30)
     surface = read(question)
-    channel = channel_of("joint_box", epsilon=2, bounds=question.bounds, instead=MIDDLE)
+    channel = make_channel(
+        "joint_box", epsilon=2, bounds=question.bounds, fill_value=MIDDLE
+    )
     whole = surface.answers(channel, Draws()).share
-    monkeypatch.setattr(surface_module, "AT_ONCE", size)
-    assert len(list(surface._chunks())) > 1
+    monkeypatch.setattr(surface_module, "CHUNK_NUMBERS", size)
+    assert len(list(surface._record_chunks())) > 1
     assert surface.answers(channel, Draws()).share == pytest.approx(whole, abs=1e-14)
 
 
 def test_a_channel_without_a_law_is_drawn() -> None:
     """The outputs of `privunit` are drawn, with intervals."""
     question = asked(fitted("forest", "stroke"), "stroke", n=3)
-    channel = channel_of("privunit", epsilon=4, bounds=question.bounds, instead=MIDDLE)
+    channel = make_channel(
+        "privunit", epsilon=4, bounds=question.bounds, fill_value=MIDDLE
+    )
     found = read(question).answers(channel, Draws(300, entropy=SeededEntropy(1)))
     assert found.evidence == "draws"
     assert (found.queries >= 300).all()
@@ -141,8 +145,8 @@ def test_what_is_withheld_leaves_one_line() -> None:
     """All of epsilon on the first feature: the second is always the constant."""
     question = asked(fitted("boosting", "stroke"), "stroke", n=4)
     surface = read(question)
-    channel = channel_of(
-        "k_rr", epsilon=2, bounds=question.bounds, instead=MIDDLE, split=[1, 0]
+    channel = make_channel(
+        "k_rr", epsilon=2, bounds=question.bounds, fill_value=MIDDLE, split=[1, 0]
     )
     share = surface.answers(channel, Draws()).share
     law = channel.law(question.values)

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from curvote.errors import UserError
-from curvote.utility.evidence.binomial import Interval, average, interval
+from curvote.utility.evidence.binomial import (
+    Interval,
+    binomial_interval,
+    mean_share_interval,
+)
 
 Array = NDArray[np.float64]
 Way = Callable[[Array, int, float], Interval]
@@ -37,7 +41,10 @@ def bell(hits: Array, draws: int, confidence: float) -> Interval:
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_interval_covers_at_every_share(draws: int, confidence: float) -> None:
     """Each side is missed with at most half of what may be missed."""
-    assert max(missed(interval, draws, confidence)) <= (1 - confidence) / 2 + 1e-12
+    assert (
+        max(missed(binomial_interval, draws, confidence))
+        <= (1 - confidence) / 2 + 1e-12
+    )
 
 
 def test_normal_interval_is_caught() -> None:
@@ -47,13 +54,13 @@ def test_normal_interval_is_caught() -> None:
 
 def test_interval_is_no_wider_than_need_be() -> None:
     """5,000 draws, a hundredth of a printed radius: at most .0145 on each side."""
-    low, high = interval(np.arange(5001), 5000, 0.95)
+    low, high = binomial_interval(np.arange(5001), 5000, 0.95)
     assert ((high - low) / 2).max() <= 0.0145
 
 
 def pooled(counts: Array, draws: int, confidence: float) -> tuple[float, float]:
     """The broken twin: Clopper-Pearson of all draws, nothing said of its last step."""
-    low, high = interval(np.sum(counts), counts.size * draws, confidence)
+    low, high = binomial_interval(np.sum(counts), counts.size * draws, confidence)
     return float(low), float(high)
 
 
@@ -83,25 +90,28 @@ def records() -> list[Array]:
 
 def test_average_of_fixed_records_covers() -> None:
     """Records of unequal shares: each side is missed with at most .025."""
-    assert max(worst_side(average, shares) for shares in records()) <= 0.025 + 1e-12
+    assert (
+        max(worst_side(mean_share_interval, shares) for shares in records())
+        <= 0.025 + 1e-12
+    )
 
 
 def test_average_next_to_one_needs_its_last_step() -> None:
     """One record of 30 that is wrong in .02515: pooled draws miss too often."""
     shares = np.r_[np.ones(29), 1 - 0.02515]
     assert worst_side(pooled, shares) > 0.025
-    assert worst_side(average, shares) <= 0.025
-    assert worst_side(average, 1 - shares) <= 0.025
+    assert worst_side(mean_share_interval, shares) <= 0.025
+    assert worst_side(mean_share_interval, 1 - shares) <= 0.025
 
 
 def test_average_of_one_record_is_its_interval() -> None:
     """One record is no average."""
-    low, high = interval(30, 50, 0.9)
-    assert average([30], 50, 0.9) == (float(low), float(high))
+    low, high = binomial_interval(30, 50, 0.9)
+    assert mean_share_interval([30], 50, 0.9) == (float(low), float(high))
 
 
 @pytest.mark.parametrize(("hits", "draws"), [(3, 2), (-1, 2), (0, 0)])
 def test_impossible_counts_are_refused(hits: int, draws: int) -> None:
     """Hits beyond the draws are a mistake."""
     with pytest.raises(UserError, match="Hits lie between"):
-        interval(hits, draws, 0.95)
+        binomial_interval(hits, draws, 0.95)

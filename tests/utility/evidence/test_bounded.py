@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from curvote.errors import UserError
-from curvote.utility.evidence.bounded import mean
+from curvote.utility.evidence.bounded import population_mean_interval
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]
@@ -41,7 +41,9 @@ def covers(way: Callable[..., tuple[float, float]], name: str, n: int) -> float:
 @pytest.mark.parametrize("n", [15, 150])
 def test_interval_covers(name: str, n: int) -> None:
     """Small samples, too: 95 % less what 300 samples may vary."""
-    assert covers(mean, name, n) >= 0.95 - 2.5 * np.sqrt(0.05 * 0.95 / 300)
+    assert covers(population_mean_interval, name, n) >= 0.95 - 2.5 * np.sqrt(
+        0.05 * 0.95 / 300
+    )
 
 
 def test_normal_interval_is_caught() -> None:
@@ -52,7 +54,7 @@ def test_normal_interval_is_caught() -> None:
 def test_interval_is_narrower_than_bernsteins() -> None:
     """A hundred records: half as wide as by Maurer & Pontil (2009), theorem 4."""
     values = np.random.default_rng(3).beta(2.1, 0.9, 100)
-    low, high = mean(values, values, 0.95)
+    low, high = population_mean_interval(values, values, 0.95)
     log = np.log(4 / 0.05)
     reach = np.sqrt(2 * values.var(ddof=1) * log / 100) + 7 * log / (3 * 99)
     assert high - low < reach
@@ -62,8 +64,10 @@ def test_interval_is_narrower_than_bernsteins() -> None:
 def test_brackets_widen_it() -> None:
     """Each end is that of the values' own end."""
     values = np.random.default_rng(4).beta(2.1, 0.9, 100)
-    low, high = mean(values, values, 0.95)
-    wide = mean(values - values / 10, values + (1 - values) / 10, 0.95)
+    low, high = population_mean_interval(values, values, 0.95)
+    wide = population_mean_interval(
+        values - values / 10, values + (1 - values) / 10, 0.95
+    )
     assert wide[0] < low < high < wide[1]
 
 
@@ -71,4 +75,4 @@ def test_brackets_widen_it() -> None:
 def test_values_that_are_no_shares_are_refused(values: list[float]) -> None:
     """One share for each record."""
     with pytest.raises(UserError, match="values"):
-        mean(values, values, 0.95)
+        population_mean_interval(values, values, 0.95)

@@ -10,11 +10,11 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.utility.channel import Channel, channel_of
+from curvote.utility.channel import Channel, make_channel
 from curvote.utility.engines.base import Answers, Draws, Question
-from curvote.utility.engines.black_box import BlackBox, Drawn
+from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.utility.evidence import pool as pools
-from curvote.utility.evidence.pool import Pool, pool
+from curvote.utility.evidence.pool import PoolSurface, draw_pool
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 
@@ -26,25 +26,25 @@ TOTALS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 8.0)
 def channel(name: str, epsilon: float) -> Channel:
     """Return the channel of a mechanism on the generated data's bounds."""
     middle = STROKE.bounds.mean(axis=1)
-    return channel_of(name, epsilon=epsilon, bounds=STROKE.bounds, instead=middle)
+    return make_channel(name, epsilon=epsilon, bounds=STROKE.bounds, fill_value=middle)
 
 
 @cache
-def surface() -> Drawn:
+def surface() -> BlackBoxSurface:
     """Return 20 records of a network."""
     question = Question(
         models_of.network(), STROKE.X[:20], STROKE.sensitive, STROKE.bounds
     )
     found = BlackBox().surface(question)
-    assert isinstance(found, Drawn)
+    assert isinstance(found, BlackBoxSurface)
     return found
 
 
 @cache
-def grid() -> Pool:
+def grid() -> PoolSurface:
     """Return a pool of seven totals, 300 draws of each."""
     channels = [channel("pm_01", epsilon) for epsilon in TOTALS]
-    return pool(surface(), channels, Draws(300, entropy=SeededEntropy(3)))
+    return draw_pool(surface(), channels, Draws(300, entropy=SeededEntropy(3)))
 
 
 def shared(noise: Channel, number: int = 300) -> Answers:
@@ -69,7 +69,7 @@ def test_weights_of_every_channel_average_one() -> None:
     """Laws with atoms (levels, edges after clipping), windows and mixtures together."""
     names = ("pm_01", "laplace", "k_rr", "joint_box", "exponential", "duchi")
     channels = [channel(name, 2.0) for name in names]
-    drawn = pool(surface(), channels, Draws(60, entropy=SeededEntropy(1)))
+    drawn = draw_pool(surface(), channels, Draws(60, entropy=SeededEntropy(1)))
     for noise in channels:
         weights = drawn.points.weights(noise)
         assert weights.max() <= len(names) * (1 + 1e-9)
@@ -96,7 +96,7 @@ def test_neighbours_narrow_an_interval() -> None:
 def test_new_draws_are_taken_where_the_pool_adds_little() -> None:
     """A total of 8 after small ones: 300 draws of its own, by Clopper-Pearson."""
     noise = channel("pm_01", 8.0)
-    assert grid().worth(noise) < pools.PRICE * 300
+    assert grid().worth(noise) < pools.WEIGHTED_DRAW_COST * 300
     alone = surface().answers(noise, Draws(300, entropy=SeededEntropy(6)))
     assert (shared(noise).lower == alone.lower).all()
     assert (shared(noise).queries == 300).all()
@@ -120,11 +120,11 @@ def test_channel_that_was_not_drawn_is_answered(name: str, epsilon: float) -> No
 def test_draws_taken_for_those_of_another_total_are_caught() -> None:
     """The broken twin: all draws counted as if every one were of a total of 8."""
 
-    class Unweighed(pools.Points):
+    class Unweighed(pools.PoolPoints):
         def weights(self, channel: Channel) -> pools.FloatArray:
             return np.ones_like(self.mean)
 
-    def unweighed(points: pools.Points) -> pools.Points:
+    def unweighed(points: pools.PoolPoints) -> pools.PoolPoints:
         return Unweighed(
             **{name: getattr(points, name) for name in points.__match_args__}
         )
@@ -141,7 +141,7 @@ def test_lower_ends_hold_for_unequal_values() -> None:
     shares = np.r_[np.full(100, 0.2), np.full(100, 0.9)]
     hits = rng.random((4000, 200)) < shares
     values = hits * np.where(rng.random((4000, 200)) < 0.25, 3.0, 1 / 3)
-    low = pools._lower(values, 0.1, -np.log(0.025))
+    low = pools._lower_means(values, 0.1, -np.log(0.025))
     assert (low > shares.mean()).mean() <= 0.025
     assert (low > shares.mean() - 0.35).mean() > 0.9
 
@@ -149,10 +149,10 @@ def test_lower_ends_hold_for_unequal_values() -> None:
 def test_channel_without_a_law_is_refused() -> None:
     """It says which, and what to do."""
     with pytest.raises(UserError, match="privunit has no law"):
-        pool(surface(), [channel("privunit", 2.0)], Draws(10))
+        draw_pool(surface(), [channel("privunit", 2.0)], Draws(10))
 
 
 def test_pool_that_does_not_fit_is_refused() -> None:
     """Points are counted before any is drawn."""
     with pytest.raises(UserError, match="12,000,000 points does not fit"):
-        pool(surface(), [channel("pm_01", 2.0)], Draws(600_000))
+        draw_pool(surface(), [channel("pm_01", 2.0)], Draws(600_000))

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from curvote.entropy import SeededEntropy
-from curvote.utility.channel import Channel, channel_of
+from curvote.utility.channel import Channel, make_channel
 from curvote.utility.engines.base import Question
-from curvote.utility.engines.black_box import BlackBox, Drawn
-from curvote.utility.evidence.stopping import average_decided, each_decided
+from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.utility.evidence.stopping import decide_average, decide_records
 from curvote.validate import FloatArray
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 
 
 @cache
-def known() -> tuple[Drawn, Channel, FloatArray]:
+def known() -> tuple[BlackBoxSurface, Channel, FloatArray]:
     """Return 60 records of a network, a channel, and the exact agreements."""
     data = models_of.stroke_like()
     question = Question(models_of.network(), data.X[:60], data.sensitive, data.bounds)
     surface = BlackBox().surface(question)
-    assert isinstance(surface, Drawn)
+    assert isinstance(surface, BlackBoxSurface)
     middle = data.bounds.mean(axis=1)
-    noise = channel_of("pm_01", epsilon=3, bounds=data.bounds, instead=middle)
+    noise = make_channel("pm_01", epsilon=3, bounds=data.bounds, fill_value=middle)
     return surface, noise, grid_shares(surface, noise, 200)
 
 
@@ -33,7 +33,7 @@ def known() -> tuple[Drawn, Channel, FloatArray]:
 def test_each_record_is_decided(target: float) -> None:
     """From .05 away: by 1,000 draws in the mean; wrong in at most 5 % of all."""
     surface, noise, truth = known()
-    found = each_decided(surface, noise, target, most=4000, entropy=SeededEntropy(1))
+    found = decide_records(surface, noise, target, most=4000, entropy=SeededEntropy(1))
     far = abs(truth - target) >= 0.05
     assert far.sum() > 30
     assert found.queries[far].mean() <= 1000
@@ -47,7 +47,7 @@ def test_average_is_decided_from_few_draws() -> None:
     """One draw of a record at random tells of the average."""
     surface, noise, truth = known()
     for target, side in ((truth.mean() - 0.1, 1), (truth.mean() + 0.1, -1)):
-        found = average_decided(surface, noise, target, entropy=SeededEntropy(4))
+        found = decide_average(surface, noise, target, entropy=SeededEntropy(4))
         assert found.side.tolist() == [side]
         assert found.queries[0] <= 1000
         assert found.lower[0] <= truth.mean() <= found.upper[0]
@@ -57,7 +57,7 @@ def test_draws_run_out_before_a_target_that_is_met() -> None:
     """A target next to the truth stays open, and no more is asked than was allowed."""
     surface, noise, truth = known()
     met = float(truth[np.argmin(abs(truth - 0.7))])
-    found = each_decided(surface, noise, met, most=120, entropy=SeededEntropy(2))
+    found = decide_records(surface, noise, met, most=120, entropy=SeededEntropy(2))
     assert found.side[np.argmin(abs(truth - met))] == 0
     assert found.queries.max() == 120
     assert set(found.queries.tolist()) == {50, 100, 120}
@@ -67,7 +67,7 @@ def test_decisions_repeat_from_a_seed() -> None:
     """A study's decision is the same again."""
     surface, noise, _ = known()
     one, two = (
-        average_decided(surface, noise, 0.7, entropy=SeededEntropy(9)) for _ in "ab"
+        decide_average(surface, noise, 0.7, entropy=SeededEntropy(9)) for _ in "ab"
     )
     assert one.queries == two.queries
     assert one.lower == two.lower

@@ -14,7 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from curvote.errors import UserError
-from curvote.utility.models.classifier import answers, described, sameness
+from curvote.utility.models.classifier import (
+    checked_answers,
+    constant_note,
+    describe_model,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.random((60, 2))
@@ -36,12 +40,12 @@ class Answering:
 def test_a_model_says_what_it_is() -> None:
     """Kind, classes and columns; those of a pipeline are its steps'."""
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(NAMED, Y)
-    found = described(model)
+    found = describe_model(model)
     assert found.kind == "StandardScaler + LogisticRegression"
     assert found.classes == (0, 1)
     assert found.features == ("age", "bmi")
-    assert described(model, ["age", "bmi"]) == found
-    assert described(LOGISTIC, ["a", "b"]).features == ("a", "b")
+    assert describe_model(model, ["age", "bmi"]) == found
+    assert describe_model(LOGISTIC, ["a", "b"]).features == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -69,38 +73,38 @@ def test_what_cannot_be_asked_is_said(
 ) -> None:
     """One message each."""
     with pytest.raises(UserError, match=said):
-        described(model, features)
+        describe_model(model, features)
 
 
 def test_a_model_of_named_columns_answers_without_a_warning() -> None:
     """It is given the names that it was fitted with."""
     model = LogisticRegression().fit(NAMED, Y)
-    np.testing.assert_array_equal(answers(model, X), model.predict(NAMED))
+    np.testing.assert_array_equal(checked_answers(model, X), model.predict(NAMED))
 
 
 def test_a_model_that_changes_its_mind_is_refused() -> None:
     """By chance, or by who stands beside a record; one that does not is taken."""
     dice = np.random.default_rng(1)
     with pytest.raises(UserError, match="differently when asked twice"):
-        answers(Answering(lambda rows: dice.integers(0, 2, len(rows))), X)
+        checked_answers(Answering(lambda rows: dice.integers(0, 2, len(rows))), X)
     with pytest.raises(UserError, match="differently when asked twice"):
-        answers(Answering(lambda rows: np.arange(len(rows)) % 2), X)
-    told = answers(Answering(lambda rows: (rows[:, 0] > 0.5).astype(int)), X)
+        checked_answers(Answering(lambda rows: np.arange(len(rows)) % 2), X)
+    told = checked_answers(Answering(lambda rows: (rows[:, 0] > 0.5).astype(int)), X)
     assert set(told.tolist()) == {0, 1}
 
 
 def test_an_answer_that_is_no_class_is_refused() -> None:
     """And a model that fails says how."""
     with pytest.raises(UserError, match="none of its classes 0, 1"):
-        answers(Answering(lambda rows: np.full(len(rows), 2)), X)
+        checked_answers(Answering(lambda rows: np.full(len(rows), 2)), X)
     with pytest.raises(UserError, match="cannot answer these records"):
-        answers(Answering(lambda rows: rows @ np.ones(7)), X)
+        checked_answers(Answering(lambda rows: rows @ np.ones(7)), X)
 
 
 def test_equal_answers_mean_nothing() -> None:
     """The base rate stands in the warning; different answers need none."""
-    same = sameness(np.zeros(4, int), np.array([0, 0, 0, 1]))
+    same = constant_note(np.zeros(4, int), np.array([0, 0, 0, 1]))
     assert same is not None
     assert "agreement would be 1 and mean nothing" in same
     assert "75.0 % of the labels" in same
-    assert sameness(np.array([0, 1]), None) is None
+    assert constant_note(np.array([0, 1]), None) is None

@@ -36,7 +36,7 @@ from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 from curvote.errors import UserError
-from curvote.utility.models.loading import load
+from curvote.utility.models.loading import load_model
 from curvote.utility.models.safe_types import KNOWN_SAFE, check_memory
 
 RNG = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def dumped(model: Any, path: Path) -> Path:
 def test_a_skops_file_loads_and_answers_alike(name: str, tmp_path: Path) -> None:
     """Trees too, which skops alone would not trust; nothing is to be said."""
     model = fitted(name)
-    loaded = load(dumped(model, tmp_path / "model.skops"))
+    loaded = load_model(dumped(model, tmp_path / "model.skops"))
     np.testing.assert_array_equal(loaded.model.predict(X), model.predict(X))
     assert loaded.notes == ()
 
@@ -92,7 +92,7 @@ def test_a_type_that_is_not_known_is_listed_and_not_loaded(tmp_path: Path) -> No
     """By its full name, and by no other words than its own."""
     path = dumped(Stranger(), tmp_path / "model.skops")
     with pytest.raises(UserError, match=r"test_loading\.Stranger.*Nothing was loaded"):
-        load(path)
+        load_model(path)
 
 
 def test_known_types_are_named_one_by_one() -> None:
@@ -108,10 +108,10 @@ def test_a_pickle_is_refused_and_has_not_run(suffix: str, tmp_path: Path) -> Non
     path, trace = tmp_path / f"model{suffix}", tmp_path / "trace"
     path.write_bytes(pickle.dumps(Bomb(trace)))
     with pytest.raises(UserError, match="runs whatever code") as said:
-        load(path)
+        load_model(path)
     assert "  import joblib, skops.io\n  skops.io.dump(joblib.load(" in str(said.value)
     assert not trace.exists()
-    load(path, trusted=path)
+    load_model(path, trusted=path)
     assert trace.exists()
 
 
@@ -120,10 +120,10 @@ def test_the_two_lines_convert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     joblib.dump(fitted("logistic"), "model.pkl")
     with pytest.raises(UserError) as said:
-        load(Path("model.pkl"))
+        load_model(Path("model.pkl"))
     lines = [line for line in str(said.value).splitlines() if line.startswith("  ")]
     exec("\n".join(line.strip() for line in lines), {})
-    assert load(Path("model.skops")).model.predict(X[:1]).shape == (1,)
+    assert load_model(Path("model.skops")).model.predict(X[:1]).shape == (1,)
 
 
 def test_trust_is_in_one_file(tmp_path: Path) -> None:
@@ -131,11 +131,11 @@ def test_trust_is_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "model.pkl"
     joblib.dump(fitted("logistic"), path)
     with pytest.raises(UserError, match="the one file that it names"):
-        load(path, trusted=tmp_path / "other.pkl")
+        load_model(path, trusted=tmp_path / "other.pkl")
     safe = dumped(fitted("logistic"), tmp_path / "model.skops")
     with pytest.raises(UserError, match="leave out --trust-pickle"):
-        load(safe, trusted=safe)
-    assert load(path, trusted=path).model.predict(X[:1]).shape == (1,)
+        load_model(safe, trusted=safe)
+    assert load_model(path, trusted=path).model.predict(X[:1]).shape == (1,)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_is_no_model_is_said(
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=said):
-        load(tmp_path / name)
+        load_model(tmp_path / name)
 
 
 def test_an_archive_of_something_else_is_said(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_an_archive_of_something_else_is_said(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("hello", "world")
     with pytest.raises(UserError, match="holds no model that loads"):
-        load(path)
+        load_model(path)
 
 
 def bent(path: Path, old: bytes, new: bytes) -> Path:
@@ -181,7 +181,7 @@ def test_another_version_is_said(tmp_path: Path) -> None:
     import sklearn
 
     path = dumped(fitted("pipeline"), tmp_path / "model.skops")
-    loaded = load(bent(path, sklearn.__version__.encode(), b"1.2.2"))
+    loaded = load_model(bent(path, sklearn.__version__.encode(), b"1.2.2"))
     (note,) = loaded.notes
     assert "scikit-learn 1.2.2" in note
     assert sklearn.__version__ in note
@@ -246,7 +246,7 @@ def test_an_honest_machine_loads_and_answers_alike(name: str, tmp_path: Path) ->
     path = tmp_path / "m.skops"
     skops.io.dump(machine, path)
     asked = X @ X.T if name == "precomputed" else X
-    assert (load(path).model.predict(asked) == machine.predict(asked)).all()
+    assert (load_model(path).model.predict(asked) == machine.predict(asked)).all()
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -300,7 +300,7 @@ def test_what_nobody_looks_through_is_not_loaded(name: str, tmp_path: Path) -> N
     path = tmp_path / "m.skops"
     skops.io.dump(STRANGE[name], path)
     with pytest.raises(UserError, match="not known to be safe"):
-        load(path)
+        load_model(path)
 
 
 def test_a_bomb_is_refused_by_its_directory(tmp_path: Path) -> None:
@@ -314,6 +314,6 @@ def test_a_bomb_is_refused_by_its_directory(tmp_path: Path) -> None:
             stream.write(bytes(2**20))
     tracemalloc.start()
     with pytest.raises(UserError, match="would unpack to 105 MB"):
-        load(path)
+        load_model(path)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()

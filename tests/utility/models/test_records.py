@@ -13,10 +13,10 @@ from curvote.utility.models import asked, records
 
 def test_bounds_and_places_are_read() -> None:
     """In the order of the sensitive features."""
-    assert asked.sensitive_places(["bmi", "age"], ["age", "sex", "bmi"]) == (2, 0)
-    found = asked.bounds(["age=0:100", "bmi=-1.5:1e2"], ["bmi", "age"])
+    assert asked.sensitive_columns(["bmi", "age"], ["age", "sex", "bmi"]) == (2, 0)
+    found = asked.parse_bounds(["age=0:100", "bmi=-1.5:1e2"], ["bmi", "age"])
     np.testing.assert_array_equal(found, [[-1.5, 100], [0, 100]])
-    assert asked.epsilons([4, 1, 4]) == (1.0, 4.0)
+    assert asked.check_epsilons([4, 1, 4]) == (1.0, 4.0)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_bounds_and_places_are_read() -> None:
 def test_bounds_that_are_none_are_said(given: list[str], said: str) -> None:
     """One message each."""
     with pytest.raises(UserError, match=said):
-        asked.bounds(given, ["age", "bmi"])
+        asked.parse_bounds(given, ["age", "bmi"])
 
 
 @pytest.mark.parametrize(
@@ -51,20 +51,20 @@ def test_bounds_that_are_none_are_said(given: list[str], said: str) -> None:
 def test_features_that_are_none_are_said(names: list[str], said: str) -> None:
     """One message each."""
     with pytest.raises(UserError, match=said):
-        asked.sensitive_places(names, ["age", "a"])
+        asked.sensitive_columns(names, ["age", "a"])
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, 1e-9])
 def test_an_epsilon_that_is_none_is_said(value: float) -> None:
     """Zero, negative, no number, without end, too small."""
     with pytest.raises(UserError, match="epsilon is"):
-        asked.epsilons([1, value])
+        asked.check_epsilons([1, value])
 
 
 def test_records_are_numbers() -> None:
     """As text, as numbers, in the order asked for."""
     table = {"b": ["1", " 2.5"], "a": [3, 4.0], "c": ["x", "y"]}
-    found = records.matrix(table, ["a", "b"], "file")
+    found = records.model_matrix(table, ["a", "b"], "file")
     np.testing.assert_array_equal(found, [[3, 1], [4, 2.5]])
 
 
@@ -72,40 +72,45 @@ def test_a_text_is_its_place_among_those_that_are_known() -> None:
     """One that is not known is refused, and the nearest is named."""
     table, texts = {"job": ["private", " govt"]}, {"job": ("govt", "private")}
     np.testing.assert_array_equal(
-        records.matrix(table, ["job"], "file", texts), [[1], [0]]
+        records.model_matrix(table, ["job"], "file", texts), [[1], [0]]
     )
     with pytest.raises(UserError, match=r"such as 'privat'\. Did you mean 'private'"):
-        records.matrix({"job": ["privat"]}, ["job"], "file", texts)
+        records.model_matrix({"job": ["privat"]}, ["job"], "file", texts)
 
 
 def test_every_problem_of_a_table_is_said_at_once() -> None:
     """Gaps and text apart, with counts and the column."""
     table = {"age": ["1", "", "NA", None], "job": ["a", "b", "c", "1"], "x": [1] * 4}
     with pytest.raises(UserError) as said:
-        records.matrix(table, ["age", "job", "xx"], "people.csv")
+        records.model_matrix(table, ["age", "job", "xx"], "people.csv")
     messages = [problem.message for problem in said.value.problems]
     assert len(messages) == 3
     assert "no column 'xx'. Did you mean 'x'" in messages[0]
     assert "people.csv: age has 3 gaps in 4 records" in messages[1]
     assert "job holds 3 values that are no finite numbers, such as 'a'" in messages[2]
     with pytest.raises(UserError, match="no record"):
-        records.matrix({"age": []}, ["age"], "people.csv")
+        records.model_matrix({"age": []}, ["age"], "people.csv")
 
 
 def test_what_lies_beyond_is_moved_and_counted() -> None:
     """Only the sensitive columns; what lies inside is left alone."""
     given = np.array([[-5.0, 7.0], [50.0, 7.0], [101.0, 7.0]])
-    found, notes = records.clipped(given, [0], np.array([[0.0, 100.0]]), ["age", "b"])
+    found, notes = records.clip_records(
+        given, [0], np.array([[0.0, 100.0]]), ["age", "b"]
+    )
     np.testing.assert_array_equal(found, [[0, 7], [50, 7], [100, 7]])
     assert notes == ("age: 2 of 3 records lie beyond 0:100 and were moved to the edge",)
-    assert records.clipped(found, [0], np.array([[0.0, 100.0]]), ["age", "b"])[1] == ()
+    assert (
+        records.clip_records(found, [0], np.array([[0.0, 100.0]]), ["age", "b"])[1]
+        == ()
+    )
 
 
 def test_labels_are_places_of_classes() -> None:
     """However a file writes a number; or by the value that is the second class."""
-    same = records.labels(["1", 1.0, "0"], "ill", [0, 1], None)
+    same = records.label_codes(["1", 1.0, "0"], "ill", [0, 1], None)
     assert same.tolist() == [1, 1, 0]
-    said = records.labels(["Yes", "No", "No"], "ill", [0, 1], "Yes")
+    said = records.label_codes(["Yes", "No", "No"], "ill", [0, 1], "Yes")
     assert said.tolist() == [1, 0, 0]
 
 
@@ -123,13 +128,13 @@ def test_labels_that_are_none_are_said(
 ) -> None:
     """One message each."""
     with pytest.raises(UserError, match=said):
-        records.labels(cells, "ill", classes, positive)
+        records.label_codes(cells, "ill", classes, positive)
 
 
 def test_groups_are_few() -> None:
     """A column of numbers without end is no group; a gap is none."""
-    assert records.groups(["f", "m"], "sex").tolist() == ["f", "m"]
+    assert records.group_names(["f", "m"], "sex").tolist() == ["f", "m"]
     with pytest.raises(UserError, match="30 different values"):
-        records.groups(list(range(30)), "age")
+        records.group_names(list(range(30)), "age")
     with pytest.raises(UserError, match="gaps"):
-        records.groups(["f", None], "sex")
+        records.group_names(["f", None], "sex")

@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from curvote.utility.engines.asking import told
-from curvote.utility.models.records import matrix
-from curvote.utility.models.texts import coded
+from curvote.utility.engines.asking import predict_batched
+from curvote.utility.models.records import model_matrix
+from curvote.utility.models.texts import code_texts
 
 RNG = np.random.default_rng(3)
 PEOPLE = pd.DataFrame(
@@ -42,11 +42,11 @@ def test_the_coded_model_answers_alike(encoder: object) -> None:
     )
     model = make_pipeline(columns, LogisticRegression()).fit(PEOPLE, ILL)
     clean = model.predict(PEOPLE)
-    made, texts = coded(model)
+    made, texts = code_texts(model)
     assert texts == {"job": ("govt", "none", "private"), "smokes": ("no", "yes")}
     cells = {name: PEOPLE[name].tolist() for name in PEOPLE}
-    rows = matrix(cells, list(PEOPLE), "people", texts)
-    np.testing.assert_array_equal(told(made, rows), clean)
+    rows = model_matrix(cells, list(PEOPLE), "people", texts)
+    np.testing.assert_array_equal(predict_batched(made, rows), clean)
     np.testing.assert_array_equal(model.predict(PEOPLE), clean)
     assert 0 < clean.mean() < 1
 
@@ -54,4 +54,4 @@ def test_the_coded_model_answers_alike(encoder: object) -> None:
 def test_a_model_without_texts_is_itself() -> None:
     """Nothing is copied."""
     model = LogisticRegression().fit(PEOPLE[["age"]], ILL)
-    assert coded(model) == (model, {})
+    assert code_texts(model) == (model, {})

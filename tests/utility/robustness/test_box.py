@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from curvote.utility.robustness.box import PRECISION, Box, box
+from curvote.utility.robustness.box import SIDE_PRECISION, Box, certify_box
 from tests.utility.robustness.fakes import Fake, half_space, surface
 
 BOUNDS = np.array([[0.0, 100.0], [-3.0, 1.0], [0.0, 1e-3]])
@@ -42,10 +42,10 @@ def test_linear_boxes(seed):
     values = records(200, seed)
     slope, offset = planes(values, seed)
     known = half_space(slope, offset, values)
-    found = box(known, values, bounds=BOUNDS)
+    found = certify_box(known, values, bounds=BOUNDS)
     assert found.certified.all()
     assert answers_stay(found, slope, offset, values)
-    for shorter, holds in ((-0.001, True), (2 * PRECISION, False)):
+    for shorter, holds in ((-0.001, True), (2 * SIDE_PRECISION, False)):
         reach = (found.radius + shorter)[:, None] * WIDTHS
         ends = (
             np.maximum(values - reach, BOUNDS[:, 0]),
@@ -55,7 +55,7 @@ def test_linear_boxes(seed):
     for i in range(3):
         for j in range(2):
             ends = [found.low.copy(), found.high.copy()]
-            ends[j][:, i] += (2 * j - 1) * 2 * PRECISION * WIDTHS[i]
+            ends[j][:, i] += (2 * j - 1) * 2 * SIDE_PRECISION * WIDTHS[i]
             inside = (ends[j][:, i] > BOUNDS[i, 0]) & (ends[j][:, i] < BOUNDS[i, 1])
             assert not known.holds(*ends)[inside].any()
 
@@ -63,7 +63,7 @@ def test_linear_boxes(seed):
 def test_box_holds_the_ball():
     """The sides only grow, and the radius is that of the largest ball inside."""
     values = records(100)
-    found = box(half_space(*planes(values), values), values, bounds=BOUNDS)
+    found = certify_box(half_space(*planes(values), values), values, bounds=BOUNDS)
     reach = found.radius[:, None] * WIDTHS * (1 - 1e-12)
     assert (found.low <= np.maximum(values - reach, BOUNDS[:, 0])).all()
     assert (found.high >= np.minimum(values + reach, BOUNDS[:, 1])).all()
@@ -75,7 +75,7 @@ def test_constant_answer_holds_everywhere():
     """Radius 1, and the box is the bounds."""
     values = records(5)
     always = surface(lambda low, high: np.ones(len(low), dtype=bool))
-    found = box(always, values, bounds=BOUNDS)
+    found = certify_box(always, values, bounds=BOUNDS)
     assert (found.radius == 1).all()
     assert np.array_equal(np.stack([found.low[0], found.high[0]], axis=1), BOUNDS)
 
@@ -84,7 +84,7 @@ def test_nothing_that_holds_is_no_box():
     """Where not even the record itself is certain, the box is the record, and not."""
     values = records(5)
     never = surface(lambda low, high: np.zeros(len(low), dtype=bool))
-    found = box(never, values, bounds=BOUNDS)
+    found = certify_box(never, values, bounds=BOUNDS)
     assert not found.certified.any()
     assert (found.radius == 0).all()
     assert np.array_equal(found.low, values)
@@ -104,12 +104,12 @@ def test_surface_that_cannot_tell_costs_size_only():
     values = records(200)
     slope, offset = planes(values)
     known = half_space(slope, offset, values)
-    found = box(forgetful(known, 3), values, bounds=BOUNDS)
+    found = certify_box(forgetful(known, 3), values, bounds=BOUNDS)
     assert answers_stay(found, slope, offset, values)
     assert known.holds(found.low, found.high)[found.certified].all()
     assert not found.certified.all()
-    best = box(known, values, bounds=BOUNDS)
-    assert (found.radius <= best.radius + PRECISION).all()
+    best = certify_box(known, values, bounds=BOUNDS)
+    assert (found.radius <= best.radius + SIDE_PRECISION).all()
 
 
 @pytest.mark.parametrize("told", [1.0, 0.7])
@@ -123,7 +123,7 @@ def test_few_boxes_are_tried(told):
         tries.append(len(low))
         return known.holds(low, high) & (rng.random(len(low)) < told)
 
-    box(surface(counted), values, bounds=BOUNDS)
+    certify_box(surface(counted), values, bounds=BOUNDS)
     assert len(tries) <= 17 + 6 * (5 + 10)
 
 
@@ -132,17 +132,17 @@ def test_surface_that_lies_is_noticed():
     values = records(200)
     slope, offset = planes(values)
     liar = half_space(slope, offset + 0.2 * np.sign(offset), values)
-    found = box(liar, values, bounds=BOUNDS)
+    found = certify_box(liar, values, bounds=BOUNDS)
     assert not answers_stay(found, slope, offset, values)
 
 
 def test_record_beyond_the_bounds():
     """It is moved to the edge, as its noised value would be."""
     values = np.array([[150.0, -9.0, 5e-4]])
-    found = box(half_space([1, 0, 0], -50.0, values), values, bounds=BOUNDS)
-    assert found.low[0] == pytest.approx([50, -3, 0], abs=100 * PRECISION)
+    found = certify_box(half_space([1, 0, 0], -50.0, values), values, bounds=BOUNDS)
+    assert found.low[0] == pytest.approx([50, -3, 0], abs=100 * SIDE_PRECISION)
     assert found.high[0] == pytest.approx(BOUNDS[:, 1])
-    assert found.radius[0] == pytest.approx(0.5, abs=PRECISION)
+    assert found.radius[0] == pytest.approx(0.5, abs=SIDE_PRECISION)
 
 
 def inside_disc(low, high):
@@ -154,7 +154,7 @@ def inside_disc(low, high):
 def test_example_4_of_the_paper():
     """QDA at (.5, .5): .3402 in the maximum norm; .4811 in the Euclidean one."""
     values, bounds = np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]] * 2)
-    found = box(surface(inside_disc), values, bounds=bounds)
+    found = certify_box(surface(inside_disc), values, bounds=bounds)
     assert found.radius[0] == pytest.approx(0.3402, abs=5e-5)
     angle = np.linspace(0, 2 * math.pi, 100_001)
     circle = 2 * math.sqrt(math.log(2) + 1) * np.array([np.cos(angle), np.sin(angle)])
@@ -170,4 +170,4 @@ def test_surface_that_knows_no_boxes():
         raise NotImplementedError
 
     with pytest.raises(NotImplementedError):
-        box(surface(unknown), records(2), bounds=BOUNDS)
+        certify_box(surface(unknown), records(2), bounds=BOUNDS)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from curvote.entropy import SeededEntropy
-from curvote.utility.channel import channel_of
-from curvote.utility.engines.asking import told
+from curvote.utility.channel import make_channel
+from curvote.utility.engines.asking import predict_batched
 from curvote.utility.engines.base import Draws, Question, Surface
-from curvote.utility.engines.choosing import engine_for
-from curvote.utility.robustness.asked import uniform
-from curvote.utility.robustness.bound import bound
-from curvote.utility.robustness.box import Box, box
+from curvote.utility.engines.choosing import choose_engine
+from curvote.utility.robustness.asked import uniform_numbers
+from curvote.utility.robustness.bound import certified_bound
+from curvote.utility.robustness.box import Box, certify_box
 from tests.noise import SEED
 from tests.utility import models_of
 
@@ -30,22 +30,22 @@ def found(name: str) -> tuple[Question, Surface, Box]:
     model = getattr(models_of, name)("stroke")
     bounds = np.asarray(data.bounds, dtype=float)
     question = Question(model, data.X, tuple(data.sensitive), bounds)
-    surface = engine_for(question)[0].surface(question)
-    return question, surface, box(surface, question.values, bounds=bounds)
+    surface = choose_engine(question)[0].surface(question)
+    return question, surface, certify_box(surface, question.values, bounds=bounds)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_answers_stay_in_certified_boxes(name):
     """At 40 random points and the four corners of each."""
     question, _, boxes = found(name)
-    clean = told(question.model, question.records)
-    share = uniform((44, RECORDS, 2), SeededEntropy(SEED))
+    clean = predict_batched(question.model, question.records)
+    share = uniform_numbers((44, RECORDS, 2), SeededEntropy(SEED))
     share[:4] = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])[:, None]
     points = boxes.low + (boxes.high - boxes.low) * np.clip(share, 0, 1)
     points = np.clip(points, boxes.low, boxes.high)
     rows = np.tile(question.records, (44, 1))
     rows[:, list(question.sensitive)] = points.reshape(-1, 2)
-    same = told(question.model, rows) == np.tile(clean, 44)
+    same = predict_batched(question.model, rows) == np.tile(clean, 44)
     assert same.reshape(44, RECORDS)[:, boxes.certified].all()
     assert boxes.certified.all()
 
@@ -56,12 +56,12 @@ def test_bound_is_at_most_agreement(name, epsilon):
     """For seven mechanisms and 50 records; and it comes near for large epsilons."""
     question, surface, boxes = found(name)
     for mechanism in MECHANISMS:
-        channel = channel_of(
-            mechanism, epsilon=epsilon, bounds=question.bounds, instead=[50, 30]
+        channel = make_channel(
+            mechanism, epsilon=epsilon, bounds=question.bounds, fill_value=[50, 30]
         )
         shares = surface.answers(channel, Draws()).upper
         agreement = np.take_along_axis(shares, surface.clean[:, None], axis=1)[:, 0]
-        least = bound(channel, question.values, boxes)
+        least = certified_bound(channel, question.values, boxes)
         assert (least <= agreement + 1e-9).all()
         assert (least > 0).any()
 
@@ -69,10 +69,12 @@ def test_bound_is_at_most_agreement(name, epsilon):
 def test_too_large_a_box_is_noticed():
     """Twice the box is above agreement somewhere."""
     question, surface, boxes = found("forest")
-    channel = channel_of("pm_01", epsilon=8, bounds=question.bounds, instead=[50, 30])
+    channel = make_channel(
+        "pm_01", epsilon=8, bounds=question.bounds, fill_value=[50, 30]
+    )
     reach = (boxes.high - boxes.low) / 2
     wide = boxes.low - reach, boxes.high + reach
     twice = Box(boxes.radius, *wide, boxes.certified, boxes.queries)
     shares = surface.answers(channel, Draws()).upper
     agreement = np.take_along_axis(shares, surface.clean[:, None], axis=1)[:, 0]
-    assert (bound(channel, question.values, twice) > agreement).any()
+    assert (certified_bound(channel, question.values, twice) > agreement).any()

@@ -10,12 +10,12 @@ import numpy as np
 from curvote.labels.neural.networks.layers import (
     Array,
     Params,
-    conv,
-    dense,
-    dense_begin,
+    convolve,
+    dense_layer,
     dropout,
-    pooled,
-    weights,
+    init_dense,
+    max_pool,
+    normal_weights,
 )
 
 WIDTH: Final = 16
@@ -30,9 +30,9 @@ def begin(
     h, w, c = shape
     flat = (h // 4) * (w // 4) * 2 * width
     params = {
-        "first": weights(rng, _KERNEL, _KERNEL, c, width),
-        "second": weights(rng, _KERNEL, _KERNEL, width, 2 * width),
-        "last": dense_begin(rng, flat, n_classes),
+        "first": normal_weights(rng, _KERNEL, _KERNEL, c, width),
+        "second": normal_weights(rng, _KERNEL, _KERNEL, width, 2 * width),
+        "last": init_dense(rng, flat, n_classes),
     }
     return params, {}
 
@@ -41,7 +41,7 @@ def apply(
     params: Params, stats: Params, x: Array, key: Array | None
 ) -> tuple[Array, Params]:
     """Return the outputs (n, K) of images (n, h, w, c)."""
-    x = pooled(jax.nn.relu(conv(x, params["first"])))
-    x = pooled(jax.nn.relu(conv(x, params["second"])))
+    x = max_pool(jax.nn.relu(convolve(x, params["first"])))
+    x = max_pool(jax.nn.relu(convolve(x, params["second"])))
     x = dropout(x.reshape(len(x), -1), _DROPPED, key)
-    return dense(x, params["last"]), stats
+    return dense_layer(x, params["last"]), stats

@@ -1,4 +1,4 @@
-"""What networks are made of: convolutions, pooling, dropout, batch normalisation."""
+"""Layers of networks: convolutions, pooling, dropout, batch normalisation."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LEAST_VARIANCE: Final = 1e-5
 _QUIET: Final = 0.1
 
 
-def weights(rng: np.random.Generator, *shape: int) -> Numbers:
+def normal_weights(rng: np.random.Generator, *shape: int) -> Numbers:
     """Return normal weights of variance 2 / inputs (He et al. 2015); outputs last."""
     scale = np.float32(math.sqrt(2 / math.prod(shape[:-1])))
     return rng.standard_normal(shape, dtype=np.float32) * scale
 
 
-def conv(x: Array, kernel: Array, stride: int = 1) -> Array:
+def convolve(x: Array, kernel: Array, stride: int = 1) -> Array:
     """Convolve images (n, h, w, c) with a kernel (a, b, c, d), zeros around them."""
     kinds = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated(
@@ -34,7 +34,7 @@ def conv(x: Array, kernel: Array, stride: int = 1) -> Array:
     )
 
 
-def pooled(x: Array) -> Array:
+def max_pool(x: Array) -> Array:
     """Return the largest of each 2 x 2 pixels; an odd last row or column is left."""
     n, h, w, c = x.shape
     cut: Array = x[:, : h // 2 * 2, : w // 2 * 2].reshape(n, h // 2, 2, w // 2, 2, c)
@@ -45,17 +45,19 @@ def dropout(x: Array, rate: float, key: Array | None) -> Array:
     """Put a share ``rate`` of the numbers to 0 and scale the others up, in training."""
     if key is None:
         return x
-    kept = jax.random.bernoulli(key, 1 - rate, x.shape)
-    return jnp.where(kept, x / (1 - rate), 0)
+    keep_mask = jax.random.bernoulli(key, 1 - rate, x.shape)
+    return jnp.where(keep_mask, x / (1 - rate), 0)
 
 
-def norm_begin(channels: int) -> tuple[Params, Params]:
+def init_norm(channels: int) -> tuple[Params, Params]:
     """Return the scale and shift of a normalisation, and its running statistics."""
     zeros, ones = (np.full(channels, value, dtype=np.float32) for value in (0, 1))
     return {"scale": ones, "shift": zeros}, {"mean": zeros, "variance": ones}
 
 
-def norm(x: Array, params: Params, stats: Params, train: bool) -> tuple[Array, Params]:
+def batch_norm(
+    x: Array, params: Params, stats: Params, train: bool
+) -> tuple[Array, Params]:
     """Return x with channels of mean 0 and variance 1, then scaled and shifted.
 
     In training by this batch, which also moves the running statistics; else by those.
@@ -71,15 +73,15 @@ def norm(x: Array, params: Params, stats: Params, train: bool) -> tuple[Array, P
     return scaled, stats
 
 
-def dense(x: Array, params: Params) -> Array:
+def dense_layer(x: Array, params: Params) -> Array:
     """Return x (n, d) times a matrix, and a shift: (n, K)."""
     return x @ params["weights"] + params["shift"]
 
 
-def dense_begin(rng: np.random.Generator, inputs: int, outputs: int) -> Params:
+def init_dense(rng: np.random.Generator, inputs: int, outputs: int) -> Params:
     """Return the matrix and the shift of the last layer: outputs begin near 0.
 
     Noised bits are nearly even, and unlearning a strong first opinion takes epochs.
     """
-    matrix = weights(rng, inputs, outputs) * np.float32(_QUIET)
+    matrix = normal_weights(rng, inputs, outputs) * np.float32(_QUIET)
     return {"weights": matrix, "shift": np.zeros(outputs, dtype=np.float32)}

@@ -11,12 +11,12 @@ import numpy as np
 from curvote.labels.neural.networks.layers import (
     Array,
     Params,
-    conv,
-    dense,
-    dense_begin,
-    norm,
-    norm_begin,
-    weights,
+    batch_norm,
+    convolve,
+    dense_layer,
+    init_dense,
+    init_norm,
+    normal_weights,
 )
 
 WIDTH: Final = 64
@@ -29,20 +29,20 @@ def begin(
     rng: np.random.Generator, shape: tuple[int, int, int], n_classes: int, width: int
 ) -> tuple[Params, Params]:
     """Return parameters for images (h, w, c): stages of 1, 2, 4, 8 times ``width``."""
-    plan = [channels for _, channels in _plan(width)]
-    scale, running = norm_begin(width)
-    stem = weights(rng, _KERNEL, _KERNEL, shape[2], width)
-    made = [_block_begin(rng, inside, out) for inside, out in pairwise([width, *plan])]
+    plan = [channels for _, channels in _block_plan(width)]
+    scale, running = init_norm(width)
+    stem = normal_weights(rng, _KERNEL, _KERNEL, shape[2], width)
+    blocks = [_init_block(rng, inside, out) for inside, out in pairwise([width, *plan])]
     params = {
         "stem": stem,
         "norm": scale,
-        "blocks": [block for block, _ in made],
-        "last": dense_begin(rng, plan[-1], n_classes),
+        "blocks": [block for block, _ in blocks],
+        "last": init_dense(rng, plan[-1], n_classes),
     }
-    return params, {"norm": running, "blocks": [stats for _, stats in made]}
+    return params, {"norm": running, "blocks": [stats for _, stats in blocks]}
 
 
-def _plan(width: int) -> list[tuple[int, int]]:
+def _block_plan(width: int) -> list[tuple[int, int]]:
     """Return (stride, channels) of each block: a later stage begins by halving."""
     return [
         (2 if stage and not block else 1, width << stage)
@@ -51,20 +51,20 @@ def _plan(width: int) -> list[tuple[int, int]]:
     ]
 
 
-def _block_begin(
+def _init_block(
     rng: np.random.Generator, inputs: int, outputs: int
 ) -> tuple[Params, Params]:
     params: Params = {
-        "first": weights(rng, _KERNEL, _KERNEL, inputs, outputs),
-        "second": weights(rng, _KERNEL, _KERNEL, outputs, outputs),
+        "first": normal_weights(rng, _KERNEL, _KERNEL, inputs, outputs),
+        "second": normal_weights(rng, _KERNEL, _KERNEL, outputs, outputs),
     }
     names = ["norm_1", "norm_2"]
     if inputs != outputs:
-        params["short"] = weights(rng, 1, 1, inputs, outputs)
+        params["short"] = normal_weights(rng, 1, 1, inputs, outputs)
         names.append("norm_short")
     stats: Params = {}
     for name in names:
-        params[name], stats[name] = norm_begin(outputs)
+        params[name], stats[name] = init_norm(outputs)
     return params, stats
 
 
@@ -73,29 +73,31 @@ def apply(
 ) -> tuple[Array, Params]:
     """Return the outputs (n, K) of images (n, h, w, c), and the new statistics."""
     train = key is not None
-    x, running = norm(conv(x, params["stem"]), params["norm"], stats["norm"], train)
+    x, running = batch_norm(
+        convolve(x, params["stem"]), params["norm"], stats["norm"], train
+    )
     x, blocks = jax.nn.relu(x), []
     for block, before, (stride, _) in zip(
-        params["blocks"], stats["blocks"], _plan(x.shape[-1]), strict=True
+        params["blocks"], stats["blocks"], _block_plan(x.shape[-1]), strict=True
     ):
-        x, after = _block(x, block, before, stride, train)
+        x, after = _apply_block(x, block, before, stride, train)
         blocks.append(after)
-    outputs = dense(x.mean(axis=(1, 2)), params["last"])
+    outputs = dense_layer(x.mean(axis=(1, 2)), params["last"])
     return outputs, {"norm": running, "blocks": blocks}
 
 
-def _block(
+def _apply_block(
     x: Array, params: Params, stats: Params, stride: int, train: bool
 ) -> tuple[Array, Params]:
     """Return the sum of two convolutions and of their input, which may be halved."""
     after: Params = {}
 
-    def normed(x: Array, name: str) -> Array:
-        out, after[name] = norm(x, params[name], stats[name], train)
+    def normalise(x: Array, name: str) -> Array:
+        out, after[name] = batch_norm(x, params[name], stats[name], train)
         return out
 
-    y = jax.nn.relu(normed(conv(x, params["first"], stride), "norm_1"))
-    y = normed(conv(y, params["second"]), "norm_2")
+    y = jax.nn.relu(normalise(convolve(x, params["first"], stride), "norm_1"))
+    y = normalise(convolve(y, params["second"]), "norm_2")
     if "short" in params:
-        x = normed(conv(x, params["short"], stride), "norm_short")
+        x = normalise(convolve(x, params["short"], stride), "norm_short")
     return jax.nn.relu(x + y), after

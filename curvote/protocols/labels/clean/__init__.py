@@ -1,1 +1,1 @@
-"""The comparison without privacy: the same learner, of labels as they are."""
+"""Comparison without privacy: the same learner, of labels as they are."""

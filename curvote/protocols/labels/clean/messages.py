@@ -1,4 +1,4 @@
-"""No message leaves a client here."""
+"""Messages of the comparison without privacy: none, as nothing leaves a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that learning from labels themselves reads."""
+"""System of the comparison without privacy: labels that nobody would ever send."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from curvote.protocols.labels.settings import Labels, Public
 from curvote.protocols.settings import Clients, Learner
 
 
-class Settings(Strict):
-    """What private labels read, without an epsilon."""
+class CleanSettings(Strict):
+    """Settings of private labels, without an epsilon."""
 
     clients: Clients
     public: Public = Public()

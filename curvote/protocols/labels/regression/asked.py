@@ -1,4 +1,4 @@
-"""What is asked of clients with a number, and how the server reads what they sent."""
+"""Stages of private numbers: noise, training, and the scores of a study."""
 
 from __future__ import annotations
 
@@ -7,45 +7,48 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Here
-from curvote.labels.regression.noising import ask
-from curvote.labels.regression.prior import histogram
-from curvote.labels.regression.randomizers import ON_BINS, concrete
+from curvote.chain.stage import StageContext
+from curvote.labels.regression.noising import make_template
+from curvote.labels.regression.prior import estimate_histogram
+from curvote.labels.regression.randomizers import ON_BINS, randomizer_name
 from curvote.labels.regression.targets import NoisedTargets
 
 Array = NDArray[np.float64]
 # A score needs squares without bias.
-SCORED_BY = "piecewise"
+SCORE_RANDOMIZER = "piecewise"
 
 
-def bounds_of(here: Here) -> tuple[float, float]:
+def public_bounds(context: StageContext) -> tuple[float, float]:
     """Return the public bounds of the number."""
-    source = here.inputs.get("features") or here.inputs["ingest"]
-    told = source.facts["target"]
-    return told["lower"], told["upper"]
+    source = context.inputs.get("features") or context.inputs["ingest"]
+    target = source.metadata["target"]
+    return target["lower"], target["upper"]
 
 
-def on_bins(here: Here) -> bool:
-    """Say whether a histogram comes first."""
-    params = here.params
+def needs_histogram(context: StageContext) -> bool:
+    """Return whether a histogram comes first."""
+    params = context.params
     return (
-        concrete(params["labels_regression.randomizer"], params["epsilon"]) == ON_BINS
+        randomizer_name(params["labels_regression.randomizer"], params["epsilon"])
+        == ON_BINS
     )
 
 
-def learnt(here: Here, shapes: Array) -> NoisedTargets:
-    """Return what is asked of those to learn from, after the histogram's ``shapes``."""
-    params, epsilon = here.params, here.params["epsilon"]
-    prior = histogram(shapes, epsilon) if on_bins(here) else None
+def training_template(context: StageContext, shapes: Array) -> NoisedTargets:
+    """Return the empty targets of those to learn from, after ``shapes`` are known."""
+    params, epsilon = context.params, context.params["epsilon"]
+    prior = estimate_histogram(shapes, epsilon) if needs_histogram(context) else None
     name = params["labels_regression.randomizer"]
-    return ask(bounds_of(here), epsilon, name, prior=prior)
+    return make_template(public_bounds(context), epsilon, name, prior=prior)
 
 
-def held(here: Here) -> NoisedTargets:
-    """Return what is asked of those who send for the score."""
-    return ask(bounds_of(here), here.params["epsilon"], SCORED_BY)
+def holdout_template(context: StageContext) -> NoisedTargets:
+    """Return the empty targets of those who send for the score."""
+    return make_template(
+        public_bounds(context), context.params["epsilon"], SCORE_RANDOMIZER
+    )
 
 
-def heard(asked: NoisedTargets, values: Array) -> NoisedTargets:
-    """Return the answers to what was asked."""
-    return replace(asked, values=values)
+def with_values(template: NoisedTargets, values: Array) -> NoisedTargets:
+    """Return the template's targets with the values that were sent."""
+    return replace(template, values=values)

@@ -1,35 +1,39 @@
-"""What may be wrong with settings of private numbers, each key being well formed."""
+"""Checks of the settings of private numbers, each key being well formed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curvote.chain.axis import Settings
+from curvote.chain.axis import PipelineSettings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError
 from curvote.protocols import checks as shared
-from curvote.protocols.labels.checks import public
+from curvote.protocols.labels.checks import check_public
 
 
-def checks(pipeline: Settings) -> Iterator[Problem]:
-    """Yield what is wrong with roles, the source, public features and learners."""
-    yield from shared.roles(pipeline)
-    yield from shared.tested(pipeline)
-    yield from public(pipeline)
-    _, parameters = lookup.chosen(pipeline.source)
+def check_settings(pipeline: PipelineSettings) -> Iterator[Problem]:
+    """Yield the problems of roles, the source, public features and learners."""
+    yield from shared.check_roles(pipeline)
+    yield from shared.check_test_clients(pipeline)
+    yield from check_public(pipeline)
+    _, parameters = lookup.resolve_source(pipeline.source)
     if getattr(parameters, "target", None) is None:
         message = "labels_regression learns a number; name a target."
         yield Problem(message, ("source",))
     for index, learner in enumerate(pipeline.learners):
-        yield from _learner(learner.name, learner.params, index)
+        yield from _check_learner(learner.name, learner.params, index)
 
 
-def _learner(name: str, params: dict[str, object], index: int) -> Iterator[Problem]:
-    from curvote.labels.regression.learners import made  # scikit-learn: a second
+def _check_learner(
+    name: str, params: dict[str, object], index: int
+) -> Iterator[Problem]:
+    from curvote.labels.regression.learners import (
+        make_regressor,
+    )  # scikit-learn: a second
 
     where = ("learners", index)
     try:
-        made(name, 1, 0)
+        make_regressor(name, 1, 0)
     except UserError as error:
         yield Problem(str(error), where)
     if params:

@@ -1,4 +1,4 @@
-"""No message of production leaves a client here: the study draws its noise itself."""
+"""Messages of private numbers: none yet, as the study draws its noise itself."""
 
 from __future__ import annotations
 

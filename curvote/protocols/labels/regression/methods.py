@@ -1,4 +1,4 @@
-"""What is measured of private numbers, and what it is measured of."""
+"""Metrics of private numbers, and the methods that they are of."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from curvote.protocols.non_private.methods import CLEAN
 RMSE: Final = Metric(
     "rmse",
     "root mean squared error",
-    shown="number",
-    said="is off by {value} (root mean square) on new {record}s",
+    display="number",
+    sentence="is off by {value} (root mean square) on new {record}s",
     words="Root of the mean squared error on new {record}s, in the number's unit",
 )
 MSE: Final = Metric(
     "mse",
     "mean squared error",
-    shown="number",
+    display="number",
     beside=RMSE.name,
     spread=True,
     words="Mean squared error on new {record}s, in the number's unit squared",
 )
-HONEST: Final = Metric(
+HONEST_MSE: Final = Metric(
     "honest_mse",
     "mean squared error by noised numbers alone",
-    shown="number",
+    display="number",
     beside=RMSE.name,
     spread=True,
     words="What the server says itself, from numbers that nothing was learnt from; one"
     " beyond the public bounds counts as lying on them",
 )
-STATED: Final = Metric(
+HONEST_MSE_ERROR: Final = Metric(
     "honest_mse_error",
     "its standard error",
-    shown="number",
+    display="number",
     beside=RMSE.name,
     words="The standard error that the server states with it",
 )
-METRICS: Final = (RMSE, MSE, HONEST, STATED)
+METRICS: Final = (RMSE, MSE, HONEST_MSE, HONEST_MSE_ERROR)
 
-LEARNT: Final = Method(
+REGRESSION: Final = Method(
     "regression",
     "private numbers",
     "A learner trained on public features and one noised number of each client.",
@@ -54,4 +54,4 @@ MEAN: Final = Method(
     Look("#8a8f98", "s", (0, (3, 2))),
     rank=620,
 )
-METHODS: Final = (LEARNT, MEAN, CLEAN)
+METHODS: Final = (REGRESSION, MEAN, CLEAN)

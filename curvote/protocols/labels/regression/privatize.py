@@ -7,60 +7,68 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.entropy import Entropy
-from curvote.labels.regression.prior import reported
-from curvote.labels.regression.targets import NoisedTargets, scaled
-from curvote.protocols.labels.messages import names_of
+from curvote.labels.regression.prior import report_labels
+from curvote.labels.regression.targets import NoisedTargets, to_unit_interval
+from curvote.protocols.labels.messages import record_names
 from curvote.protocols.labels.regression import asked
-from curvote.protocols.roles import played
+from curvote.protocols.roles import roles_of_table
 
 Array = NDArray[np.float64]
 Draw = Callable[[Array, Entropy], Array]
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the tables ``shape_numbers``, ``numbers`` and ``held_numbers``.
 
     Three parts of the clients, in the random order of their role: nobody is in two.
     """
-    clients = here.rows("ingest", "clients")
-    mine = played(clients, here.params, here.number)["train"]
-    labels = scaled(clients["target"][mine], asked.bounds_of(here))
-    names, (held, first) = names_of(clients)[mine], _ends(len(mine), here)
-    epsilon = here.params["epsilon"]
-    shapes = _drawn(
-        here, labels[held:first], "shape", lambda y, noise: reported(y, epsilon, noise)
+    clients = context.rows("ingest", "clients")
+    training_rows = roles_of_table(clients, context.params, context.number)["train"]
+    labels = to_unit_interval(
+        clients["target"][training_rows], asked.public_bounds(context)
     )
-    learnt = _by(asked.learnt(here, shapes))
-    scored = _by(asked.held(here))
+    names, (holdout_end, prior_end) = (
+        record_names(clients)[training_rows],
+        _part_ends(len(training_rows), context),
+    )
+    epsilon = context.params["epsilon"]
+    shapes = _draw_part(
+        context,
+        labels[holdout_end:prior_end],
+        "shape",
+        lambda y, noise: report_labels(y, epsilon, noise),
+    )
+    draw_training = _draw_by(asked.training_template(context, shapes))
+    draw_holdout = _draw_by(asked.holdout_template(context))
     return {
         "shape_numbers": {"value": shapes},
         "numbers": {
-            "record": names[first:],
-            "value": _drawn(here, labels[first:], "learn", learnt),
+            "record": names[prior_end:],
+            "value": _draw_part(context, labels[prior_end:], "learn", draw_training),
         },
         "held_numbers": {
-            "record": names[:held],
-            "value": _drawn(here, labels[:held], "held", scored),
+            "record": names[:holdout_end],
+            "value": _draw_part(context, labels[:holdout_end], "held", draw_holdout),
         },
     }
 
 
-def _ends(n: int, here: Here) -> tuple[int, int]:
-    """Return where those end who send for the score, and for the histogram."""
-    held = round(here.params["labels_regression.holdout"] * n)
-    asked_first = round(here.params["labels_regression.share"] * (n - held))
-    return held, held + asked_first * asked.on_bins(here)
+def _part_ends(n: int, context: StageContext) -> tuple[int, int]:
+    """Return the ends of the parts that send for the score and the histogram."""
+    holdout_end = round(context.params["labels_regression.holdout"] * n)
+    prior_count = round(context.params["labels_regression.share"] * (n - holdout_end))
+    return holdout_end, holdout_end + prior_count * asked.needs_histogram(context)
 
 
-def _by(targets: NoisedTargets) -> Draw:
+def _draw_by(targets: NoisedTargets) -> Draw:
     return targets.mechanism.randomize
 
 
-def _drawn(here: Here, labels: Array, purpose: str, draw: Draw) -> Array:
-    """Return what one part of the clients sends, by streams of its own."""
-    made = np.empty(len(labels))
-    for rows, noise in here.noise(len(labels)):
-        made[rows] = draw(labels[rows], noise.of(purpose))
-    return made
+def _draw_part(context: StageContext, labels: Array, purpose: str, draw: Draw) -> Array:
+    """Return the values that one part of the clients sends, by its own streams."""
+    values = np.empty(len(labels))
+    for rows, noise in context.noise(len(labels)):
+        values[rows] = draw(labels[rows], noise.stream_for(purpose))
+    return values

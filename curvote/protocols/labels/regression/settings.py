@@ -1,4 +1,4 @@
-"""The sections of pipelines.yaml that learning private numbers reads."""
+"""System of private numbers: a study of regressors trained on noised numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Regression(Strict):
-    """How a number is noised, and who sends it for what.
+    """Noise of a number, and the shares of clients who send it for each purpose.
 
     Each client sends one number. Those in ``holdout`` send theirs for the score, by
     `piecewise`; where `rr_on_bins` is taken, the part ``share`` of the others sends it
@@ -26,8 +26,8 @@ class Regression(Strict):
     holdout: _Share = 0.2
 
 
-class Settings(Strict):
-    """What learning private numbers reads."""
+class RegressionSettings(Strict):
+    """Settings that learning private numbers reads."""
 
     clients: Clients
     epsilon: Epsilons

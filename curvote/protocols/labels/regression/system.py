@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from curvote.chain.axis import EPSILON
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.protocols.labels import system as labels
-from curvote.protocols.labels.regression.checks import checks
+from curvote.protocols.labels.regression.checks import check_settings
 from curvote.protocols.labels.regression.messages import MESSAGES
-from curvote.protocols.labels.regression.methods import LEARNT, METHODS, METRICS
-from curvote.protocols.labels.regression.settings import Settings
+from curvote.protocols.labels.regression.methods import METHODS, METRICS, REGRESSION
+from curvote.protocols.labels.regression.settings import RegressionSettings
 from curvote.protocols.labels.regression.tables import (
     FORECAST,
-    HELD,
-    SHAPES,
+    HISTOGRAM_NUMBERS,
+    HOLDOUT_NUMBERS,
+    NUMBERS,
 )
-from curvote.protocols.labels.regression.tables import LEARNT as NUMBERS
 from curvote.protocols.labels.tables import HONEST
 from curvote.protocols.measures import LEARNER
-from curvote.protocols.stages.declared import DATA_SET, INGEST, ROLES, scored
+from curvote.protocols.stages.declared import DATA_SET, INGEST, ROLE_PARAMS, score_stage
 
 _HERE = "curvote.protocols.labels.regression"
 _NOISED = ("epsilon", "labels_regression.randomizer")
@@ -32,8 +32,13 @@ PRIVATIZE = Stage(
     f"{_HERE}.privatize",
     inputs=("ingest",),
     axes=("epsilon",),
-    params=(*_NOISED, "labels_regression.share", "labels_regression.holdout", *ROLES),
-    tables=(SHAPES, NUMBERS, HELD),
+    params=(
+        *_NOISED,
+        "labels_regression.share",
+        "labels_regression.holdout",
+        *ROLE_PARAMS,
+    ),
+    tables=(HISTOGRAM_NUMBERS, NUMBERS, HOLDOUT_NUMBERS),
     side="client -> server",
 )
 TRAIN = Stage(
@@ -46,33 +51,37 @@ TRAIN = Stage(
     side="server",
     libraries=("scikit-learn", "scipy"),
 )
-SCORE = scored(
+SCORE = score_stage(
     f"{_HERE}.score",
     ("ingest", "features", "train"),
     ("epsilon", "learner"),
-    ("learner", *ROLES),
+    ("learner", *ROLE_PARAMS),
     libraries=("scikit-learn", "scipy"),
 )
 
 
-def told(config: Mapping[str, Any], d: int) -> list[Sent]:
-    """Return what leaves a client, in words; so far only a study draws it."""
+def describe_numbers(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return descriptions of what leaves a client; so far only a study draws it."""
     randomizer = str(config["labels_regression"]["randomizer"])
     detail = "once: for a histogram, for the model or for its score"
-    return [Sent("every client who trains", "one noised number", randomizer, detail)]
+    return [
+        MessageDescription(
+            "every client who trains", "one noised number", randomizer, detail
+        )
+    ]
 
 
 SYSTEM = System(
     name="labels_regression",
-    settings=Settings,
+    settings=RegressionSettings,
     stages=(INGEST, labels.FEATURES_OF, PRIVATIZE, TRAIN, SCORE),
     axes=(EPSILON, LEARNER),
     messages=MESSAGES,
-    compared=(told,),
+    study_messages=(describe_numbers,),
     metrics=METRICS,
     methods=METHODS,
-    main=(LEARNT.name,),
-    checks=checks,
-    short=("randomizer", "share", "holdout"),
+    main=(REGRESSION.name,),
+    checks=check_settings,
+    shorthand=("randomizer", "share", "holdout"),
     sections=(DATA_SET, "curvote.reporting.sections.labels.features"),
 )

@@ -8,9 +8,9 @@ from curvote.chain.tables import TEXT, Table
 
 _NUMBER = {"record": TEXT, "value": "float64"}
 # What the clients of the histogram sent, of those to learn from, and of the score.
-SHAPES: Final = Table("shape_numbers", {"value": "float64"})
-LEARNT: Final = Table("numbers", _NUMBER)
-HELD: Final = Table("held_numbers", _NUMBER)
+HISTOGRAM_NUMBERS: Final = Table("shape_numbers", {"value": "float64"})
+NUMBERS: Final = Table("numbers", _NUMBER)
+HOLDOUT_NUMBERS: Final = Table("held_numbers", _NUMBER)
 # What the server says of records whose numbers it has not heard of.
 FORECAST: Final = Table(
     "forecast",

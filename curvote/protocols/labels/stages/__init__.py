@@ -1,1 +1,1 @@
-"""The stages of private labels."""
+"""Codes of labels: encoders, codes, predictions of classes, and their efficiency."""

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.entropy import SystemEntropy
 from curvote.labels.task import ASKS, Task
 from curvote.protocols.labels.asked import task_of
-from curvote.protocols.labels.messages import MESSAGES, RECORD, names_of
-from curvote.protocols.labels.stages.privatize import known
-from curvote.protocols.stages.released import described
-from curvote.protocols.stages.released import rows as senders
+from curvote.protocols.labels.messages import MESSAGES, RECORD, record_names
+from curvote.protocols.labels.stages.privatize import client_labels
+from curvote.protocols.stages.released import sending_rows as senders
+from curvote.protocols.stages.released import task_metadata
 
 __all__ = ["facts", "one", "task_of"]
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
+def facts(inputs: Inputs, params: Params) -> Metadata:
     """Return the published task, which is all that a client obeys."""
-    return described(task_of(inputs, params))
+    return task_metadata(task_of(inputs, params))
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``codes``: noise from the operating system."""
-    kind, task = MESSAGES[ASKS], Task.from_json(here.facts["task"])
-    clients = here.rows("ingest", "clients")
-    rows = senders(clients, here.params)
-    sent = kind.draw(task, known(clients, rows, {}), SystemEntropy())
-    return {kind.table: kind.gather(task, {RECORD: names_of(clients)[rows], **sent})}
+    kind, task = MESSAGES[ASKS], Task.from_json(context.metadata["task"])
+    clients = context.rows("ingest", "clients")
+    rows = senders(clients, context.params)
+    messages = kind.draw(task, client_labels(clients, rows, {}), SystemEntropy())
+    return {
+        kind.table: kind.collect(
+            task, {RECORD: record_names(clients)[rows], **messages}
+        )
+    }

@@ -1,14 +1,14 @@
-"""What leaves the owners of labels in two rounds."""
+"""Messages of two rounds: half of the labels, then the likely ones of the others."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from curvote.labels.task import ASKS
-from curvote.protocols.labels.messages import TASK, First, Likely
+from curvote.protocols.labels.messages import TASK, FirstCodeMessage, LikelyCodeMessage
 
-__all__ = ["LIKELY", "MESSAGES", "PROTOCOL", "TASK"]
+__all__ = ["LIKELY", "MESSAGES", "TASK", "TWO_ROUNDS"]
 
-PROTOCOL: Final = "labels_two"
-LIKELY: Final = Likely.name
-MESSAGES = {ASKS: First(), LIKELY: Likely()}
+TWO_ROUNDS: Final = "labels_two"
+LIKELY: Final = LikelyCodeMessage.name
+MESSAGES = {ASKS: FirstCodeMessage(), LIKELY: LikelyCodeMessage()}

@@ -1,4 +1,4 @@
-"""Two rounds as data: what the first says is likely narrows what the second asks."""
+"""System of two rounds: what the first says is likely narrows what the second asks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from curvote.chain.stage import Stage
 from curvote.protocols.labels import system as labels
-from curvote.protocols.labels.asked import asked_twice
+from curvote.protocols.labels.asked import tasks_of_two_rounds
 from curvote.protocols.labels.tables import PRIORS
-from curvote.protocols.labels.two.messages import MESSAGES, PROTOCOL
-from curvote.protocols.stages.declared import INGEST, ROLES
+from curvote.protocols.labels.two.messages import MESSAGES, TWO_ROUNDS
+from curvote.protocols.stages.declared import INGEST, ROLE_PARAMS
 
 _HERE = "curvote.protocols.labels.two.stages"
 _AXES = ("epsilon", "learner")
 
 _FIRST = replace(
-    labels.PRIVATIZE, module=f"{_HERE}.privatize", params=("epsilon", *ROLES)
+    labels.PRIVATIZE, module=f"{_HERE}.privatize", params=("epsilon", *ROLE_PARAMS)
 )
 _LEARN = Stage(
     "learn",
@@ -44,7 +44,7 @@ _TRAIN = replace(
 
 SYSTEM = replace(
     labels.SYSTEM,
-    name=PROTOCOL,
+    name=TWO_ROUNDS,
     stages=(
         INGEST,
         labels.FEATURES_OF,
@@ -57,6 +57,6 @@ SYSTEM = replace(
     ),
     production=(),
     messages=MESSAGES,
-    asked=asked_twice,
-    parts=labels.whole,
+    audit_tasks=tasks_of_two_rounds,
+    resolve_parts=labels.single_part,
 )

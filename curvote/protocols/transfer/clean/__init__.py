@@ -1,1 +1,1 @@
-"""No privacy at all: what the target could learn if it saw everybody's records."""
+"""System `transfer_clean`: learning from all servers' records without privacy."""

@@ -1,4 +1,4 @@
-"""No message leaves a server here."""
+"""Messages of `transfer_clean`: none leaves a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the classifiers are called that see records as they are."""
+"""Methods of `transfer_clean`: classifiers that see records as they are."""
 
 from __future__ import annotations
 

@@ -12,60 +12,68 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols.transfer import dealing
 from curvote.protocols.transfer.clean.methods import POOLED, TARGET
-from curvote.protocols.transfer.measured import measured, score_table
+from curvote.protocols.transfer.measured import class_scores, score_table
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-LOOSE = 1e4  # a ridge that only separated classes feel
+WEAK_PENALTY = 1e4  # a ridge that only separated classes feel
 
 
-def one(here: Here) -> Rows:
-    """Return the table ``scores`` of what all records tell, and the target's own."""
-    return score_table(_measured(here))
+def one(context: StageContext) -> Rows:
+    """Return the table ``scores`` of the pooled and the target's own classifier."""
+    return score_table(_score_rows(context))
 
 
-def _measured(here: Here) -> Iterator[tuple[str, str, float]]:
-    records = here.rows("project", "encoded")
-    held, tested = _held(here)
-    labels, classes = records["label"], len(here.inputs["project"].facts["classes"])
+def _score_rows(context: StageContext) -> Iterator[tuple[str, str, float]]:
+    """Yield (method, metric, value) of each clean classifier."""
+    records = context.rows("project", "encoded")
+    server_rows, tested = _split_rows(context)
+    labels, classes = (
+        records["label"],
+        len(context.inputs["project"].metadata["classes"]),
+    )
     # What a task takes from [0, 1]: z is the same, from [-1, 1].
     cube = (1 + np.clip(records["z"], -1, 1)) / 2
-    for method, known in _known(held, here.params["target"]):
-        every = np.concatenate(known)
-        where = np.repeat(np.eye(len(known)), [len(rows) for rows in known], axis=0)
-        asked = np.tile(np.eye(1, len(known)), (len(tested), 1))
-        said = _said(
-            np.hstack([cube[every], where]),
-            labels[every],
-            np.hstack([cube[tested], asked]),
+    for method, training_rows in _training_sets(server_rows, context.params["target"]):
+        every = np.concatenate(training_rows)
+        server_columns = np.repeat(
+            np.eye(len(training_rows)), [len(rows) for rows in training_rows], axis=0
         )
-        for metric, value in measured(labels[tested], said, classes).items():
+        target_column = np.tile(np.eye(1, len(training_rows)), (len(tested), 1))
+        predictions = _predict(
+            np.hstack([cube[every], server_columns]),
+            labels[every],
+            np.hstack([cube[tested], target_column]),
+        )
+        for metric, value in class_scores(labels[tested], predictions, classes).items():
             yield method, metric, value
 
 
-def _held(here: Here) -> tuple[dict[str, Codes], Codes]:
-    """Return the rows that each server learns from, and those that are tested."""
-    records, params = here.rows("project", "encoded"), here.params
-    held, target = dealing.held(here, records), params["target"]
-    tested, kept = dealing.set_aside(
-        here, held[target], records, params["transfer.test"]
+def _split_rows(context: StageContext) -> tuple[dict[str, Codes], Codes]:
+    """Return the training rows of each server, and the tested rows."""
+    records, params = context.rows("project", "encoded"), context.params
+    server_rows, target = dealing.server_rows(context, records), params["target"]
+    tested, kept_rows = dealing.split_test(
+        context, server_rows[target], records, params["transfer.test"]
     )
-    return held | {target: kept}, tested
+    return server_rows | {target: kept_rows}, tested
 
 
-def _known(held: dict[str, Codes], target: str) -> Iterator[tuple[str, list[Codes]]]:
-    """Yield each method and the rows it learns from, the target's first."""
-    sources = [rows for server, rows in held.items() if server != target]
-    yield POOLED.name, [held[target], *sources]
-    yield TARGET.name, [held[target]]
+def _training_sets(
+    server_rows: dict[str, Codes], target: str
+) -> Iterator[tuple[str, list[Codes]]]:
+    """Yield each method and its training rows, the target's first."""
+    sources = [rows for server, rows in server_rows.items() if server != target]
+    yield POOLED.name, [server_rows[target], *sources]
+    yield TARGET.name, [server_rows[target]]
 
 
-def _said(known: Array, labels: Codes, asked: Array) -> Codes:
-    """Return the class of each record; of one class alone there is nothing to learn."""
+def _predict(inputs: Array, labels: Codes, queries: Array) -> Codes:
+    """Return the predicted class of each query."""
     if len(np.unique(labels)) < 2:
-        return np.full(len(asked), labels[0])
-    learner = LogisticRegression(C=LOOSE, solver="newton-cholesky")
-    return np.asarray(learner.fit(known, labels).predict(asked), dtype=np.int64)
+        return np.full(len(queries), labels[0])
+    learner = LogisticRegression(C=WEAK_PENALTY, solver="newton-cholesky")
+    return np.asarray(learner.fit(inputs, labels).predict(queries), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The comparison without privacy as data: records that no server would ever send."""
+"""System `transfer_clean` as data: the comparison without privacy."""
 
 from __future__ import annotations
 
@@ -6,35 +6,42 @@ from collections.abc import Mapping
 from typing import Any
 
 from curvote.chain.axis import EPSILON
-from curvote.chain.sent import Sent
+from curvote.chain.sent import MessageDescription
 from curvote.chain.system import System
-from curvote.protocols.stages.declared import DATASETS, INGEST, PROJECT, scored
+from curvote.protocols.stages.declared import DATASETS, INGEST, PROJECT, score_stage
 from curvote.protocols.transfer import stated
-from curvote.protocols.transfer.checks import dealt
+from curvote.protocols.transfer.checks import check_servers
 from curvote.protocols.transfer.clean.methods import METHODS
 from curvote.protocols.transfer.clean.settings import Settings
 from curvote.protocols.transfer.methods import METRICS
 
-_SCORE = scored(
+_SCORE = score_stage(
     "curvote.protocols.transfer.clean.score",
     ("project",),
     axes=(),
-    params=(*stated.WHO, "target", "transfer.test", "replicates"),
+    params=(*stated.ALLOCATION_SETTINGS, "target", "transfer.test", "replicates"),
     plugins=(DATASETS,),
     libraries=("scikit-learn",),
 )
 
 
-def records(config: Mapping[str, Any], d: int) -> list[Sent]:
-    """Return in words the one thing that this system would ask for: everything."""
+def describe_records(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return the description of a request for everything."""
     what = f"{d} numbers and the class of every record, as they are"
-    return [Sent("each server", what, "none", epsilon="no privacy", party="server")]
+    return [
+        MessageDescription(
+            "each server", what, "none", epsilon="no privacy", party="server"
+        )
+    ]
 
 
-def spelled(values: dict[str, Any]) -> dict[str, Any]:
-    """Add who wants a classifier, and who holds records."""
-    given = values["source"], values["transfer"]
-    return values | {"target": stated.target(*given), "names": stated.names(*given)}
+def normalize(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with target and server names filled in."""
+    sections = values["source"], values["transfer"]
+    return values | {
+        "target": stated.target_name(*sections),
+        "names": stated.server_names(*sections),
+    }
 
 
 # No model is kept: it would be fitted on what no server ever sends.
@@ -44,10 +51,10 @@ SYSTEM = System(
     stages=(INGEST, PROJECT, _SCORE),
     axes=(),
     x=EPSILON,
-    compared=(records,),
+    study_messages=(describe_records,),
     metrics=METRICS,
     methods=METHODS,
     main=tuple(method.name for method in METHODS),
-    checks=dealt,
-    spelled=spelled,
+    checks=check_servers,
+    normalize=normalize,
 )

@@ -6,37 +6,46 @@ from typing import Any
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.protocols.transfer import combining
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what all were asked, about how many records, and who wants a classifier.
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the joint task, the number of records, and the target.
 
     The number of records is that of the first repetition.
     """
-    asked = combining.task(inputs["project"].facts, params)
-    about = combining.about(inputs)
-    return {"task": asked.to_json(), "target": params["target"], "about": about}
+    task = combining.joint_task(inputs["project"].metadata, params)
+    record_count = combining.count_records(inputs)
+    return {"task": task.to_json(), "target": params["target"], "about": record_count}
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``weights``: a row for each method and server that it weighs."""
-    asked, sent = combining.here(here)
+    task, releases = combining.collect_releases(context)
     rows = [
-        (method, one.server, one.weight, one.agreement, one.agreement_se)
-        for method in here.params["methods"]
-        for one in combining.model(asked, sent, method, here.params).servers
-        if one.weight is not None
+        (
+            method,
+            summary.server,
+            summary.weight,
+            summary.agreement,
+            summary.agreement_se,
+        )
+        for method in context.params["methods"]
+        for summary in combining.combine_method(
+            task, releases, method, context.params
+        ).servers
+        if summary.weight is not None
     ]
-    return {"weights": _columns(rows)}
+    return {"weights": _weight_columns(rows)}
 
 
-def _columns(rows: list[tuple[Any, ...]]) -> Columns:
+def _weight_columns(rows: list[tuple[Any, ...]]) -> Columns:
+    """Return rows of weights as columns."""
     names = ("method", "server", "weight", "agreement", "agreement_se")
     kinds = (object, object, np.float64, object, object)
-    told = zip(*rows, strict=True) if rows else [()] * len(names)
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return {
         name: np.array(column, dtype=kind)
-        for name, kind, column in zip(names, kinds, told, strict=True)
+        for name, kind, column in zip(names, kinds, columns, strict=True)
     }

@@ -11,6 +11,6 @@ __all__ = ["facts", "one", "task_of"]
 
 
 def task_of(inputs: Inputs, params: Params) -> Task:
-    """Return what the server of a cell is asked: all of it is public."""
-    public, server = inputs["project"].facts, params["server"]
-    return stated.task(public, {server: params["asked"]}, params)
+    """Return the public task of a cell's server."""
+    public, server = inputs["project"].metadata, params["server"]
+    return stated.build_task(public, {server: params["asked"]}, params)

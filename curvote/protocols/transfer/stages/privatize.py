@@ -1,11 +1,11 @@
-"""Stage privatize: one server releases its noised sums."""
+"""Stages of transfer: privatize, aggregate, report and the train-test matrix."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.message import Known
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.protocols.message import ClientData
 from curvote.protocols.transfer import dealing, stated
 from curvote.protocols.transfer.messages import MESSAGES
 from curvote.protocols.transfer.stages.collected import task_of
@@ -13,41 +13,49 @@ from curvote.representation.encoding import Encoding
 from curvote.transfer.task import ASKS, Task
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what the server is asked: all of it is public."""
-    asked = task_of(inputs, params)
-    return {"task": asked.to_json(), "task_digest": asked.digest()}
+def facts(inputs: Inputs, params: Params) -> Metadata:
+    """Return the public task of a server, and its digest."""
+    task = task_of(inputs, params)
+    return {"task": task.to_json(), "task_digest": task.digest()}
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``releases``: the one row of this server."""
-    task, known = Task.from_json(here.facts["task"]), records_of(here)
-    (_, noise), *_ = here.noise(1)
-    sent = MESSAGES[ASKS].draw(task, known, noise)
-    return {"releases": MESSAGES[ASKS].gather(task, sent)}
+    task, client_data = (
+        Task.from_json(context.metadata["task"]),
+        server_records(context),
+    )
+    (_, noise), *_ = context.noise(1)
+    message = MESSAGES[ASKS].draw(task, client_data, noise)
+    return {"releases": MESSAGES[ASKS].collect(task, message)}
 
 
-def records_of(here: Here) -> Known:
-    """Return what the server holds to release of, its faults included."""
-    params, records = here.params, here.rows("project", "encoded")
-    rows = dealing.held(here, records)[params["server"]]
+def server_records(context: StageContext) -> ClientData:
+    """Return a server's records to release of, its faults included."""
+    params, records = context.params, context.rows("project", "encoded")
+    rows = dealing.server_rows(context, records)[params["server"]]
     if params["held_out"]:
-        _, rows = dealing.set_aside(here, rows, records, params["held_out"])
-    numbers = numbers_of(here, records)[rows]
-    return Known(numbers, numbers, _said(here, records["label"][rows]))
+        _, rows = dealing.split_test(context, rows, records, params["held_out"])
+    numbers = server_features(context, records)[rows]
+    return ClientData(
+        numbers, numbers, _reported_labels(context, records["label"][rows])
+    )
 
 
-def numbers_of(here: Here, records: Columns) -> np.ndarray:
-    """Return the features (n, d) that servers speak of."""
-    encoding = Encoding.from_json(here.inputs["project"].facts["encoding"])
-    return records["coefficients" if stated.raw(encoding) else "z"]
+def server_features(context: StageContext, records: Columns) -> np.ndarray:
+    """Return the features (n, d) that servers release of."""
+    encoding = Encoding.from_json(context.inputs["project"].metadata["encoding"])
+    return records["coefficients" if stated.uses_coefficients(encoding) else "z"]
 
 
-def _said(here: Here, labels: np.ndarray) -> np.ndarray:
-    """Return the labels as this server gives them: one with a fault lies."""
-    fault, k = here.params["fault"], len(here.inputs["project"].facts["classes"])
+def _reported_labels(context: StageContext, labels: np.ndarray) -> np.ndarray:
+    """Return the labels as this server reports them: a faulty one lies."""
+    fault, k = (
+        context.params["fault"],
+        len(context.inputs["project"].metadata["classes"]),
+    )
     if fault == "flipped":
         return np.asarray((labels + 1) % k)
     if fault == "random":
-        return here.generator("fault").integers(k, size=len(labels))
+        return context.generator("fault").integers(k, size=len(labels))
     return labels

@@ -1,1 +1,1 @@
-"""Quantification before collection for curves: their coefficients are noised."""
+"""System `utility_curves`: agreement for curves whose coefficients are noised."""

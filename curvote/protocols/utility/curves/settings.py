@@ -1,4 +1,4 @@
-"""The sections that a quantification of noised coefficients reads."""
+"""Settings of `utility_curves`."""
 
 from __future__ import annotations
 

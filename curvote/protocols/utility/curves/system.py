@@ -1,4 +1,4 @@
-"""The quantification of noised coefficients as data."""
+"""System `utility_curves` as data."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from curvote.protocols.stages.declared import (
     INGEST,
     LEARNERS,
     PROJECT,
-    ROLES,
+    ROLE_PARAMS,
     SECTIONS,
 )
 from curvote.protocols.utility import system as whole
-from curvote.protocols.utility.curves.checks import checks
+from curvote.protocols.utility.curves.checks import check_settings
 from curvote.protocols.utility.curves.settings import Settings
-from curvote.protocols.utility.final import rule
+from curvote.protocols.utility.final import final_rule
 
-_HERE: Final = "curvote.protocols.utility.curves"
+_PACKAGE: Final = "curvote.protocols.utility.curves"
 
 
-def _of_curves(stage: Stage) -> Stage:
+def _on_coefficients(stage: Stage) -> Stage:
     """Return a stage that reads coefficients where others read features."""
     inputs = ("project", *stage.inputs[1:])
     params = tuple(name for name in stage.params if name != "record")
@@ -33,10 +33,10 @@ def _of_curves(stage: Stage) -> Stage:
 
 _FIT = Stage(
     "fit",
-    f"{_HERE}.fit",
+    f"{_PACKAGE}.fit",
     inputs=("project",),
     axes=("learner",),
-    params=("learner", *ROLES),
+    params=("learner", *ROLE_PARAMS),
     plugins=(LEARNERS,),
     tables=whole.FIT.tables,
     side=whole.FIT.side,
@@ -50,15 +50,15 @@ SYSTEM = System(
         INGEST,
         PROJECT,
         _FIT,
-        *map(_of_curves, (whole.SURFACE, whole.AGREE, whole.REPORT)),
+        *map(_on_coefficients, (whole.SURFACE, whole.AGREE, whole.REPORT)),
     ),
     axes=(EPSILON, LEARNER, whole.MECHANISM),
-    asked=lambda settings, read: (),
+    audit_tasks=lambda settings, read: (),
     metrics=whole.SYSTEM.metrics,
     methods=whole.SYSTEM.methods,
     main=whole.SYSTEM.main,
-    checks=checks,
-    final=rule,
+    checks=check_settings,
+    final_model=final_rule,
     notes=whole.SYSTEM.notes,
-    sections=(*SECTIONS, *whole.OWN_SECTIONS),
+    sections=(*SECTIONS, *whole.UTILITY_SECTIONS),
 )

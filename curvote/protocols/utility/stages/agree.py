@@ -5,62 +5,72 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.entropy import SeededEntropy
 from curvote.protocols.utility import deployed
-from curvote.protocols.utility.given import settings_of
-from curvote.protocols.utility.known import known_of
+from curvote.protocols.utility.given import sent_settings
+from curvote.protocols.utility.known import read_profile
 from curvote.protocols.utility.measured import CONFIDENCE
 from curvote.protocols.utility.methods import FEATURES
-from curvote.utility.deployments.deployment import Deployment, Read
+from curvote.utility.deployments.deployment import Deployment, ReadMode
 from curvote.utility.deployments.retrain import Refit
-from curvote.utility.deployments.scan import deployments, measured
+from curvote.utility.deployments.scan import list_deployments, measure
 from curvote.utility.engines.base import Draws
 from curvote.utility.setting import Setting
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the table ``agreed``: the deployments of one mechanism and epsilon."""
-    every = settings_of(here)
-    found = [one for sent in every for one in _found(here, sent, every[sent])]
-    return {"agreed": deployed.table(found)}
+    settings = sent_settings(context)
+    results = [
+        result
+        for name_sent in settings
+        for result in _deployment_results(context, name_sent, settings[name_sent])
+    ]
+    return {"agreed": deployed.deployment_table(results)}
 
 
-def _found(here: Here, sent: str, setting: Setting) -> Iterator[deployed.Found]:
-    """Yield what each deployment does, where ``sent`` names what is sent."""
-    known = known_of(here, sent, setting)
-    for one in _deployments(here, sent, setting):
-        purpose = f"{sent} {one.split} {one.read}"
-        seed = int(here.generator(purpose).integers(1 << 31))
-        draws = Draws(here.params["deployments.draws"], CONFIDENCE, SeededEntropy(seed))
-        found = measured(setting, known, one, draws, Refit(seed=seed))
+def _deployment_results(
+    context: StageContext, name_sent: str, setting: Setting
+) -> Iterator[deployed.DeploymentResult]:
+    """Yield deployment, description and measurement of one way to send."""
+    profile = read_profile(context, name_sent, setting)
+    for deployment in _mechanism_deployments(context, name_sent, setting):
+        purpose = f"{name_sent} {deployment.split} {deployment.read}"
+        seed = int(context.generator(purpose).integers(1 << 31))
+        draws = Draws(
+            context.params["deployments.draws"], CONFIDENCE, SeededEntropy(seed)
+        )
+        measurement = measure(setting, profile, deployment, draws, Refit(seed=seed))
         # The shares of features, which a projection does not send, are none.
-        kept = replace(one, split=None) if one.project else one
-        yield kept, one.words(setting.names), found
+        stored = replace(deployment, split=None) if deployment.project else deployment
+        yield stored, deployment.describe(setting.names), measurement
 
 
-def _deployments(here: Here, sent: str, setting: Setting) -> list[Deployment]:
-    """Return those of the mechanism: floors and the answer's own are no part of it.
+def _mechanism_deployments(
+    context: StageContext, name_sent: str, setting: Setting
+) -> list[Deployment]:
+    """Return the deployments of the stage's mechanism, without floors.
 
     Several coordinates are sent jointly, and read raw; training data have none.
     """
-    params, name = here.params, here.params["mechanism"]
-    every = deployments(
+    params, name = context.params, context.params["mechanism"]
+    candidates = list_deployments(
         setting,
         [params["epsilon"]],
         [name],
-        reads=_reads(params["deployments.reads"], setting),
+        reads=_available_reads(params["deployments.reads"], setting),
         params=params["deployments.params"].get(name),
     )
-    mine = [one for one in every if one.mechanism == name]
-    if sent == FEATURES:
-        return mine
+    matching = [deployment for deployment in candidates if deployment.mechanism == name]
+    if name_sent == FEATURES:
+        return matching
     alone = len(setting.sensitive) == 1
-    fit = (one for one in mine if one.split is None or alone)
-    return [replace(one, project=sent) for one in fit]
+    fit = (deployment for deployment in matching if deployment.split is None or alone)
+    return [replace(deployment, project=name_sent) for deployment in fit]
 
 
-def _reads(asked: Sequence[Read], setting: Setting) -> list[Read]:
-    """Return the ways of reading for which the setting has what they need."""
+def _available_reads(reads: Sequence[ReadMode], setting: Setting) -> list[ReadMode]:
+    """Return the ways of reading for which the setting has the data."""
     needed = {"decode": setting.public, "retrain": setting.train}
-    return [read for read in asked if needed.get(read, ()) is not None]
+    return [read for read in reads if needed.get(read, ()) is not None]

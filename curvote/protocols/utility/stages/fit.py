@@ -1,19 +1,25 @@
-"""Stage fit: the model whose answers are to survive, from clean training records."""
+"""Stages of utility: fit, surface, agree and report."""
 
 from __future__ import annotations
 
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.labels.packing import packed
-from curvote.protocols.roles import played
-from curvote.protocols.utility.columns import columns_of
-from curvote.protocols.utility.fitting import fitted
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.labels.packing import pack_model
+from curvote.protocols.roles import roles_of_table
+from curvote.protocols.utility.columns import record_columns
+from curvote.protocols.utility.fitting import fit_classifier
 
 
-def one(here: Here) -> Rows:
-    """Return the table ``estimator``: one model, fitted on those who train."""
-    clients = here.rows("ingest", "clients")
-    columns = columns_of(here.inputs["ingest"].facts, here.params["record"])
-    train = played(clients, here.params, here.number)["train"]
-    seed = int(here.generator("fit").integers(1 << 31))
+def one(context: StageContext) -> Rows:
+    """Return the table ``estimator``: one model, fitted on the training clients."""
+    clients = context.rows("ingest", "clients")
+    columns = record_columns(
+        context.inputs["ingest"].metadata, context.params["record"]
+    )
+    train = roles_of_table(clients, context.params, context.number)["train"]
+    seed = int(context.generator("fit").integers(1 << 31))
     X, y = columns.of(clients["curve"][train]), clients["label"][train]
-    return {"estimator": {"model": packed(fitted(here.params["learner"], X, y, seed))}}
+    return {
+        "estimator": {
+            "model": pack_model(fit_classifier(context.params["learner"], X, y, seed))
+        }
+    }

@@ -8,87 +8,111 @@ from functools import partial
 import numpy as np
 
 from curvote.chain.measure import SCORES
-from curvote.chain.stage import Columns, Here, Rows
+from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.protocols.measures import AGREEMENT
 from curvote.protocols.utility import deployed
-from curvote.protocols.utility.deployed import Found
-from curvote.protocols.utility.given import settings_of
-from curvote.protocols.utility.known import known_of
-from curvote.protocols.utility.measured import Score, score_table, scores_of
+from curvote.protocols.utility.deployed import DeploymentResult
+from curvote.protocols.utility.given import sent_settings
+from curvote.protocols.utility.known import read_profile
+from curvote.protocols.utility.measured import ScoreRow, deployment_scores, score_table
 from curvote.protocols.utility.methods import (
     EQUAL,
     FEATURES,
     METRICS,
     OUTPUT,
     RECOMMENDED,
-    VECTOR,
+    VECTOR_METHOD,
 )
 from curvote.utility.deployments.deployment import OUTPUT as ANSWER
 from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.floors import floors
-from curvote.utility.deployments.scan import measured
-from curvote.utility.known import Known
+from curvote.utility.deployments.floors import floor_deployments
+from curvote.utility.deployments.scan import measure
+from curvote.utility.known import Profile
 from curvote.utility.recommendation import Recommendation, recommend
 from curvote.utility.setting import Setting
 
 _TARGET = "deployments.target"
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the tables ``scores`` and ``recommended`` of one total epsilon."""
-    setting = settings_of(here)[FEATURES]
-    known = known_of(here, FEATURES, setting)
-    sent, free = [*_sent(here)], [*_free(here, setting, known)]
-    scan = [(one, found) for one, _, found in (*free, *sent)]
-    choose = partial(recommend, setting, known, scan, seed=here.params["seed"])
-    best, target = choose(epsilon=here.params["epsilon"]), here.params[_TARGET]
+    setting = sent_settings(context)[FEATURES]
+    profile = read_profile(context, FEATURES, setting)
+    sent_results, free_results = (
+        [*_sent_results(context)],
+        [*_free_results(context, setting, profile)],
+    )
+    scan = [
+        (deployment, measurement)
+        for deployment, _, measurement in (*free_results, *sent_results)
+    ]
+    choose = partial(recommend, setting, profile, scan, seed=context.params["seed"])
+    best, target = choose(epsilon=context.params["epsilon"]), context.params[_TARGET]
     reached = None if target is None else choose(target=target)
-    scores = [*_scores(setting, sent, free), *_recommended(best)]
-    chosen = _table(setting, best, reached)
+    scores = [
+        *_report_scores(setting, sent_results, free_results),
+        *_recommended_scores(best),
+    ]
+    chosen = _recommended_table(setting, best, reached)
     return {SCORES.name: score_table(scores), "recommended": chosen}
 
 
-def _sent(here: Here) -> Iterator[Found]:
-    """Yield what each deployment of each mechanism does."""
-    for name in here.inputs:
+def _sent_results(context: StageContext) -> Iterator[DeploymentResult]:
+    """Yield the stored results of each mechanism's deployments."""
+    for name in context.inputs:
         if name.startswith("agree@"):
-            yield from deployed.measurements(here.rows(name, "agreed"))
+            yield from deployed.read_measurements(context.rows(name, "agreed"))
 
 
-def _free(here: Here, setting: Setting, known: Known) -> Iterator[Found]:
-    """Yield the floors, and the randomised answer at this epsilon."""
-    answer = Deployment(ANSWER, here.params["epsilon"])
-    for one in (*floors(setting), answer):
-        yield one, one.words(setting.names), measured(setting, known, one)
+def _free_results(
+    context: StageContext, setting: Setting, profile: Profile
+) -> Iterator[DeploymentResult]:
+    """Yield the results of the floors, and of the randomised answer."""
+    answer = Deployment(ANSWER, context.params["epsilon"])
+    for deployment in (*floor_deployments(setting), answer):
+        yield (
+            deployment,
+            deployment.describe(setting.names),
+            measure(setting, profile, deployment),
+        )
 
 
-def _scores(setting: Setting, sent: list[Found], free: list[Found]) -> Iterator[Score]:
+def _report_scores(
+    setting: Setting,
+    sent_results: list[DeploymentResult],
+    free_results: list[DeploymentResult],
+) -> Iterator[ScoreRow]:
     """Yield the scores of each deployment in its words, and of those with a name."""
-    for one, words, found in sent:
-        yield from scores_of(words, setting, one, found)
-    named = {OUTPUT.name: free[-1], **_first(sent, EQUAL.name, VECTOR.name)}
-    for name, (one, _, found) in named.items():
-        yield from scores_of(name, setting, one, found)
+    for deployment, words, measurement in sent_results:
+        yield from deployment_scores(words, setting, deployment, measurement)
+    named = {
+        OUTPUT.name: free_results[-1],
+        **_first_of_kind(sent_results, EQUAL.name, VECTOR_METHOD.name),
+    }
+    for name, (deployment, _, measurement) in named.items():
+        yield from deployment_scores(name, setting, deployment, measurement)
 
 
-def _first(sent: list[Found], equal: str, joint: str) -> dict[str, Found]:
-    """Return the first deployment of either kind that is read raw, where there is one.
+def _first_of_kind(
+    sent_results: list[DeploymentResult], equal: str, joint: str
+) -> dict[str, DeploymentResult]:
+    """Return the first raw deployment with equal split, and the first joint one.
 
     The first that the pipeline names, not the best: a choice would flatter.
     """
-    named: dict[str, Found] = {}
-    for found in sent:
-        one = found[0]
-        if one.read == "raw" and not one.project:
-            if one.split is None:
-                named.setdefault(joint, found)
-            elif len(set(one.split)) == 1:
-                named.setdefault(equal, found)
+    named: dict[str, DeploymentResult] = {}
+    for result in sent_results:
+        deployment = result[0]
+        if deployment.read == "raw" and not deployment.project:
+            if deployment.split is None:
+                named.setdefault(joint, result)
+            elif len(set(deployment.split)) == 1:
+                named.setdefault(equal, result)
     return named
 
 
-def _recommended(best: Recommendation) -> Iterator[Score]:
-    """Yield the figures of the half of the records that chose nothing."""
+def _recommended_scores(best: Recommendation) -> Iterator[ScoreRow]:
+    """Yield the scores of the half of the records that chose nothing."""
     row = best.row
     if row is None:
         return
@@ -97,23 +121,24 @@ def _recommended(best: Recommendation) -> Iterator[Score]:
         value = getattr(row, metric.name)
         if value is not None:
             low, high = ends.get(metric.name, (value, value))
-            yield Score(RECOMMENDED.name, metric.name, value, low, high)
+            yield ScoreRow(RECOMMENDED.name, metric.name, value, low, high)
 
 
-def _table(
+def _recommended_table(
     setting: Setting, best: Recommendation, reached: Recommendation | None
 ) -> Columns:
-    """Return the recommendation as one row, and what reaches the target, if any."""
+    """Return the recommendation as a row, with the one for the target, if any."""
     chosen = best.deployment
     texts = {
-        "deployment": "" if chosen is None else deployed.written(chosen),
-        "words": _words(setting, best),
+        "deployment": "" if chosen is None else deployed.write_deployment(chosen),
+        "words": _recommended_words(setting, best),
         "reason": best.reason,
-        "reaches": "" if reached is None else _words(setting, reached),
+        "reaches": "" if reached is None else _recommended_words(setting, reached),
     }
     return {name: np.array([text], dtype=object) for name, text in texts.items()}
 
 
-def _words(setting: Setting, said: Recommendation) -> str:
-    chosen = said.deployment
-    return "" if chosen is None else chosen.words(setting.names)
+def _recommended_words(setting: Setting, recommendation: Recommendation) -> str:
+    """Return the recommended deployment in words."""
+    chosen = recommendation.deployment
+    return "" if chosen is None else chosen.describe(setting.names)

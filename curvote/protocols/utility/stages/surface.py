@@ -5,40 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curvote.chain.measure import SCORES
-from curvote.chain.stage import Here, Rows
-from curvote.protocols.utility.given import Settings, settings_of
-from curvote.protocols.utility.known import arrays_of
-from curvote.protocols.utility.measured import Score, of_clean, of_floor, score_table
+from curvote.chain.stage import Rows, StageContext
+from curvote.protocols.utility.given import Settings, sent_settings
+from curvote.protocols.utility.known import profile_arrays
+from curvote.protocols.utility.measured import (
+    ScoreRow,
+    clean_scores,
+    floor_scores,
+    score_table,
+)
 from curvote.protocols.utility.methods import FEATURES
-from curvote.protocols.utility.packing import packed
-from curvote.utility.deployments.floors import floors
-from curvote.utility.engines.choosing import engine_for
+from curvote.protocols.utility.packing import pack_arrays
+from curvote.utility.deployments.floors import floor_deployments
+from curvote.utility.engines.choosing import choose_engine
 from curvote.utility.engines.linear import Linear
-from curvote.utility.known import Known, known
+from curvote.utility.known import Profile, build_profile
 from curvote.utility.setting import Setting
 
 
-def one(here: Here) -> Rows:
-    """Return ``known``, and the scores of what costs epsilon 0."""
-    settings = settings_of(here)
-    found = {sent: _known(sent, setting) for sent, setting in settings.items()}
-    scores = score_table(_scores(settings, found[FEATURES]))
-    return {"known": {"known": packed(arrays_of(found))}, SCORES.name: scores}
+def one(context: StageContext) -> Rows:
+    """Return the table ``known``, and the scores of the floors."""
+    settings = sent_settings(context)
+    profiles = {
+        name_sent: _sent_profile(name_sent, setting)
+        for name_sent, setting in settings.items()
+    }
+    scores = score_table(_free_scores(settings, profiles[FEATURES]))
+    return {
+        "known": {"known": pack_arrays(profile_arrays(profiles))},
+        SCORES.name: scores,
+    }
 
 
-def _known(sent: str, setting: Setting) -> Known:
-    """Return what is known; of coordinates a bracket would be wider than its price.
+def _sent_profile(name_sent: str, setting: Setting) -> Profile:
+    """Return the profile of one way to send; coordinates of nonlinear models drawn.
 
     A linear model of them is as cheap as one of features; all others are drawn.
     """
-    if sent == FEATURES or engine_for(setting.question)[0].name == Linear.name:
-        return known(setting)
-    return known(setting, evidence="draws")
+    if name_sent == FEATURES or choose_engine(setting.question)[0].name == Linear.name:
+        return build_profile(setting)
+    return build_profile(setting, evidence="draws")
 
 
-def _scores(settings: Settings, plain: Known) -> Iterator[Score]:
+def _free_scores(settings: Settings, profile: Profile) -> Iterator[ScoreRow]:
     """Yield the scores of the floors, and of the clean answers."""
     setting = settings[FEATURES]
-    for floor in floors(setting):
-        yield from of_floor(setting, plain, floor)
-    yield from of_clean(setting, plain)
+    for floor in floor_deployments(setting):
+        yield from floor_scores(setting, profile, floor)
+    yield from clean_scores(setting, profile)

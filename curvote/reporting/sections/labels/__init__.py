@@ -1,1 +1,1 @@
-"""What only a page of private labels shows."""
+"""Sections that only a page of private labels shows."""

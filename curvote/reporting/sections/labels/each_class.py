@@ -1,4 +1,4 @@
-"""Each class: how large codes say it is, and how often it is recognised."""
+"""Table of classes: the share by codes, and how often each is recognised."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from typing import ClassVar
 import pandas as pd
 
 from curvote.protocols.labels.tables import RECALLS, SHARES
-from curvote.reporting.data import NOTHING, percent
+from curvote.reporting.data import NO_VALUE, format_percent
 from curvote.reporting.section import Section
-from curvote.reporting.sections.labels.shown import first_setting, near_one
+from curvote.reporting.sections.labels.shown import (
+    first_setting_views,
+    nearest_to_epsilon_one,
+)
 from curvote.run.results import RunView
 
-MOST = 40
+MOST_CLASSES = 40
 
 
 @dataclass(frozen=True)
-class Row:
+class ClassRow:
     """A class: its share by codes and by labels, and how often it is recognised."""
 
     name: str
     share: str
     true: str
     recall: str
-    said: str
+    predicted: str
 
 
 @dataclass(frozen=True, eq=False)
 class EachClass(Section):
     """``rows`` of one cell, ``called`` so; ``hidden`` further classes are left out."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ClassRow]
     called: str
     hidden: int
     study: bool
@@ -43,41 +46,43 @@ class EachClass(Section):
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> EachClass | None:
     """Return the classes of the cell nearest to epsilon 1."""
-    own = first_setting(views)
-    if not own:
+    first_views = first_setting_views(views)
+    if not first_views:
         return None
-    view = near_one(own)
+    view = nearest_to_epsilon_one(first_views)
     study = view.holds("report")
-    rows = _studied(view) if study else _released(view)
-    called = f"{view.cell['protocol']}, {view.cell.with_(protocol=None).words}"
-    return EachClass(rows[:MOST], called, max(0, len(rows) - MOST), study)
+    rows = _study_rows(view) if study else _release_rows(view)
+    called = f"{view.cell['protocol']}, {view.cell.with_values(protocol=None).words}"
+    return EachClass(
+        rows[:MOST_CLASSES], called, max(0, len(rows) - MOST_CLASSES), study
+    )
 
 
-def _shares(view: RunView) -> dict[str, str]:
+def _share_texts(view: RunView) -> dict[str, str]:
     """Return each class's share and two standard errors, of the first repetition."""
-    told = view.read("train", SHARES.name)
-    first = told[told["replicate"] == 0]
+    table = view.read("train", SHARES.name)
+    first = table[table["replicate"] == 0]
     parts = zip(first["class"], first["share"], first["se"], strict=True)
     return {str(name): f"{100 * a:.1f} ± {200 * se:.1f}" for name, a, se in parts}
 
 
-def _released(view: RunView) -> list[Row]:
-    told = _shares(view).items()
-    return [Row(name, share, *[NOTHING] * 3) for name, share in told]
+def _release_rows(view: RunView) -> list[ClassRow]:
+    texts = _share_texts(view).items()
+    return [ClassRow(name, share, *[NO_VALUE] * 3) for name, share in texts]
 
 
-def _studied(view: RunView) -> list[Row]:
-    told = view.read("report", RECALLS.name)
-    counts = told.groupby(told["class"].astype(str), sort=False)
+def _study_rows(view: RunView) -> list[ClassRow]:
+    table = view.read("report", RECALLS.name)
+    counts = table.groupby(table["class"].astype(str), sort=False)
     summed = counts[["n", "recognised", "said"]].sum()
-    shares, tested = _shares(view), summed["n"].sum()
+    shares, tested = _share_texts(view), summed["n"].sum()
     return [
-        Row(
+        ClassRow(
             str(name),
             shares[str(name)],
-            percent(row["n"] / tested),
-            percent(row["recognised"] / row["n"] if row["n"] else None),
-            percent(row["said"] / tested),
+            format_percent(row["n"] / tested),
+            format_percent(row["recognised"] / row["n"] if row["n"] else None),
+            format_percent(row["said"] / tested),
         )
         for name, row in summed.iterrows()
     ]

@@ -1,4 +1,4 @@
-"""What everybody knows of each record, and what was made of it before anybody spoke."""
+"""Section of public features: what everybody knows of each record before any noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 import pandas as pd
 
 from curvote.reporting.section import Section
-from curvote.reporting.sections.labels.shown import first_setting
+from curvote.reporting.sections.labels.shown import first_setting_views
 from curvote.run.results import RunView
 
 
@@ -26,24 +26,27 @@ class Features(Section):
 
     @property
     def public(self) -> Sequence[str]:
-        """What is public before any noise."""
-        told = [
+        """Return lines on what is public before any noise."""
+        lines = [
             f"the {self.numbers} numbers of each of {self.n:,} records, all of them"
         ]
         if self.size is not None:
-            told.append(
+            lines.append(
                 f"{self.size} principal components of them, made without a label: they"
                 " cost nothing, tested records included"
             )
-        return [*told, "who takes part: the records whose labels were asked for"]
+        return [*lines, "who takes part: the records whose labels were asked for"]
 
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Features | None:
-    """Return what is public of the records of the first setting."""
-    own = first_setting(views)
-    if not own:
+    """Return the section on public features of the first setting."""
+    first_views = first_setting_views(views)
+    if not first_views:
         return None
-    view = own[0]
-    facts, made = view.facts("features"), view.columns("features", "features", (0,))
-    n = len(made["record"])
-    return Features(n, len(facts["grid"]), facts["public"]["size"])
+    view = first_views[0]
+    metadata, columns = (
+        view.metadata("features"),
+        view.columns("features", "features", (0,)),
+    )
+    n = len(columns["record"])
+    return Features(n, len(metadata["grid"]), metadata["public"]["size"])

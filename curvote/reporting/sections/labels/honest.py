@@ -1,4 +1,4 @@
-"""What the server says of its model, from codes alone, beside what is true."""
+"""Table of honest scores: what codes alone say of each model, beside the truth."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pandas as pd
 from curvote.chain.measure import SCORES
 from curvote.protocols.labels.methods import ACCURACY, LABELS
 from curvote.protocols.labels.tables import HONEST
-from curvote.reporting.data import NOTHING
+from curvote.reporting.data import NO_VALUE
 from curvote.reporting.section import Section
-from curvote.reporting.sections.labels.shown import first_setting
+from curvote.reporting.sections.labels.shown import first_setting_views
 from curvote.run.results import RunView
 
 WORDS = {
@@ -25,23 +25,23 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """One model: what is said of it, with an interval, and what is true in a study."""
+class HonestRow:
+    """A model: its accuracy by codes with an interval, and by labels in a study."""
 
     series: str
     learner: str
     epsilon: str
-    said: str
+    estimate: str
     interval: str
     true: str
 
 
 @dataclass(frozen=True, eq=False)
 class Honest(Section):
-    """``rows`` of the first repetition; ``held`` codes took no part in choosing."""
+    """``rows`` of the first repetition, by codes that took no part in choosing."""
 
-    rows: Sequence[Row]
-    held: int
+    rows: Sequence[HonestRow]
+    holdout_size: int
     study: bool
 
     name: ClassVar[str] = "honest"
@@ -49,44 +49,50 @@ class Honest(Section):
 
     @property
     def estimates(self) -> str:
-        """What stands in for errors that nobody knows."""
+        """Return the words for a stand-in for errors that nobody knows."""
         return "what codes that took no part in choosing say of each model"
 
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Honest | None:
-    """Return what is said of each model of the first setting."""
-    own = [view for view in first_setting(views) if len(_first(view))]
-    if not own:
+    """Return the honest scores of each model of the first setting."""
+    scored_views = [
+        view for view in first_setting_views(views) if len(_first_scores(view))
+    ]
+    if not scored_views:
         return None
-    held = int(_first(own[0])["n"].iloc[0])
-    return Honest(list(map(_row, own)), held, own[0].holds("report"))
-
-
-def _first(view: RunView) -> pd.DataFrame:
-    told = view.read("train", HONEST.name)
-    return pd.DataFrame(told[told["replicate"] == 0])
-
-
-def _told(view: RunView) -> pd.Series:
-    told = _first(view)
-    return told[told["scoring"] == ACCURACY.name].iloc[0]
-
-
-def _row(view: RunView) -> Row:
-    told, cell = _told(view), view.cell
-    return Row(
-        str(cell["protocol"]),
-        str(cell["learner"]),
-        f"{cell['epsilon']:g}",
-        f"{100 * told['value']:.1f}",
-        f"{100 * told['low']:.1f} to {100 * told['high']:.1f}",
-        next(_true(view), NOTHING),
+    holdout_size = int(_first_scores(scored_views[0])["n"].iloc[0])
+    return Honest(
+        list(map(_honest_row, scored_views)),
+        holdout_size,
+        scored_views[0].holds("report"),
     )
 
 
-def _true(view: RunView) -> Iterator[str]:
+def _first_scores(view: RunView) -> pd.DataFrame:
+    table = view.read("train", HONEST.name)
+    return pd.DataFrame(table[table["replicate"] == 0])
+
+
+def _first_accuracy(view: RunView) -> pd.Series:
+    scores = _first_scores(view)
+    return scores[scores["scoring"] == ACCURACY.name].iloc[0]
+
+
+def _honest_row(view: RunView) -> HonestRow:
+    score, cell = _first_accuracy(view), view.cell
+    return HonestRow(
+        str(cell["protocol"]),
+        str(cell["learner"]),
+        f"{cell['epsilon']:g}",
+        f"{100 * score['value']:.1f}",
+        f"{100 * score['low']:.1f} to {100 * score['high']:.1f}",
+        next(_true_accuracy(view), NO_VALUE),
+    )
+
+
+def _true_accuracy(view: RunView) -> Iterator[str]:
     if view.holds("report"):
-        told = view.read("report", SCORES.name)
-        mine = (told["replicate"] == 0) & (told["metric"] == ACCURACY.name)
-        mine &= told["method"] == LABELS.name
-        yield f"{100 * told.loc[mine, 'value'].iloc[0]:.1f}"
+        scores = view.read("report", SCORES.name)
+        selected = (scores["replicate"] == 0) & (scores["metric"] == ACCURACY.name)
+        selected &= scores["method"] == LABELS.name
+        yield f"{100 * scores.loc[selected, 'value'].iloc[0]:.1f}"

@@ -1,4 +1,4 @@
-"""Cells of private labels as rows: which encoder and learner, how many classes."""
+"""Tables of a page of private labels: features, honest scores, classes, codes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 
 from curvote.chain.measure import SCORES, Look
 from curvote.protocols.labels.methods import LABELS
-from curvote.reporting.cells import from_one
-from curvote.reporting.methods import method_of
+from curvote.reporting.cells import epsilon_distance
+from curvote.reporting.methods import find_method
 from curvote.run.results import RunView
 
 CELL = ("series", "learner", "epsilon", "k", "method", "metric")
@@ -27,55 +27,59 @@ LOOKS = (
 )
 
 
-def n_classes(view: RunView) -> int:
+def class_count(view: RunView) -> int:
     """Return K, the number of classes of a cell's data."""
-    return len(view.facts("ingest")["classes"])
+    return len(view.metadata("ingest")["classes"])
 
 
-def series_of(view: RunView, method: str) -> str:
-    """Return what a line is called: the protocol's label, or what it is held against.
+def series_name(view: RunView, method: str) -> str:
+    """Return the name of a line: the protocol's label, or a reference method's.
 
     Methods beside the model are the same for every encoder, but for noise.
     """
     return str(view.cell["protocol"]) if method == LABELS.name else method
 
 
-def table(views: Sequence[RunView]) -> pd.DataFrame:
-    """Return the scores of cells: ``CELL``, the mean ``value``, ``se`` and ``n``."""
-    every = pd.concat([_of(view) for view in views], ignore_index=True)
-    means = every.groupby([*CELL], dropna=False, sort=False)["value"]
-    found = means.agg(value="mean", se="sem", n="size").reset_index()
-    return found.assign(se=found["se"].fillna(0))
+def mean_scores(views: Sequence[RunView]) -> pd.DataFrame:
+    """Return the mean scores of cells: ``CELL``, ``value``, ``se`` and ``n``."""
+    scores = pd.concat([_cell_scores(view) for view in views], ignore_index=True)
+    means = scores.groupby([*CELL], dropna=False, sort=False)["value"]
+    summary = means.agg(value="mean", se="sem", n="size").reset_index()
+    return summary.assign(se=summary["se"].fillna(0))
 
 
-def _of(view: RunView) -> pd.DataFrame:
-    told = view.read("report", SCORES.name)
+def _cell_scores(view: RunView) -> pd.DataFrame:
+    scores = view.read("report", SCORES.name)
     cell: dict[str, Any] = {
         "learner": view.cell["learner"],
         "epsilon": view.cell["epsilon"],
-        "k": n_classes(view),
+        "k": class_count(view),
     }
-    series = [series_of(view, method) for method in told["method"].astype(str)]
-    return pd.DataFrame(told).assign(series=series, **cell)
+    series = [series_name(view, method) for method in scores["method"].astype(str)]
+    return pd.DataFrame(scores).assign(series=series, **cell)
 
 
-def look(place: int) -> Look:
+def encoder_look(place: int) -> Look:
     """Return the look of the encoder at a place of the list."""
     return LOOKS[place % len(LOOKS)]
 
 
-def looks(series: Sequence[str], encoders: Sequence[str]) -> dict[str, Look]:
+def series_looks(series: Sequence[str], encoders: Sequence[str]) -> dict[str, Look]:
     """Return a look for each line: encoders by place, others by what they are."""
-    own = {name: look(place) for place, name in enumerate(encoders)}
-    return {name: own.get(name) or method_of(name).look for name in series}
+    encoder_looks = {name: encoder_look(place) for place, name in enumerate(encoders)}
+    return {name: encoder_looks.get(name) or find_method(name).look for name in series}
 
 
-def first_setting(views: Sequence[RunView]) -> list[RunView]:
+def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
     """Return the cells of the first combination of a grid that have a model."""
-    own = [view for view in views if view.holds("train")]
-    return [view for view in own if n_classes(view) == n_classes(own[0])]
+    trained_views = [view for view in views if view.holds("train")]
+    return [
+        view
+        for view in trained_views
+        if class_count(view) == class_count(trained_views[0])
+    ]
 
 
-def near_one(views: Sequence[RunView]) -> RunView:
+def nearest_to_epsilon_one(views: Sequence[RunView]) -> RunView:
     """Return the cell nearest to epsilon 1, the first of several."""
-    return min(views, key=from_one)
+    return min(views, key=epsilon_distance)

@@ -1,1 +1,1 @@
-"""What only pages on transfer between servers show."""
+"""Page sections of transfer between servers."""

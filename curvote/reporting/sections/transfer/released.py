@@ -1,4 +1,4 @@
-"""What each server released: about how many records, at what cost, how noised."""
+"""Page sections on releases, the servers' weights and the value of each source."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import ClassVar
 
 import pandas as pd
 
-from curvote.reporting.data import NOTHING
+from curvote.reporting.data import NO_VALUE
 from curvote.reporting.section import Section
 from curvote.reporting.sections.transfer.shown import (
-    asked,
-    called,
-    near_one,
-    of_first,
-    sizes,
+    first_grid,
+    nearest_to_one,
+    protocol_name,
+    server_sizes,
+    server_task,
 )
-from curvote.reporting.source_words import record_of
+from curvote.reporting.source_words import record_word
 from curvote.run.results import RunView
 from curvote.transfer.forms import form
-from curvote.transfer.releasing import noise_of
+from curvote.transfer.releasing import release_noise
 from curvote.transfer.task import OWN, Task
 
-_WORDS = {OWN: "kept inside", "public": "public"}
+_LEVEL_TEXTS = {OWN: "kept inside", "public": "public"}
 
 
 @dataclass(frozen=True)
-class Row:
-    """One release: ``noise`` is sigma in whole steps, ``share`` in that of a record.
+class ReleaseRow:
+    """Texts of one release: ``noise`` is sigma in steps, ``share`` per record.
 
     ``loss`` is the exact epsilon at the stated delta, from the sampler's integers.
     """
@@ -44,10 +44,10 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Released(Section):
-    """Releases by what their protocol and form are called."""
+class ReleasesSection(Section):
+    """Releases of each setting, by protocol and form."""
 
-    groups: Sequence[tuple[str, Sequence[Row]]]
+    groups: Sequence[tuple[str, Sequence[ReleaseRow]]]
     record: str = "record"
 
     name: ClassVar[str] = "released"
@@ -55,7 +55,7 @@ class Released(Section):
 
     @property
     def public(self) -> Sequence[str]:
-        """What a release rests on, and what it tells without noise."""
+        """Lines on the public facts of a release."""
         sizes = ", ".join(f"{row.server} {row.n}" for row in self.groups[0][1])
         task = (
             "The task: features with their bounds, classes, the form of a release, who"
@@ -64,37 +64,43 @@ class Released(Section):
         return task, f"How many {self.record}s each server holds: {sizes}."
 
 
-def gather(views: Sequence[RunView], _: pd.DataFrame) -> Released:
-    """Return the releases of each setting, at the epsilon that the page speaks of."""
-    near = near_one(of_first(views))
-    groups = [(_form(view), list(_rows(view))) for view in near]
-    return Released(groups, record_of(near[0].facts("ingest")))
+def gather(views: Sequence[RunView], _: pd.DataFrame) -> ReleasesSection:
+    """Return the releases of each setting at the page's epsilon."""
+    near = nearest_to_one(first_grid(views))
+    groups = [(_describe_form(view), list(_release_rows(view))) for view in near]
+    return ReleasesSection(groups, record_word(near[0].metadata("ingest")))
 
 
-def _form(view: RunView) -> str:
-    task = asked(view, view.setting("names")[0])
-    return f"{called(view)}: form {task.release} at epsilon {view.cell['epsilon']:g}"
+def _describe_form(view: RunView) -> str:
+    """Return the heading of a cell's releases."""
+    task = server_task(view, view.setting("names")[0])
+    return (
+        f"{protocol_name(view)}: form {task.release} at epsilon"
+        f" {view.cell['epsilon']:g}"
+    )
 
 
-def _rows(view: RunView) -> Iterator[Row]:
-    for server, n in sizes(view).items():
-        yield _row(asked(view, server), n)
+def _release_rows(view: RunView) -> Iterator[ReleaseRow]:
+    """Yield a row for each server that released something."""
+    for server, n in server_sizes(view).items():
+        yield _release_row(server_task(view, server), n)
 
 
-def _row(task: Task, n: int) -> Row:
-    kind, noise = form(task.release), noise_of(task, n)
-    known = task.server, f"{n:,}"
-    numbers = f"{kind.length(task):,}"
+def _release_row(task: Task, n: int) -> ReleaseRow:
+    """Return the texts of one release."""
+    form_of_release, noise = form(task.release), release_noise(task, n)
+    head = task.server, f"{n:,}"
+    numbers = f"{form_of_release.length(task):,}"
     if noise is None:
-        told = _WORDS[str(task.epsilon)], NOTHING, "0", "0"
-        return Row(*known, *told, numbers, NOTHING)
-    budget = task.spends(n)
-    return Row(
-        *known,
+        level_texts = _LEVEL_TEXTS[str(task.epsilon)], NO_VALUE, "0", "0"
+        return ReleaseRow(*head, *level_texts, numbers, NO_VALUE)
+    budget = task.cost(n)
+    return ReleaseRow(
+        *head,
         f"{budget.epsilon:g}",
         f"{budget.delta:.3g}",
         f"{noise.sigma:.4g}",
-        f"{noise.sigma / kind.unit(task):.3g}",
+        f"{noise.sigma / form_of_release.unit(task):.3g}",
         numbers,
         f"{noise.worst_log_ratio():.6f}",
     )

@@ -1,4 +1,4 @@
-"""Which cells of transfer between servers a page shows, and what was asked there."""
+"""Page sections on scores: the cells they show, measures, the train-test matrix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from curvote.chain.measure import Look
 from curvote.protocols.majority.methods import MAJORITY
-from curvote.reporting.cells import from_one, grid
+from curvote.reporting.cells import epsilon_distance, grid_setting
 from curvote.run.results import RunView
 from curvote.transfer.task import Level, Task
 
@@ -23,52 +23,54 @@ LOOKS = (
 )
 
 
-def look(place: int) -> Look:
-    """Return the look of the one at a place of a list."""
+def look_at(place: int) -> Look:
+    """Return the look of the line at this index."""
     return LOOKS[place % len(LOOKS)]
 
 
-def of_first(views: Sequence[RunView]) -> list[RunView]:
+def first_grid(views: Sequence[RunView]) -> list[RunView]:
     """Return the cells of the first combination of a grid, of all its protocols."""
-    return [view for view in views if grid(view) == grid(views[0])]
+    return [view for view in views if grid_setting(view) == grid_setting(views[0])]
 
 
-def near_one(views: Sequence[RunView]) -> list[RunView]:
-    """Return a cell of each setting: that at epsilon 1, or the nearest to it."""
-    found: dict[tuple[Any, Any], RunView] = {}
-    for view in sorted(views, key=from_one):
-        found.setdefault((view.cell["protocol"], view.cell["setting"]), view)
-    return [view for view in views if view in found.values()]
+def nearest_to_one(views: Sequence[RunView]) -> list[RunView]:
+    """Return a cell of each setting: that nearest to epsilon 1."""
+    nearest: dict[tuple[Any, Any], RunView] = {}
+    for view in sorted(views, key=epsilon_distance):
+        nearest.setdefault((view.cell["protocol"], view.cell["setting"]), view)
+    return [view for view in views if view in nearest.values()]
 
 
-def called(view: RunView) -> str:
-    """Return what a table calls a cell's protocol."""
+def protocol_name(view: RunView) -> str:
+    """Return the name of a cell's protocol in tables."""
     return str(view.cell["protocol"])
 
 
-def compares(view: RunView) -> bool:
-    """Say whether a cell is only there to hold others against it."""
+def is_reference(view: RunView) -> bool:
+    """Return whether a cell is only a reference for others."""
     return bool(view.setting("methods") == [MAJORITY.name])
 
 
-def asked(view: RunView, server: str) -> Task:
-    """Return what one server was asked."""
-    told = view.at(server=server).facts("privatize")["task"]
-    return Task.from_json(told).only(server)
+def server_task(view: RunView, server: str) -> Task:
+    """Return the task of one server."""
+    document = view.at(server=server).metadata("privatize")["task"]
+    return Task.from_json(document).for_server(server)
 
 
-def records(view: RunView, server: str) -> int | None:
-    """Return how many records a release is about, of the first repetition."""
-    sent = view.at(server=server).columns("privatize", "releases", view.place())
-    return int(sent["n"][0]) if len(sent["n"]) else None
+def record_count(view: RunView, server: str) -> int | None:
+    """Return the number of records of a release, in the first repetition."""
+    releases = view.at(server=server).columns("privatize", "releases", view.place())
+    return int(releases["n"][0]) if len(releases["n"]) else None
 
 
-def sizes(view: RunView) -> dict[str, int]:
+def server_sizes(view: RunView) -> dict[str, int]:
     """Return the number of records of each server that released something."""
-    found = {name: records(view, name) for name in view.setting("names")}
-    return {name: n for name, n in found.items() if n is not None}
+    counts = {name: record_count(view, name) for name in view.setting("names")}
+    return {name: n for name, n in counts.items() if n is not None}
 
 
-def spent(view: RunView) -> Mapping[str, Level]:
-    """Return what each server spends."""
-    return {name: asked(view, name).servers[name] for name in view.setting("names")}
+def server_levels(view: RunView) -> Mapping[str, Level]:
+    """Return the level of each server."""
+    return {
+        name: server_task(view, name).servers[name] for name in view.setting("names")
+    }

@@ -1,4 +1,4 @@
-"""How much each server counts, and how far it agrees with the target."""
+"""Weights of the servers and their agreement with the target."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from matplotlib.lines import Line2D
 from curvote.chain.axis import Value
 from curvote.protocols.transfer.tables import WEIGHTS
 from curvote.reporting import style
-from curvote.reporting.data import NOTHING, levels
-from curvote.reporting.figures import legend, level_axis
-from curvote.reporting.methods import method_of
+from curvote.reporting.data import NO_VALUE, sorted_levels
+from curvote.reporting.figures import draw_legend, draw_level_axis
+from curvote.reporting.methods import find_method
 from curvote.reporting.section import Section
 from curvote.reporting.sections.transfer.shown import (
-    called,
-    compares,
-    look,
-    near_one,
-    of_first,
+    first_grid,
+    is_reference,
+    look_at,
+    nearest_to_one,
+    protocol_name,
 )
 from curvote.run.results import RunView
 
@@ -31,8 +31,8 @@ QUANTITIES = {"weight": "weight", "agreement": "agreement with the target"}
 
 
 @dataclass(frozen=True)
-class Row:
-    """One server in words: mean and spread of weight and agreement."""
+class WeightRow:
+    """Texts of one server: mean and spread of weight and agreement."""
 
     server: str
     weight: str
@@ -40,8 +40,8 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighing(Section):
-    """``table``: setting, method, level, server, quantity, mean, spread.
+class WeightsSection(Section):
+    """Weights and agreements: ``table`` by setting, level, server and quantity.
 
     The spread is one standard deviation over the replicates; with a single one it is
     the standard error that the noise is known to have. ``near`` are the cells that the
@@ -56,124 +56,143 @@ class Weighing(Section):
     place: ClassVar[str] = "results"
 
     @property
-    def shown(self) -> str:
-        """The setting that is drawn, with the weights it took."""
+    def figure_title(self) -> str:
+        """Title of the setting that is drawn, with its rule."""
         return self._title(*self.near[0])
 
     @property
     def alt(self) -> str:
-        """What the figure shows."""
+        """Description of the figure for readers who cannot see it."""
         rows = self._rows(*self.near[0])
-        told = "; ".join(f"{r.server} {r.weight}" for r in rows)
+        weights_text = "; ".join(f"{r.server} {r.weight}" for r in rows)
         return (
             "Two panels against epsilon, a line for each server: its weight, and its"
-            f" agreement with the target {self.target}. Weights near epsilon 1: {told}."
+            f" agreement with the target {self.target}. Weights near epsilon 1:"
+            f" {weights_text}."
         )
 
     @property
-    def groups(self) -> list[tuple[str, list[Row]]]:
-        """What each setting weighs at the epsilon that the page speaks of."""
+    def groups(self) -> list[tuple[str, list[WeightRow]]]:
+        """Rows of each setting at the page's epsilon."""
         return [(self._title(*at), self._rows(*at)) for at in self.near]
 
     def _title(self, setting: str, level: float) -> str:
-        own = self.table[self.table["setting"] == setting]
-        method = own.loc[own["level"] == level, "method"].iloc[0]
-        label = method_of(str(method)).label
+        """Return the title of a setting at a level."""
+        rows = self.table[self.table["setting"] == setting]
+        method = rows.loc[rows["level"] == level, "method"].iloc[0]
+        label = find_method(str(method)).label
         named = setting if label == setting else f"{setting} ({label})"
         return f"{named} at epsilon {level:g}"
 
-    def _rows(self, setting: str, level: float) -> list[Row]:
-        here = self.table["setting"] == setting
-        own = self.table[here & (self.table["level"] == level)]
+    def _rows(self, setting: str, level: float) -> list[WeightRow]:
+        """Return a row for each server."""
+        in_setting = self.table["setting"] == setting
+        cell_rows = self.table[in_setting & (self.table["level"] == level)]
         return [
-            Row(str(server), *(_words(part, name) for name in QUANTITIES))
-            for server, part in own.groupby("server", sort=False)
+            WeightRow(
+                str(server), *(_mean_and_spread(part, name) for name in QUANTITIES)
+            )
+            for server, part in cell_rows.groupby("server", sort=False)
         ]
 
     def draw(self, narrow: bool) -> Figure:
         """Draw weight and agreement against epsilon, a line for each server."""
         setting, _ = self.near[0]
-        own = self.table[self.table["setting"] == setting]
-        servers = list(own["server"].drop_duplicates())
-        figure, axes = style.panels(2, narrow=narrow, height=3.2, share_y=False)
+        setting_rows = self.table[self.table["setting"] == setting]
+        servers = list(setting_rows["server"].drop_duplicates())
+        figure, axes = style.make_panels(2, narrow=narrow, height=3.2, share_y=False)
         for ax, (quantity, label) in zip(axes, QUANTITIES.items(), strict=True):
-            rows = own[own["quantity"] == quantity]
+            rows = setting_rows[setting_rows["quantity"] == quantity]
             for place, server in enumerate(servers):
-                _line(ax, rows[rows["server"] == server], levels(own), place)
-            level_axis(ax, levels(own))
+                _draw_line(
+                    ax,
+                    rows[rows["server"] == server],
+                    sorted_levels(setting_rows),
+                    place,
+                )
+            draw_level_axis(ax, sorted_levels(setting_rows))
             ax.set_title(label)
             ax.axhline(0 if quantity == "weight" else 1, color=style.MUTED, lw=0.7)
             ax.grid(axis="y")
-        legend(
+        draw_legend(
             figure,
-            [_handle(*each) for each in enumerate(servers)],
+            [_legend_handle(*entry) for entry in enumerate(servers)],
             2 + 4 * (not narrow),
         )
         return figure
 
 
-def _words(part: pd.DataFrame, quantity: str) -> str:
-    found = part[part["quantity"] == quantity]
-    if found.empty or pd.isna(found["mean"].iloc[0]):
-        return NOTHING
-    mean, spread = found[["mean", "spread"]].iloc[0]
+def _mean_and_spread(part: pd.DataFrame, quantity: str) -> str:
+    """Return mean and spread of a quantity as text."""
+    rows = part[part["quantity"] == quantity]
+    if rows.empty or pd.isna(rows["mean"].iloc[0]):
+        return NO_VALUE
+    mean, spread = rows[["mean", "spread"]].iloc[0]
     return f"{mean:.2f} ± {spread:.2f}"
 
 
-def _handle(place: int, server: str) -> Line2D:
-    return Line2D([], [], label=server, **style.inks(look(place)))
+def _legend_handle(place: int, server: str) -> Line2D:
+    """Return a server's entry in the legend."""
+    return Line2D([], [], label=server, **style.line_style(look_at(place)))
 
 
-def _line(ax: Axes, rows: pd.DataFrame, every: list[Value], place: int) -> None:
-    known = rows.dropna(subset=["mean"])
-    at = [every.index(level) + 0.05 * (place - 1.5) for level in known["level"]]
+def _draw_line(ax: Axes, rows: pd.DataFrame, every: list[Value], place: int) -> None:
+    """Draw one server's line with its spread."""
+    finite_rows = rows.dropna(subset=["mean"])
+    at = [every.index(level) + 0.05 * (place - 1.5) for level in finite_rows["level"]]
     ax.errorbar(
         at,
-        known["mean"],
-        yerr=known["spread"],
+        finite_rows["mean"],
+        yerr=finite_rows["spread"],
         elinewidth=0.9,
-        **style.inks(look(place)),
+        **style.line_style(look_at(place)),
     )
 
 
-def gather(views: Sequence[RunView], _: pd.DataFrame) -> Weighing | None:
+def gather(views: Sequence[RunView], _: pd.DataFrame) -> WeightsSection | None:
     """Return weights and agreement of each setting's main method."""
-    own = [view for view in of_first(views) if not compares(view)]
-    parts = [part for view in own for part in _parts(view)]
+    cells = [view for view in first_grid(views) if not is_reference(view)]
+    parts = [part for view in cells for part in _cell_quantities(view)]
     if not parts:
         return None
     table = pd.concat(parts, ignore_index=True)
-    near = [(called(view), float(view.cell["epsilon"])) for view in near_one(own)]
-    kept = [at for at in near if at[0] in set(table["setting"])]
-    return Weighing(table, kept, own[0].setting("target"))
+    near = [
+        (protocol_name(view), float(view.cell["epsilon"]))
+        for view in nearest_to_one(cells)
+    ]
+    near_with_weights = [at for at in near if at[0] in set(table["setting"])]
+    return WeightsSection(table, near_with_weights, cells[0].setting("target"))
 
 
-def _parts(view: RunView) -> Iterator[pd.DataFrame]:
-    """Yield what one cell knows of its servers, by quantity."""
-    every = view.read("aggregate", WEIGHTS.name)
-    own = every[every["method"] == view.setting("methods")[0]]
+def _cell_quantities(view: RunView) -> Iterator[pd.DataFrame]:
+    """Yield weight and agreement of each server of one cell."""
+    all_rows = view.read("aggregate", WEIGHTS.name)
+    main_rows = all_rows[all_rows["method"] == view.setting("methods")[0]]
     # Where the target's contrast is not told from noise, agreement is unknown.
-    doubted = own["agreement_se"].isna() | (own["server"] == view.setting("target"))
-    agreement = own["agreement"].astype(float).mask(doubted)
+    doubted = main_rows["agreement_se"].isna() | (
+        main_rows["server"] == view.setting("target")
+    )
+    agreement = main_rows["agreement"].astype(float).mask(doubted)
     by_quantity = {
-        "weight": (own["weight"].astype(float), 0 * agreement),
-        "agreement": (agreement, own["agreement_se"].astype(float)),
+        "weight": (main_rows["weight"].astype(float), 0 * agreement),
+        "agreement": (agreement, main_rows["agreement_se"].astype(float)),
     }
     for quantity, (values, se) in by_quantity.items():
-        if len(own):
-            yield _summary(view, own, values, se).assign(quantity=quantity)
+        if len(main_rows):
+            yield _summarize(view, main_rows, values, se).assign(quantity=quantity)
 
 
-def _summary(
-    view: RunView, own: pd.DataFrame, values: pd.Series, se: pd.Series
+def _summarize(
+    view: RunView, rows: pd.DataFrame, values: pd.Series, se: pd.Series
 ) -> pd.DataFrame:
-    by = own["server"]
+    """Return mean and spread over the replicates, by server."""
+    by = rows["server"]
     means = values.groupby(by, sort=False).mean()
     spread = values.groupby(by, sort=False).std().fillna(se.groupby(by).mean())
     return pd.DataFrame(
         {
-            "setting": called(view),
-            "method": own["method"].iloc[0],
+            "setting": protocol_name(view),
+            "method": rows["method"].iloc[0],
             "level": float(view.cell["epsilon"]),
             "server": means.index,
             "mean": means.to_numpy(),

@@ -1,1 +1,1 @@
-"""What a page shows of a quantification before collection."""
+"""Page sections of a quantification before collection."""

@@ -1,1 +1,1 @@
-"""Classifiers that answer the class of the largest score, each of known form."""
+"""Engines of classifiers that answer the class of the largest score."""

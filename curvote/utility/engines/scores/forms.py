@@ -11,8 +11,8 @@ from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)
-class Along:
-    """K scores as quadratics of one value, for each of n records and m settings.
+class ScoreLine:
+    """Scores of K classes as quadratics of one value, for n records, m settings.
 
     ``constant`` and ``linear`` are (n, m, K), ``square`` is (K,).
     """
@@ -34,7 +34,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Scores:
-    """K scores of n records: constant + v @ linear + v' square v, v (s,) sensitive.
+    """Scores of K classes: constant + v @ linear + v' square v, v (s,) sensitive.
 
     ``constant`` (n, K); ``linear`` (n, s, K), or (1, s, K) where records share it;
     ``square`` (s, s, K), symmetric. The largest score answers;
@@ -47,7 +47,7 @@ class Scores:
 
     @property
     def s(self) -> int:
-        """The number of values."""
+        """Number of sensitive values."""
         return int(self.square.shape[0])
 
     @property
@@ -57,18 +57,18 @@ class Scores:
 
     @property
     def classes(self) -> int:
-        """The number of classes K."""
+        """Number of classes K."""
         return int(self.constant.shape[1])
 
     def at(self, values: FloatArray) -> FloatArray:
         """Return the scores at ``values`` (n, s), (n, K)."""
         linear = np.broadcast_to(self.linear, (len(values), *self.linear.shape[1:]))
         straight = np.einsum("ns,nsk->nk", values, linear)
-        bent = np.einsum("ns,nt,stk->nk", values, values, self.square)
-        return np.asarray(self.constant + straight + bent)
+        quadratic = np.einsum("ns,nt,stk->nk", values, values, self.square)
+        return np.asarray(self.constant + straight + quadratic)
 
     def places(self, values: FloatArray) -> NDArray[np.int64]:
-        """Return the answers at ``values`` (n, s), (n,)."""
+        """Return the class indices of the answers at ``values`` (n, s), (n,)."""
         return np.asarray(np.argmax(self.at(values), axis=1), dtype=np.int64)
 
     def of(self, rows: slice | NDArray[np.intp]) -> Scores:
@@ -77,18 +77,18 @@ class Scores:
         linear = self.linear if shared else self.linear[rows]
         return Scores(self.constant[rows], linear, self.square)
 
-    def held(self, held: FloatArray, free: list[int]) -> Scores:
-        """Return the scores of the ``free`` values, the others held at ``held`` (n, s).
+    def fix_values(self, values: FloatArray, free: list[int]) -> Scores:
+        """Return the scores of the ``free`` values, the others fixed at ``values``.
 
-        What stands in ``held`` for the free ones does not matter.
+        What stands in ``values`` for the free ones does not matter.
         """
-        still = np.array(held, dtype=np.float64)
-        still[:, free] = 0.0
-        linear = self.linear + 2 * np.einsum("nt,stk->nsk", still, self.square)
-        constant = self.at(still)
+        fixed = np.array(values, dtype=np.float64)
+        fixed[:, free] = 0.0
+        linear = self.linear + 2 * np.einsum("nt,stk->nsk", fixed, self.square)
+        constant = self.at(fixed)
         return Scores(constant, linear[:, free], self.square[np.ix_(free, free)])
 
-    def along(self, place: int, other: int, at: FloatArray) -> Along:
+    def along(self, place: int, other: int, at: FloatArray) -> ScoreLine:
         """Return the scores along a value, the ``other`` one at ``at`` (n, m)."""
         v = at[..., None]
         first, second = self.linear[:, None, other], self.linear[:, None, place]
@@ -96,14 +96,14 @@ class Scores:
         constant += self.constant[:, None]
         cross = self.square[place, other]
         linear = second + 2 * cross * v if cross.any() else second
-        return Along(constant, linear, self.square[place, place])
+        return ScoreLine(constant, linear, self.square[place, place])
 
-    def alone(self) -> Along:
+    def alone(self) -> ScoreLine:
         """Return the scores along their only value, m = 1."""
-        return Along(self.constant[:, None], self.linear, self.square[0, 0])
+        return ScoreLine(self.constant[:, None], self.linear, self.square[0, 0])
 
-    def active(self) -> list[int]:
-        """Return the values that move some difference of scores."""
-        bent = (self.square != self.square[..., :1]).any(axis=(1, 2))
+    def active_values(self) -> list[int]:
+        """Return the indices of values that move some difference of scores."""
+        curved = (self.square != self.square[..., :1]).any(axis=(1, 2))
         straight = (self.linear != self.linear[..., :1]).any(axis=(0, 2))
-        return [int(i) for i in np.flatnonzero(bent | straight)]
+        return [int(i) for i in np.flatnonzero(curved | straight)]

@@ -1,4 +1,4 @@
-"""Whether one class wins in a whole box: the least lead of its score there."""
+"""Certain wins of a class in a box: the least lead of its score there."""
 
 from __future__ import annotations
 
@@ -11,72 +11,74 @@ from curvote.utility.engines.scores.forms import Scores
 from curvote.validate import FloatArray
 
 
-def keeps(
+def class_wins(
     scores: Scores, clean: NDArray[np.int64], low: FloatArray, high: FloatArray
 ) -> NDArray[np.bool_]:
-    """Say for each record whether class ``clean`` (n,) wins in all of its closed box.
+    """Return for each record whether class ``clean`` (n,) wins in its whole box.
 
     The box is ``low`` to ``high``, (n, s). A tie is won by the first class.
     """
-    free = scores.active()
-    scores = scores.held(np.zeros_like(low), free)
+    free = scores.active_values()
+    scores = scores.fix_values(np.zeros_like(low), free)
     low, high = low[:, free], high[:, free]
-    kept = np.ones(len(clean), dtype=bool)
-    for mine, other in every(range(scores.classes), repeat=2):
-        if mine != other:
-            lead = least(scores, mine, other, low, high)
-            won = lead >= 0 if mine < other else lead > 0
-            kept &= won | (clean != mine)
-    return kept
+    wins = np.ones(len(clean), dtype=bool)
+    for first, second in every(range(scores.classes), repeat=2):
+        if first != second:
+            lead = least_lead(scores, first, second, low, high)
+            won = lead >= 0 if first < second else lead > 0
+            wins &= won | (clean != first)
+    return wins
 
 
-def least(
-    scores: Scores, mine: int, other: int, low: FloatArray, high: FloatArray
+def least_lead(
+    scores: Scores, first: int, second: int, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Return the least of score ``mine`` - score ``other`` in each box, (n,).
+    """Return the least lead of one class over another in each box, (n,).
 
     Exact for straight lines, for sums of one-value terms, and for two values; else
     nothing is above it.
     """
     constant, linear, square = (
-        part[..., mine] - part[..., other]
+        part[..., first] - part[..., second]
         for part in (scores.constant, scores.linear, scores.square)
     )
     linear = np.broadcast_to(linear, low.shape)
     if not (square - np.diag(np.diag(square))).any():
-        return np.asarray(constant + _separate(linear, np.diag(square), low, high))
-    return np.asarray(constant + _pair(linear, square, low, high))
+        return np.asarray(
+            constant + _least_separable(linear, np.diag(square), low, high)
+        )
+    return np.asarray(constant + _least_of_two(linear, square, low, high))
 
 
-def _separate(
+def _least_separable(
     linear: FloatArray, square: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Return the least of sum of linear v + square v^2: each value by itself."""
+    """Return the least of sum of linear v + square v^2, value by value."""
     with np.errstate(divide="ignore", invalid="ignore"):
         bottom = np.where(square > 0, np.clip(-linear / (2 * square), low, high), low)
-    found = [(linear + square * v) * v for v in (low, high, bottom)]
-    return np.asarray(np.min(found, axis=0).sum(axis=1))
+    values = [(linear + square * v) * v for v in (low, high, bottom)]
+    return np.asarray(np.min(values, axis=0).sum(axis=1))
 
 
-def _pair(
+def _least_of_two(
     linear: FloatArray, square: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Return the least of a quadratic of two values: on an edge, or at the bottom."""
+    """Return the least of a quadratic of two values in a box."""
     edges = []
     for place, end in every((0, 1), (low, high)):
-        v, rest = end[:, place], 1 - place
-        along = linear[:, [rest]] + 2 * square[0, 1] * v[:, None]
-        own = (linear[:, place] + square[place, place] * v) * v
-        box = low[:, [rest]], high[:, [rest]]
-        edges.append(own + _separate(along, square[[rest], [rest]], *box))
-    bottom = _bottom(linear, square, low, high)
+        v, free = end[:, place], 1 - place
+        along = linear[:, [free]] + 2 * square[0, 1] * v[:, None]
+        edge_part = (linear[:, place] + square[place, place] * v) * v
+        box = low[:, [free]], high[:, [free]]
+        edges.append(edge_part + _least_separable(along, square[[free], [free]], *box))
+    bottom = _stationary_value(linear, square, low, high)
     return np.asarray(np.min([*edges, bottom], axis=0))
 
 
-def _bottom(
+def _stationary_value(
     linear: FloatArray, square: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Return the value at the point where the slope is 0, infinite outside the box."""
+    """Return the value at the stationary point, infinite outside the box."""
     if np.linalg.det(square) <= 0:
         return np.full(len(linear), np.inf)
     at = np.linalg.solve(2 * square, -linear.T).T

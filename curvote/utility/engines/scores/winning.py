@@ -1,4 +1,4 @@
-"""Where each class wins along one value, and how likely a law is to be there."""
+"""Shares of the classes when values are noised: winning intervals and their masses."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from curvote.mechanisms.law import Law
-from curvote.utility.engines.scores.forms import Along
+from curvote.utility.engines.scores.forms import ScoreLine
 from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A law, or its rest without the atoms; ``total`` (n, 1) is all of its mass."""
+class ValueLaw:
+    """Law of a value, or its part without atoms; ``total`` (n, 1) is its mass."""
 
     law: Law
     total: FloatArray
 
     @classmethod
-    def whole(cls, law: Law) -> Spread:
+    def with_atoms(cls, law: Law) -> ValueLaw:
         """Return the law with its atoms."""
         return cls(law, np.ones((law.n, 1)))
 
     @classmethod
-    def rest(cls, law: Law) -> Spread:
+    def rest(cls, law: Law) -> ValueLaw:
         """Return the law without its atoms."""
         none = np.empty((law.n, 0))
-        left = np.maximum(1 - law.masses.sum(axis=1, keepdims=True), 0.0)
-        return cls(replace(law, points=none, masses=none), left)
+        remainder = np.maximum(1 - law.masses.sum(axis=1, keepdims=True), 0.0)
+        return cls(replace(law, points=none, masses=none), remainder)
 
     @property
     def empty(self) -> bool:
-        """Whether no record has any mass here, but for rounding."""
+        """Whether no record has any mass here, up to rounding."""
         return not (self.total > 1e-12).any()
 
     def upto(self, at: FloatArray) -> FloatArray:
         """Return P(value <= at) for ``at`` (n, m), infinite ones too."""
-        inside = self.law.upto(np.clip(at, -_FAR, _FAR))
+        inside = self.law.cdf(np.clip(at, -_FAR, _FAR))
         return np.where(at == np.inf, self.total, inside * (at > -np.inf))
 
     def below(self, at: FloatArray) -> FloatArray:
@@ -50,49 +50,56 @@ class Spread:
 _FAR = 1e30
 
 
-def shares(along: Along, spread: Spread) -> FloatArray:
-    """Return how likely each class wins, (n, m, K), when the value follows a law."""
-    return _straight(along, spread) if along.straight else _bent(along, spread)
+def winning_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
+    """Return the chance that each class wins, (n, m, K), for a law of the value."""
+    return (
+        _linear_shares(along, spread)
+        if along.straight
+        else _quadratic_shares(along, spread)
+    )
 
 
-def _straight(along: Along, spread: Spread) -> FloatArray:
-    """Each class wins on an interval; the first class has what the others leave."""
+def _linear_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
+    """Return the shares of classes that each win on one interval."""
     classes = along.constant.shape[-1]
     won = np.zeros(along.constant.shape)
-    for one in range(1, classes):
-        low, high = _interval(along, one)
-        won[..., one] = _between(spread, low, high)
+    for place in range(1, classes):
+        low, high = _winning_interval(along, place)
+        won[..., place] = _interval_share(spread, low, high)
     won[..., 0] = np.maximum(spread.total - won[..., 1:].sum(axis=-1), 0.0)
     return won
 
 
-def _between(spread: Spread, low: FloatArray, high: FloatArray) -> FloatArray:
+def _interval_share(spread: ValueLaw, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the mass between two ends, both included."""
     upper = spread.total if (high == np.inf).all() else spread.upto(high)
     lower = 0.0 if (low == -np.inf).all() else spread.below(low)
     return np.maximum(upper - lower, 0.0)
 
 
-def _interval(along: Along, one: int) -> tuple[FloatArray, FloatArray]:
-    """Return the ends (n, m), both included, of where a class beats every other."""
+def _winning_interval(along: ScoreLine, place: int) -> tuple[FloatArray, FloatArray]:
+    """Return the ends (n, m) of the interval where a class beats all others."""
     shape = along.constant.shape[:-1]
     low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
     for other in range(along.constant.shape[-1]):
-        if other != one:
-            below, above = _against(along, one, other)
+        if other != place:
+            below, above = _winning_half_line(along, place, other)
             low, high = np.maximum(low, below), np.minimum(high, above)
     return low, high
 
 
-def _against(along: Along, one: int, other: int) -> tuple[FloatArray, FloatArray]:
-    """Return the half-line on which a class beats another; a tie goes to the first.
+def _winning_half_line(
+    along: ScoreLine, first: int, second: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the half-line on which one class beats another.
 
     An open end is written as the closed one of the next number.
     """
-    lead = along.constant[..., one] - along.constant[..., other]
+    lead = along.constant[..., first] - along.constant[..., second]
     slope = np.broadcast_to(
-        along.linear[..., one] - along.linear[..., other], lead.shape
+        along.linear[..., first] - along.linear[..., second], lead.shape
     )
-    ties = one < other
+    ties = first < second
     with np.errstate(divide="ignore", invalid="ignore"):
         meet = -lead / slope
     always = (lead >= 0) if ties else (lead > 0)
@@ -103,8 +110,8 @@ def _against(along: Along, one: int, other: int) -> tuple[FloatArray, FloatArray
     return low, np.where(slope < 0, fall, np.inf)
 
 
-def _bent(along: Along, spread: Spread) -> FloatArray:
-    """Between neighbouring crossings of two scores one class wins throughout."""
+def _quadratic_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
+    """Return the shares where scores cross at most twice."""
     at = _crossings(along)
     ends = np.full((*at.shape[:2], 1), np.inf)
     edges = np.concatenate([-ends, at, ends], axis=2)
@@ -112,16 +119,16 @@ def _bent(along: Along, spread: Spread) -> FloatArray:
     upto = spread.upto(flat).reshape(edges.shape)
     below = spread.below(flat).reshape(edges.shape)
     gaps = np.maximum(below[..., 1:] - upto[..., :-1], 0.0)
-    won = _won(along, _middles(edges[..., :-1], edges[..., 1:]), gaps)
+    won = _won_mass(along, _interval_points(edges[..., :-1], edges[..., 1:]), gaps)
     if spread.law.masses.shape[1]:
         # Equal crossings are one point.
         points = (upto - below)[..., 1:-1] * (edges[..., 1:-1] > edges[..., :-2])
-        won += _won(along, np.clip(at, -_FAR, _FAR), points)
+        won += _won_mass(along, np.clip(at, -_FAR, _FAR), points)
     return won
 
 
-def _crossings(along: Along) -> FloatArray:
-    """Return where pairs of scores are equal, increasing, (n, m, pairs); else inf."""
+def _crossings(along: ScoreLine) -> FloatArray:
+    """Return the places where pairs of scores are equal, increasing; else inf."""
     first, second = np.triu_indices(along.constant.shape[-1], 1)
     c = along.constant[..., first] - along.constant[..., second]
     b = along.linear[..., first] - along.linear[..., second]
@@ -132,16 +139,16 @@ def _crossings(along: Along) -> FloatArray:
     return np.sort(np.where(np.isfinite(roots), roots, np.inf), axis=-1)
 
 
-def _middles(low: FloatArray, high: FloatArray) -> FloatArray:
+def _interval_points(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return a point within each open interval, whose ends may be infinite."""
-    left = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high - 1), low)
-    right = np.where(np.isinf(high), np.where(np.isinf(low), 0.0, low + 1), high)
-    wide = left - np.abs(left) * np.isinf(low), right + np.abs(right) * np.isinf(high)
+    lower = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high - 1), low)
+    upper = np.where(np.isinf(high), np.where(np.isinf(low), 0.0, low + 1), high)
+    wide = lower - np.abs(lower) * np.isinf(low), upper + np.abs(upper) * np.isinf(high)
     return np.asarray(np.nan_to_num((wide[0] + wide[1]) / 2))
 
 
-def _won(along: Along, at: FloatArray, mass: FloatArray) -> FloatArray:
-    """Return the mass of the places (n, m, p) at which each class wins, (n, m, K)."""
+def _won_mass(along: ScoreLine, at: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the mass of points (n, m, p) at which each class wins, (n, m, K)."""
     classes = np.arange(along.constant.shape[-1])
     won = np.zeros_like(along.constant)
     for place in range(at.shape[-1]):

@@ -1,1 +1,1 @@
-"""Trees and their ensembles: exact answers, cell by cell of their thresholds."""
+"""Engine of trees and their ensembles: exact, cell by cell of their thresholds."""

@@ -1,4 +1,4 @@
-"""The engine of trees and their ensembles: exact, where the cells fit."""
+"""Engine of trees and their ensembles: exact, where the cells fit."""
 
 from __future__ import annotations
 
@@ -8,96 +8,105 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.utility.engines.asking import placed, told
+from curvote.utility.engines.asking import class_indices, predict_batched
 from curvote.utility.engines.base import Engine, Question, Surface
-from curvote.utility.engines.fronts import Front, undone
+from curvote.utility.engines.fronts import Front, split_front
 from curvote.utility.engines.trees import building, surface
-from curvote.utility.engines.trees.axes import Axes, axes, obstacle
-from curvote.utility.engines.trees.reading import table
-from curvote.utility.engines.trees.sums import units
-from curvote.utility.engines.trees.table import Table
+from curvote.utility.engines.trees.axes import Axes, make_axes, why_not_axes
+from curvote.utility.engines.trees.reading import read_table
+from curvote.utility.engines.trees.sums import whole_units
+from curvote.utility.engines.trees.table import TreeTable
 from curvote.validate import FloatArray
 
 # Cells of all records, some minutes; and bytes of the sums that are held at once, those
 # of the cells beside one cell of the first axis.
-MOST = 1 << 34
-MOST_AT_ONCE = 1 << 27
+MOST_CELLS = 1 << 34
+MOST_BYTES = 1 << 27
 
 
 class Trees(Engine):
-    """Decision trees, forests and boosted trees of scikit-learn, any classes."""
+    """Engine of decision trees, forests and boosted trees of scikit-learn."""
 
     name = "trees"
 
     def refusal(self, question: Question) -> str | None:
-        """Return why the cells cannot be made, with their number if it is that."""
-        found = read(question)
-        return found if isinstance(found, str) else _too_many(question, *found)
+        """Return why the cells cannot be made, or None."""
+        trees = read_trees(question)
+        return trees if isinstance(trees, str) else _too_many_cells(question, *trees)
 
     def surface(self, question: Question) -> Surface:
         """Return the boxes of one answer around each record; UserError if refused."""
-        found = read(question)
-        if isinstance(found, str):
-            raise UserError(found)
-        front, trees, cuts = found
+        trees_found = read_trees(question)
+        if isinstance(trees_found, str):
+            raise UserError(trees_found)
+        front, trees, cuts = trees_found
         features = front.features(question.records)
-        boxes, asked = building.boxes(question, trees, cuts, features)
+        boxes, query_counts = building.build_boxes(question, trees, cuts, features)
         classes = np.asarray(question.model.classes_)
-        clean = placed(classes, told(question.model, question.records))
-        kept, boxes = surface.pruned(cuts.cuts, boxes)
-        return surface.Cells(clean, len(classes), question, kept, boxes, asked)
+        clean = class_indices(
+            classes, predict_batched(question.model, question.records)
+        )
+        used_cuts, boxes = surface.prune_cuts(cuts.cuts, boxes)
+        return surface.TreeSurface(
+            clean, len(classes), question, used_cuts, boxes, query_counts
+        )
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
-        """Return the surface whose ``arrays`` are given."""
-        return surface.restored(question, arrays)
+        """Return the surface built again from its ``arrays``."""
+        return surface.restore_trees(question, arrays)
 
 
-def cells(question: Question) -> FloatArray:
-    """Return how many cells each record of trees would have, (n,); none is made.
+def cell_counts(question: Question) -> FloatArray:
+    """Return the number of cells of each record of trees, (n,).
 
     UserError where the model cannot be read as trees.
     """
-    found = read(question)
-    if isinstance(found, str):
-        raise UserError(found)
-    front, trees, cuts = found
-    shape = building.counted(trees, cuts, front.features(question.records))
+    trees_found = read_trees(question)
+    if isinstance(trees_found, str):
+        raise UserError(trees_found)
+    front, trees, cuts = trees_found
+    shape = building.count_cells(trees, cuts, front.features(question.records))
     return np.asarray(np.prod(shape, axis=1, dtype=np.float64))
 
 
-def read(question: Question) -> tuple[Front, Table, Axes] | str:
-    """Return what stands before the trees, they, and their cuts, or why not."""
-    estimator, front = undone(question)
-    trees = table(estimator)
+def read_trees(question: Question) -> tuple[Front, TreeTable, Axes] | str:
+    """Return front, table of trees and their cuts, or why they cannot be read."""
+    estimator, front = split_front(question)
+    trees = read_table(estimator)
     if isinstance(trees, str):
         return trees
     if isinstance(front, str):
         return front
-    why = obstacle(question, front, trees)
-    return (front, trees, axes(question, front, trees)) if why is None else why
+    why = why_not_axes(question, front, trees)
+    return (front, trees, make_axes(question, front, trees)) if why is None else why
 
 
-def _too_many(question: Question, front: Front, trees: Table, cuts: Axes) -> str | None:
+def _too_many_cells(
+    question: Question, front: Front, trees: TreeTable, cuts: Axes
+) -> str | None:
     """Return why the cells would not fit, or None.
 
     They are counted only where as many as there are cuts of all trees would not fit.
     """
-    n, line = len(question.records), MOST_AT_ONCE // units(trees).start.nbytes
-    if _fits(np.tile(cuts.ends, (n, 1)), line):
+    n, line = len(question.records), MOST_BYTES // whole_units(trees).start.nbytes
+    if _cells_fit(np.tile(cuts.ends, (n, 1)), line):
         return None
-    shape = building.counted(trees, cuts, front.features(question.records))
-    if _fits(shape, line):
+    shape = building.count_cells(trees, cuts, front.features(question.records))
+    if _cells_fit(shape, line):
         return None
     count = np.prod(shape, axis=1, dtype=np.float64)
     return (
         f"The trees cut the sensitive features into {count.sum():.3g} cells around"
-        f" {n} records, {count.max():.3g} around one; at most {MOST:.3g} are made, and"
+        f" {n} records, {count.max():.3g} around one; at most {MOST_CELLS:.3g} are"
+        " made, and"
         f" {line:.3g} at once. Branch and bound or draws take their place."
     )
 
 
-def _fits(shape: NDArray[np.int64], line: float) -> bool:
+def _cells_fit(shape: NDArray[np.int64], line: float) -> bool:
+    """Return whether cells of this shape fit."""
     sides = shape.astype(np.float64)
     return bool(
-        sides.prod(axis=1).sum() <= MOST and sides[:, 1:].prod(axis=1).max() <= line
+        sides.prod(axis=1).sum() <= MOST_CELLS
+        and sides[:, 1:].prod(axis=1).max() <= line
     )

@@ -8,28 +8,28 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.utility.engines.trees.table import Rule, Table
+from curvote.utility.engines.trees.table import Rule, TreeTable
 
 # Sums that are not whole fit 2^52 units, so that the model's own floats hold them too.
-BITS = 52
+MANTISSA_BITS = 52
 
-Whole = NDArray[np.signedinteger]
+WholeNumbers = NDArray[np.signedinteger]
 
 
 @dataclass(frozen=True)
 class Units:
-    """Leaves' values as whole numbers of a unit, (N, C), and what sums begin with.
+    """Leaves' values as whole numbers of a unit, (N, C), and the sums' start.
 
     In the smallest integers that hold every sum. ``slack`` units are the most by which
     a difference of sums can stray from the model's own; 0 where neither rounds.
     """
 
-    value: Whole
-    start: Whole
+    value: WholeNumbers
+    start: WholeNumbers
     slack: int
 
 
-def units(table: Table) -> Units:
+def whole_units(table: TreeTable) -> Units:
     """Return the leaves' values in units of 1 if they are whole, else of a power of 2.
 
     Each of T values and the start strays by at most half a unit. The model adds T
@@ -37,26 +37,26 @@ def units(table: Table) -> Units:
     Twice that for a difference of two sums, and as much again for what the model
     computes of them (shares, rates).
     """
-    largest = max(table.largest(), 2.0**-900)
-    for unit in (1.0, 2.0 ** (BITS - np.ceil(np.log2(largest)))):
-        given = table.nodes.value * unit, table.start * unit
-        rounded = [np.rint(each) for each in given]
-        whole = all((a == b).all() for a, b in zip(given, rounded, strict=True))
-        exact = whole and not table.rounded
-        if exact and largest * unit < 2.0**BITS:
+    largest = max(table.largest_sum(), 2.0**-900)
+    for unit in (1.0, 2.0 ** (MANTISSA_BITS - np.ceil(np.log2(largest)))):
+        scaled = table.nodes.value * unit, table.start * unit
+        rounded = [np.rint(numbers) for numbers in scaled]
+        integral = all((a == b).all() for a, b in zip(scaled, rounded, strict=True))
+        exact = integral and not table.rounded
+        if exact and largest * unit < 2.0**MANTISSA_BITS:
             break
     kind = np.min_scalar_type(-int(2 * largest * unit))
     slack = 0 if exact else 8 * (len(table.roots) + 1)
     return Units(rounded[0].astype(kind), rounded[1].astype(kind), slack)
 
 
-def sums(
+def cell_sums(
     low: NDArray[np.int64],
     high: NDArray[np.int64],
-    value: Whole,
-    start: Whole,
+    value: WholeNumbers,
+    start: WholeNumbers,
     shape: tuple[int, ...],
-) -> Whole:
+) -> WholeNumbers:
     """Return the C sums of each cell, (C, *shape), of boxes (s, L) worth (L, C).
 
     A box adds its value at its first corner and takes it back behind its ends: running
@@ -78,21 +78,22 @@ def sums(
     return spread[(slice(None), *[slice(-1)] * len(shape))]
 
 
-def classes(
-    total: Whole, rule: Rule, slack: int
+def cell_classes(
+    total: WholeNumbers, rule: Rule, slack: int
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.bool_]]:
-    """Return each cell's class, and where it is too near a tie to be sure of it."""
+    """Return each cell's class, and where a tie is too near to be sure."""
     if rule == "largest":
-        return _largest(total, slack)
+        return _largest_sum(total, slack)
     margin = total[0]
     second = margin > 0 if rule == "positive" else margin >= 0
     near = np.abs(margin) <= slack if slack else np.zeros_like(second)
     return second.view(np.uint8), near
 
 
-def _largest(
-    total: Whole, slack: int
+def _largest_sum(
+    total: WholeNumbers, slack: int
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.bool_]]:
+    """Return the class of the largest sum, and where a tie is near."""
     first = np.argmax(total, axis=0).astype(np.min_scalar_type(len(total) - 1))
     if not slack:
         return first, np.zeros(first.shape, dtype=bool)

@@ -20,7 +20,7 @@ NO_BITS: NDArray[np.uint32] = np.zeros((0, 8), dtype=np.uint32)
 
 @dataclass(frozen=True)
 class Nodes:
-    """The N nodes of some trees; a leaf has ``left`` -1.
+    """Nodes of some trees; a leaf has ``left_child`` -1.
 
     A number goes left where it is <= ``threshold``, a gap where ``gap_left``. Where
     ``category`` is not -1, a whole number goes left if its bit in that row of ``bits``
@@ -29,8 +29,8 @@ class Nodes:
 
     feature: NDArray[np.int64]
     threshold: FloatArray
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    left_child: NDArray[np.int64]
+    right_child: NDArray[np.int64]
     gap_left: NDArray[np.bool_]
     value: FloatArray
     category: NDArray[np.int64]
@@ -38,8 +38,8 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class Table:
-    """All trees of an ensemble: ``nodes``, the trees' ``roots`` (T,), the ``rule``.
+class TreeTable:
+    """Trees of an ensemble: ``nodes``, the trees' ``roots`` (T,), the ``rule``.
 
     Sums begin at ``start`` (C,). With ``single`` values are compared as float32.
     ``rounded`` says that the model adds other numbers than these, rounded ones.
@@ -56,31 +56,31 @@ class Table:
     columns: NDArray[np.int64] | None = None
     read: Callable[[FloatArray], FloatArray] | None = None
 
-    def seen(self, features: FloatArray) -> FloatArray:
+    def compared_values(self, features: FloatArray) -> FloatArray:
         """Return features (n, D) as the trees compare them."""
-        given = features if self.read is None else np.asarray(self.read(features))
-        return given.astype(np.float32).astype(np.float64) if self.single else given
+        values = features if self.read is None else np.asarray(self.read(features))
+        return values.astype(np.float32).astype(np.float64) if self.single else values
 
     @property
     def column(self) -> NDArray[np.int64]:
-        """The column of the features at which each node looks; -1 for a leaf, (N,)."""
+        """Column of the features at which each node looks, -1 for a leaf, (N,)."""
         at = self.nodes.feature
-        found = at if self.columns is None else self.columns[at]
-        return np.where(self.nodes.left < 0, -1, found)
+        columns = at if self.columns is None else self.columns[at]
+        return np.where(self.nodes.left_child < 0, -1, columns)
 
-    def largest(self) -> float:
+    def largest_sum(self) -> float:
         """Return a bound on the size of every sum."""
         sizes = np.maximum.reduceat(np.abs(self.nodes.value).max(axis=1), self.roots)
         return float(sizes.sum() + np.abs(self.start).max())
 
 
-def joined(trees: Sequence[Nodes]) -> tuple[Nodes, NDArray[np.int64]]:
-    """Return the nodes of all trees, and the place of each tree's root."""
-    sizes = np.array([len(tree.left) for tree in trees])
+def join_trees(trees: Sequence[Nodes]) -> tuple[Nodes, NDArray[np.int64]]:
+    """Return the nodes of all trees, and the index of each tree's root."""
+    sizes = np.array([len(tree.left_child) for tree in trees])
     roots = np.cumsum(sizes) - sizes
     rows = np.array([len(tree.bits) for tree in trees])
     shifted = zip(trees, roots, np.cumsum(rows) - rows, strict=True)
-    moved = [_moved(tree, root, row) for tree, root, row in shifted]
+    moved = [_shift_tree(tree, root, row) for tree, root, row in shifted]
     columns = {
         name: np.concatenate([getattr(tree, name) for tree in moved])
         for name in Nodes.__dataclass_fields__
@@ -88,14 +88,14 @@ def joined(trees: Sequence[Nodes]) -> tuple[Nodes, NDArray[np.int64]]:
     return Nodes(**columns), roots
 
 
-def _moved(tree: Nodes, root: int, row: int) -> Nodes:
+def _shift_tree(tree: Nodes, root: int, row: int) -> Nodes:
     """Return a tree whose nodes are numbered from ``root``, its bits from ``row``."""
-    inner = tree.left >= 0
+    inner = tree.left_child >= 0
     return Nodes(
         tree.feature,
         tree.threshold,
-        np.where(inner, tree.left + root, -1),
-        np.where(inner, tree.right + root, -1),
+        np.where(inner, tree.left_child + root, -1),
+        np.where(inner, tree.right_child + root, -1),
         tree.gap_left,
         tree.value,
         np.where(tree.category >= 0, tree.category + row, -1),
@@ -103,15 +103,15 @@ def _moved(tree: Nodes, root: int, row: int) -> Nodes:
     )
 
 
-def of_tree(tree: Any, value: FloatArray) -> Nodes:
+def nodes_of_tree(tree: Any, value: FloatArray) -> Nodes:
     """Return the nodes of scikit-learn's ``tree_``, its leaves worth ``value``."""
-    left = np.asarray(tree.children_left, dtype=np.int64)
+    left_child = np.asarray(tree.children_left, dtype=np.int64)
     return Nodes(
         np.asarray(tree.feature, dtype=np.int64),
         np.asarray(tree.threshold, dtype=np.float64),
-        left,
+        left_child,
         np.asarray(tree.children_right, dtype=np.int64),
         np.asarray(tree.missing_go_to_left, dtype=bool),
-        np.where(left[:, None] < 0, value, 0.0),
-        np.full(len(left), -1),
+        np.where(left_child[:, None] < 0, value, 0.0),
+        np.full(len(left_child), -1),
     )

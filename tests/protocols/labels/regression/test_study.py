@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.chain.stage import Columns, Here, Rows
+from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.protocols.labels.regression import privatize, score, train
-from curvote.protocols.labels.regression.system import SYSTEM, told
-from curvote.protocols.roles import played
+from curvote.protocols.labels.regression.system import SYSTEM, describe_numbers
+from curvote.protocols.roles import roles_of_table
 from tests import plain
 
 N, TRAIN = 3000, 2400
@@ -31,7 +31,7 @@ class Fake:
     """A stored artifact of one repetition."""
 
     def __init__(self, tables: Rows) -> None:
-        self.facts = FACTS
+        self.metadata = FACTS
         self.tables = tables
 
     def columns(
@@ -55,10 +55,12 @@ def clients() -> Columns:
     }
 
 
-def here(stage: str, inputs: dict[str, Any], randomizer: str, epsilon: float) -> Here:
+def here(
+    stage: str, inputs: dict[str, Any], randomizer: str, epsilon: float
+) -> StageContext:
     """Return the first repetition of a stage."""
     params = PARAMS | {"epsilon": epsilon, "labels_regression.randomizer": randomizer}
-    return Here(stage, (0,), (1,), inputs, params, {})
+    return StageContext(stage, (0,), (1,), inputs, params, {})
 
 
 def ran(clients: Columns, randomizer: str, epsilon: float) -> dict[str, Rows]:
@@ -115,7 +117,7 @@ def test_numbers_of_the_tested_say_nothing_before_the_report(
 ) -> None:
     """Altered, the released numbers and the forecast are the same."""
     altered = clients["target"].copy()
-    altered[played(clients, PARAMS, 0)["test"]] = 20
+    altered[roles_of_table(clients, PARAMS, 0)["test"]] = 20
     first, again = (
         ran(clients | {"target": y}, "auto", 1.0) for y in (clients["target"], altered)
     )
@@ -136,7 +138,7 @@ def test_the_server_reads_no_client() -> None:
 
 def test_what_leaves_is_said() -> None:
     """By the randomizer that the configuration names."""
-    (one,) = told({"labels_regression": {"randomizer": "hybrid"}}, 14)
+    (one,) = describe_numbers({"labels_regression": {"randomizer": "hybrid"}}, 14)
     assert (one.mechanism, one.what) == ("hybrid", "one noised number")
 
 

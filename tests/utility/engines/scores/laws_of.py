@@ -9,8 +9,8 @@ import numpy as np
 from scipy import special
 
 from curvote.entropy import SeededEntropy
-from curvote.mechanisms.law import Mixture, product, smooth
-from curvote.utility.channel import channel_of
+from curvote.mechanisms.law import Mixture, continuous_law, product_law
+from curvote.utility.channel import make_channel
 from curvote.utility.engines.base import Draws
 from tests.noise import SEED
 
@@ -40,15 +40,17 @@ class Fixed:
     mixture: Mixture
 
     def law(self, values):
-        return self.mixture.of(slice(0, len(values)))
+        return self.mixture.select(slice(0, len(values)))
 
 
 def normal(means, deviations):
     """Return independent normal laws: (n, s) means, (s,) deviations."""
     pairs = zip(np.transpose(means), deviations, strict=True)
-    return product(
+    return product_law(
         *(
-            smooth(mean[:, None], lambda x, at, sd=sd: special.ndtr((at - x) / sd))
+            continuous_law(
+                mean[:, None], lambda x, at, sd=sd: special.ndtr((at - x) / sd)
+            )
             for mean, sd in pairs
         )
     )
@@ -57,11 +59,11 @@ def normal(means, deviations):
 def answers(surface, mechanism, clip=True, epsilon=3.0):
     """Return the surface's answers under a mechanism, and its channel."""
     bounds = surface.question.bounds
-    channel = channel_of(
+    channel = make_channel(
         mechanism,
         epsilon=epsilon,
         bounds=bounds,
-        instead=bounds.mean(axis=1),
+        fill_value=bounds.mean(axis=1),
         clip=clip,
         **MECHANISMS[mechanism],
     )

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from curvote.mechanisms.law import product, smooth
+from curvote.mechanisms.law import continuous_law, product_law
 from curvote.utility.engines.scores import quadrature
 from curvote.utility.engines.scores.forms import Scores
-from curvote.utility.engines.scores.surface import shares
-from curvote.utility.engines.scores.winning import Spread
+from curvote.utility.engines.scores.surface import mixture_shares
+from curvote.utility.engines.scores.winning import ValueLaw
 from tests.utility.engines.scores.laws_of import normal
 
 
@@ -23,9 +23,11 @@ def line(constants, slopes):
 
 def uniform(low, wide):
     """Independent uniform laws on [low, low + wide], (n, 2) and (2,)."""
-    return product(
+    return product_law(
         *(
-            smooth(start[:, None], lambda x, at, w=w: np.clip((at - x) / w, 0, 1))
+            continuous_law(
+                start[:, None], lambda x, at, w=w: np.clip((at - x) / w, 0, 1)
+            )
             for start, w in zip(low.T, wide, strict=True)
         )
     )
@@ -46,7 +48,7 @@ def test_uniform_values_in_closed_form():
         slopes, wide = rng.normal(size=2), 10 ** rng.uniform(-3, 1, 2)
         low, constants = rng.normal(size=(20, 2)), rng.normal(size=20)
         constants = -low @ slopes - rng.uniform(0, 1, 20) * (slopes * wide).sum()
-        found, _ = shares(line(constants, slopes), uniform(low, wide))
+        found, _ = mixture_shares(line(constants, slopes), uniform(low, wide))
         right = area(constants, slopes, low, wide)
         assert np.abs(found[:, 1] - right).max() < quadrature.TOLERANCE
         assert 0.01 < right.mean() < 0.99
@@ -54,11 +56,11 @@ def test_uniform_values_in_closed_form():
 
 def test_few_looks_lose_what_is_stated(monkeypatch):
     """The twin: even points alone miss a narrow window."""
-    monkeypatch.setattr(quadrature, "LOOKS", (33,))
+    monkeypatch.setattr(quadrature, "LOOK_POINTS", (33,))
     slopes, wide = np.array([1.0, 1.0]), np.array([0.01, 0.02])
     low = np.full((20, 2), 0.3)
     constants = -np.linspace(0.6, 0.63, 20)
-    found, _ = shares(line(constants, slopes), uniform(low, wide))
+    found, _ = mixture_shares(line(constants, slopes), uniform(low, wide))
     right = area(constants, slopes, low, wide)
     assert np.abs(found[:, 1] - right).max() > 100 * quadrature.TOLERANCE
 
@@ -69,11 +71,11 @@ def test_sum_lies_between_lower_and_upper_sums():
     scores = line(rng.normal(size=10), np.array([0.7, -1.3]))
     law = normal(rng.normal(size=(10, 2)), np.array([0.5, 0.2]))
     first, second = law.terms[0]
-    found, _ = shares(scores, law)
-    left, right = Spread.rest(first), Spread.rest(second)
-    points = np.linspace(*quadrature.reach(left), 20_001, axis=-1)
+    found, _ = mixture_shares(scores, law)
+    left, right = ValueLaw.rest(first), ValueLaw.rest(second)
+    points = np.linspace(*quadrature.law_ends(left), 20_001, axis=-1)
     mass = np.diff(left.upto(points))
-    at = quadrature.shares(scores.along(1, 0, points), right)[..., 1]
+    at = quadrature.winning_shares(scores.along(1, 0, points), right)[..., 1]
     pairs = np.stack([at[:, 1:], at[:, :-1]])
     low, high = ((mass * each).sum(axis=1) for each in (pairs.min(0), pairs.max(0)))
     assert (low - 1e-7 < found[:, 1]).all()
@@ -86,7 +88,7 @@ def test_three_classes_share_the_plane():
     turns = np.pi * np.array([0, 2 / 3, 4 / 3])
     linear = np.stack([np.cos(turns), np.sin(turns)])[None]
     scores = Scores(np.zeros((2, 3)), linear, np.zeros((2, 2, 3)))
-    found, _ = shares(scores, normal(np.zeros((2, 2)), np.array([3.0, 3.0])))
+    found, _ = mixture_shares(scores, normal(np.zeros((2, 2)), np.array([3.0, 3.0])))
     assert np.abs(found - 1 / 3).max() < quadrature.TOLERANCE
 
 
@@ -96,13 +98,13 @@ def test_circle_in_a_round_law(radius):
     square = np.stack([np.zeros((2, 2)), np.eye(2)], axis=-1)
     constant = np.array([[radius**2, 0.0]] * 2)
     scores = Scores(constant, np.zeros((1, 2, 2)), square)
-    found, _ = shares(scores, normal(np.zeros((2, 2)), np.ones(2)))
+    found, _ = mixture_shares(scores, normal(np.zeros((2, 2)), np.ones(2)))
     assert found[0, 1] == pytest.approx(np.exp(-(radius**2) / 2), abs=1e-5)
 
 
 def test_ends_of_an_unbounded_law():
     """No more than the stated mass lies beyond either."""
     law = normal(np.array([[3.0], [-40.0]]), np.array([2.0])).terms[0][0]
-    low, high = quadrature.reach(Spread.whole(law))
-    assert special.ndtr((low + 40) / 2).max() <= quadrature.CUT
-    assert special.ndtr((3 - high) / 2).max() <= quadrature.CUT
+    low, high = quadrature.law_ends(ValueLaw.with_atoms(law))
+    assert special.ndtr((low + 40) / 2).max() <= quadrature.CUT_MASS
+    assert special.ndtr((3 - high) / 2).max() <= quadrature.CUT_MASS

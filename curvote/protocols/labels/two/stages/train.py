@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from curvote.chain.stage import Here, Rows
+from curvote.chain.stage import Rows, StageContext
 from curvote.protocols.labels.messages import RECORD
-from curvote.protocols.labels.records import codes_of, priors_of
-from curvote.protocols.labels.stages.train import trained
+from curvote.protocols.labels.records import codes_from_table, record_priors
+from curvote.protocols.labels.stages.train import train_on_codes
 
 
-def one(here: Here) -> Rows:
+def one(context: StageContext) -> Rows:
     """Return the tables of stage train; the first round's prior says nothing."""
-    early, late = here.rows("privatize", "codes"), here.rows("again", "codes")
-    first = codes_of(here.inputs["privatize"].facts, early)
-    prior = priors_of(here, late[RECORD])
-    second = codes_of(here.inputs["again"].facts, late, prior)
-    both = replace(
+    early, late = context.rows("privatize", "codes"), context.rows("again", "codes")
+    first = codes_from_table(context.inputs["privatize"].metadata, early)
+    prior = record_priors(context, late[RECORD])
+    second = codes_from_table(context.inputs["again"].metadata, late, prior)
+    codes = replace(
         second,
         values=np.concatenate([first.values, second.values]),
         prior=np.concatenate([np.ones((len(first), first.n_classes)), prior]),
     )
-    return trained(here, np.concatenate([early[RECORD], late[RECORD]]), both)
+    return train_on_codes(context, np.concatenate([early[RECORD], late[RECORD]]), codes)
