@@ -19,10 +19,10 @@ from typing import Any
 
 def command(words: list[str]) -> dict[str, Any]:
     """Return exit code, output and errors of one command line."""
-    from curvote.cli import app
+    from curvote.flows import cli
 
     sys.argv = ["curvote", *words]
-    return told(app.main)
+    return told(cli.main)
 
 
 def script(text: str) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from curvote.base.errors import UserError
-from curvote.wire.envelope import (
+from curvote.envelope import (
     Invitation,
     is_genuine,
     issue_invitations,
@@ -17,6 +16,7 @@ from curvote.wire.envelope import (
     read_envelope,
     seal_message,
 )
+from curvote.errors import UserError
 from tests.rounds import REPORTS, VOTES
 from tests.test_envelope import INVITATION, OLD, SEALED_1
 

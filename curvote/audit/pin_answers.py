@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curvote.audit import choice
-from curvote.checks import word_checks
+from curvote.audit import answers, choice
 
 
 def answers_table() -> str:
@@ -22,12 +21,9 @@ def _answer_rows() -> Iterator[list[str]]:
     for name in choice.drawing_names():
         yield [
             name,
-            *(
-                word_checks.answer_digest(choice.drawing_subject(name, e))
-                for e in levels
-            ),
+            *(answers.answer_digest(choice.drawing_subject(name, e)) for e in levels),
         ]
 
 
 if __name__ == "__main__":
-    word_checks.ANSWERS_FILE.write_text(answers_table(), encoding="utf-8")
+    answers.ANSWERS_FILE.write_text(answers_table(), encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from curvote.cli.app import app
+from curvote.flows.cli import app
 
 INTRODUCTION = """# Commands
 

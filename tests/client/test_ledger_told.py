@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.base.privacy import Budget
-from curvote.ledger.book import Ledger, RestoringLedger
+from curvote.client.ledger import Ledger
+from curvote.client.ledger_told import RestoringLedger
+from curvote.privacy import Budget
 from tests.ledgers import reserve
 
 TWO = Budget(0.2)

@@ -10,8 +10,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import chisquare, norm
 
-from curvote.data import lookup
-from curvote.data.simulation import circle
+from curvote.datasets import circle, lookup
 
 SETTINGS: list[dict[str, Any]] = [
     {},

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.base.errors import UserError
-from curvote.data import lookup
-from curvote.data.tables import remote_labels
+from curvote.datasets import lookup, remote_labels
+from curvote.errors import UserError
 
 GIVEN: dict[str, Any] = {
     "path": "people.csv",

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.cli import doctor
-from curvote.flows import machine
-from curvote.flows.machine import stop_cause
-from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import locations
+from curvote.flows.examining import checks, machine
+from curvote.flows.stopped import stop_cause
+from curvote.run import places
+from curvote.run.project import Project
 from tests import object_store, plain
 
 
@@ -24,7 +23,7 @@ def address() -> Iterator[str]:
 
 def told(project: Project, check: str) -> list[tuple[str, str]]:
     """Return status and words of one check."""
-    found = doctor.run_checks(project)
+    found = checks.run_checks(project)
     return [(each.status, each.found) for each in found if each.check == check]
 
 
@@ -38,7 +37,7 @@ def test_an_object_store_is_really_written(
     assert told(project, "object store") == [
         ("ok", f"{object_store.ROOT} can be written")
     ]
-    locations.check_writable.cache_clear()
+    places.check_writable.cache_clear()
     with object_store.answering(403) as other:
         object_store.point_at(monkeypatch, other)
         ((status, words),) = told(project, "object store")

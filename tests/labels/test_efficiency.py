@@ -8,16 +8,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curvote.base.entropy import SeededEntropy
-from curvote.base.errors import UserError
-from curvote.systems.labels.codes.efficiency import (
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.labels.efficiency import (
     accuracy_ceiling,
     encoder_efficiency,
     retention,
     signal_ratio,
     soft_label_statistics,
 )
-from curvote.systems.labels.codes.encoders import (
+from curvote.labels.encoders import (
     CANDIDATES,
     best_encoder,
     build_encoder,

@@ -8,9 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curvote.base.entropy import SeededEntropy
+from curvote.entropy import SeededEntropy
 from curvote.mechanisms import make
-from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi, soft_label_moments
+from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
+from curvote.mechanisms.soft_labels import soft_label_moments
 from tests.noise import SEED
 
 SMALLEST = 2.0**-20

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from curvote.base.errors import UserError
-from curvote.learning.online import (
+from curvote.errors import UserError
+from curvote.server.averaging import average_classifiers, averaging_weights
+from curvote.server.online import (
     Arrival,
     Ensemble,
     IncumbentVotes,
@@ -26,13 +27,8 @@ from curvote.learning.online import (
     incumbent_row,
     start_roster,
 )
-from curvote.learning.votes import (
-    average_classifiers,
-    averaging_weights,
-    estimate_utility,
-    reversal_mask,
-    reversed_utility,
-)
+from curvote.server.reversal import reversal_mask, reversed_utility
+from curvote.server.utility import estimate_utility
 
 Counts = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 RULE = OnlineRule(keep=0.75, cutoff=0.6, when_none_pass="soft")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.base.entropy import SeededEntropy
-from curvote.curves.partition import bin_partitions, half_partitions
-from curvote.learning.cells import (
+from curvote.entropy import SeededEntropy
+from curvote.mechanisms.k_rr import KRR
+from curvote.representation.partition import bin_partitions, half_partitions
+from curvote.server.cells import (
     CellShares,
     best_question,
     estimate_shares,
@@ -15,7 +16,6 @@ from curvote.learning.cells import (
     naive_bayes_scores,
     predict_cells,
 )
-from curvote.mechanisms.randomized_response import KRR
 
 Q, C, K = 2, 3, 4
 HUGE = 200.0

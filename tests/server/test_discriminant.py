@@ -7,11 +7,12 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.base.entropy import SeededEntropy
+from curvote.classifier import predict_indices
 from curvote.client.direction import DirectionReporter
-from curvote.curves.direction import Directions, class_codes
-from curvote.curves.encoding import predict_indices
-from curvote.learning.directions import (
+from curvote.entropy import SeededEntropy
+from curvote.representation.direction import Directions
+from curvote.representation.simplex import class_codes
+from curvote.server.directions import (
     Line,
     ReportMean,
     estimate_whitening,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.curves.encoding import predict_indices
-from curvote.learning.volunteers import class_scores, ridge_logistic
+from curvote.classifier import predict_indices
+from curvote.server.several import class_scores
+from curvote.server.volunteered import ridge_logistic
 
 
 @pytest.mark.parametrize("there", [[2], [0, 3], [3, 1], [0, 1, 2], [0, 1, 2, 3]])

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from benchmarks.choosing_world import World, direct
-from curvote.advise import direct as theory
-from curvote.base.errors import UserError
-from curvote.cli.app import app
-from curvote.curves.direction import Whitening
-from curvote.messages.arms import make_directions
-from curvote.systems.direct.choice import choose_protocol
+from curvote.errors import UserError
+from curvote.flows.cli import app
+from curvote.protocols.choice import choose_protocol
+from curvote.protocols.direct.arms import make_directions
+from curvote.representation.direction import Whitening
 from curvote.theory import Signal, expect_direct, look_ahead, strengths
+from curvote.theory import direct as theory
 
 MIDDLE, STRONG = Signal(0.25), Signal(0.10)
 

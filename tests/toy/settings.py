@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from curvote.chain.settings import Epsilon, Strict, WholeNumber
+from curvote.chain.settings import Epsilon, Strict, Whole
 
 
 class Parties(Strict):
     """How many people answer, how many shops count, and who is only tested."""
 
-    people: WholeNumber
-    shops: WholeNumber
-    test: WholeNumber
+    people: Whole
+    shops: Whole
+    test: Whole
 
 
 class Levels(Strict):

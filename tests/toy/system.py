@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curvote.base.errors import Problem
 from curvote.chain.axis import Axis, Value
 from curvote.chain.axis import PipelineSettings as Given
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage
-from curvote.chain.system import System, View
+from curvote.chain.system import System
+from curvote.chain.view import View
+from curvote.errors import Problem
 from curvote.toy.asked import asked
 from curvote.toy.messages import MESSAGES
 from curvote.toy.methods import ACCURACY, CENTRES, CERTAINTY, LOG_LOSS, WEIGHTED
@@ -29,14 +30,14 @@ SHRINK = Axis("shrink", lambda s: s.shrink, key="shrink")
 
 _GATHER = Stage(
     "gather",
-    f"{_HERE}.gather:gather",
+    f"{_HERE}.gather",
     params=("source", "parties", "seed", "replicates"),
-    plugins=(("curvote.data.registry:DATASETS", "source.name"),),
+    plugins=(("curvote.datasets.registry:DATASETS", "source.name"),),
     tables=(TOWN,),
 )
 _ASK = Stage(
     "ask",
-    f"{_HERE}.ask:ask",
+    f"{_HERE}.ask",
     inputs=("gather",),
     axes=("level",),
     params=("level.people", "seed", "replicates"),
@@ -45,7 +46,7 @@ _ASK = Stage(
 )
 _COUNT = Stage(
     "count",
-    f"{_HERE}.count:count",
+    f"{_HERE}.count",
     inputs=("gather",),
     axes=("level",),
     params=("level.shops", "seed", "replicates"),
@@ -54,7 +55,7 @@ _COUNT = Stage(
 )
 _FIT = Stage(
     "fit_models",
-    f"{_HERE}.fit:fit",
+    f"{_HERE}.fit",
     inputs=("gather", "ask", "count"),
     axes=("level", "shrink"),
     params=("shrink", "replicates"),
@@ -63,7 +64,7 @@ _FIT = Stage(
 )
 _SCORE = Stage(
     "report",
-    f"{_HERE}.score:score",
+    f"{_HERE}.score",
     inputs=("gather", "fit_models"),
     axes=("level", "shrink"),
     params=("replicates",),

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from curvote.base.errors import UserError
-from curvote.systems.transfer.method.choice import choose_form, pooled_variance
-from curvote.systems.transfer.method.task import Level, PublicSetup, Task
+from curvote.errors import UserError
+from curvote.transfer.choosing import choose_form, pooled_variance
+from curvote.transfer.setup import PublicSetup
+from curvote.transfer.task import Level, Task
 
 HEART = {"cleveland": 303, "hungarian": 142, "switzerland": 116, "va": 141}
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.base.entropy import SeededEntropy
-from curvote.base.errors import UserError
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
 from curvote.mechanisms import make
-from curvote.systems.utility.method.channel import (
+from curvote.utility.channel import (
     Channel,
     Part,
     check_bounds,

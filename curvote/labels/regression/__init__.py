@@ -7,21 +7,22 @@ score = squared_error(model, X_other, targets)
 
 from typing import TYPE_CHECKING
 
-from curvote.base.lazy import exports
+from curvote.lazy import exports
 
 __all__ = ["NoisedTargets", "PrivateLabelRegressor", "noise_targets", "squared_error"]
 
 if TYPE_CHECKING:
-    from curvote.systems.labels.regression.noise import noise_targets
-    from curvote.systems.labels.regression.regressor import PrivateLabelRegressor
-    from curvote.systems.labels.regression.targets import NoisedTargets, squared_error
+    from curvote.labels.regression.noising import noise_targets
+    from curvote.labels.regression.regressor import PrivateLabelRegressor
+    from curvote.labels.regression.scoring import squared_error
+    from curvote.labels.regression.targets import NoisedTargets
 else:
     __getattr__ = exports(
         __name__,
         {
-            "NoisedTargets": "curvote.systems.labels.regression.targets",
-            "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor",
-            "noise_targets": "curvote.systems.labels.regression.noise",
-            "squared_error": "curvote.systems.labels.regression.targets",
+            "NoisedTargets": "targets",
+            "PrivateLabelRegressor": "regressor",
+            "noise_targets": "noising",
+            "squared_error": "scoring",
         },
     )

@@ -6,10 +6,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from curvote.base.validate import FloatArray
-from curvote.data.simulation import circle
-from curvote.labels import encode
-from curvote.systems.labels.method import theory
+from curvote.datasets import circle
+from curvote.labels import encode, theory
+from curvote.validate import FloatArray
 
 
 def accuracies(

@@ -10,15 +10,10 @@ from scipy import special
 from sklearn.linear_model import LogisticRegression
 
 from curvote.mechanisms import make
-from curvote.systems.utility.method.channel import (
-    Channel,
-    Part,
-    make_channel,
-    withheld_channel,
-)
-from curvote.systems.utility.method.engines.base import Draws, Question
-from curvote.systems.utility.method.engines.discriminants import Linear
-from curvote.systems.utility.method.engines.scores.shares import bracket_positive
+from curvote.utility.channel import Channel, Part, make_channel, withheld_channel
+from curvote.utility.engines.base import Draws, Question
+from curvote.utility.engines.linear import Linear
+from curvote.utility.engines.scores.lattice import bracket_positive
 from tests.utility import models_of
 from tests.utility.engines.linear_of import DIGITS, STROKE, plain, surface_of
 from tests.utility.engines.scores.laws_of import (

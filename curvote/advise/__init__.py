@@ -1,1 +1,0 @@
-"""Theory's word before anything is released: variances, drift, and a planner."""

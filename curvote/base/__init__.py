@@ -1,1 +1,0 @@
-"""Ground of the house: errors, validation, entropy, privacy values, durable files."""

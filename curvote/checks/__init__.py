@@ -1,1 +1,0 @@
-"""Checks of a message that need no system: subjects, laws, residuals, examples."""

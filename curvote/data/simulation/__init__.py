@@ -1,1 +1,0 @@
-"""Simulated data sets, a module each."""

@@ -1,0 +1,1 @@
+"""Published tables: features with public bounds, parsing, checks, policies."""

@@ -1,1 +1,0 @@
-"""Intake of a server: which envelopes are accepted, and where they are kept."""

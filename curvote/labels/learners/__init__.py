@@ -1,0 +1,13 @@
+"""Learners from public features and noised codes: what each makes of a record."""
+
+from typing import TYPE_CHECKING
+
+from curvote.lazy import exports
+
+__all__ = ["Learner", "make"]
+
+if TYPE_CHECKING:
+    from curvote.labels.learners.base import Learner
+    from curvote.labels.learners.making import make
+else:
+    __getattr__ = exports(__name__, {"Learner": "base", "make": "making"})

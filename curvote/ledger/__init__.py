@@ -1,1 +1,0 @@
-"""Books of the owner's side: what was released about each client."""

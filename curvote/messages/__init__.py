@@ -1,1 +1,0 @@
-"""Messages: what systems share about what leaves a client."""

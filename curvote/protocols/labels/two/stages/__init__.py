@@ -1,0 +1,1 @@
+"""The stages that two rounds have of their own."""

@@ -1,0 +1,60 @@
+"""Metrics and reference methods that several systems share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from curvote.chain.axis import Axis, PipelineSettings, Value
+from curvote.chain.measure import Metric
+
+MISCLASSIFICATION: Final = Metric(
+    "misclassification",
+    "error on new {record}s",
+    sentence="errs on {value} of new {record}s",
+    words="Share of new {record}s that each method gets wrong",
+    bound="bayes_error",
+)
+NONE_PASSED: Final = Metric(
+    "none_passed", "no classifier passed the cutoff", beside="misclassification"
+)
+AGREEMENT: Final = Metric(
+    "agreement",
+    "agreement with what is clean",
+    better="higher",
+    sentence="agrees with what is clean in {value} of cases",
+    words="How often noise changes nothing: a label, or a classifier's answer",
+)
+RECALL: Final = Metric(
+    "recall",
+    "recall",
+    better="higher",
+    words="Share of a class's new {record}s that are recognised",
+    figure=False,
+    group_kind="class",
+)
+ERRORS: Final = (MISCLASSIFICATION, NONE_PASSED, RECALL)
+
+
+def _settings_learners(settings: PipelineSettings) -> Sequence[Any]:
+    """Return the learners or models that a system names."""
+    learners: Sequence[Any] = getattr(settings, "models", None) or settings.learners
+    return learners
+
+
+def _learner_labels(settings: PipelineSettings) -> list[Value]:
+    return [learner.label for learner in _settings_learners(settings)]
+
+
+def _find_learner(
+    settings: PipelineSettings, label: Value | None
+) -> dict[str, object] | None:
+    matches = (
+        learner.model_dump()
+        for learner in _settings_learners(settings)
+        if learner.label == label
+    )
+    return next(matches, None)
+
+
+LEARNER: Final = Axis("learner", _learner_labels, _find_learner, key="learners")

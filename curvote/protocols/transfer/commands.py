@@ -1,0 +1,3 @@
+"""Commands of transfer: what a source would add, before anybody is asked."""
+
+COMMANDS = {"advise": "curvote.protocols.transfer.advise_command:advise"}

@@ -1,0 +1,1 @@
+"""The stages of transfer between servers."""

@@ -1,0 +1,132 @@
+"""Tasks and server names that follow from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from curvote.chain.stage import Metadata, Params
+from curvote.datasets import lookup
+from curvote.protocols.majority.methods import MAJORITY
+from curvote.protocols.transfer.methods import STATED, WEIGHED
+from curvote.protocols.transfer.settings import Transfer
+from curvote.representation.basis import IDENTITY
+from curvote.representation.encoding import Encoding
+from curvote.transfer.forms import FORMS, form
+from curvote.transfer.task import Feature, Level, Task
+
+Values = dict[str, Any]
+
+COUNTS = "counts"
+# Settings that say who holds which records.
+ALLOCATION_SETTINGS = ("source", "clients", "names", "seed")
+_Z_BOUNDS = (-1.0, 1.0)
+_DEFAULTS = Transfer().model_dump(mode="json")
+
+
+def server_names(source: Mapping[str, Any], transfer: Mapping[str, Any]) -> list[str]:
+    """Return the server names by code: the source's own, or s1, s2, ..."""
+    source_servers = lookup.servers(source)
+    if source_servers is not None:
+        return list(source_servers)
+    return [f"s{number}" for number in range(1, 1 + (transfer["servers"] or 0))]
+
+
+def target_name(source: Mapping[str, Any], transfer: Mapping[str, Any]) -> str:
+    """Return the target's name: the one stated, or the first server."""
+    return str(transfer["target"] or server_names(source, transfer)[0])
+
+
+def method_names(transfer: Mapping[str, Any]) -> list[str]:
+    """Return the methods to compare: the stated weights, else every rule."""
+    weights = transfer["weights"]
+    if transfer["release"] == COUNTS:
+        return [MAJORITY.name]
+    if weights is None:
+        return [method.name for method in WEIGHED]
+    return [STATED.name if isinstance(weights, dict) else weights]
+
+
+def normalize(values: Values) -> Values:
+    """Return the settings with each server's request and level filled in.
+
+    ``asked`` is what the cell's own server is told, ``told`` all of them: a change for
+    one server is none for another. ``columns`` says of the source what all share.
+    """
+    # What settings leave to their defaults may be left out here, too.
+    source, transfer = values["source"], _DEFAULTS | values.get("transfer", {})
+    servers, wanted_target = (
+        server_names(source, transfer),
+        target_name(source, transfer),
+    )
+    requests = {name: _server_request(values, transfer, name) for name in servers}
+    values |= {"told": requests, "target": wanted_target, "names": servers}
+    values["methods"] = method_names(transfer)
+    values["columns"] = {k: v for k, v in source.items() if k != "servers"}
+    if (server := values.get("server")) is not None:
+        values |= {
+            "asked": requests[server],
+            "held_out": transfer["test"] if server == wanted_target else 0,
+            "fault": transfer["faults"].get(server),
+        }
+    return values
+
+
+def _server_request(values: Values, transfer: Values, server: str) -> dict[str, Any]:
+    """Return the request to one server as plain values."""
+    return {
+        "epsilon": transfer["epsilon"].get(server, values.get("epsilon")),
+        "delta": transfer["delta"],
+        "release": transfer["release"],
+        "params": _fill_params(transfer["release"], transfer["params"]),
+    }
+
+
+def _fill_params(release: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return a form's parameters with defaults filled in."""
+    return form(release).check_params(params) if release in FORMS else params
+
+
+def build_task(
+    public: Metadata, requests: Mapping[str, Mapping[str, Any]], params: Params
+) -> Task:
+    """Return the task of some servers from the metadata of stage ``project``."""
+    first_request = next(iter(requests.values()))
+    return Task(
+        features=tuple(public_features(public)),
+        classes=public["classes"],
+        servers={name: to_level(request) for name, request in requests.items()},
+        release=first_request["release"],
+        params=first_request["params"],
+        seed=params["seed"],
+        number=params.get("number", 1),
+    )
+
+
+def to_level(request: Mapping[str, Any]) -> Level:
+    """Return a server's level from its request."""
+    return Level(request["epsilon"], request["delta"])
+
+
+def public_features(public: Metadata) -> list[Feature]:
+    """Return the names and bounds of a record's features."""
+    encoding = Encoding.from_json(public["encoding"])
+    if not uses_coefficients(encoding):
+        return [Feature(f"z{i}", *_Z_BOUNDS) for i in range(1, encoding.d + 1)]
+    bounds = (
+        np.broadcast_to(encoding.constants[end], (encoding.d,)).tolist()
+        for end in ("lower", "upper")
+    )
+    source_names = [entry["name"] for entry in public.get("features") or ()]
+    feature_names = (
+        source_names if encoding.projection.name == IDENTITY and source_names else None
+    )
+    all_names = feature_names or [f"c{i}" for i in range(1, encoding.d + 1)]
+    return [Feature(*entry) for entry in zip(all_names, *bounds, strict=True)]
+
+
+def uses_coefficients(encoding: Encoding) -> bool:
+    """Return whether servers release of coefficients within bounds, not of z."""
+    return encoding.rescale == "min_max"

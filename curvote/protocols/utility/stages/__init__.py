@@ -1,0 +1,1 @@
+"""The stages of a quantification before collection."""

@@ -1,1 +1,0 @@
-"""Figures, tables and the one-file HTML report, built from tables only."""

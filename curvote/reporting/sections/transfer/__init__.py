@@ -1,0 +1,1 @@
+"""Page sections of transfer between servers."""

@@ -1,0 +1,1 @@
+"""Page sections of a quantification before collection."""

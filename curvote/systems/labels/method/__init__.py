@@ -1,1 +1,0 @@
-"""Private labels of records whose features are public."""

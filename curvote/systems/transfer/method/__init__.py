@@ -1,1 +1,0 @@
-"""Transfer between servers that hold raw records: one noised release of each."""

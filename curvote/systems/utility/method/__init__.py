@@ -1,1 +1,0 @@
-"""Agreement of a classifier's answers with and without noise, and what to send."""

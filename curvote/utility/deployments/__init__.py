@@ -1,0 +1,1 @@
+"""Deployments of noise on a record."""

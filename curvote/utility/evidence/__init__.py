@@ -1,0 +1,1 @@
+"""Statistical evidence on a share: intervals, sequences, pools."""

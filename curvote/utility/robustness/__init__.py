@@ -1,0 +1,1 @@
+"""Robustness of an answer, and bounds from it."""

@@ -1,1 +1,0 @@
-"""Documents between server and clients: tasks, envelopes, signatures."""

@@ -1,0 +1,1 @@
+"""Front end of utility on the command line."""
