@@ -53,7 +53,7 @@ class Expectation:
     spread : float
         Its standard deviation from run to run.
     arm : str
-        The arm of `direct`.
+        The arm of protocol ``direct``.
 
     Examples
     --------
