@@ -14,7 +14,7 @@ from curvote.chain.registry import SYSTEMS
 def system_commands() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield (verb, Typer function) of every system that has some.
 
-    They stand in a module ``system_commands`` of the system's package, names only:
+    They stand in a module ``commands`` of the system's package, names only:
     ``COMMANDS = {verb: "module:function"}``. The help of the command line asks for all
     of them, so these modules import what is heavy inside functions. A verb of two
     systems has two forms.

@@ -4,7 +4,7 @@ By the formula: n_v records of d numbers with their labels are worth as much as 
 of N epsilon^2 = 6 (d + 1) n_v (`curvote.protocols.volunteers.worth`), and joined with
 reports they add up. For a signal of known strength: volunteers are drawn, with means
 of reports beside them (`curvote.theory.direct`), and read by the decoders that
-protocols `volunteers` and `joint_classifier` have.
+protocols `volunteers` and `joined` have.
 """
 
 from __future__ import annotations

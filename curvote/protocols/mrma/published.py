@@ -1,7 +1,7 @@
 """Scores as MRMA's tables 1 and 2 print them, to check those tables and for no more.
 
 The paper defines none of them. Of the readings tried, these agree with the tables on
-real data; the plain ones do not: ``published_weak_error`` has the spread of an
+real data; the plain ones do not: ``voting`` has the spread of an
 estimate, ``published_mr_error`` is up to 4 points below a mean over all,
 ``published_voting_error`` up to 10 points too high.
 """

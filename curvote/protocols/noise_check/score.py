@@ -15,9 +15,9 @@ WIDTH = 0.1
 
 
 def one(context: StageContext) -> Rows:
-    """Return the table ``scores``: ``label_agreement`` and ``total_variation``.
+    """Return the table ``scores``: ``agreement`` and ``total_variation``.
 
-    ``label_agreement`` is g(z0) of MRMA, proposition 2, at z0 = ``drift.at``, from the
+    ``agreement`` is g(z0) of MRMA, proposition 2, at z0 = ``drift.at``, from the
     reports whose first number lies within 0.1 of z0, or beyond the end of [-1, 1] at
     or beyond which z0 lies (the Laplace law says the same there). The total variation
     is that of record and report: since the noised density lies nowhere in the cube

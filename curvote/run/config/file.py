@@ -36,7 +36,7 @@ class Setting:
 class ConfiguredPipeline:
     """A checked pipeline, ready to be planned.
 
-    ``pipeline`` is what stands in the file, ``expand_settings`` what its grid makes of
+    ``pipeline`` is what stands in the file, ``settings`` what its grid makes of
     it.
     """
 

@@ -71,7 +71,7 @@ class Features(Protocol):
 class Parameters(Strict):
     """``span`` is the side of the cube that features are scaled to.
 
-    ``bandwidth_grid`` are in its units, ``cells`` the most numbers of a release, over
+    ``bandwidths`` are in its units, ``cells`` the most numbers of a release, over
     all bandwidths, ``grids`` how many grids (frequencies for ``gaussian``: two numbers
     each) there are for each bandwidth. ``histogram`` and ``jittered`` are one grid, at
     the bounds or shifted: what the paper compares with.
