@@ -17,7 +17,7 @@ COMPARED := samplers labels_encoding
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo ui test quick lint docs faults bench choosing competitors clean
+.PHONY: help demo ui test quick lint size docs faults bench choosing competitors clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +34,15 @@ test: $(DEV)  ## run the tests, a file at a time on each processor
 quick: $(DEV)  ## run the tests that start no server, no browser and no whole run
 	$(VENV)/bin/python -m pytest -n auto -m 'not faults and not slow'
 
-lint: $(DEV)  ## check style, types and the direction of imports
+lint: $(DEV)  ## check style, types, the direction of imports, and names
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python -m tests.names
+
+size: $(DEV)  ## count lines, files, imports and functions of product and tests
+	$(VENV)/bin/python -m benchmarks.size
 
 docs: $(DOCS)  ## build the documentation, run its notebooks, check its links
 	rm -rf build/docs  # a page that did not change would not be warned of again

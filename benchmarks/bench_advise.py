@@ -23,10 +23,10 @@ from scipy.special import expit
 from benchmarks.bench_rule import learnt
 from benchmarks.history import record
 from benchmarks.laws import RECORDS, Law
-from curvote.errors import UserError
-from curvote.protocols.choice import choose_protocol
+from curvote.advise.direct import error_range
+from curvote.base.errors import UserError
+from curvote.systems.direct.choice import choose_protocol
 from curvote.theory import Signal, expect_direct
-from curvote.theory.hard import error_range
 
 STATED = {
     "normal": (0, 0),

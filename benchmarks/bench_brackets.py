@@ -16,13 +16,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.bench_utility import BOUNDS, Target, model, recorded, table
-from curvote.errors import UserError
-from curvote.utility.channel import make_channel
-from curvote.utility.engines.base import Draws, Engine, Question
-from curvote.utility.engines.branched_trees import BranchedTrees
-from curvote.utility.engines.network import Network
-from curvote.utility.engines.trees.engine import Trees
-from curvote.utility.robustness.box import certify_box
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import Draws, Engine, Question
+from curvote.systems.utility.method.engines.branched_trees import BranchedTrees
+from curvote.systems.utility.method.engines.network import Network
+from curvote.systems.utility.method.engines.trees.engine import Trees
+from curvote.systems.utility.method.robustness import certify_box
 
 MECHANISMS = ("pm_01", "laplace", "k_rr", "exponential", "joint_box")
 RECORDS = 20

@@ -23,20 +23,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.history import record
+from curvote.base.classes import Classes
 from curvote.chain.lookup import find_system
-from curvote.chain.sharded import make_rows, stack_rows
-from curvote.chain.stage import StageContext
-from curvote.classes import Classes
-from curvote.protocols.classifiers import predict_places
-from curvote.protocols.direct import aggregate, privatize
-from curvote.protocols.direct.arms import decoding_metadata, protocol_of
-from curvote.protocols.direct_one_of import combine as one_of
-from curvote.protocols.direct_one_of import privatize as one_of_privatize
-from curvote.protocols.message import messages_of
-from curvote.protocols.stages import released
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.task import Task
+from curvote.chain.stage import StageContext, make_rows, stack_rows
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.messages.arms import decoding_metadata, protocol_of
+from curvote.messages.message import messages_of
+from curvote.systems.common.classifiers import predict_places
+from curvote.systems.direct import stages
+from curvote.systems.direct import stages as one_of
+from curvote.systems.direct import stages as one_of_privatize
+from curvote.wire.task import Task
 from tests.memory import Memory, here
 
 MILLION, D, SEED = 1_000_000, 8, 1
@@ -98,7 +96,7 @@ def release(
     task = replace(stated, **message.terms(params.__getitem__, ENCODING))
     source = {"ingest": Memory.of({}, clients=[{"curve": z, "label": labels}])}
     return StageContext(
-        "privatize", (0,), (1,), source, params, released.task_metadata(task)
+        "privatize", (0,), (1,), source, params, stages.task_metadata(task)
     )
 
 
@@ -110,10 +108,8 @@ def measured(way: str, arm: str, n_classes: int, epsilon: float, n: int) -> Meas
     params |= {"protocol": protocol_of(arm), "message": "report"}
     z, labels = clients(n, n_classes)
     stage = (study if way == "study" else release)(z, labels, params, n_classes)
-    drawn, read = (
-        (one_of_privatize, one_of) if arm == "one_of" else (privatize, aggregate)
-    )
-    module = drawn if way == "study" else released
+    drawn, read = (one_of_privatize, one_of) if arm == "one_of" else (stages, stages)
+    module = drawn if way == "study" else stages
     times = [time.process_time()]  # one thread; others may be at work beside it
     (reports,) = stack_rows([*make_rows(module, stage)]).values()
     times.append(time.process_time())

@@ -18,13 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.history import record
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.execute import execute_step
-from curvote.run.plan.step import Step
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.store.artifacts import artifact
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.store.artifacts import artifact
 
 MILLION = 1_000_000
 SIZES = (MILLION // 4, MILLION // 2, MILLION)

@@ -32,14 +32,14 @@ from joblib.externals.loky import get_reusable_executor
 
 from benchmarks import scale_tasks
 from benchmarks.history import record
-from curvote.entropy import Entropy, SeededEntropy
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.engines import Engine
-from curvote.run.execute import execute_step
-from curvote.run.planner import Plan, make_plan
-from curvote.run.project import Project
-from curvote.run.store.artifacts import artifact
+from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import Plan, make_plan
+from curvote.pipeline.store.artifacts import artifact
 from tests import object_store
 
 ENGINES: Final = ("local", "threads", "dask")

@@ -25,11 +25,11 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.history import record
+from curvote.base.entropy import SeededEntropy
 from curvote.client.report import Reporter
-from curvote.datasets.simulated import generate
-from curvote.entropy import SeededEntropy
-from curvote.representation.basis import projection, roughness_matrix
-from curvote.server.weak import disjoint_parts, draw_subsets, fit_problems
+from curvote.curves.basis import projection, roughness_matrix
+from curvote.data.simulation.simulated import generate
+from curvote.learning.weak import disjoint_parts, draw_subsets, fit_problems
 
 Array = NDArray[np.float64]
 Problem = tuple[Array, Array]

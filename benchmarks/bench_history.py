@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.history import record
-from curvote.run import history, records
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history, records
 from tests import plain
 
 FEW, MANY, MOST_TIMES = 10, 1000, 1.5
@@ -46,7 +46,7 @@ def seconds(project: Project, words: list[str]) -> float:
     """Return the processor time of one command."""
     before = _children()
     subprocess.run(
-        [sys.executable, "-m", "curvote.flows", *words, "--project", project.root],
+        [sys.executable, "-m", "curvote.cli", *words, "--project", project.root],
         stdout=subprocess.DEVNULL,
         check=True,
     )

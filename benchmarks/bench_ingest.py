@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.history import record
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.execute import execute_step
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import make_plan
 
 MILLION = 1_000_000
 POINTS = 24

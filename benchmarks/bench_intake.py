@@ -20,10 +20,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.history import record
-from curvote.protocols.checking import parse_messages
-from curvote.run.project import Project
-from curvote.server.inbox import accept_inbox
-from curvote.server.intake import Intake
+from curvote.intake.box import Intake
+from curvote.intake.inbox import accept_inbox
+from curvote.messages.message import parse_messages
+from curvote.pipeline.config.project import Project
 from tests.envelope_service import Service, answered, invite, project, serving
 from tests.postgres import missing, postgres
 from tests.rounds import quiet

@@ -17,7 +17,7 @@ from bench_samplers import ask, competitors
 from competitors.clock import CLASSES, EPSILON
 
 from benchmarks.history import record
-from curvote.labels.encoding import encode
+from curvote.systems.labels.codes.encoding import encode
 
 N, MANY = 1_000_000, 1000
 # The tasks of other libraries that are encoders of as many classes.

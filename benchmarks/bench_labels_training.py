@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from benchmarks.history import record
-from curvote.labels.encoding import encode
-from curvote.labels.learners.spectral import SpectralVotes
+from curvote.systems.labels.codes.encoding import encode
+from curvote.systems.labels.learners.spectral import SpectralVotes
 
 D, CLASSES, EPSILON, SIZES = 20, 100, 1.0, (250_000, 1_000_000)
 SECONDS, GIB, LINEAR = 300, 2.0, 1.3

@@ -27,11 +27,11 @@ import numpy as np
 from benchmarks.bench_rule import ARMS, Clients, learnt
 from benchmarks.history import record
 from benchmarks.laws import JUDGED, Law, tuned
-from curvote.entropy import SeededEntropy
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.choice import choose_protocol
-from curvote.server.directions import Line
-from curvote.server.gate import solve_with_fallback
+from curvote.base.entropy import SeededEntropy
+from curvote.learning.directions import Line
+from curvote.learning.fallback import solve_with_fallback
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.systems.direct.choice import choose_protocol
 
 MOST_REGRET, WORSE = 0.006, 0.01
 TEST = 20_000

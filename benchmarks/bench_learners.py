@@ -24,8 +24,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.history import record
-from curvote.server import learners
-from curvote.server.learners.fits import Fits
+from curvote.learning import learners
+from curvote.learning.learners.registry import Fits
 
 FloatArray = NDArray[np.float64]
 Build = Callable[[], Any]

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.history import record
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.ledger.book import Ledger
 
 EACH, CAP = Budget(0.5, 5e-7), Budget(1.0, 1e-6)  # room for two releases
 OPENING_SECONDS, MOST_MIB = 0.2, 1024.0

@@ -33,27 +33,30 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.choosing_world import DIRECTIONS, World, repeated
 from benchmarks.history import record
+from curvote.advise.scenario import STRONG, Signal
 from curvote.client.direction import DirectionReporter
-from curvote.client.report import Reporter
-from curvote.client.vote import candidate_scores, draw_votes
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.representation.direction import Directions
-from curvote.server import learners
-from curvote.server.averaging import average_classifiers, averaging_weights
-from curvote.server.directions import (
+from curvote.client.report import Reporter, candidate_scores, draw_votes
+from curvote.curves.direction import Directions
+from curvote.learning import learners
+from curvote.learning.directions import (
     Line,
     ReportMean,
     estimate_whitening,
     one_round_classifier,
     two_round_classifier,
 )
-from curvote.server.reversal import reversal_mask, reversed_utility
-from curvote.server.utility import estimate_utility
-from curvote.server.weak import draw_subsets
+from curvote.learning.votes import (
+    average_classifiers,
+    averaging_weights,
+    estimate_utility,
+    reversal_mask,
+    reversed_utility,
+)
+from curvote.learning.weak import draw_subsets
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
 from curvote.theory import UtilityPrior, recommend
-from curvote.theory.signals import STRONG, Signal
 
 Array = NDArray[np.float64]
 Decoder = Callable[[Array, float], Array]
@@ -140,7 +143,7 @@ def lie_of(given: Directions, pull: Pull) -> Array:
             weight * (np.outer(a, b) + np.outer(b, a)) / 2
             for weight, (a, b) in zip(pull.second, entries, strict=True)
         )
-        # As `curvote.representation.direction` writes it.
+        # As `curvote.curves.direction` writes it.
         above = matrix[np.triu_indices(given.p, 1)]
         diagonal = helmert(given.p) @ np.diag(matrix)
         vector[given.p :] = [*diagonal, *(np.sqrt(2) * above)]

@@ -31,12 +31,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.history import record
-from curvote.run import history
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
+from curvote.pipeline.store import history
 
 ROOT = Path(__file__).resolve().parents[1]
-CURVOTE = [sys.executable, "-m", "curvote.flows"]
+CURVOTE = [sys.executable, "-m", "curvote.cli"]
 IMPORT = [sys.executable, "-c", "import prefect, mlflow.sklearn"]
 # Whoever outlives its parent becomes this process's child, and is waited for.
 _SUBREAPER = 36

@@ -22,15 +22,18 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from benchmarks.history import record
-from curvote.client.report import Reporter
-from curvote.client.vote import candidate_scores, draw_votes
-from curvote.entropy import SeededEntropy
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.server import learners
-from curvote.server.averaging import average_classifiers, averaging_weights
-from curvote.server.reversal import reversal_mask, reversed_utility
-from curvote.server.utility import estimate_utility
-from curvote.server.weak import draw_subsets
+from curvote.base.entropy import SeededEntropy
+from curvote.client.report import Reporter, candidate_scores, draw_votes
+from curvote.learning import learners
+from curvote.learning.votes import (
+    average_classifiers,
+    averaging_weights,
+    estimate_utility,
+    reversal_mask,
+    reversed_utility,
+)
+from curvote.learning.weak import draw_subsets
+from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.theory import Prediction, UtilityPrior, predict, recommend
 
 Array = NDArray[np.float64]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.history import record
-from curvote.datasets.simulated_classes import Parameters, clients
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.questions import (
+from curvote.data.simulation.simulated_classes import Parameters, clients
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.systems.common.questions import (
     answer_questions,
     halving_code,
     one_against_rest_code,

@@ -18,20 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.history import record
+from curvote.base.entropy import SeededEntropy
 from curvote.client.direction import DirectionReporter
-from curvote.datasets import simulated
-from curvote.entropy import SeededEntropy
-from curvote.protocols.choice import choose_arm
-from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.representation.basis import Projection, orthonormal, projection
-from curvote.server.directions import (
+from curvote.curves.basis import Projection, orthonormal, projection
+from curvote.data.simulation import simulated
+from curvote.learning.directions import (
     Line,
+    MomentRule,
     ReportMean,
     estimate_whitening,
     one_round_classifier,
+    solve_weights,
     two_round_classifier,
 )
-from curvote.shrinkage import MomentRule, solve_weights
+from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
+from curvote.systems.direct.choice import choose_arm
 
 Array = NDArray[np.float64]
 Clients = tuple[Array, Array]

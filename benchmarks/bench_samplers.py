@@ -16,7 +16,7 @@ import numpy as np
 from competitors.clock import CLASSES, EPSILON, TASKS, Row, median_seconds
 
 from benchmarks.history import record
-from curvote.entropy import SystemEntropy
+from curvote.base.entropy import SystemEntropy
 from curvote.mechanisms import make
 
 HERE = Path(__file__).resolve().parent

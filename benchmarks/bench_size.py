@@ -28,19 +28,19 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.curve_laws import LAWS, UNSEEN, Law
 from benchmarks.history import record
-from curvote.mechanisms.privunit import privunit_variance
-from curvote.protocols.choice import choose_protocol
-from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.protocols.sizes import FACTOR, POWER, wanted_size
-from curvote.representation.direction import Directions
-from curvote.representation.rescale import volunteer_constants
-from curvote.server.directions import (
+from curvote.curves.direction import Directions
+from curvote.curves.encoding import volunteer_constants
+from curvote.learning.directions import (
     Line,
     ReportMean,
     estimate_whitening,
     one_round_classifier,
     two_round_classifier,
 )
+from curvote.mechanisms.privunit import privunit_variance
+from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
+from curvote.messages.sizes import FACTOR, POWER, wanted_size
+from curvote.systems.direct.choice import choose_protocol
 
 Array = NDArray[np.float64]
 Found = dict[tuple[str, int, float, int], float]

@@ -14,10 +14,10 @@ import time
 import numpy as np
 
 from benchmarks.history import record
-from curvote.entropy import SystemEntropy
-from curvote.transfer.combination import combine
-from curvote.transfer.releasing import release
-from curvote.transfer.task import Task
+from curvote.base.entropy import SystemEntropy
+from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.release import release
+from curvote.systems.transfer.method.task import Task
 
 D, QUERIES, SIZES = 7, 100_000, (250_000, 1_000_000)
 SECONDS = {"cells": 60, "moments": 10}

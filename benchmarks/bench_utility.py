@@ -25,20 +25,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.history import record
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.reproduce.qcu.studies import STUDIES
-from curvote.run.project import Project
-from curvote.utility.channel import Channel, make_channel
-from curvote.utility.engines.base import Answers, Draws, Question, Surface
-from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.utility.engines.choosing import choose_engine
-from curvote.utility.engines.linear import Linear, LinearModel
-from curvote.utility.engines.trees.engine import Trees
-from curvote.utility.evidence.pool import draw_pool
-from curvote.utility.evidence.stopping import decide_records
-from curvote.utility.robustness.published import published_boxes
-from curvote.utility.surrogates import surrogate
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.papers.qcu.studies import STUDIES
+from curvote.pipeline.config.project import Project
+from curvote.systems.utility.method.channel import Channel, make_channel
+from curvote.systems.utility.method.engines.base import (
+    Answers,
+    Draws,
+    Question,
+    Surface,
+    choose_engine,
+)
+from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
+from curvote.systems.utility.method.engines.draws import decide_records, draw_pool
+from curvote.systems.utility.method.engines.trees.engine import Trees
+from curvote.systems.utility.method.robustness import published_boxes
+from curvote.systems.utility.method.surrogates import surrogate
 from tests.utility.black_boxes import grid_shares
 
 Array = NDArray[np.float64]

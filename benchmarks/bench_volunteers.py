@@ -17,15 +17,17 @@ import numpy as np
 
 from benchmarks.history import record
 from benchmarks.laws import JUDGED, Law
+from curvote.base.entropy import SeededEntropy
 from curvote.client.direction import DirectionReporter
-from curvote.entropy import SeededEntropy
-from curvote.protocols.choice import choose_arm
-from curvote.protocols.direct.arms import make_directions
-from curvote.protocols.volunteers.asked import joined_arm
-from curvote.server.directions import Line, ReportMean, one_round_classifier
-from curvote.server.gate import solve_with_fallback
-from curvote.server.joining import VolunteerRecords, joint_classifier
-from curvote.server.volunteered import ridge_logistic
+from curvote.learning.directions import Line, ReportMean, one_round_classifier
+from curvote.learning.fallback import solve_with_fallback
+from curvote.learning.volunteers import (
+    VolunteerRecords,
+    joint_classifier,
+    ridge_logistic,
+)
+from curvote.messages.arms import make_directions
+from curvote.systems.direct.choice import choose_arm, joined_arm
 
 WORSE, MOST_REGRET = 0.02, 0.0025
 SMALL = (0.05, 0.25)

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.run import history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.execute import execute_step
-from curvote.run.history import RunRecord
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.score_changes import ALPHA, compare_scores
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml
+from curvote.pipeline.run.comparison import ALPHA, compare_scores
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.store import history
+from curvote.pipeline.store.history import RunRecord
 
 SMALL = {
     "source": {"name": "simulated", "points": 20},

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from benchmarks.choosing_world import Constants, World, direct, mrma, repeated, votes
-from curvote.protocols.choice import choose_protocol
-from curvote.reporting import figures, style
+from curvote.report import figures, style
+from curvote.systems.direct.choice import choose_protocol
 from curvote.theory import Signal, UtilityPrior, expect_direct, recommend, strengths
 
 Array = NDArray[np.float64]
@@ -204,7 +204,7 @@ TABLES: dict[str, Callable[[], str]] = {"constants": constants, "needed": needed
 
 def advised(command: str) -> str:
     """Return what a command line prints."""
-    from curvote.flows.cli import app
+    from curvote.cli.app import app
 
     told: Any = CliRunner().invoke(app, shlex.split(command)[1:])
     if told.exit_code:

@@ -1,7 +1,7 @@
 """Records of a known signal, and what three protocols make of them.
 
 Coefficients are standard normal and the label is logistic in one direction of them
-(`curvote.theory.signals`), so the error of any classifier is known without labels.
+(`curvote.advise.scenario`), so the error of any classifier is known without labels.
 Public constants turn coefficients x into z = (x - centre)/scale; the true ones are 0
 and 1. Reports, votes and decoding are the library's own.
 """
@@ -15,26 +15,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.advise.scenario import Signal
+from curvote.base.entropy import SeededEntropy
 from curvote.client.direction import DirectionReporter
-from curvote.client.report import Reporter
-from curvote.client.vote import candidate_scores, draw_votes
-from curvote.entropy import SeededEntropy
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.choice import choose_protocol
-from curvote.protocols.direct.arms import FIRST_ROUND_SHARE, make_directions
-from curvote.server import learners
-from curvote.server.averaging import average_classifiers, averaging_weights
-from curvote.server.directions import (
+from curvote.client.report import Reporter, candidate_scores, draw_votes
+from curvote.learning import learners
+from curvote.learning.directions import (
     Line,
     ReportMean,
     estimate_whitening,
     one_round_classifier,
     two_round_classifier,
 )
-from curvote.server.reversal import reversal_mask, reversed_utility
-from curvote.server.utility import estimate_utility
-from curvote.server.weak import draw_subsets
-from curvote.theory.signals import Signal
+from curvote.learning.votes import (
+    average_classifiers,
+    averaging_weights,
+    estimate_utility,
+    reversal_mask,
+    reversed_utility,
+)
+from curvote.learning.weak import draw_subsets
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
+from curvote.systems.direct.choice import choose_protocol
 
 Array = NDArray[np.float64]
 

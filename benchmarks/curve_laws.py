@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.representation.basis import orthonormal, projection
-from curvote.theory.signals import Signal
+from curvote.advise.scenario import Signal
+from curvote.curves.basis import orthonormal, projection
 
 Array = NDArray[np.float64]
 

@@ -25,9 +25,9 @@ from urllib.request import urlopen
 from benchmarks.browser import ROOT, Page, browser, process
 from curvote.flows.environment import prepare_environment
 from curvote.flows.server.launch import listen
-from curvote.flows.tracking.view import page_fragment
-from curvote.run import history
-from curvote.run.project import Project
+from curvote.flows.tracking.log import page_fragment
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
 
 PICTURES = ROOT / "docs"
 SIZES = (25, 100, 50)
@@ -45,7 +45,7 @@ def main(chromium: str) -> None:
         with listen(0) as free:
             port = free.getsockname()[1]
         own = ("ui", "--project", folder, "--port", str(port))
-        command = (sys.executable, "-u", "-m", "curvote.flows", *own)
+        command = (sys.executable, "-u", "-m", "curvote.cli", *own)
         with process(*command, stdout=subprocess.PIPE) as pages:
             link = _link(pages)
             with browser(chromium, 1600, 900) as page:
@@ -54,7 +54,7 @@ def main(chromium: str) -> None:
 
 
 def _curvote(*words: str) -> None:
-    command = [sys.executable, "-m", "curvote.flows", *words]
+    command = [sys.executable, "-m", "curvote.cli", *words]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 

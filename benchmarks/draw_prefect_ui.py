@@ -21,7 +21,7 @@ from subprocess import Popen
 from benchmarks.browser import ROOT, Page, browser, process
 from curvote.flows.server.access import read_secret
 from curvote.flows.server.private import PrefectServer, read_serving
-from curvote.run.config.yaml_lines import as_yaml, parse_value
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 
 DOCS = ROOT / "docs"
 WEEKLY = {"cron": "0 6 * * 1", "timezone": "Europe/London"}
@@ -48,7 +48,7 @@ def main(chromium: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "hospital"
         _write(root)
-        command = (sys.executable, "-m", "curvote.flows", "serve", "--port", "0")
+        command = (sys.executable, "-m", "curvote.cli", "serve", "--port", "0")
         with process(*command, "--project", str(root), stderr=None) as serving:
             pages, secret, runs = _after_a_run_of_each(root, serving)
             with browser(chromium, 1280, 1180) as page:

@@ -16,10 +16,10 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
-from curvote.protocols.transfer.methods import METHODS
-from curvote.reporting import figures, style
-from curvote.reproduce import drawing
-from curvote.reproduce.rows import Row, column_levels, score_row
+from curvote.papers import drawing
+from curvote.papers.rows import Row, column_levels, score_row
+from curvote.report import figures, style
+from curvote.systems.transfer.measures import METHODS
 
 FIGURE = Path(__file__).parents[1] / "docs" / "transfer.png"
 TITLES = {

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score, log_loss
 
-from curvote.datasets import circle
+from curvote.data.simulation import circle
 from curvote.labels import PrivateLabelClassifier, PrivateSearchCV, encode
-from curvote.labels.learners.knn import KNN
-from curvote.labels.scoring import private_score
+from curvote.systems.labels.learners.knn import KNN
+from curvote.systems.labels.method.scoring import private_score
 
 Array = NDArray[np.float64]
 

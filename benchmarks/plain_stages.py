@@ -10,19 +10,26 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from curvote.chain.sharded import make_rows, stack_rows
-from curvote.chain.stage import SHARED, Columns, Place, Rows, StageContext
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import DEFAULT_BLOCK
-from curvote.run.plan.step import Step
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
+from curvote.chain.stage import (
+    SHARED,
+    Columns,
+    Place,
+    Rows,
+    StageContext,
+    make_rows,
+    stack_rows,
+    stage_functions,
+)
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.run.execution import DEFAULT_BLOCK
+from curvote.pipeline.run.planner import make_plan
 
 Key = tuple[str, str]
 
@@ -60,10 +67,10 @@ class Memory:
 
 def computed(step: Step, done: dict[Key, Memory]) -> Memory:
     """Return what the functions of a step's stage make of what others made."""
-    stage = import_module(step.stage.module)
+    stage = stage_functions(step.stage.module)
     inputs: Any = {name: done[at] for name, at in step.sources.items()}
     params = step.params | {"raw.paths": {}}
-    facts = stage.facts(inputs, params) if hasattr(stage, "facts") else {}
+    facts = stage.metadata(inputs, params) if hasattr(stage, "metadata") else {}
     heres = [
         StageContext(step.stage.name, place, step.sizes, inputs, params, facts)
         for place in step.places
@@ -79,8 +86,8 @@ def computed(step: Step, done: dict[Key, Memory]) -> Memory:
 
 def tables(stage: Any, heres: Sequence[StageContext]) -> Iterator[Rows]:
     """Yield the tables of each repetition."""
-    if hasattr(stage, "block"):
-        made: Iterator[Rows] = stage.block(heres)
+    if hasattr(stage, "batch"):
+        made: Iterator[Rows] = stage.batch(heres)
         return made
     return (stack_rows([*make_rows(stage, context)]) for context in heres)
 
@@ -93,7 +100,7 @@ def main(folder: str, pipeline: str, replicates: str) -> None:
     )
     steps = make_plan(project, configured).steps
     for step in steps:
-        import_module(step.stage.module)
+        stage_functions(step.stage.module)
     done: dict[Key, Memory] = {}
     with threadpool_limits(limits=1):
         start = time.process_time()

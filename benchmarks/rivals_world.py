@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets import heart, raw
+from curvote.data import raw_files
+from curvote.data.public import heart
 
 Array = NDArray[np.float64]
 Table = tuple[Array, Array]  # numbers (..., n, p), labels (..., n)
@@ -66,7 +67,7 @@ class Splits:
 def hospitals() -> dict[str, Table]:
     """Return features (n, 7) and labels in -1/+1 of each hospital."""
     parameters, root = heart.Parameters(duplicates="keep"), Path(__file__).parents[1]
-    files = {name: raw.locate(root, name) for name in heart.files(parameters)}
+    files = {name: raw_files.locate(root, name) for name in heart.files(parameters)}
     paths = {name: file.path for name, file in files.items() if file}
     columns = heart.clients(parameters, paths)
     labels = np.where(columns["label"] == 1, 1.0, -1.0)

@@ -19,18 +19,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curvote.base.entropy import SystemEntropy, Words
 from curvote.chain.stage import Place
-from curvote.entropy import SystemEntropy, Words
-from curvote.protocols.message import client_data, message_of
-from curvote.run import execute as executing
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.engines import Engine
-from curvote.run.plan.step import Step
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, commit
-from curvote.task import Task
+from curvote.messages.message import client_data, message_of
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.run import execution as executing
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.store.artifacts import Artifact, commit
+from curvote.wire.task import Task
 
 D: Final = 6
 ROWS: Final = 1 << 16

@@ -36,14 +36,14 @@ from scipy.special import expit
 
 from benchmarks.rivals_world import TARGET, Splits, Table, hospitals
 from curvote import DirectClassifier
-from curvote.classes import Classes
-from curvote.datasets import heart
-from curvote.entropy import SeededEntropy
-from curvote.privacy import ZCDP
-from curvote.transfer.combination import combine
-from curvote.transfer.forms.moments import Moments
-from curvote.transfer.releasing import release
-from curvote.transfer.task import Feature, Level, Task
+from curvote.base.classes import Classes
+from curvote.base.entropy import SeededEntropy
+from curvote.base.privacy import ZCDP
+from curvote.data.public import heart
+from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.forms.moments import Moments
+from curvote.systems.transfer.method.release import release
+from curvote.systems.transfer.method.task import Feature, Level, Task
 
 Array = NDArray[np.float64]
 Row = dict[float, Array]  # the accuracy of each split, by epsilon

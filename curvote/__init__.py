@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.former_names import install
+from curvote.base.lazy import exports
 
 __all__ = [
     "Budget",
@@ -28,50 +29,48 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from curvote.curve_classifier import CurveClassifier
-    from curvote.entropy import SeededEntropy, SystemEntropy
-    from curvote.errors import InternalError, UserError
-    from curvote.estimators import (
-        DirectClassifier,
-        MRMAClassifier,
-        TransferKernelClassifier,
-    )
-    from curvote.labels import (
-        Codes,
-        PrivateLabelClassifier,
-        PrivateLabelRegressor,
-        PrivateSearchCV,
-        Spectral,
-        encode,
-        private_score,
-    )
-    from curvote.privacy import Budget
-    from curvote.run.loaded import Run, load_run
-    from curvote.task import Task
-    from curvote.version import __version__
+    from curvote.base.entropy import SeededEntropy, SystemEntropy
+    from curvote.base.errors import InternalError, UserError
+    from curvote.base.privacy import Budget
+    from curvote.base.version import __version__
+    from curvote.curves.curve_classifier import CurveClassifier
+    from curvote.estimators.direct import DirectClassifier
+    from curvote.estimators.mrma import MRMAClassifier
+    from curvote.estimators.transfer import TransferKernelClassifier
+    from curvote.pipeline.run.run_object import Run, load_run
+    from curvote.systems.labels.codes.codes import Codes
+    from curvote.systems.labels.codes.encoding import encode
+    from curvote.systems.labels.learners.graph import Spectral
+    from curvote.systems.labels.method.classifier import PrivateLabelClassifier
+    from curvote.systems.labels.method.scoring import private_score
+    from curvote.systems.labels.method.search import PrivateSearchCV
+    from curvote.systems.labels.regression.regressor import PrivateLabelRegressor
+    from curvote.wire.task import Task
 else:
     __getattr__ = exports(
         __name__,
         {
-            "Budget": "privacy",
-            "Codes": "labels",
-            "CurveClassifier": "curve_classifier",
-            "DirectClassifier": "estimators",
-            "InternalError": "errors",
-            "MRMAClassifier": "estimators",
-            "PrivateLabelClassifier": "labels",
-            "PrivateLabelRegressor": "labels",
-            "PrivateSearchCV": "labels",
-            "Run": "run.loaded",
-            "SeededEntropy": "entropy",
-            "Spectral": "labels",
-            "SystemEntropy": "entropy",
-            "Task": "task",
-            "TransferKernelClassifier": "estimators",
-            "UserError": "errors",
-            "__version__": "version",
-            "encode": "labels",
-            "load_run": "run.loaded",
-            "private_score": "labels",
+            "Budget": "base.privacy",
+            "Codes": "systems.labels.codes.codes",
+            "CurveClassifier": "curves.curve_classifier",
+            "DirectClassifier": "estimators.direct",
+            "InternalError": "base.errors",
+            "MRMAClassifier": "estimators.mrma",
+            "PrivateLabelClassifier": "systems.labels.method.classifier",
+            "PrivateLabelRegressor": "systems.labels.regression.regressor",
+            "PrivateSearchCV": "systems.labels.method.search",
+            "Run": "pipeline.run.run_object",
+            "SeededEntropy": "base.entropy",
+            "Spectral": "systems.labels.learners.graph",
+            "SystemEntropy": "base.entropy",
+            "Task": "wire.task",
+            "TransferKernelClassifier": "estimators.transfer",
+            "UserError": "base.errors",
+            "__version__": "base.version",
+            "encode": "systems.labels.codes.encoding",
+            "load_run": "pipeline.run.run_object",
+            "private_score": "systems.labels.method.scoring",
         },
     )
+
+install()  # for models that were saved under former names

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from curvote.durable import private_folder
-from curvote.errors import UserError
+from curvote.base.durable import private_folder
+from curvote.base.errors import UserError
 
 _LOOPBACK = "127.0.0.1,localhost"
 # Names the state folder that the variables were set for, to this process and to those

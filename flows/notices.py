@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from curvote.errors import UserError
-from curvote.flows.output import lines
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.runtime import Event, Notify
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.flows import lines
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.runtime import Event, Notify
 
 URLS_VARIABLE = "CURVOTE_NOTIFY_URLS"
 _COMMAND_SECONDS = 30.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from curvote.run.engines import Engine
-from curvote.run.plan.step import Step
-from curvote.run.project import Project
+from curvote.base.errors import InternalError, UserError
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.run.engines import Engine
 
 Progress = Callable[[Step, int, int], None]
 
@@ -20,3 +22,26 @@ class TaskContext:
     engine: Engine
     block: int | None
     progress: Progress
+
+
+class RedactedError(Exception):
+    """An error whose message is its kind only; the original is its cause.
+
+    Prefect keeps the message of what ends a run in its database.
+    """
+
+
+@contextmanager
+def redaction() -> Iterator[None]:
+    """Raise a RedactedError in place of an unexpected error.
+
+    A user's error goes on without what it quotes of a file, but for a terminal.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise error.for_records() from None
+    except (InternalError, RedactedError):
+        raise
+    except Exception as error:
+        raise RedactedError(type(error).__name__) from error

@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from curvote.flows import cli
+from curvote.cli import app
 from tests.utility.models_of import stroke_like
 
 ASK = ("--data", "people.csv", "--sensitive", "age,bmi", "--bounds", "age=0:100")
@@ -70,7 +70,7 @@ def run(
     def one(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["curvote", "utility", *words])
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            app.main()
         out, err = capsys.readouterr()
         return int(end.value.code or 0), out, err
 

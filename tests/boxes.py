@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from curvote.envelope import issue_invitations, seal_message
-from curvote.protocols.checking import parse_messages
-from curvote.server.inbox import InboxResult, accept_inbox
-from curvote.server.intake import Intake
+from curvote.intake.box import Intake
+from curvote.intake.inbox import InboxResult, accept_inbox
+from curvote.messages.message import parse_messages
+from curvote.wire.envelope import issue_invitations, seal_message
 from tests.rounds import REPORTS, payload
 
 N = 8

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.client import outbox, places
+from curvote.base.entropy import SystemEntropy
 from curvote.client.record import OwnerRecord
-from curvote.client.register import open_books
-from curvote.client.standing import POPULATION
-from curvote.entropy import SystemEntropy
-from curvote.envelope import Invitation
-from curvote.protocols.answering import answer_task as noised
-from curvote.protocols.judging import validate_task
-from curvote.signed import open_signed
-from curvote.task import Task
+from curvote.ledger import places, session
+from curvote.ledger.account import POPULATION
+from curvote.ledger.register import open_books
+from curvote.messages.answer import answer_task as noised
+from curvote.messages.answer import validate_task
+from curvote.wire.envelope import Invitation
+from curvote.wire.signing import open_signed
+from curvote.wire.task import Task
 
 
 def main(task_file: str, invitation_file: str, clients_file: str, out: str) -> None:
@@ -52,7 +52,7 @@ def answer(
     ledger = Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite"
     with open_books(ledger, places.register_path()) as own:
         own[0].set_cap(POPULATION, task.budget)
-        outbox.release_message(
+        session.release_message(
             lambda: noised(task, given, about, SystemEntropy()),
             task=task,
             invitation=invitation,

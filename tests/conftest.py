@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from curvote.datasets import raw
-from curvote.run.project import Project
+from curvote.data import raw_files
+from curvote.pipeline.config.project import Project
 from tests import drawings, phoneme_file, plain
 from tests import town as town_
 
@@ -98,9 +98,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     It has no mirror, no proxy and no second attempt, unless a test says so.
     """
-    monkeypatch.delenv(raw.MIRROR, raising=False)
+    monkeypatch.delenv(raw_files.MIRROR, raising=False)
     monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(raw, "RETRIES", 0)
+    monkeypatch.setattr(raw_files, "RETRIES", 0)
     phoneme_file.write_sources(tmp_path, phoneme_file.TEXT)
     (tmp_path / "pipelines.yaml").touch()
     (tmp_path / "data" / "raw").mkdir()

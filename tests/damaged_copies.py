@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from curvote.datasets import churn, heart, stroke
+from curvote.data.public import churn, heart, stroke
 from tests import xport_file
 
 ROWS = 12

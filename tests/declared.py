@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from curvote.chain.lookup import all_systems
-from curvote.chain.stage import Stage
-from curvote.chain.tables import Table
+from curvote.chain.stage import Stage, Table
 
 STAGES: tuple[Stage, ...] = tuple(s for one in all_systems() for s in one.all_stages)
 TABLES: dict[str, Table] = {t.name: t for one in all_systems() for t in one.tables}

@@ -23,6 +23,6 @@ def left_blank() -> Iterator[None]:
     """Let `figures.figure_bytes` return a blank drawing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "curvote.reporting.figures.figure_bytes", lambda _, kind: BLANK[kind]
+            "curvote.report.figures.figure_bytes", lambda _, kind: BLANK[kind]
         )
         yield

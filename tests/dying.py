@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from curvote.run.store import blocks
+from curvote.pipeline.run import blocks
 
 COMPUTE = blocks.compute_block  # before a test puts another one in its place
 DEATHS = 2

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curvote.chain.registry import SYSTEMS
-from curvote.run import history
-from curvote.run.config.schema import pipeline_model
-from curvote.run.history import RunRecord
-from curvote.run.plan.fingerprint import file_digest
-from curvote.run.project import Project
-from curvote.run.store.artifacts import MANIFEST, all_folders
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import pipeline_model
+from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import MANIFEST, all_folders
+from curvote.pipeline.store.history import RunRecord
 
 CELL = ("protocol", "epsilon", "learner", "setting", "arrival")
 SERVERS = 3

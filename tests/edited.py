@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run.plan import definitions
-from curvote.run.plan.definitions import Module, parse
+from curvote.pipeline.plan import definitions
+from curvote.pipeline.plan.definitions import Module, parse
 
 
 def edit(

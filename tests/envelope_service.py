@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, issue_invitations, seal_message
-from curvote.protocols.message import client_data, message_of, payload_at
-from curvote.run.project import Project
-from curvote.server.intake import Intake
+from curvote.base.entropy import SeededEntropy
+from curvote.intake.box import Intake
+from curvote.messages.message import client_data, message_of, payload_at
+from curvote.pipeline.config.project import Project
+from curvote.wire.envelope import Invitation, issue_invitations, seal_message
 from tests import plain
 from tests.exchange import FAR
 from tests.rounds import REPORTS
@@ -125,7 +125,7 @@ def serving(place: Project, *words: str, **environment: str) -> Iterator[Service
     command = [
         sys.executable,
         "-m",
-        "curvote.flows",
+        "curvote.cli",
         "intake",
         "serve",
         NAME,

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from curvote.flows.environment import process_tag
-from curvote.protocols.message import parse_message
-from curvote.run import history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute_step
-from curvote.run.history import RunRecord
-from curvote.run.planner import Plan, make_plan
-from curvote.run.project import Project
-from curvote.run.release.publishing import close_round, publish_rounds
-from curvote.server.intake import Intake
+from curvote.intake.box import Intake
+from curvote.messages.message import parse_message
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release.publication import close_round, publish_rounds
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import Plan, make_plan
+from curvote.pipeline.store import history
+from curvote.pipeline.store.history import RunRecord
 
 NAME = "far"
 FAR = {

@@ -10,8 +10,8 @@ import numpy as np
 
 from curvote.chain.stage import Columns
 from curvote.chain.streams import generator
-from curvote.datasets import simulated_servers
-from curvote.federation.system import SYSTEM
+from curvote.data.simulation import simulated_servers
+from curvote.systems.federated.system import SYSTEM
 from tests.memory import Memory, do, replicates
 from tests.stage_settings import SETTINGS
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.client.record import read_record
-from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, issue_invitations, seal_message
-from curvote.errors import UserError
-from curvote.protocols import answering
-from curvote.protocols.described import describe_answer
-from curvote.protocols.judging import check_invitation, validate_task
-from curvote.protocols.message import parse_message, payload_at
-from curvote.task import Task
+from curvote.messages import answer
+from curvote.messages.answer import check_invitation, describe_answer, validate_task
+from curvote.messages.message import parse_message, payload_at
+from curvote.wire.envelope import Invitation, issue_invitations, seal_message
+from curvote.wire.task import Task
 
 RECORDS = 20
 # A value of each kind that text can hold; a record repeats some of them.
@@ -178,7 +177,7 @@ def released(home: Home, task: Task, invitation: Invitation, number: int) -> See
     """Release the message of one record for a task that was accepted."""
     path = home.record(number, task.encoding.projection.matrix.shape[1])
     given = read_record(path, task.classes[number % 2], task)
-    columns = answering._try_draw(task, given, invitation.about, SeededEntropy(number))
+    columns = answer._try_draw(task, given, invitation.about, SeededEntropy(number))
     assert columns is not None, "a record that was told from others"
     payload, about = payload_at(columns, 0), invitation.about
     sealed = seal_message(invitation, payload)

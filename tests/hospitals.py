@@ -14,15 +14,21 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner, Result
 
-from curvote.chain import tasks
-from curvote.client.ledger import Ledger
-from curvote.envelope import Invitation
-from curvote.errors import UserError
-from curvote.flows.commands import client as cli_client
-from curvote.flows.commands import intake as cli_intake
-from curvote.flows.commands import ledger as cli_ledger
-from curvote.run.release.publishing import server_key
-from curvote.signed import open_signed
+from curvote.base.errors import UserError
+from curvote.chain import lookup
+from curvote.cli.commands import (
+    client as cli_client,
+)
+from curvote.cli.commands import (
+    intake as cli_intake,
+)
+from curvote.cli.commands import (
+    ledger as cli_ledger,
+)
+from curvote.ledger.book import Ledger
+from curvote.pipeline.release.publication import server_key
+from curvote.wire.envelope import Invitation
+from curvote.wire.signing import open_signed
 from tests import plain
 from tests.exchange import NAME, Server
 
@@ -164,7 +170,7 @@ class Hospital:
     def asked(self, server: Server, file: str = "other.json", **changes: Any) -> Path:
         """Sign a task that differs from the published one, as the steward could."""
         document = open_signed((self.root / "task.json").read_bytes()).document
-        task = tasks.read_task(document["task"] | changes).to_json()
+        task = lookup.read_task(document["task"] | changes).to_json()
         path = self.root / file
         path.write_bytes(server_key(server.project).sign(document | {"task": task}))
         return path

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-_ENDS = '    "federated": "curvote.federation",\n'
+_ENDS = '    "federated": "curvote.systems.federated",\n'
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class House:
 
     def command(self, *words: str) -> list[str]:
         """Return the command line of this copy, as ``curvote`` would be called."""
-        return [sys.executable, "-m", "curvote.flows", *words]
+        return [sys.executable, "-m", "curvote.cli", *words]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -70,12 +70,12 @@ def run_of(name: str) -> str:
     return f"""
 import json, sys
 from pathlib import Path
-from curvote.run import history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute_step
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.summary import mean_scores
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store import history
 project = Project(Path.cwd())
 made = make_plan(project, PipelinesFile(project).configure_pipeline({name!r}))
 record = history.record_start(project, made.configured, made.steps, "pid:1")

@@ -19,10 +19,10 @@ from typing import Any
 
 def command(words: list[str]) -> dict[str, Any]:
     """Return exit code, output and errors of one command line."""
-    from curvote.flows import cli
+    from curvote.cli import app
 
     sys.argv = ["curvote", *words]
-    return told(cli.main)
+    return told(app.main)
 
 
 def script(text: str) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from curvote.client import places
-from curvote.client.ledger import Entry, Ledger
-from curvote.envelope import Invitation, issue_invitations
-from curvote.errors import UserError
-from curvote.flows.commands import client as cli_client
-from curvote.signed import ServerKey
-from curvote.task import Task
+from curvote.base.errors import UserError
+from curvote.cli.commands import client as cli_client
+from curvote.ledger import places
+from curvote.ledger.amounts import Entry
+from curvote.ledger.book import Ledger
+from curvote.wire.envelope import Invitation, issue_invitations
+from curvote.wire.signing import ServerKey
+from curvote.wire.task import Task
 from tests.rounds import REPORTS
 
 CURVE = "0.5,-1,2.25,0\n"

@@ -22,7 +22,7 @@ class Absent(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Absent())
 {then}
 """
-_CURVOTE = "from curvote.flows.cli import main; main()"
+_CURVOTE = "from curvote.cli.app import main; main()"
 
 
 @cache

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from curvote.client.ledger import Entry, Ledger
-from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.ledger.amounts import Entry
+from curvote.ledger.book import Ledger
 
 TENTH, ONE = Budget(0.1, 1e-8), Budget(1.0, 1e-6)
 Says = tuple[list[Entry], list[tuple[str, float, float]], list[str]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.datasets import curves
+from curvote.data.tables import curves
 
 GIVEN: dict[str, Any] = {
     "path": "long.parquet",

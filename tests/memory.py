@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from curvote.chain import streams
-from curvote.chain.sharded import make_rows, stack_rows
-from curvote.chain.stage import Columns, Place, Rows, Stage, StageContext
+from curvote.chain.stage import (
+    Columns,
+    Place,
+    Rows,
+    Stage,
+    StageContext,
+    make_rows,
+    stack_rows,
+    stage_functions,
+)
 
 
 @dataclass
@@ -99,8 +106,8 @@ def here(
     """
     inputs = {name: made[name] for name in stage.inputs if name in made}
     own = {name: params[name] for name in (*stage.params, *also)}
-    module = import_module(stage.module)
-    facts = module.facts(inputs, own) if hasattr(module, "facts") else {}
+    functions = stage_functions(stage.module)
+    facts = functions.metadata(inputs, own) if hasattr(functions, "metadata") else {}
     told = json.loads(json.dumps(facts))
     return StageContext(stage.name, place, sizes, inputs, own, told)
 
@@ -127,8 +134,8 @@ def do(
 
 
 def _rows(stage: Stage, every: Sequence[StageContext]) -> Iterator[Rows]:
-    module = import_module(stage.module)
+    functions = stage_functions(stage.module)
     with threadpool_limits(limits=1):  # as the chain does
-        own = hasattr(module, "block")
-        made = (stack_rows([*make_rows(module, one)]) for one in every)
-        yield from module.block(every) if own else made
+        own = hasattr(functions, "batch")
+        made = (stack_rows([*make_rows(functions, one)]) for one in every)
+        yield from functions.batch(every) if own else made

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from curvote.chain.axis import Cell
-from curvote.classifier import Linear
-from curvote.curve_classifier import CurveClassifier
+from curvote.curves.basis import projection
+from curvote.curves.columns import grid_names
+from curvote.curves.curve_classifier import CurveClassifier
+from curvote.curves.encoding import Encoding, Linear
 from curvote.flows.tracking import log as tracking
-from curvote.named_columns import grid_names
-from curvote.representation.basis import projection
-from curvote.representation.encoding import Encoding
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store.history import RunRecord
 from tests.tracked_run import make_rows, store
 
 GRID = np.linspace(0.0, 1.0, 20)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from curvote.datasets import nhanes
+from curvote.data.public import nhanes
 from tests import xport_file
 
 HOURS = ["SEQN", "PAXDAYH", "PAXSSNHP", "PAXVMH", "PAXNWMH", "PAXMTSH"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from curvote.datasets.nhanes_2003 import BINS
+from curvote.data.public.nhanes_2003 import BINS
 from tests.phoneme_file import put, sha256
 
 HEADER = [

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from curvote.errors import UserError
-from curvote.mechanisms import make, making, names
+from curvote.base.errors import UserError
+from curvote.mechanisms import factory, make, names
 from curvote.mechanisms.base import Mechanism, ScalarMechanism
 
 EPSILONS = (0.01, 0.1, 0.5, 1, 2, 5, 10)
@@ -20,7 +20,7 @@ SEED = 7
 
 def names_of(kind: type[Mechanism]) -> list[str]:
     """Return the registry's names of this kind of mechanism."""
-    return [name for name in names() if issubclass(making.mechanism_class(name), kind)]
+    return [name for name in names() if issubclass(factory.mechanism_class(name), kind)]
 
 
 def required(epsilon: float) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def build(name: str, epsilon: float, **params: Any) -> Mechanism:
 
     ``d`` is for each class where both d and classes are asked for.
     """
-    facts = inspect.signature(making.mechanism_class(name)).parameters.items()
+    facts = inspect.signature(factory.mechanism_class(name)).parameters.items()
     asked = {param for param, fact in facts if fact.default is fact.empty}
     given = required(epsilon) | params
     needed = {param: given[param] for param in asked - {"epsilon"}} | params

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from curvote.run import remote
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import locations
 from tests import plain
 
 BUCKET = "ours"
@@ -59,8 +59,8 @@ def point_at(
     """Let the environment name this address, which has ``seconds`` for an answer."""
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": address}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(remote, "SILENT_SECONDS", seconds)
-    monkeypatch.setattr(remote, "MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(locations, "SILENT_SECONDS", seconds)
+    monkeypatch.setattr(locations, "MAX_ATTEMPTS", 1)
 
 
 def project(root: Path, **pipelines: object) -> Project:

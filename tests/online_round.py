@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote import signed
+from curvote.base.entropy import SeededEntropy
 from curvote.chain.axis import Cell
-from curvote.datasets import simulated
-from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, seal_message
-from curvote.protocols.message import client_data, message_of, payload_at
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import find_artifact
-from curvote.run.store.artifacts import Artifact
-from curvote.task import Task
+from curvote.data.simulation import simulated
+from curvote.messages.message import client_data, message_of, payload_at
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import find_artifact
+from curvote.pipeline.store.artifacts import Artifact
+from curvote.pipeline.store.history import RunRecord
+from curvote.wire import signing
+from curvote.wire.envelope import Invitation, seal_message
+from curvote.wire.task import Task
 from tests import plain
 from tests.exchange import FAR, NAME, Server
 
@@ -51,7 +51,7 @@ def asked(server: Server, asks: str) -> tuple[Task, list[Invitation]]:
     lines = invitations.read_text().splitlines()
     invited = [Invitation.from_json(json.loads(line)) for line in lines]
     return Task.from_json(
-        signed.open_signed(task.read_bytes()).document["task"]
+        signing.open_signed(task.read_bytes()).document["task"]
     ), invited
 
 

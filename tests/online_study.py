@@ -9,8 +9,8 @@ import numpy as np
 
 from curvote.chain.stage import Columns
 from curvote.chain.streams import generator
-from curvote.datasets import drifting
-from curvote.protocols.online.system import SYSTEM
+from curvote.data.simulation import drifting
+from curvote.systems.online.system import SYSTEM
 from tests.memory import Made, Memory, do, replicates, value
 from tests.stage_settings import SETTINGS
 

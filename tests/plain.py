@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from curvote.flows.environment import process_tag
-from curvote.reproduce.lookup import file_of
-from curvote.run import history
-from curvote.run.config.schema import unread_sections
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.engines import Engine
-from curvote.run.execute import execute_step
-from curvote.run.history import RunRecord
-from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
-from curvote.run.project import Project
+from curvote.papers.registry import file_of
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import unread_sections
+from curvote.pipeline.config.yaml_document import as_yaml
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import EVERYTHING, Plan, Selection, make_plan
+from curvote.pipeline.store import history
+from curvote.pipeline.store.history import RunRecord
 
 TINY: dict[str, Any] = {
     "source": {"name": "simulated", "points": 20},
@@ -96,7 +96,7 @@ def to_run(made: Plan) -> set[str]:
 
 def hashes(project: Project, record: RunRecord) -> dict[str, str]:
     """Return the SHA-256 of every table of a run."""
-    from curvote.run.store.artifacts import artifact
+    from curvote.pipeline.store.artifacts import artifact
 
     found = {}
     for step in record.steps:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
 from tests import plain
 
 ROWS, ILL, LACKING, AGAIN = 34_567, 16_829, 12_347, 11_003

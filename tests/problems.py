@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.server import learners
-from curvote.server.learners.fits import Fits
+from curvote.learning import learners
+from curvote.learning.learners.registry import Fits
 
 FloatArray = NDArray[np.float64]
 Batch = tuple[FloatArray, FloatArray]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from curvote.client.ledger import Entry
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute_step
-from curvote.run.plan.step import Step
-from curvote.run.planner import Plan, make_plan
-from curvote.run.project import Project
-from curvote.run.release.production import ledger_entries
-from curvote.run.store.artifacts import artifact
+from curvote.ledger.amounts import Entry
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.release.production import ledger_entries
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import Plan, make_plan
+from curvote.pipeline.store.artifacts import artifact
 from tests import plain
 
 NAME = "real"

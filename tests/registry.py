@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner, Result
 
-from curvote.client.ledger import Entry, Ledger
-from curvote.envelope import Invitation
-from curvote.errors import UserError
-from curvote.flows.commands import client as cli_client
+from curvote.base.errors import UserError
+from curvote.cli.commands import client as cli_client
+from curvote.ledger.amounts import Entry
+from curvote.ledger.book import Ledger
+from curvote.wire.envelope import Invitation
 from tests import plain
 from tests.exchange import NAME, Server
 

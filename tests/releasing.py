@@ -10,15 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from curvote.client.ledger import Entry, Ledger
-from curvote.client.outbox import release_id, release_message
-from curvote.client.register import open_books
-from curvote.client.standing import POPULATION
-from curvote.entropy import SystemEntropy
-from curvote.envelope import Invitation, issue_invitations
-from curvote.errors import UserError
-from curvote.privacy import Budget
-from curvote.task import Task
+from curvote.base.entropy import SystemEntropy
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.ledger.account import POPULATION
+from curvote.ledger.amounts import Entry
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import open_books
+from curvote.ledger.session import release_id, release_message
+from curvote.wire.envelope import Invitation, issue_invitations
+from curvote.wire.task import Task
 from tests.rounds import REPORTS
 
 ONE = Budget(1.0)

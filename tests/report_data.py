@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.chain.sent import MessageDescription
-from curvote.classes import Classes
-from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.reporting.data import SCORE_COLUMNS, PageData
-from curvote.reporting.section import Section
-from curvote.reporting.sections.clients import Clients
-from curvote.reporting.sections.curves import Curves
-from curvote.reporting.sections.none_passed import NonePassed
-from curvote.reporting.sections.sample import CurveSample
-from curvote.reporting.sections.utilities import Utilities
-from curvote.reporting.sections.volunteers import Volunteers
+from curvote.base.classes import Classes
+from curvote.chain.system import MessageDescription
+from curvote.messages.measures import MISCLASSIFICATION
+from curvote.report.data import SCORE_COLUMNS, PageData
+from curvote.report.section import Section
+from curvote.systems.common.page.clients import Clients
+from curvote.systems.common.page.curves import Curves, CurveSample
+from curvote.systems.common.page.none_passed import NonePassed
+from curvote.systems.common.page.utilities import Utilities
+from curvote.systems.volunteers.page import Volunteers
 
 LEARNERS = ("logistic", "cg", "centroid")
 EPSILONS = (0.1, 0.5, 1.0, 5.0)

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.reproduce.gather import Evidence
-from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.printed import printed_cells
-from curvote.reproduce.mrma.rows import USEFUL
+from curvote.papers.evidence import Evidence
+from curvote.papers.mrma.comparison import REPRODUCTIONS, USEFUL, printed_cells
 from tests.report_data import PROGRESS
 
 LEARNERS = ("logistic", "svm", "dwd", "cg")
@@ -144,7 +142,7 @@ def agreement() -> Iterator[dict[str, Any]]:
 
 def told_apart() -> Iterator[dict[str, Any]]:
     """How far reports and values are apart, by d and epsilon."""
-    from curvote.theory.variation import total_variation
+    from curvote.advise.mrma import total_variation
 
     for d, epsilon in product((1, 2, 5, 10), (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)):
         value = total_variation(d, epsilon)

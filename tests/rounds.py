@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from curvote import jws
-from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation
-from curvote.protocols.message import client_data, message_of, payload_at
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.signed import ServerKey
-from curvote.strict_json import canonical_json
-from curvote.task import Candidates, Task
+from curvote.base.entropy import SeededEntropy
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.messages.message import client_data, message_of, payload_at
+from curvote.wire import signing
+from curvote.wire.envelope import Invitation
+from curvote.wire.signing import ServerKey
+from curvote.wire.strict_json import canonical_json
+from curvote.wire.task import Candidates, Task
 
 ENCODING = Encoding(identity(4), "max_abs", feature_map="coefficients")
 REPORTS = Task(ENCODING, ("no", "yes"), 1.0, "mrma", "report", mechanism="laplace")
@@ -68,7 +68,7 @@ def edited(sealed: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     if "protected" not in found:
         change(found)
         return canonical_json(found) + b"\n"
-    header, content = (json.loads(jws.from_base64url(found[n])) for n in PARTS[:2])
+    header, content = (json.loads(signing.from_base64url(found[n])) for n in PARTS[:2])
     values = {"header": header, "signature": found["signature"], **content}
     change(values)
     return line(values.pop("header"), values.pop("signature"), values)
@@ -77,8 +77,8 @@ def edited(sealed: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
 def line(header: Any, signature: str, content: Any) -> bytes:
     """Return the canonical line of a JWS with these parts."""
     texts = (
-        jws.to_base64url(canonical_json(header)),
-        jws.to_base64url(canonical_json(content)),
+        signing.to_base64url(canonical_json(header)),
+        signing.to_base64url(canonical_json(content)),
         signature,
     )
     return canonical_json(dict(zip(PARTS, texts, strict=True))) + b"\n"

@@ -15,7 +15,7 @@ from typing import Any
 
 from curvote.flows.server.access import read_secret
 from curvote.flows.server.private import read_serving
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
 from tests.house import ROOT
 from tests.processes import until
 
@@ -37,12 +37,12 @@ def chain(pipeline: str, project: str) -> None:
 _SERVE = """
 import sys
 from pathlib import Path
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
 from curvote.flows.environment import prepare_environment
-from curvote.flows.serving.watched_file import read_schedules
+from curvote.flows.serving.schedules import read_schedules
 project = Project(Path(sys.argv[1]))
 prepare_environment(project.root)
-from curvote.flows.serving.serve import serve_schedules
+from curvote.flows.serving.service import serve_schedules
 serve_schedules(project, read_schedules(project)[0], "standin:chain", port=0)
 """
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from curvote.chain import streams
-from curvote.run.store import spans
+from curvote.pipeline.store import tables
 
 
 def make_small(patch: pytest.MonkeyPatch, rows: int) -> None:
     """Let a shard have ``rows`` rows in this process and its forks."""
     patch.setattr(streams, "CLIENT_BLOCK", rows)
-    patch.setattr(spans, "SHARD", rows)
+    patch.setattr(tables, "SHARD", rows)

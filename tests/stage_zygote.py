@@ -68,19 +68,21 @@ class Table:
 def run(job: dict[str, Any]) -> None:
     """Run the stage of a job, each of its repetitions."""
     inputs = {name: Table(*given) for name, given in job["inputs"].items()}
-    params, stage = job["params"], import_module(job["module"])
-    facts = stage.facts(inputs, params) if hasattr(stage, "facts") else {}
-    context = import_module("curvote.chain.stage").StageContext
+    params = job["params"]
+    chain = import_module("curvote.chain.stage")
+    stage = chain.stage_functions(job["module"])
+    facts = stage.metadata(inputs, params) if hasattr(stage, "metadata") else {}
+    context = chain.StageContext
     heres = [
         context(job["stage"], place, job["sizes"], inputs, params, facts)
         for place in job["places"]
     ]
-    if job["places"] == ((),) and hasattr(stage, "pieces"):
-        list(stage.pieces(inputs, params, facts))
-    elif hasattr(stage, "block"):
-        list(stage.block(heres))
+    if job["places"] == ((),) and hasattr(stage, "shared_rows"):
+        list(stage.shared_rows(inputs, params, facts))
+    elif hasattr(stage, "batch"):
+        list(stage.batch(heres))
     else:
-        make_rows = import_module("curvote.chain.sharded").make_rows
+        make_rows = import_module("curvote.chain.stage").make_rows
         _ = [list(make_rows(stage, each)) for each in heres]
 
 

@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
-from curvote.durable import private_folder
-from curvote.flows import supervisor
-from curvote.flows.output import lines
-from curvote.flows.server.launch import ServerLaunch
-from curvote.flows.server.state import READY
-from curvote.flows.serving.children import Child
-from curvote.flows.serving.told import Announcer
-from curvote.flows.supervisor import Supervisor
+from curvote.base.durable import private_folder
+from curvote.flows import lines
+from curvote.flows.server.children import Child
+from curvote.flows.server.launch import READY, ServerLaunch
+from curvote.flows.serving import supervisor
+from curvote.flows.serving.supervisor import Announcer, Supervisor
 from tests import plain
 
 SLEEPER = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.datasets.sources import Source
-from curvote.datasets.tables.features import Feature, category_feature
-from curvote.datasets.tables.tabular import TableSchema
+from curvote.data.columns import Feature, category_feature
+from curvote.data.raw_files import Source
+from curvote.data.reader import TableSchema
 
 HEADER = "Row,Weight,Town,Visits,Ill"
 SCHEMA = TableSchema(

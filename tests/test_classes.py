@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from curvote.classes import Classes
-from curvote.errors import UserError
-from curvote.protocols.message import message_of
-from curvote.task import Task
+from curvote.base.classes import Classes
+from curvote.base.errors import UserError
+from curvote.messages.message import message_of
+from curvote.wire.task import Task
 from tests.rounds import REPORTS
 
 

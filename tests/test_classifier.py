@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.classifier import Linear
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.curves.encoding import Linear
 
 
 def test_the_sign_of_the_score_is_the_prediction() -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import typer
 
-from curvote.flows.cli import app
+from curvote.cli.app import app
 from curvote.flows.server.private import START_TIMEOUT
-from curvote.run.config.yaml_lines import parse_value
+from curvote.pipeline.config.yaml_document import parse_value
 from tests.house import ROOT
 
 DEPLOY = ROOT / "deploy"

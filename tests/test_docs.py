@@ -15,8 +15,8 @@ import pytest
 import skops.io
 from sklearn.linear_model import LogisticRegression
 
-from curvote.flows import cli
-from curvote.run.project import Project
+from curvote.cli import app
+from curvote.pipeline.config.project import Project
 from tests import plain
 from tests.house import ROOT
 from tests.utility.models_of import stroke_like
@@ -64,7 +64,7 @@ def test_the_command_on_a_file_of_ones_own(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", shlex.split(line))
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        app.main()
     said = capsys.readouterr().out
     assert not end.value.code
     assert "nothing sent" in said

@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote import envelope, jws, sealed
-from curvote.envelope import is_genuine, issue_invitations, read_envelope, seal_message
-from curvote.errors import UserError
-from curvote.protocols.message import parse_message
-from curvote.task import Task
+from curvote.base.errors import UserError
+from curvote.messages.message import parse_message
+from curvote.wire import envelope, sealing, signing
+from curvote.wire.envelope import (
+    is_genuine,
+    issue_invitations,
+    read_envelope,
+    seal_message,
+)
+from curvote.wire.task import Task
 from tests.rounds import PARTS, REPORTS, VOTES, edited, old, payload
 
 (INVITATION,) = issue_invitations(REPORTS, 1)
@@ -47,9 +52,9 @@ def test_an_envelope_holds_a_release_of_8192_numbers() -> None:
     lengths = set()
     for each in (0, -(2**53)):
         message = {"server": "va", "n": 2**40, "values": [each] * 10_000}
-        for to in (None, sealed.public_key(sealed.new_private_key())):
+        for to in (None, sealing.public_key(sealing.new_private_key())):
             data = seal_message(named, message, to)
-            assert len(data) <= sealed.LARGEST_ENVELOPE
+            assert len(data) <= sealing.LARGEST_ENVELOPE
             lengths.add((to is None, len(data)))
         assert read_envelope(seal_message(named, message)).payload == message
     assert len(lengths) == 2
@@ -63,7 +68,7 @@ def test_an_envelope_says_nothing_but_task_invitation_and_message() -> None:
         assert invitation.key.encode() not in data
     found = json.loads(SEALED)
     assert [*found] == ["payload", "protected", "signature"]
-    header, content = (json.loads(jws.from_base64url(found[n])) for n in PARTS[:2])
+    header, content = (json.loads(signing.from_base64url(found[n])) for n in PARTS[:2])
     told = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
     assert (header, {*content}) == (told, {"message", "task"})
 

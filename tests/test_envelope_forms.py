@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote import jws
-from curvote.envelope import is_genuine, read_envelope
-from curvote.errors import UserError
-from curvote.protocols.message import parse_message
-from curvote.strict_json import canonical_json
+from curvote.base.errors import UserError
+from curvote.messages.message import parse_message
+from curvote.wire import signing
+from curvote.wire.envelope import is_genuine, read_envelope
+from curvote.wire.strict_json import canonical_json
 from tests.rounds import REPORTS, edited
 from tests.test_envelope import INVITATION, OLD, SEALED, SEALED_1, refusal
 
@@ -28,7 +28,9 @@ def test_numbers_may_be_written_in_any_way() -> None:
     key = bytes.fromhex(INVITATION.key)
     octets = text % INVITATION.task.encode()
     found = read_envelope(
-        jws.sign_payload(header, octets, lambda signed: jws.hmac_sha256(key, signed))
+        signing.sign_payload(
+            header, octets, lambda signed: signing.hmac_sha256(key, signed)
+        )
     )
     assert is_genuine(found, INVITATION.key)
     kept = parse_message(REPORTS, None, found.payload)
@@ -74,14 +76,14 @@ def test_only_the_one_header_is_read() -> None:
     assert refusal(header(kid=INVITATION.id.upper()))
     assert refusal(edited(SEALED, lambda e: e["header"].pop("typ")))
     found = json.loads(SEALED)
-    text = jws.from_base64url(found["protected"])
+    text = signing.from_base64url(found["protected"])
     for other in (
         text.replace(b",", b", "),
         text.replace(b"{", b'{"alg":"none",'),
         text + b" ",
         b'{"kid":"%s","alg":"HS256","typ":"curvote-envelope"}' % INVITATION.id.encode(),
     ):
-        changed = found | {"protected": jws.to_base64url(other)}
+        changed = found | {"protected": signing.to_base64url(other)}
         assert refusal(canonical_json(changed) + b"\n")
     for spare in ("=", "==", "AA", " ", "\n"):
         changed = found | {"signature": found["signature"] + spare}
@@ -97,7 +99,7 @@ def test_numbers_that_no_float_holds_are_refused(odd: str) -> None:
     """In what is sealed as well as around it, and never by another error."""
     text = f'{{"message":{{"z":[{odd}],"label":1}},"task":"{INVITATION.task}"}}'
     head = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
-    assert refusal(jws.sign_payload(head, text.encode(), lambda _: b""))
+    assert refusal(signing.sign_payload(head, text.encode(), lambda _: b""))
     assert refusal(SEALED_1.replace(b"0.5", odd.encode()))
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvote.client.ledger_cohort import sorted_ids
-from curvote.datasets.own.arrow_cells import identify
-from curvote.identifier import id_number, normalise_id
+from curvote.base.text import id_number, normalise_id
+from curvote.data.tables.cells import identify
+from curvote.ledger.cohort import sorted_ids
 
 QUICK = settings(max_examples=200, deadline=None, derandomize=True)
 

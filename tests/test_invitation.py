@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from curvote.envelope import (
+from curvote.base.errors import UserError
+from curvote.wire.envelope import (
     Invitation,
     is_genuine,
     issue_invitations,
@@ -16,7 +17,6 @@ from curvote.envelope import (
     read_envelope,
     seal_message,
 )
-from curvote.errors import UserError
 from tests.rounds import REPORTS, VOTES
 from tests.test_envelope import INVITATION, OLD, SEALED_1
 

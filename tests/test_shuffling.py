@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from curvote import shuffling
-from curvote.accounting import shuffled_epsilon
-from curvote.errors import UserError
+from curvote.base import accounting
+from curvote.base.accounting import shuffled_epsilon
+from curvote.base.errors import UserError
 
 
 def test_ten_thousand_messages_hide_each_other() -> None:
     """At epsilon 1 and delta 1e-6: at most 0.22, and the better bound far below."""
-    assert shuffling.closed_form_bound(1, 10_000, 1e-6) == pytest.approx(
+    assert accounting.closed_form_bound(1, 10_000, 1e-6) == pytest.approx(
         0.2140, abs=1e-4
     )
     assert shuffled_epsilon(1, 10_000, 1e-6) < 0.06
@@ -31,8 +31,8 @@ def test_the_numerical_bound_is_at_or_below_the_closed_form() -> None:
         if most <= 0.01:
             continue
         epsilon = float(rng.uniform(0.01, most))
-        closed = shuffling.closed_form_bound(epsilon, n, delta)
-        assert shuffling.numerical_bound(epsilon, n, delta) <= closed
+        closed = accounting.closed_form_bound(epsilon, n, delta)
+        assert accounting.numerical_bound(epsilon, n, delta) <= closed
         checked += 1
 
 
@@ -110,7 +110,7 @@ def _theorem(p: Fraction, n: int, most: Fraction) -> Fraction:
 def test_the_clones_are_counted_upwards_to_nine_digits(n: int, at: float) -> None:
     """Beside the theorem's sum in exact fractions."""
     truth = float(_theorem(Fraction(math.e), n, Fraction(math.exp(at))))
-    found = shuffling._Clones.of(1.0, n, 1e-6).delta(at)
+    found = accounting._Clones.of(1.0, n, 1e-6).delta(at)
     assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-6)
 
 
@@ -128,7 +128,7 @@ def test_large_numbers_of_clones_keep_their_digits(clones: int) -> None:
     one = np.convolve(law, [1 - keep, keep])
     other = np.convolve(law, [keep, 1 - keep])
     truth = np.maximum(one - math.exp(epsilon) * other, 0).sum()
-    found = shuffling._divergence(np.array([clones]), local, epsilon)[0]
+    found = accounting._divergence(np.array([clones]), local, epsilon)[0]
     assert found == pytest.approx(truth, rel=1e-5)
 
 

@@ -20,16 +20,16 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote import jws
-from curvote.errors import UserError
-from curvote.signed import ServerKey, key_fingerprint, open_signed
-from curvote.strict_json import canonical_json
-from curvote.task import Task
+from curvote.base.errors import UserError
+from curvote.wire import signing
+from curvote.wire.signing import ServerKey, key_fingerprint, open_signed
+from curvote.wire.strict_json import canonical_json
+from curvote.wire.task import Task
 from tests.rounds import PARTS, REPORTS, SERVER, VOTES, signed
 
 DATA = signed(REPORTS)
-X = jws.from_base64url(
-    json.loads(jws.from_base64url(json.loads(DATA)["protected"]))["jwk"]["x"]
+X = signing.from_base64url(
+    json.loads(signing.from_base64url(json.loads(DATA)["protected"]))["jwk"]["x"]
 )
 
 
@@ -43,9 +43,11 @@ def refusal(data: bytes) -> str:
 
 def resigned(key: Ed25519PrivateKey, document: bytes, **header: object) -> bytes:
     """Return bytes that whoever has ``key`` signed, whatever they are."""
-    x = jws.to_base64url(key.public_key().public_bytes_raw())
+    x = signing.to_base64url(key.public_key().public_bytes_raw())
     told = {"alg": "EdDSA", "jwk": {"crv": "Ed25519", "kty": "OKP", "x": x}}
-    return jws.sign_payload(told | {"typ": "curvote-task"} | header, document, key.sign)
+    return signing.sign_payload(
+        told | {"typ": "curvote-task"} | header, document, key.sign
+    )
 
 
 @pytest.mark.parametrize("seal_to", [None, "ab" * 32])
@@ -73,7 +75,7 @@ DOCUMENT = {"task": REPORTS.to_json(), "seal_to": None}
 
 def changed(**parts: bytes) -> bytes:
     """Return the line with other octets in some parts."""
-    texts = {name: jws.to_base64url(octets) for name, octets in parts.items()}
+    texts = {name: signing.to_base64url(octets) for name, octets in parts.items()}
     return canonical_json(json.loads(DATA) | texts) + b"\n"
 
 
@@ -82,9 +84,9 @@ def test_whatever_is_altered_is_refused() -> None:
     dearer = canonical_json(DOCUMENT | {"task": REPORTS.to_json() | {"epsilon": 50.0}})
     assert "altered" in refusal(changed(payload=dearer))
     other = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
-    header = jws.from_base64url(json.loads(DATA)["protected"])
+    header = signing.from_base64url(json.loads(DATA)["protected"])
     stolen = header.replace(
-        jws.to_base64url(X).encode(), jws.to_base64url(other).encode()
+        signing.to_base64url(X).encode(), signing.to_base64url(other).encode()
     )
     assert "altered" in refusal(changed(protected=stolen))
     for position in range(0, len(DATA), 7):
@@ -98,12 +100,12 @@ def test_unsigned_is_refused() -> None:
     assert "not signed" in refusal(json.dumps(REPORTS.to_json()).encode())
     for text in (b"", b"[]", b"{}", b"null", b"\xff", b'{"payload":1}'):
         refusal(text)
-    key = {"crv": "Ed25519", "kty": "OKP", "x": jws.to_base64url(X)}
+    key = {"crv": "Ed25519", "kty": "OKP", "x": signing.to_base64url(X)}
     for odd in ("none", "HS256", "Ed25519", None):
         head = {"alg": odd, "jwk": key, "typ": "curvote-task"}
-        for sign in (lambda _: b"", lambda text: jws.hmac_sha256(X, text)):
+        for sign in (lambda _: b"", lambda text: signing.hmac_sha256(X, text)):
             assert "header alg" in refusal(
-                jws.sign_payload(head, canonical_json(DOCUMENT), sign)
+                signing.sign_payload(head, canonical_json(DOCUMENT), sign)
             )
 
 
@@ -271,10 +273,10 @@ def test_a_key_that_signs_anything_is_refused(name: str, sign: int) -> None:
     """Under the neutral point R = 1, S = 0 is a signature of every document."""
     public = (WEAK[name] | sign << 255).to_bytes(32, "little")
     neutral = (1).to_bytes(32, "little") + bytes(32)
-    x = jws.to_base64url(public)
+    x = signing.to_base64url(public)
     header = {"alg": "EdDSA", "jwk": {"crv": "Ed25519", "kty": "OKP", "x": x}}
     document = canonical_json({"seal_to": None, "task": REPORTS.to_json()})
-    line = jws.sign_payload(
+    line = signing.sign_payload(
         header | {"typ": "curvote-task"}, document, lambda _: neutral
     )
     assert "it signs anything" in refusal(line)

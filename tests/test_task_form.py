@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote import task_form
-from curvote.errors import UserError
-from curvote.protocols import answering
-from curvote.protocols.judging import check_invitation, validate_task
+from curvote.base.errors import UserError
+from curvote.messages import answer
+from curvote.messages.answer import check_invitation, validate_task
+from curvote.wire import task as task_form
 from tests.fuzzing import Home, deep, invited, observed
 from tests.rounds import REPORTS, VOTES
 from tests.valid_tasks import document, tasks
@@ -263,7 +263,7 @@ def test_judging_asks_the_system_for_no_entropy(
 
     monkeypatch.setattr("os.urandom", refuse)
     assert (
-        answering.stand_in_inputs(
+        answer.stand_in_inputs(
             validate_task(document(tasks()["mrma-report-0"])), None
         ).labels
         == 0

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote import validate
-from curvote.errors import UserError
-from curvote.privacy import ZCDP, Budget, label_budget_share
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.base.privacy import ZCDP, Budget, label_budget_share
 
 HUGE = [10**400, -(10**400), 10**5000]
 

@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
 )
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from curvote import jws, sealed, signed
-from curvote.envelope import Invitation, is_genuine, read_envelope, seal_message
-from curvote.signed import ServerKey
-from curvote.task import Task
+from curvote.wire import sealing, signing
+from curvote.wire.envelope import Invitation, is_genuine, read_envelope, seal_message
+from curvote.wire.signing import ServerKey
+from curvote.wire.task import Task
 from tests.rounds import REPORTS, VOTES
 from tests.rounds import signed as published
 
@@ -37,10 +37,10 @@ def test_the_published_vectors_hold() -> None:
     key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(given["ed25519_private"]))
     server = ServerKey(key)
     assert server.fingerprint == given["fingerprint"]
-    assert sealed.public_key(given["x25519_private"]) == given["seal_to"]
+    assert sealing.public_key(given["x25519_private"]) == given["seal_to"]
     assert server.sign(VECTORS["document"]).decode() == VECTORS["signed_task"]
-    found = signed.open_signed(VECTORS["signed_task"].encode())
-    assert found == signed.SignedTask(VECTORS["document"], given["fingerprint"])
+    found = signing.open_signed(VECTORS["signed_task"].encode())
+    assert found == signing.SignedTask(VECTORS["document"], given["fingerprint"])
     assert Task.from_json(found.document["task"]).digest() == VECTORS["task_digest"]
     assert VECTORS["document"]["seal_to"] == given["seal_to"]
 
@@ -61,7 +61,7 @@ def test_the_published_envelopes_are_genuine(end: str) -> None:
 def test_the_published_sealed_envelope_holds_the_open_one() -> None:
     """And its file has the published name."""
     keys = {VECTORS["server"]["seal_to"]: VECTORS["server"]["x25519_private"]}
-    to, inner = sealed.open_sealed(VECTORS["sealed_envelope"].encode(), keys.get)
+    to, inner = sealing.open_sealed(VECTORS["sealed_envelope"].encode(), keys.get)
     assert inner.decode() == VECTORS["envelope"]
     assert to in keys
     invitation = Invitation.from_json(VECTORS["invitation"])
@@ -93,22 +93,24 @@ def test_hs256_is_that_of_the_rfc() -> None:
     claims = (
         b'{"iss":"joe",\r\n "exp":1300819380,\r\n "http://example.com/is_root":true}'
     )
-    parts = jws.SignatureParts(protected, claims, b"")
+    parts = signing.SignatureParts(protected, claims, b"")
     assert parts.signed == (
         b"eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9"
         b".eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFt"
         b"cGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
     )
-    code = jws.hmac_sha256(jws.from_base64url(key), parts.signed)
-    assert jws.to_base64url(code) == "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    code = signing.hmac_sha256(signing.from_base64url(key), parts.signed)
+    assert signing.to_base64url(code) == "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
 
 def test_eddsa_is_that_of_the_rfc() -> None:
     """RFC 8037, appendix A.4: its key, header, payload and signature."""
     key = Ed25519PrivateKey.from_private_bytes(
-        jws.from_base64url("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A")
+        signing.from_base64url("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A")
     )
-    line = jws.sign_payload({"alg": "EdDSA"}, b"Example of Ed25519 signing", key.sign)
+    line = signing.sign_payload(
+        {"alg": "EdDSA"}, b"Example of Ed25519 signing", key.sign
+    )
     assert json.loads(line) == {
         "protected": "eyJhbGciOiJFZERTQSJ9",
         "payload": "RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc",
@@ -155,9 +157,9 @@ def test_sealing_is_hpke() -> None:
     octets = bytes.fromhex(enc + text)
     told = hpke(bytes.fromhex(private), octets, b"Ode on a Grecian Urn", b"Count-0")
     assert told == b"Beauty is truth, truth beauty"
-    mine = sealed.new_private_key()
-    line = sealed.seal_to_key(b"an envelope\n", sealed.public_key(mine))
-    octets = jws.from_base64url(json.loads(line)["sealed"])
+    mine = sealing.new_private_key()
+    line = sealing.seal_to_key(b"an envelope\n", sealing.public_key(mine))
+    octets = signing.from_base64url(json.loads(line)["sealed"])
     found = hpke(bytes.fromhex(mine), octets, b"curvote sealed envelope", b"")
     assert found == b"an envelope\n"
 
@@ -166,7 +168,7 @@ def test_the_digest_needs_no_float_text() -> None:
     """The task's text in the document, spaced: what the page says, in Python."""
     for task in (REPORTS, VOTES):
         parts = json.loads(published(task))
-        text = jws.from_base64url(parts["payload"]).decode()
+        text = signing.from_base64url(parts["payload"]).decode()
         words = text[text.index('"task":') + 7 : -1]
         spaced = re.sub(r'("(?:[^"\\]|\\.)*")|([,:])', r"\1\2 ", words)
         spaced = re.sub(r'("(?:[^"\\]|\\.)*") ', r"\1", spaced)

@@ -41,8 +41,9 @@ from curvote.flows.environment import prepare_environment
 prepare_environment(Path.cwd())
 import mlflow, pandas as pd
 from mlflow import MlflowClient
-from curvote.run import history, results
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import results
+from curvote.pipeline.store import history
 from curvote.toy.tables import CLASSES, PARTIES
 project = Project(Path.cwd())
 record = history.completed_run(project, "town")
@@ -51,7 +52,8 @@ client = MlflowClient()
 runs = client.search_runs([experiment.experiment_id])
 told = [{"id": r.info.run_id, "name": r.info.run_name, "params": r.data.params,
          "parent": r.data.tags.get("mlflow.parentRunId"), "metrics": r.data.metrics,
-         "tags": r.data.tags, "record": r.data.tags.get("curvote.run")} for r in runs]
+         "tags": r.data.tags, "record": r.data.tags.get("curvote.run")}
+        for r in runs]
 chart = {name: [(m.step, m.value) for m in client.get_metric_history(r["id"], name)]
          for r in told if r["record"] == record.id for name in r["metrics"]}
 scored = []

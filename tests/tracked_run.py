@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.store.artifacts import MANIFEST, artifact
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store.artifacts import MANIFEST, artifact
+from curvote.pipeline.store.history import RunRecord
 
 EPSILONS = (0.5, 2.0)
 METHODS = ("weak", "mrma")

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 
 from curvote.chain.registry import SYSTEMS
-from curvote.classifier import FEATURE_MAPS
-from curvote.protocols.message import messages_of
-from curvote.representation.basis import (
+from curvote.curves.basis import (
     Projection,
     grid_projection,
     identity,
     orthonormal,
     projection,
 )
-from curvote.representation.encoding import Encoding
-from curvote.representation.rescale import RESCALING_CONSTANTS
-from curvote.task import Task
+from curvote.curves.encoding import FEATURE_MAPS, RESCALING_CONSTANTS, Encoding
+from curvote.messages.message import messages_of
+from curvote.wire.task import Task
 
 GRID = np.linspace(0, 1, 12)
 OF_NUMBERS = {

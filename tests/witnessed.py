@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute_step
-from curvote.run.planner import Plan, make_plan
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import Plan, make_plan
 from tests import production
 from tests.production import REAL
 

@@ -2,25 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = ["MessageSubject", "Row", "Subject", "gallery", "of_task", "run", "shipped"]
 
 if TYPE_CHECKING:
-    from curvote.audit.broken.gallery import gallery
     from curvote.audit.choice import of_task, shipped
     from curvote.audit.message_subject import MessageSubject
-    from curvote.audit.row import Row
-    from curvote.audit.subject import Subject
+    from curvote.audit.twins.gallery import gallery
     from curvote.audit.verdict import run
+    from curvote.checks.subject import Row, Subject
 else:
     __getattr__ = exports(
         __name__,
         {
             "MessageSubject": "message_subject",
-            "Row": "row",
-            "Subject": "subject",
-            "gallery": "broken.gallery",
+            "Row": "curvote.checks.subject",
+            "Subject": "curvote.checks.subject",
+            "gallery": "twins.gallery",
             "of_task": "choice",
             "run": "verdict",
             "shipped": "choice",

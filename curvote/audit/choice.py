@@ -12,26 +12,22 @@ from itertools import chain, product
 
 import numpy as np
 
-from curvote.audit import command_owners, examples, ladder
-from curvote.audit.broken.gallery import gallery, gallery_names
-from curvote.audit.ladder import EpsilonSweep
-from curvote.audit.leaving import Release
-from curvote.audit.mechanism_subject import MechanismSubject, build_subject
+from curvote.audit import command_owners, verdict
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.outbox_memo import outbox_memo
-from curvote.audit.reruns import Memo
-from curvote.audit.row import BROKEN, Row
-from curvote.audit.sent_subject import SentSubject
-from curvote.audit.servers import examples as servers
-from curvote.audit.servers.subject import TableSubject, table_subject
-from curvote.audit.table_release import table_release
-from curvote.audit.verdict import SEED, Audited, run
-from curvote.errors import UserError, did_you_mean
+from curvote.audit.release import Memo, Release, outbox_memo, table_release
+from curvote.audit.twins.gallery import gallery, gallery_names
+from curvote.audit.verdict import SEED, Audited, EpsilonSweep, run
+from curvote.base.errors import UserError, did_you_mean
+from curvote.base.privacy import Budget
+from curvote.checks import examples
+from curvote.checks.mechanism_subject import MechanismSubject, build_subject
+from curvote.checks.subject import BROKEN, Row, SentSubject
 from curvote.mechanisms.base import LabelMechanism
-from curvote.mechanisms.making import mechanism_class, names
-from curvote.privacy import Budget
-from curvote.task import AnyTask
-from curvote.transfer.task import Level
+from curvote.mechanisms.factory import mechanism_class, names
+from curvote.systems.transfer.audit import tables as servers
+from curvote.systems.transfer.audit.subject import TableSubject, table_subject
+from curvote.systems.transfer.method.task import Level
+from curvote.wire.task import AnyTask
 
 EPSILONS = (0.5, 2.0)
 # Exact checks only: no affordable number of draws says much there.
@@ -149,9 +145,9 @@ def _base_name(name: str) -> str:
 def _epsilon_sweep(name: str) -> EpsilonSweep:
     what = name.removeprefix(f"{LEVELS}.")
     make_subject = choice_table if what in servers.example_names() else drawing_subject
-    levels = {"epsilons": len(ladder.TYPED)}
+    levels = {"epsilons": len(verdict.TYPED)}
     return EpsilonSweep(
-        name, partial(make_subject, what), Budget(max(ladder.TYPED)), levels
+        name, partial(make_subject, what), Budget(max(verdict.TYPED)), levels
     )
 
 
@@ -164,7 +160,7 @@ def random_level(name: str, seed: int) -> tuple[str, float]:
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     epsilon = float(f"{math.exp(rng.uniform(math.log(0.05), math.log(5))):.3g}")
     if rng.random() < 0.5:
-        epsilon = float(rng.choice([e for e in ladder.TYPED if e <= MOST_DRAWN]))
+        epsilon = float(rng.choice([e for e in verdict.TYPED if e <= MOST_DRAWN]))
     takes = _base_name(name) in servers.example_names() or name.endswith(
         f"@{examples.MORE}"
     )

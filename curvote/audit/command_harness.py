@@ -18,8 +18,7 @@ from importlib.metadata import entry_points
 from typing import Any
 from unittest import mock
 
-from curvote.audit.forks import run_in_child
-from curvote.audit.tape import Tape, play_tape
+from curvote.checks.tape import Tape, play_tape, run_in_child
 
 COMMAND = "curvote"
 
@@ -43,7 +42,7 @@ def run_command(entry: Any, request: dict[str, Any]) -> dict[str, Any]:
     words, complaints = io.StringIO(), io.StringIO()
     tape, planted = Tape(request["seed"], request["word"]), nullcontext()
     if request["planted"]:
-        planted = import_module("curvote.audit.broken.commands").plant_fault(
+        planted = import_module("curvote.audit.twins.releases").plant_fault(
             *request["planted"]
         )
     state = {"XDG_STATE_HOME": f"{request['folder']}/state", "COLUMNS": "200"}

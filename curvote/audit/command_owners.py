@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from curvote.audit import examples
 from curvote.audit.command_release import (
     OF_TABLES,
     REFUSALS,
@@ -22,20 +21,25 @@ from curvote.audit.command_release import (
     normalized_output,
     server_key,
 )
-from curvote.audit.leaving import People
-from curvote.audit.servers import examples as servers
-from curvote.audit.servers import neighbours
-from curvote.audit.tape import ReplayedEntropy
+from curvote.audit.release import People
+from curvote.base.entropy import Entropy
+from curvote.base.privacy import Budget
+from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
-from curvote.client.form import Column, Form
-from curvote.client.outbox import BATCH
-from curvote.entropy import Entropy
-from curvote.envelope import Invitation, issue_invitations, issue_record_invitations
-from curvote.privacy import Budget
-from curvote.protocols.labels.messages import CODE, RECORD
-from curvote.protocols.message import ClientData, message_of
-from curvote.transfer.task import Level
-from curvote.validate import FloatArray
+from curvote.checks import examples
+from curvote.checks.tape import ReplayedEntropy
+from curvote.client.table import Column, Form
+from curvote.ledger.session import BATCH
+from curvote.messages.message import ClientData, message_of
+from curvote.systems.labels.messages import CODE, RECORD
+from curvote.systems.transfer.audit import tables
+from curvote.systems.transfer.audit import tables as servers
+from curvote.systems.transfer.method.task import Level
+from curvote.wire.envelope import (
+    Invitation,
+    issue_invitations,
+    issue_record_invitations,
+)
 
 # Each call takes a tenth of a second: a ledger is made, and written to the disk.
 RUNS = 20
@@ -196,7 +200,7 @@ class HospitalRelease(CommandRelease):
         return self._people_of(cube, labels)
 
     def _people_of(self, cube: FloatArray, labels: FloatArray) -> People:
-        return People(neighbours.make_table(self.task, cube, labels).z, labels)
+        return People(tables.make_table(self.task, cube, labels).z, labels)
 
     @cached_property
     def _invitations(self) -> list[Invitation]:

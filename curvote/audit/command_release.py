@@ -23,19 +23,19 @@ from typing import Any, ClassVar
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from curvote.audit.leaving import People, Release, ReleaseOutcome
-from curvote.audit.tape import Tape
+from curvote.audit.release import People, Release, ReleaseOutcome
+from curvote.base.errors import InternalError, UserError
+from curvote.base.privacy import Budget
 from curvote.chain.stage import Columns
-from curvote.client.form import Form, store_form
-from curvote.client.ledger import Ledger
-from curvote.client.standing import POPULATION
-from curvote.envelope import Invitation, is_genuine, read_envelope
-from curvote.errors import InternalError, UserError
-from curvote.privacy import Budget
-from curvote.signed import ServerKey
+from curvote.checks.tape import Tape
+from curvote.client.table import Form, store_form
+from curvote.ledger.account import POPULATION
+from curvote.ledger.book import Ledger
+from curvote.wire.envelope import Invitation, is_genuine, read_envelope
+from curvote.wire.signing import ServerKey
 
 OUTBOX = "outbox"
-# A fault of `curvote.audit.broken.commands`, by its name, and a seed.
+# A fault of `curvote.audit.twins.releases`, by its name, and a seed.
 Plant = tuple[str, int]
 # Why a command refuses, and how it is brought to that (`CommandRelease.calls`).
 Refusals = Mapping[str, Mapping[str, Any]]

@@ -7,23 +7,22 @@ from typing import cast
 
 import numpy as np
 
-from curvote.audit import examples, interior, message_residuals, others, split
-from curvote.audit.answers import thresholds
-from curvote.audit.label_subject import label_subject
-from curvote.audit.row import Finding
-from curvote.audit.sent_subject import SentSubject
-from curvote.audit.servers.subject import table_subject
-from curvote.audit.subject import OddInput
+from curvote.audit import message_checks
+from curvote.base.entropy import Entropy
+from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
+from curvote.checks import examples, residuals
+from curvote.checks.subject import Finding, OddInput, SentSubject
+from curvote.checks.word_checks import thresholds
 from curvote.client.report import Reporter
-from curvote.entropy import Entropy
-from curvote.labels.task import Task as LabelTask
-from curvote.protocols.cells import messages as cells
-from curvote.protocols.majority.response import response_for
-from curvote.protocols.message import ClientData, message_of
-from curvote.task import AnyTask, Task
-from curvote.transfer.task import Task as TableTask
-from curvote.validate import FloatArray
+from curvote.messages.message import ClientData, message_of
+from curvote.systems.cells import messages as cells
+from curvote.systems.labels.audit import label_subject
+from curvote.systems.labels.task import Task as LabelTask
+from curvote.systems.references.messages import response_for
+from curvote.systems.transfer.audit.subject import table_subject
+from curvote.systems.transfer.method.task import Task as TableTask
+from curvote.wire.task import AnyTask, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,10 @@ class MessageSubject(SentSubject):
 
     def own_checks(self) -> list[Finding]:
         """Check the splits of the budget, and others' influence."""
-        return [split.check_split(self.task, self.message), others.check_others(self)]
+        return [
+            message_checks.check_split(self.task, self.message),
+            message_checks.check_others(self),
+        ]
 
     def inputs(self, rng: np.random.Generator) -> list[ClientData]:
         """Return corners first, then neighbours and a random record."""
@@ -100,7 +102,7 @@ class MessageSubject(SentSubject):
 
     def many(self, n: int, rng: np.random.Generator) -> ClientData:
         """Return records from everywhere in [-1, 1]^d and beyond it."""
-        z = interior.test_values((n, self.task.encoding.d), rng)
+        z = residuals.test_values((n, self.task.encoding.d), rng)
         which = (rng.random(n) * len(self._labels)).astype(np.int64)
         labels = np.array(self._labels)[which]
         up = self.task.candidates
@@ -119,7 +121,7 @@ class MessageSubject(SentSubject):
         self, many: ClientData, outputs: Columns, rng: np.random.Generator
     ) -> FloatArray | None:
         """Return messages with the inputs taken out."""
-        return message_residuals.residuals_of_message(
+        return message_checks.residuals_of_message(
             self.task, self.message, many, outputs, rng
         )
 

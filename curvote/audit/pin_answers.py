@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curvote.audit import answers, choice
+from curvote.audit import choice
+from curvote.checks import word_checks
 
 
 def answers_table() -> str:
@@ -21,9 +22,12 @@ def _answer_rows() -> Iterator[list[str]]:
     for name in choice.drawing_names():
         yield [
             name,
-            *(answers.answer_digest(choice.drawing_subject(name, e)) for e in levels),
+            *(
+                word_checks.answer_digest(choice.drawing_subject(name, e))
+                for e in levels
+            ),
         ]
 
 
 if __name__ == "__main__":
-    answers.ANSWERS_FILE.write_text(answers_table(), encoding="utf-8")
+    word_checks.ANSWERS_FILE.write_text(answers_table(), encoding="utf-8")

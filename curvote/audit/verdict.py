@@ -1,38 +1,76 @@
-"""Verdicts on subjects, by one process or several."""
+"""Verdicts on subjects: every check on each, one row with its findings."""
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import combinations
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import combinations, groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from curvote.audit import (
-    answers,
-    batches,
-    exact,
-    independence,
-    interior,
-    ladder,
-    lags,
-    law,
-    metamorphic,
-    release_checks,
-    reruns,
-    statistical,
-    support,
-    work,
+from curvote.audit import release as reruns
+from curvote.audit import release_checks
+from curvote.audit.release import Memo, Release
+from curvote.base.entropy import SeededEntropy
+from curvote.base.privacy import Budget
+from curvote.checks import loss_checks, word_checks
+from curvote.checks import residuals as batches
+from curvote.checks import residuals as interior
+from curvote.checks import residuals as lags
+from curvote.checks.loss_checks import Pair
+from curvote.checks.subject import BROKEN, Finding, Loss, Row, Subject, ratio_text
+
+# Round numbers, and ln 2 and ln 3: what documentation and papers name.
+TYPED: tuple[float, ...] = (
+    *(0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0, 1.1, 1.2, 1.25),
+    *(1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0),
+    *(0.6931471805599453, 1.0986122886681098),
 )
-from curvote.audit.ladder import EpsilonSweep
-from curvote.audit.leaving import Release
-from curvote.audit.reruns import Memo
-from curvote.audit.row import BROKEN, Finding, Row, ratio_text
-from curvote.audit.statistical import Pair
-from curvote.audit.subject import Loss, Subject
-from curvote.entropy import SeededEntropy
+# Half the noise shows in so many at each; tables have fewer.
+CLIENTS, TABLES = 2000, 60
+SWEEP_ALPHA = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class EpsilonSweep:
+    """A subject at each epsilon of ``TYPED``; the budget is the largest."""
+
+    name: str
+    make_subject: Callable[[float], Subject]
+    budget: Budget
+    params: Mapping[str, Any]
+
+
+def check_sweep(subject: EpsilonSweep, samples: int, seed: int) -> list[Finding]:
+    """Compare draws and loss with the declared law at each epsilon."""
+    findings = {"exact": Finding("exact"), "levels": Finding("levels")}
+    for epsilon in TYPED:
+        level_subject = subject.make_subject(epsilon)
+        checks = [loss_checks.check_declared_loss(level_subject, level_subject.loss())]
+        if samples:
+            checks.append(Finding("levels", _sweep_fault(level_subject, seed)))
+        for finding in checks:
+            if finding.why:
+                findings[finding.check] = Finding(
+                    finding.check, f"at {epsilon:g}: {finding.why}"
+                )
+    return [*findings.values()]
+
+
+def _sweep_fault(subject: Subject, seed: int) -> str | None:
+    rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
+    many = subject.many(CLIENTS if subject.batched else TABLES, rng)
+    residuals = subject.residuals(many, subject.send(many, entropy), rng)
+    return (
+        None if residuals is None else interior.uniformity_gap(residuals, SWEEP_ALPHA)
+    )
+
 
 SEED = 20240801
 SAMPLES = 300_000
@@ -76,7 +114,7 @@ def run_parallel(
 def examine(subject: Audited, samples: int, seed: int) -> Row:
     """Return the row of one subject."""
     if isinstance(subject, EpsilonSweep):
-        evidence = _Evidence(ladder.check_sweep(subject, samples, seed))
+        evidence = _Evidence(check_sweep(subject, samples, seed))
     elif isinstance(subject, Memo):
         release = subject.release(seed)
         evidence = _Evidence(
@@ -93,24 +131,24 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
 def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
     loss = subject.loss()
     findings = [
-        exact.check_declared_loss(subject, loss),
+        loss_checks.check_declared_loss(subject, loss),
         *subject.own_checks(),
-        metamorphic.check_odd_inputs(subject, seed),
-        answers.check_answers(subject),
+        word_checks.check_odd_inputs(subject, seed),
+        word_checks.check_answers(subject),
     ]
     if not samples:
         return _Evidence(findings, loss=loss)
     pairs = draw_pairs(subject, samples, seed)
     # Half of the error rate for the bound, a quarter for each of the other two.
     share = (1 - CONFIDENCE) / 4
-    bound, event = statistical.lower_bound(subject, pairs, 2 * share)
+    bound, event = loss_checks.lower_bound(subject, pairs, 2 * share)
     first = pairs[0]
     findings += [
-        statistical.check_lower_bound(subject, bound, event),
-        support.check_support(subject, pairs),
-        law.check_law(subject, pairs, share),
-        independence.check_independence(subject, first.x, first.outputs, share),
-        work.check_word_counts(subject, seed),
+        loss_checks.check_lower_bound(subject, bound, event),
+        loss_checks.check_support(subject, pairs),
+        loss_checks.check_law(subject, pairs, share),
+        word_checks.check_independence(subject, first.x, first.outputs, share),
+        word_checks.check_word_counts(subject, seed),
         *_check_everywhere(subject, samples, seed),
     ]
     return _Evidence(findings, bound, loss)
@@ -178,3 +216,136 @@ def _verdict_row(subject: Audited, evidence: _Evidence, seed: int) -> Row:
         caught_by=caught,
         seed=seed,
     )
+
+
+INK, MUTED, LINE = "#22262b", "#6a717b", "#e2e5e9"
+GOOD, BAD, PROVED = "#009e73", "#d55e00", "#0072b2"
+RC: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": MUTED,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": MUTED,
+    "ytick.major.size": 0,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "curvote",
+}
+ROW_INCHES = 0.17
+LEAST = 0.05
+
+
+def write_figure(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Write audit.json, audit.svg and audit.png to ``folder``; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = folder / "audit.json"
+    text = json.dumps([row.to_json() for row in rows], indent=1)
+    table.write_text(text + "\n", encoding="utf-8")
+    return [table, *_draw_rows(rows, folder)]
+
+
+def _draw_rows(rows: Sequence[Row], folder: Path) -> list[Path]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    groups = _panel_groups(rows)
+    if not groups:
+        return []
+    paths = [folder / "audit.svg", folder / "audit.png"]
+    with mpl.rc_context(RC):
+        columns = _column_sizes(groups)
+        figure = Figure(figsize=_figure_size(columns), layout="constrained")
+        axes = _panel_axes(figure, columns)
+        for ax, (title, group) in zip(axes, groups.items(), strict=True):
+            _draw_panel(ax, title, group)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2)
+        for path in paths:
+            date = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(path, dpi=160, metadata=date)
+    return paths
+
+
+def _column_sizes(groups: Mapping[str, list[Row]]) -> list[list[int]]:
+    """Return the sizes of the panels in each column: shipped ones, then broken ones."""
+    sides = groupby(groups.values(), key=lambda group: group[0].broken)
+    return [[len(group) for group in side] for _, side in sides]
+
+
+def _figure_size(columns: list[list[int]]) -> tuple[float, float]:
+    tallest = max(ROW_INCHES * sum(sizes) + 0.8 * len(sizes) for sizes in columns)
+    return 5.6 * len(columns), tallest + 0.7
+
+
+def _panel_axes(figure: Any, columns: list[list[int]]) -> list[Any]:
+    grid = figure.add_gridspec(1, len(columns))
+    axes: list[Any] = []
+    for i, sizes in enumerate(columns):
+        ratios = [size + 2 for size in sizes]
+        column = grid[i].subgridspec(len(sizes), 1, height_ratios=ratios)
+        axes += [figure.add_subplot(column[j]) for j in range(len(sizes))]
+    return axes
+
+
+def _panel_groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the panels: shipped ones by epsilon, then the broken twins."""
+    groups: dict[str, list[Row]] = {}
+    drawn_rows = [row for row in rows if row.lower_bound is not None]
+    for row in sorted(drawn_rows, key=lambda row: row.broken):
+        kind = "broken on purpose" if row.broken else "shipped"
+        groups.setdefault(f"{kind}, epsilon {row.claimed:g}", []).append(row)
+    worst = attrgetter("lower_bound", "mechanism")
+    return {title: sorted(group, key=worst) for title, group in groups.items()}
+
+
+def _draw_panel(ax: Any, title: str, rows: Sequence[Row]) -> None:
+    places = range(len(rows))
+    claimed, broken = rows[0].claimed, rows[0].broken
+    proved = [max(row.lower_bound or 0.0, LEAST if broken else 0.0) for row in rows]
+    ax.axvline(claimed, color=INK, lw=1, label="claimed", zorder=1)
+    ax.hlines(places, 0, proved, color=LINE, lw=1, zorder=0)
+    declared = {"marker": "|", "s": 60, "color": GOOD}
+    ax.scatter([r.exact for r in rows], places, **declared, label="loss of the law")
+    above = [bound > claimed for bound in proved]
+    colours = [BAD if over else PROVED for over in above]
+    ax.scatter(proved, places, s=14, c=colours, zorder=3)
+    ax.scatter([], [], s=14, color=PROVED, label="proved by draws")
+    ax.scatter([], [], s=14, color=BAD, label="proved by draws, above the claim")
+    ax.set_ylim(-0.7, len(rows) - 0.3)
+    _label_rows(ax, rows)
+    _format_axis(ax, claimed, max(proved), broken=broken)
+    ax.set_title(title)
+
+
+def _label_rows(ax: Any, rows: Sequence[Row]) -> None:
+    """Label the rows, broken twins with the checks that caught them."""
+    names = [row.mechanism.removeprefix(BROKEN) for row in rows]
+    ax.set_yticks(range(len(rows)), names)
+    for i, (label, row) in enumerate(zip(ax.get_yticklabels(), rows, strict=True)):
+        label.set_color(INK if row.good else BAD)
+        if row.caught_by:
+            caught_text = ", ".join(row.caught_by)
+            side = ax.get_yaxis_transform()
+            ax.text(
+                1.02, i, caught_text, transform=side, va="center", color=MUTED, size=6.5
+            )
+
+
+def _format_axis(ax: Any, claimed: float, most: float, *, broken: bool) -> None:
+    if broken:
+        ax.set_xscale("log")
+        ax.set_xlim(LEAST, max(most, claimed) * 1.3)
+        ticks = [claimed * 2**k for k in range(-2, 6, 2) if claimed * 2**k < most * 1.3]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        ax.set_xticks([], minor=True)
+        ax.set_xlabel("epsilon (logarithmic)")
+    else:
+        ax.set_xlim(0, max(most, claimed) * 1.1)
+        ax.set_xlabel("epsilon")

@@ -1,14 +1,130 @@
-"""Command-line verbs of systems, collected without importing the systems."""
+"""Verbs of several forms: the options given on a command line choose the form.
+
+Systems declare verbs without knowing each other. Two that declare the same one give it
+two forms, each with its options; what both have may stand with either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from curvote.chain.forms import merge_forms
+from curvote.base.errors import UserError
 from curvote.chain.registry import SYSTEMS
+
+Form = Callable[..., Any]
+Options = Mapping[str, inspect.Parameter]
+_NONE = inspect.Parameter.empty
+
+
+def merge_forms(verb: str, forms: Sequence[Form]) -> Form:
+    """Return a Typer function that calls the form whose options are given.
+
+    Every option of every form is optional in it; what a form lacks is a UserError, as
+    are options of two forms together. A single form is returned as it is.
+    """
+    if len(forms) == 1:
+        return forms[0]
+    signatures = [inspect.signature(form, eval_str=True).parameters for form in forms]
+    merged = _merge_options(signatures)
+
+    def call_form(**values: Any) -> None:
+        options = {
+            name: value
+            for name, value in values.items()
+            if value not in (merged[name].default, [], None)
+        }
+        at = _select_form(verb, signatures, options)
+        forms[at](**_require_options(verb, signatures[at], options))
+
+    call_form.__doc__ = "\n\n".join(inspect.getdoc(form) or "" for form in forms)
+    call_form.__annotations__ = {
+        n: parameter.annotation for n, parameter in merged.items()
+    }
+    call_form.__dict__["__signature__"] = inspect.Signature([*merged.values()])
+    return call_form
+
+
+def _merge_options(signatures: Sequence[Options]) -> dict[str, inspect.Parameter]:
+    """Return the options of all forms; unequal defaults become None."""
+    union: dict[str, inspect.Parameter] = {}
+    for name in dict.fromkeys(name for options in signatures for name in options):
+        alternatives = [options[name] for options in signatures if name in options]
+        first = alternatives[0].default
+        same_default = first is not _NONE and all(
+            parameter.default == first for parameter in alternatives
+        )
+        union[name] = alternatives[0].replace(
+            default=first if same_default else None, kind=inspect.Parameter.KEYWORD_ONLY
+        )
+    return union
+
+
+def _select_form(
+    verb: str, signatures: Sequence[Options], option_names: Iterable[str]
+) -> int:
+    """Return the number of the form whose exclusive options are given."""
+    exclusive_options = [
+        [
+            option_flag(options[name])
+            for name in option_names
+            if name in options and _is_exclusive(name, signatures)
+        ]
+        for options in signatures
+    ]
+    matches = [at for at, names in enumerate(exclusive_options) if names]
+    if len(matches) > 1:
+        first, second = (exclusive_options[at][0] for at in matches[:2])
+        raise UserError(f"{verb} takes {first} or {second}, not both.")
+    if not matches:
+        usages = ", or ".join(
+            " ".join(_required_option_names(options)) for options in signatures
+        )
+        raise UserError(f"{verb} takes {usages}; see `curvote {verb} --help`.")
+    return matches[0]
+
+
+def _is_exclusive(name: str, signatures: Iterable[Options]) -> bool:
+    return sum(name in options for options in signatures) == 1
+
+
+def _require_options(
+    verb: str, options: Options, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the given values; refuse them where a required option is missing."""
+    missing = [
+        option_flag(parameter)
+        for name, parameter in options.items()
+        if parameter.default is _NONE and name not in values
+    ]
+    if missing:
+        raise UserError(f"{verb} lacks {', '.join(missing)}.")
+    return values
+
+
+def _required_option_names(options: Options) -> list[str]:
+    return [
+        option_flag(parameter)
+        for parameter in options.values()
+        if parameter.default is _NONE
+    ]
+
+
+def option_flag(parameter: inspect.Parameter) -> str:
+    """Return the command-line flag of a parameter of a Typer function."""
+    for marker in getattr(parameter.annotation, "__metadata__", ()):
+        # Typer keeps the first name of `Option("--a", "--b")` as a default.
+        names = (
+            getattr(marker, "default", None),
+            *(getattr(marker, "param_decls", ()) or ()),
+        )
+        for name in names:
+            if str(name).startswith("--"):
+                return str(name)
+    return f"--{parameter.name.replace('_', '-')}"
 
 
 def system_commands() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -29,3 +145,9 @@ def system_commands() -> Iterator[tuple[str, Callable[..., Any]]]:
                 forms.setdefault(verb, []).append(function)
     for verb, functions in forms.items():
         yield verb, merge_forms(verb, functions)
+
+
+def align_columns(table: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of equally many cells as lines."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]

@@ -1,13 +1,15 @@
-"""Systems by name, loaded when they are asked for."""
+"""Systems behind their names, and the tasks that their documents hold."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import Any
 
-from curvote import validate
+from curvote.base import validate
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.system import System
+from curvote.wire.task import AnyTask, Task
 
 
 @cache
@@ -35,3 +37,20 @@ def names_at_key(key: str) -> list[str]:
 def _registry_names(registry: str) -> list[str]:
     module, _, table = registry.partition(":")
     return list(getattr(import_module(module), table))
+
+
+def read_task(document: Any) -> AnyTask:
+    """Return the task that a document holds; anything else is a UserError.
+
+    A system whose tasks have a form of their own names it ``TASK`` in its ``messages``.
+    """
+    name = document.get("protocol") if isinstance(document, dict) else None
+    kind = task_class(name) if isinstance(name, str) and name in SYSTEMS else Task
+    task: AnyTask = kind.from_json(document)
+    return task
+
+
+def task_class(protocol: str) -> Any:
+    """Return the class of a system's tasks."""
+    # Not the system's module: a client's process holds no more than it needs.
+    return getattr(import_module(f"{SYSTEMS[protocol]}.messages"), "TASK", Task)

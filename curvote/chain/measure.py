@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from curvote.chain.tables import TEXT, Table
-from curvote.errors import InternalError
+from curvote.base.errors import InternalError
+from curvote.chain.stage import TEXT, Table
 
 LineStyle = str | tuple[float, tuple[float, ...]]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-Whole = Annotated[int, Field(ge=1, strict=True)]
+WholeNumber = Annotated[int, Field(ge=1, strict=True)]
 Count = Annotated[int, Field(ge=0, strict=True)]
 Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Numbers = float | list[float]

@@ -1,38 +1,79 @@
-"""Stages, the tables that they make, and the shards of a repetition.
-
-A stage's module has one of three functions, all pure: same arguments, same result.
-
-- ``one(here)`` returns the tables of one repetition;
-- ``portions(here)`` yields them a part of the rows at a time, where they may be many;
-- ``block(many)`` those of several at once, one entry each, where a batch pays.
-
-``facts(inputs, params)`` is computed once and stored beside the tables; without it
-there are none. Where rows that all repetitions share may be too many for the memory,
-``pieces(inputs, params, facts)`` yields the tables a part of the rows at a time.
-
-Where those of one repetition may be too many, a module works by shard instead:
-
-- ``shards(inputs, params, facts, place)`` returns how many there are;
-- ``shard(here, number)`` returns the tables of one: they stand one after the other, or
-  it is `Scattered` over buckets, and ``joined(here, bucket, rows)`` returns the tables
-  of one bucket from the rows that reached it, in the order of the shards;
-- ``shared(here)`` returns arrays that all shards of a repetition read as
-  ``here.shared``, if there is any such function.
-"""
+"""Tables: their columns, who may read them, and the unit of a row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.base.entropy import Entropy, StudyStreams, SystemEntropy
+from curvote.base.errors import InternalError
 from curvote.chain import streams
-from curvote.chain.tables import STAGE_SIDES, Table
-from curvote.entropy import Entropy, StudyStreams, SystemEntropy
-from curvote.errors import InternalError
+
+# Kinds of columns; beside them any name of a plain Arrow type, such as "int64".
+VECTOR: Final = "vector"
+MATRIX: Final = "matrix"
+BITS: Final = "bits"
+TEXT: Final = "text"
+FILE: Final = "file"
+ROWS: Final = "rows"
+# Text of a few words that stage functions see as codes.
+Category = tuple[str, ...]
+Kind = str | Category
+
+# Who may read a table, and what its rows may stand for there.
+SIDES: Final[Mapping[str, tuple[str, ...]]] = {
+    "client": ("client", "record"),
+    "client (study)": ("client", "record", "score", "classifier"),
+    "server": ("message", "classifier", "server", "arrival", "number", "question"),
+    "public": ("constant", "classifier", "number", "record"),
+}
+# The sides of the tables that a stage of a side may make: in "A -> B" those of B.
+STAGE_SIDES: Final[Mapping[str, tuple[str, ...]]] = {
+    "client": ("client", "public"),
+    "client (study)": ("client (study)", "public"),
+    "client -> server": ("server", "public"),
+    "server": ("server", "public"),
+    "server -> servers": ("server", "public"),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Table of a stage: its columns, side and unit, beside its index.
+
+    ``columns`` maps a name to a kind: ``VECTOR`` (n, d), ``MATRIX`` (n, p, q), ``BITS``
+    (n, d) of booleans, ``TEXT``, ``FILE`` (a model as bytes), ``ROWS`` (whole numbers,
+    (n, ...), of one kind that depends on the data), a tuple of categories, or an Arrow
+    type. ``unit`` is what a row stands for; one that contradicts the ``side``
+    is an InternalError. What is ``optional`` may be missing, for some rows or for all.
+    ``shared`` tables may hold rows of all repetitions. ``when`` says of settings
+    whether the table is there at all.
+    """
+
+    name: str
+    columns: Mapping[str, Kind] = field(hash=False)
+    side: str = "server"
+    unit: str = "message"
+    shared: bool = False
+    optional: tuple[str, ...] = ()
+    when: Callable[[Any], bool] = lambda settings: True
+
+    def __post_init__(self) -> None:
+        if self.unit not in SIDES.get(self.side, ()):
+            allowed_units = (
+                ", ".join(SIDES.get(self.side, ())) or "nothing: no such side"
+            )
+            raise InternalError(
+                f"table {self.name}: a row is a {self.unit}, but a table of side"
+                f" {self.side!r} holds {allowed_units}"
+            )
+
 
 Columns = dict[str, NDArray[Any]]
 Rows = dict[str, Columns]
@@ -43,14 +84,36 @@ Place = tuple[int, ...]
 # The words of a release, by what they are for and the number of its shard or bucket.
 EntropySource = Callable[[str, int], Entropy]
 
-# What a run may call of a stage's module: all that these reach is in its key.
-FUNCTIONS: Final = (
-    *("one", "portions", "block", "facts", "pieces"),
-    *("shards", "shard", "joined", "shared"),
-)
+# Parts of a stage, and what their functions' names add to its own. All that these reach
+# is in its key.
+STAGE_PARTS: Final = {
+    "body": "",
+    "portions": "_portions",
+    "batch": "_batch",
+    "metadata": "_metadata",
+    "shared_rows": "_shared_rows",
+    "shard_count": "_shard_count",
+    "shard": "_shard",
+    "join": "_join",
+    "shared": "_shared",
+    "task": "_task",
+}
 SHARED: Place = ()
 # After the @ of an input: the value before on a successive axis.
 PREVIOUS: Final = "previous"
+
+
+def stage_functions(place: str) -> SimpleNamespace:
+    """Return the functions that the stage at "module:name" has, by part."""
+    module, _, name = place.partition(":")
+    defined = vars(import_module(module))
+    return SimpleNamespace(
+        **{
+            part: defined[name + ending]
+            for part, ending in STAGE_PARTS.items()
+            if name + ending in defined
+        }
+    )
 
 
 class Source(Protocol):
@@ -216,3 +279,69 @@ class Stage:
                     f"stage {self.name} of side {self.side!r} cannot make table"
                     f" {table.name} of side {table.side!r}"
                 )
+
+
+ShardRows = Rows | Scattered
+
+
+def with_shared(functions: SimpleNamespace, context: StageContext) -> StageContext:
+    """Return the context with the arrays that all shards of a stage share."""
+    return (
+        replace(context, shared=functions.shared(context))
+        if hasattr(functions, "shared")
+        else context
+    )
+
+
+def split_buckets(scattered: Scattered) -> Iterator[Rows]:
+    """Yield the rows of each bucket, in the order that they had."""
+    order = np.argsort(scattered.buckets, kind="stable")
+    sizes = np.bincount(scattered.buckets, minlength=scattered.count)
+    for part in np.split(order, np.cumsum(sizes)[:-1]):
+        yield select_rows(scattered.rows, part)
+
+
+def select_rows(rows: Rows, numbers: NDArray[np.int64]) -> Rows:
+    """Return the rows of each table that have these numbers, in their order."""
+    return {
+        table: {name: values[numbers] for name, values in columns.items()}
+        for table, columns in rows.items()
+    }
+
+
+def stack_rows(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of several parts, one part after the other."""
+    return {
+        table: {n: np.concatenate([p[table][n] for p in parts]) for n in columns}
+        for table, columns in parts[0].items()
+    }
+
+
+def make_rows(functions: SimpleNamespace, context: StageContext) -> Iterator[Rows]:
+    """Yield the tables of one repetition of a stage, whole or in portions."""
+    if hasattr(functions, "portions"):
+        yield from functions.portions(context)
+    else:
+        yield (
+            make_all_shards(functions, context)
+            if hasattr(functions, "shard")
+            else functions.body(context)
+        )
+
+
+def make_all_shards(functions: SimpleNamespace, context: StageContext) -> Rows:
+    """Return a repetition's tables, made shard after shard in memory."""
+    context = with_shared(functions, context)
+    count = functions.shard_count(
+        context.inputs, context.params, context.metadata, context.place
+    )
+    shards = [functions.shard(context, number) for number in range(count)]
+    if not isinstance(shards[0], Scattered):
+        return stack_rows(shards)
+    arrived = zip(*(split_buckets(scattered) for scattered in shards), strict=True)
+    return stack_rows(
+        [
+            functions.join(context, bucket, stack_rows(parts))
+            for bucket, parts in enumerate(arrived)
+        ]
+    )

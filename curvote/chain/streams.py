@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from curvote.entropy import SeededEntropy, StudyStreams
+from curvote.base.entropy import SeededEntropy, StudyStreams
 
 CLIENT_BLOCK: Final = 65_536
 STAGES: Final = {

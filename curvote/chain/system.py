@@ -4,17 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from curvote.chain.axis import EPSILON, REPLICATE, Axis, Index, PipelineSettings
+from curvote.base.errors import InternalError, Problem
+from curvote.chain.axis import (
+    EPSILON,
+    REPLICATE,
+    Axis,
+    Cell,
+    Index,
+    PipelineSettings,
+    Value,
+)
 from curvote.chain.measure import Method, Metric
-from curvote.chain.sent import MessageDescription
-from curvote.chain.stage import Metadata, Stage
-from curvote.chain.tables import Table
-from curvote.chain.view import View
-from curvote.errors import InternalError, Problem
+from curvote.chain.stage import Columns, Metadata, Place, Stage, Table
+
+
+@dataclass(frozen=True)
+class MessageDescription:
+    """Description of a message that leaves a party, and of its budget.
+
+    ``epsilon`` is a number or words; ``study_only`` marks what is drawn for comparison
+    and what no real deployment would ask for. A ``per_table`` one is about all records
+    of its party, who is trusted with them: central privacy, not local.
+    """
+
+    who: str
+    what: str
+    mechanism: str
+    detail: str = ""
+    epsilon: float | str = "epsilon"
+    study_only: bool = False
+    party: str = "client"
+    per_table: bool = False
+
+
+class View(Protocol):
+    """Artifacts that serve one cell of a run, with the settings of the cell."""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+        ...
+
+    @property
+    def settings(self) -> PipelineSettings:
+        """The resolved settings of the cell's system."""
+        ...
+
+    def without(self, *axes: str) -> View:
+        """Return the view of the wider cell that has no value on some axes."""
+        ...
+
+    def at(self, **values: Value) -> View:
+        """Return the view of the narrower cell with these values on its axes."""
+        ...
+
+    def setting(self, path: str) -> Any:
+        """Return the value of a dotted key as the stages of the cell read it."""
+        ...
+
+    def holds(self, stage: str, table: str = "") -> bool:
+        """Say whether the cell has the stage, and the stage that table."""
+        ...
+
+    def metadata(self, stage: str) -> Metadata:
+        """Return the metadata that a stage recorded."""
+        ...
+
+    def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
+        """Return the columns of one repetition of a table."""
+        ...
+
+    def count(self, stage: str) -> int:
+        """Return how many rows the tables of a stage have in all."""
+        ...
+
+    def read(self, stage: str, table: str) -> Any:
+        """Return all rows of a table, with its index, as a pandas DataFrame."""
+        ...
+
 
 # Settings, and what gives the facts of a stage: the tasks that an audit looks at.
 AuditTasks = Callable[[PipelineSettings, Callable[[str], Metadata]], Iterable[Any]]
@@ -63,7 +134,7 @@ class System:
     ``production_metrics`` says what production may know, ``notes`` what a reader of a
     run should be told, and ``needs_new_round`` whether facts of a round that stays open
     call for a new one. ``sections`` of the page are modules of its own
-    (`curvote.reporting.section`), and so are the verbs of the command line that a
+    (`curvote.report.section`), and so are the verbs of the command line that a
     module ``commands`` beside it names (`curvote.chain.commands`).
     """
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from curvote.classes import Classes
-from curvote.client.ledger_amounts import Amount
-from curvote.client.standing import Account
-from curvote.client.words import (
-    format_budget,
-    format_factor,
-    format_names,
-    printable_name,
-)
-from curvote.errors import UserError
-from curvote.privacy import Budget, refuse_delta
+from curvote.base.classes import Classes
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget, refuse_delta
+from curvote.base.text import format_budget, format_factor, format_names, printable_name
+from curvote.ledger.account import Account
+from curvote.ledger.amounts import Amount
 
 INIT_HINT: Final = "`curvote client init` sets yours, once"
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote import validate
-from curvote.errors import UserError
-from curvote.task import Task
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.wire.task import Task
 
 READERS = (".csv", ".parquet")
 # What else than an empty place says that a value is missing.

@@ -9,13 +9,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import Entropy
-from curvote.errors import UserError
-from curvote.mechanisms import make, making, per_coordinate
+from curvote.base.entropy import Entropy
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget, label_budget_share
+from curvote.curves.encoding import decision_sign
+from curvote.mechanisms import factory
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.privacy import Budget, label_budget_share
-from curvote.task import Task
+from curvote.mechanisms.coordinates import per_coordinate
+from curvote.mechanisms.factory import make
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.wire.task import Task
 
 Array = NDArray[np.float64]
 
@@ -131,7 +134,7 @@ Columns = Mapping[str, NDArray[Any]]
 def _feature_mechanism(
     name: str, d: int, epsilon: float, params: Mapping[str, Any]
 ) -> VectorMechanism:
-    kind = making.mechanism_class(name)
+    kind = factory.mechanism_class(name)
     if issubclass(kind, ScalarMechanism) and kind is not BinaryRR:
         return per_coordinate(name, d, epsilon, **params)
     if issubclass(kind, VectorMechanism):
@@ -140,3 +143,28 @@ def _feature_mechanism(
         f"mechanism is {name!r}, which takes labels; the numbers of a report need"
         " another."
     )
+
+
+def candidate_scores(
+    features: Array, coef: Array, intercept: Array, candidate: NDArray[np.int64]
+) -> Array:
+    """Return the score of each client's candidate on its features.
+
+    ``features`` (n, d), ``coef`` (B, d), ``intercept`` (B,), ``candidate`` (n,).
+    """
+    products = np.einsum("nd,nd->n", features, coef[candidate])
+    return np.asarray(products + intercept[candidate])
+
+
+def draw_votes(
+    decision: Array, labels: Array, epsilon: float, entropy: Entropy
+) -> NDArray[np.bool_]:
+    """Return one noised bit a client: was its candidate right (MRMA 6, 7).
+
+    A client's whole ``epsilon`` goes into this bit; f(x) = 0 predicts -1. A label other
+    than -1 and +1 is a UserError, and nothing is drawn.
+    """
+    mechanism = BinaryRR(epsilon=epsilon)
+    labels, _ = mechanism.clip(labels)
+    right = np.where(decision_sign(decision) == labels, 1.0, -1.0)
+    return mechanism.randomize(right, entropy) > 0

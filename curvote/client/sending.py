@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 
 # Waits (seconds) between tries, each as long again, unless the server names its own.
 FIRST_WAIT: Final = 1.0

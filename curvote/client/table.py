@@ -1,23 +1,271 @@
-"""Tables of a sender: records read and checked by the owner's form.
+"""Tables of an owner: their stated form, and records or labels read by it.
 
-What a task asks for has no say in what is complained of, so that a complaint, which
-goes to the owner alone, tells a server nothing even where its absence is seen.
+A task is held against this statement alone, before the table is opened. Were it held
+against the table, each refusal would answer a question of the server's without noise:
+whether a class is there, or on which side of a bound half of a column lies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
-from curvote import table_file
-from curvote.client.form import Form
-from curvote.client.words import format_names, printable_name
-from curvote.identifier import normalise_id
-from curvote.table_file import Problems, Table
+from curvote.base import table_file
+from curvote.base.classes import Classes
+from curvote.base.errors import Problem, UserError
+from curvote.base.table_file import Problems, Table
+from curvote.base.text import format_names, normalise_id, printable_name
+from curvote.ledger.account import POPULATION, Account
+from curvote.ledger.book import Ledger
+from curvote.wire import strict_json
+from curvote.wire.task import confusable_form
+
+PLACEHOLDER: Final = "TO_STATE"
+# A column of which the task's bounds hold less than that is taken for one of another
+# unit; by the owner's statement, so that no value has a say in it.
+_LEAST_SHARE: Final = 0.5
+_LARGEST: Final = 1 << 20  # bytes of a form
+_FORM_SETTING: Final = "form"
+
+
+class Column(BaseModel):
+    """A numeric column of a form: its unit and its known bounds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bounds: tuple[FiniteFloat, FiniteFloat]
+    unit: str = ""
+
+    @field_validator("bounds")
+    @classmethod
+    def _check_increasing(cls, bounds: tuple[float, float]) -> tuple[float, float]:
+        if not bounds[0] < bounds[1]:
+            raise ValueError("the first must be below the second")
+        return bounds
+
+
+class Form(BaseModel):
+    """The stated form of a table: id, label, classes and columns.
+
+    ``id`` is the column that names each record (None: its row), ``label`` the one with
+    its class, ``classes`` all that may stand there, ``columns`` what a server may ask
+    about.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    label: str = Field(min_length=1)
+    classes: tuple[str, ...] = Field(min_length=2)
+    id: str | None
+    columns: dict[str, Column] = Field(default_factory=dict)
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _classes_to_text(cls, classes: Any) -> Any:
+        """Return classes as text, also where YAML reads numbers or booleans."""
+        if not isinstance(classes, list | tuple):
+            return classes
+        return tuple(
+            str(name).lower() if isinstance(name, bool) else normalise_id(str(name))
+            for name in classes
+        )
+
+    @field_validator("classes")
+    @classmethod
+    def _refuse_lookalikes(cls, classes: tuple[str, ...]) -> tuple[str, ...]:
+        if len({confusable_form(word) for word in classes}) < len(classes):
+            raise ValueError("two classes look alike: write them otherwise")
+        return tuple(Classes(classes))
+
+    @field_validator("columns")
+    @classmethod
+    def _refuse_named_columns(
+        cls, columns: dict[str, Column], info: ValidationInfo
+    ) -> Any:
+        reserved = {info.data.get("id"), info.data.get("label")} & columns.keys()
+        if reserved:
+            raise ValueError(
+                f"{', '.join(map(str, reserved))}: id and label are no numbers"
+            )
+        return columns
+
+    @property
+    def text(self) -> str:
+        """The form as canonical JSON, which the ledger stores."""
+        return strict_json.canonical_json(self.model_dump(mode="json")).decode()
+
+    @property
+    def record_naming(self) -> str:
+        """The way records are named in the ledger: by id or by row."""
+        return "row" if self.id is None else "id"
+
+    def refuse_misfit(
+        self, features: Sequence[tuple[str, float, float]], task_classes: Classes
+    ) -> None:
+        """Refuse (UserError) a task that does not fit the form."""
+        task_names = {normalise_id(name) for name in task_classes}
+        problems = [
+            f"it has no class {printable_name(name)}, which your records may have"
+            for name in self.classes
+            if normalise_id(name) not in task_names
+        ]
+        for name, lower, upper in features:
+            column = self.columns.get(name)
+            if column is None:
+                problems.append(f"your form states no column {printable_name(name)}")
+                continue
+            low, high = column.bounds
+            common = min(high, upper) - max(low, lower)
+            if common < _LEAST_SHARE * (high - low):
+                unit = f" {printable_name(column.unit)}" if column.unit else ""
+                problems.append(
+                    f"{printable_name(name)} is asked for from {lower:g} to {upper:g},"
+                    " and"
+                    f" yours goes from {low:g} to {high:g}{unit}: another unit?"
+                )
+        if problems:
+            place = "the task does not fit the form of your table: "
+            raise UserError.several(
+                Problem(f"{place}{words}. Nothing was read, nothing drawn.")
+                for words in problems
+            )
+
+
+def current_form(ledger: Ledger) -> Form | None:
+    """Return the newest form that the ledger holds, or None."""
+    text_found, number = None, 1
+    while (text := ledger.setting(f"{_FORM_SETTING} {number}")) is not None:
+        text_found, number = text, number + 1
+    if text_found is None:
+        return None
+    return Form.model_validate(strict_json.parse_json(text_found.encode(), _LARGEST))
+
+
+def store_form(ledger: Ledger, form: Form) -> None:
+    """Store a form in the ledger; after a release only columns are added.
+
+    Afterwards columns may be added. UserError: another id, label, class or column.
+    """
+    current, number = current_form(ledger), 1
+    _refuse_other_naming(ledger, form)
+    if current == form:
+        return
+    if current is not None and any(e.counts for e in ledger.entries(POPULATION)):
+        same_columns = {name: form.columns.get(name) for name in current.columns}
+        if (current.id, current.label, current.classes, current.columns) != (
+            *(form.id, form.label, form.classes, same_columns),
+        ):
+            raise UserError(
+                "something was released under the form that your ledger holds, so what"
+                " it states stays: columns may be added, nothing else changes. Another"
+                " table needs a ledger of its own (--ledger)."
+            )
+    while ledger.setting(f"{_FORM_SETTING} {number}") is not None:
+        number += 1
+    ledger.store_setting(f"{_FORM_SETTING} {number}", form.text)
+
+
+def _refuse_other_naming(ledger: Ledger, form: Form) -> None:
+    """Refuse another way of naming records than before."""
+    named = Account.from_ledger(ledger).records
+    if named is not None and named != form.record_naming:
+        raise UserError(
+            f"your ledger knows records by {named}, so {form.record_naming} would take"
+            " them"
+            " for others, and forget what was spent about them."
+        )
+
+
+def describe_form(form: Form) -> list[str]:
+    """Return a form as text, one line for each part."""
+    columns = [
+        f"column  {printable_name(name)}: {column.bounds[0]:g} to {column.bounds[1]:g}"
+        + (f" {printable_name(column.unit)}" if column.unit else "")
+        for name, column in form.columns.items()
+    ]
+    id_text = "its row" if form.id is None else printable_name(form.id)
+    label = f"label   {printable_name(form.label)}: {format_names(form.classes)}"
+    return [f"id      {id_text}", label, *columns]
+
+
+def read_table_form(path: Path) -> Form:
+    """Return the form in a YAML file; UserError lists all problems."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise UserError(f"{path} is too large for a form.")
+        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (YAMLError, UnicodeError) as error:
+        reason = str(error).split("\n")[0]
+        raise UserError(f"{path} is no YAML: {reason}.") from None
+    if not isinstance(document, Mapping):
+        raise UserError(f"{path} holds no form: id, label, classes and columns.")
+    try:
+        return Form.model_validate(document)
+    except ValidationError as error:
+        raise UserError.several(
+            Problem(_describe_problem(path, problem)) for problem in error.errors()
+        ) from None
+
+
+def _describe_problem(path: Path, error: Any) -> str:
+    place = ".".join(map(str, error["loc"]))
+    if error["input"] == PLACEHOLDER:
+        return f"{path}: {place} is still to be stated."
+    return f"{path}: {place}: {error['msg'].removeprefix('Value error, ')}."
+
+
+def draft_form(path: Path) -> str:
+    """Return the text of a form for a table, with its column names only."""
+    names = [*map(str, table_file.read_cells(path).columns)]
+    registry = names == ["record", "label"]
+    columns = [
+        f"  {_quote_name(name)}: {{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER},"
+        f" {PLACEHOLDER}]}}"
+        for name in names
+        if not registry
+    ]
+    heading = "columns:" if columns else "columns: {}"
+    return "\n".join(
+        [
+            f"# The form of {path.name}: what its owner knows without it. Tasks",
+            "# are held against this, and never against the table.",
+            "# id: the column that names each record (null: its row); label: the one",
+            "# with its class; classes: all that may stand there.",
+            f"id: {'record' if registry else PLACEHOLDER}",
+            f"label: {'label' if registry else PLACEHOLDER}",
+            f"classes: [{PLACEHOLDER}, {PLACEHOLDER}]",
+            "# What a server may ask about. Bounds come from the device, the unit or a",
+            "# guideline, never from the table. Take out id, label and all the rest.",
+            heading,
+            *columns,
+            "",
+        ]
+    )
+
+
+def _quote_name(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -124,3 +372,41 @@ def read_ids(frame: Table, id_: str, problems: Problems) -> list[str]:
         previous.add(text)
     problems.add_rows(frame, again, f"{id_}: an id that stood there before")
     return ids
+
+
+# What a registry's columns are called unless its form says otherwise.
+RECORD_COLUMN: Final = "record"
+LABEL_COLUMN: Final = "label"
+
+
+@dataclass(frozen=True, eq=False)
+class TableLabels:
+    """The labels of ``records`` (n,) as indices of classes (n,).
+
+    Records are called as `curvote.base.text.normalise_id` spells their names.
+    ``notes`` are what the holder should hear, a line each.
+    """
+
+    records: list[str]
+    places: NDArray[np.int64]
+    notes: tuple[str, ...]
+
+
+def read_labels(path: Path, form: Form, classes: Sequence[str]) -> TableLabels:
+    """Return the labels of a table as indices of the task's classes.
+
+    UserError, every problem at once, with lines, and the same whatever a task asks
+    for: a column of the form that is not there or stands twice, no row, a record that
+    is empty or stands twice, a label that is no class of the form.
+    """
+    record = RECORD_COLUMN if form.id is None else form.id
+    frame, problems = table_file.read_cells(path), Problems(path)
+    if not len(frame):
+        problems.add("it has no row")
+    if table_file.note_missing_columns(frame, [record, form.label], problems):
+        problems.check()
+    names = read_ids(frame, record, problems)
+    form_codes = read_class_codes(frame, form.label, form.classes, problems)
+    problems.check()
+    places = map_classes(form.classes, classes)[form_codes]
+    return TableLabels(names, places, tuple(absent_class_notes(places, classes)))

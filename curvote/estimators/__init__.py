@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = ["DirectClassifier", "MRMAClassifier", "TransferKernelClassifier"]
 

@@ -7,21 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote import validate
+from curvote.base import validate
+from curvote.base.entropy import Entropy, RandomState, SeededEntropy, StudyStreams
 from curvote.chain.stage import Columns
-from curvote.entropy import Entropy, SeededEntropy, StudyStreams
-from curvote.estimators.shared import Line, Places, TwoSidedClassifier
-from curvote.protocols.choice import choose_arm
-from curvote.protocols.classifiers import classifier_line
-from curvote.protocols.direct import aggregate
-from curvote.protocols.direct.arms import LABEL_SHARES, protocol_of
-from curvote.protocols.direct_one_of import combine as one_of
-from curvote.protocols.direct_two import combine, whiten
-from curvote.protocols.message import ClientData, Message, messages_of
-from curvote.protocols.stages.stated import public_metadata
-from curvote.random_state import RandomState
-from curvote.representation.encoding import Encoded
-from curvote.task import Task
+from curvote.curves.encoding import Encoded
+from curvote.estimators.base import Line, Places, TwoSidedClassifier
+from curvote.messages.arms import LABEL_SHARES, protocol_of
+from curvote.messages.message import ClientData, Message, messages_of
+from curvote.messages.stages import public_metadata
+from curvote.systems.common.classifiers import classifier_line
+from curvote.systems.direct import stages
+from curvote.systems.direct import stages as one_of
+from curvote.systems.direct.choice import choose_arm
+from curvote.wire.task import Task
 
 Array = NDArray[np.float64]
 
@@ -60,11 +58,11 @@ class DirectClassifier(TwoSidedClassifier):
     coordinates : "orthonormal" or "coefficients", default="orthonormal"
         Of the space that the basis spans; feature vectors are left as they are.
     arm : "auto", "mean", "joint", "two" or "one_of", default="auto"
-        The label moment alone, the second moment beside it, or a first round of 30 %
-        of the rows (at random) that centres and whitens z for the others; or one of
-        the classes and a direction in one answer, for many classes at large epsilon.
-        ``auto`` takes what the rule of `curvote.protocols.choice` makes of n, d and
-        epsilon.
+        The label moment alone, the second moment beside it, or a first round of 30 % of
+        the rows (at random) that centres and whitens z for the others; or one of the
+        classes and a direction in one answer, for many classes at large epsilon.
+        ``auto`` takes what the rule of `curvote.systems.direct.choice` makes of n, d
+        and epsilon.
     intercept : "auto" or float above 0, default="auto"
         The public constant s beside z in a report.
     random_state : int, RandomState, Generator or None, default=None
@@ -200,11 +198,11 @@ class DirectClassifier(TwoSidedClassifier):
         if self.arm_ == "one_of":
             return one_of.decode_one_of([first], terms)
         if not later:
-            return aggregate.decode_reports([first], terms)
-        whitening = whiten.whitening_columns([first], terms)
+            return stages.decode_reports([first], terms)
+        whitening = stages.whitening_columns([first], terms)
         task = later[0].task(self.task_, lambda *_: whitening)
         second = crowd.collect_reports(later[0], task)
-        return combine.decode_two_rounds([first], [second], whitening, terms)
+        return stages.decode_two_rounds([first], [second], whitening, terms)
 
 
 @dataclass(frozen=True)

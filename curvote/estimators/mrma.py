@@ -7,24 +7,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote import validate
+from curvote.base import validate
+from curvote.base.entropy import RandomState
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.errors import UserError
-from curvote.estimators.shared import Line, Places, TwoSidedClassifier
-from curvote.protocols.classifiers import average_ensemble
-from curvote.protocols.message import ClientData
-from curvote.protocols.mrma.aggregate import ensemble_columns
-from curvote.protocols.mrma.messages import MESSAGES
-from curvote.protocols.mrma.tables import lines_of_variant
-from curvote.protocols.mrma.train import fit_repetitions, make_problem, weak_table
-from curvote.random_state import RandomState
-from curvote.representation.basis import roughness_matrix
-from curvote.representation.encoding import Encoded
-from curvote.representation.rescale import UNBOUNDED_RESCALINGS
-from curvote.server import learners
-from curvote.server.averaging import averaging_weights
-from curvote.server.weak import draw_subsets
-from curvote.task import Task
+from curvote.curves.basis import roughness_matrix
+from curvote.curves.encoding import UNBOUNDED_RESCALINGS, Encoded
+from curvote.estimators.base import Line, Places, TwoSidedClassifier
+from curvote.learning import learners
+from curvote.learning.votes import averaging_weights
+from curvote.learning.weak import draw_subsets
+from curvote.messages.message import ClientData
+from curvote.systems.common.classifiers import average_ensemble
+from curvote.systems.common.tables import lines_of_variant
+from curvote.systems.common.training import fit_repetitions, make_problem, weak_table
+from curvote.systems.mrma.messages import MESSAGES
+from curvote.systems.mrma.stages import ensemble_columns
+from curvote.wire.task import Task
 
 Array = NDArray[np.float64]
 
@@ -67,7 +66,7 @@ class MRMAClassifier(TwoSidedClassifier):
         The part of a report's budget that its label gets; ``equal`` is 1/(d + 1).
     learner : str, default="centroid"
         What learns a weak classifier from reports: a name of
-        `curvote.server.learners.registry`.
+        `curvote.learning.learners.registry`.
     n_learners : int, default=25
         How many weak classifiers are voted on.
     n_per_learner : int, default=50

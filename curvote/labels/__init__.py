@@ -7,7 +7,7 @@ score = private_score(model, X_other, codes_other)
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = [
     "Codes",
@@ -23,31 +23,29 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from curvote.labels.classifier import PrivateLabelClassifier
-    from curvote.labels.codes import Codes
-    from curvote.labels.encoding import encode
-    from curvote.labels.regression import (
-        NoisedTargets,
-        PrivateLabelRegressor,
-        noise_targets,
-    )
-    from curvote.labels.score import Score
-    from curvote.labels.scoring import private_score
-    from curvote.labels.search import PrivateSearchCV
-    from curvote.labels.spectral import Spectral
+    from curvote.systems.labels.codes.codes import Codes
+    from curvote.systems.labels.codes.encoding import encode
+    from curvote.systems.labels.codes.predictions import Score
+    from curvote.systems.labels.learners.graph import Spectral
+    from curvote.systems.labels.method.classifier import PrivateLabelClassifier
+    from curvote.systems.labels.method.scoring import private_score
+    from curvote.systems.labels.method.search import PrivateSearchCV
+    from curvote.systems.labels.regression.noise import noise_targets
+    from curvote.systems.labels.regression.regressor import PrivateLabelRegressor
+    from curvote.systems.labels.regression.targets import NoisedTargets
 else:
     __getattr__ = exports(
         __name__,
         {
-            "Codes": "codes",
-            "PrivateLabelClassifier": "classifier",
-            "NoisedTargets": "regression",
-            "PrivateLabelRegressor": "regression",
-            "PrivateSearchCV": "search",
-            "Score": "score",
-            "Spectral": "spectral",
-            "encode": "encoding",
-            "noise_targets": "regression",
-            "private_score": "scoring",
+            "Codes": "curvote.systems.labels.codes.codes",
+            "NoisedTargets": "curvote.systems.labels.regression.targets",
+            "PrivateLabelClassifier": "curvote.systems.labels.method.classifier",
+            "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor",
+            "PrivateSearchCV": "curvote.systems.labels.method.search",
+            "Score": "curvote.systems.labels.codes.predictions",
+            "Spectral": "curvote.systems.labels.learners.graph",
+            "encode": "curvote.systems.labels.codes.encoding",
+            "noise_targets": "curvote.systems.labels.regression.noise",
+            "private_score": "curvote.systems.labels.method.scoring",
         },
     )

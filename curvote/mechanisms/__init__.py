@@ -2,19 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = ["make", "names", "per_coordinate"]
 
 if TYPE_CHECKING:
     from curvote.mechanisms.coordinates import per_coordinate
-    from curvote.mechanisms.making import make, names
+    from curvote.mechanisms.factory import make, names
 else:
     __getattr__ = exports(
         __name__,
         {
-            "make": "making",
-            "names": "making",
+            "make": "factory",
+            "names": "factory",
             "per_coordinate": "coordinates",
         },
     )

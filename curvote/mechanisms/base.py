@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
@@ -10,13 +11,34 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote import validate
-from curvote.entropy import Entropy
-from curvote.errors import InternalError, UserError
+from curvote.base import validate
+from curvote.base.entropy import Entropy
+from curvote.base.errors import InternalError, UserError
+from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
 from curvote.mechanisms.law import Mixture, atomic_law, continuous_law, product_law
-from curvote.mechanisms.shown import format_mechanism
-from curvote.validate import FloatArray
+
+# Longer arrays, as a prior for each client, say nothing to a reader.
+_LONGEST = 8
+
+
+def format_mechanism(mechanism: object) -> str:
+    """Return the call that builds ``mechanism``, as text."""
+    parameters = inspect.signature(type(mechanism)).parameters
+    arguments = [
+        f"{name}={_format_argument(getattr(mechanism, name, ...))}"
+        for name in parameters
+    ]
+    return f"{type(mechanism).__name__}({', '.join(arguments)})"
+
+
+def _format_argument(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        value = value.tolist() if value.size <= _LONGEST else ...
+    if isinstance(value, Fraction):
+        value = float(value)
+    return "..." if value is ... else repr(value)
+
 
 # The samplers hold epsilon as an integer of at least 11 bits from here on.
 SMALLEST_EPSILON = 2.0**-20
@@ -299,3 +321,47 @@ class VectorMechanism(Mechanism):
                 f" one row for each client: (n, {self.d})."
             )
         return validate.finite(values=values)
+
+
+class FiniteMechanism(ScalarMechanism):
+    """A scalar mechanism with few outputs, given by its channel.
+
+    ``outputs`` is increasing, [k]; ``probabilities`` is the channel.
+    """
+
+    outputs: FloatArray
+
+    @abstractmethod
+    def probabilities(self, x: ArrayLike) -> FloatArray:
+        """Return the probability of each output, [..., k], for each input [...]."""
+
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each output whether it is one of ``outputs``."""
+        return np.isin(outputs, self.outputs)
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the mean of the output, from the channel."""
+        return np.asarray(self.probabilities(x) @ self.outputs)
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return the variance of the output, from the channel."""
+        centred = self.outputs - self.mean(x)[..., None]
+        return np.asarray(np.sum(self.probabilities(x) * centred**2, axis=-1))
+
+    def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return the exact P(output <= at) for each input."""
+        reached = self.outputs <= np.asarray(at)[..., None]
+        return np.asarray(np.sum(self.probabilities(x) * reached, axis=-1))
+
+    def law(self, x: ArrayLike) -> Mixture:
+        """Return the outputs' laws for inputs (n,): atoms."""
+        return product_law(atomic_law(self.outputs, self.probabilities(x)))
+
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        values, outputs = np.asarray(x), np.asarray(at)
+        inputs, index = np.unique(values, return_inverse=True)
+        place = np.searchsorted(self.outputs, outputs).clip(max=len(self.outputs) - 1)
+        chances = self.probabilities(inputs)[index.reshape(values.shape), place]
+        return np.asarray(
+            np.log(np.where(self.outputs[place] == outputs, chances, 0.0))
+        )

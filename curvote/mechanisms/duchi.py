@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from itertools import product as every
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from curvote.entropy import Entropy
+from curvote.base.entropy import Entropy
+from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.finite import FiniteMechanism
-from curvote.mechanisms.grid import GRID_BITS, GRID_ONE, grid_index
-from curvote.validate import FloatArray
+from curvote.mechanisms.base import FiniteMechanism, VectorMechanism
+from curvote.mechanisms.exact import GRID_BITS, GRID_ONE, WORDS, grid_index
+from curvote.mechanisms.law import MAX_TERMS, Mixture, atomic_law
 
 
 class Duchi(FiniteMechanism):
@@ -51,3 +54,109 @@ class Duchi(FiniteMechanism):
     def worst_ratio(self) -> Fraction:
         """Return the exact likelihood ratio q / (1 - q)."""
         return Fraction(self.threshold, WORDS - self.threshold)
+
+
+class DuchiVector(VectorMechanism):
+    """Answers a corner of [-B, B]^d with mean x (Wang et al. 2019, algorithm 3).
+
+    After Duchi et al. (2018). Each coordinate, on the grid of step 2^-20 (halves to
+    even), is rounded at random to a sign with that mean, exactly. With probability
+    q = threshold/2^64 the answer is uniform over the ``inside`` corners that agree with
+    those signs in more than half of the coordinates, otherwise over the ``outside``
+    ones. **Ties**, in which exactly half agrees (even d), are outside. The papers put
+    them on both sides, so that ties are 1 + e^epsilon times as likely as corners
+    beyond: a loss of ln(1 + e^epsilon). Here it is epsilon, and B is smaller too:
+    1/B = C(d-1, floor(d/2)) (q/inside - (1 - q)/outside), their B for odd d.
+    """
+
+    name = "duchi_vector"
+    unbiased = True
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__(epsilon=epsilon, d=d)
+        ties = 0 if self.d % 2 else math.comb(self.d, self.d // 2)
+        self.inside = ((1 << self.d) - ties) // 2
+        self.outside = (1 << self.d) - self.inside
+        self.threshold = exact.logistic_threshold(
+            self.epsilon, self.inside, self.outside
+        )
+        near = Fraction(self.threshold, WORDS * self.inside)
+        far = Fraction(WORDS - self.threshold, WORDS * self.outside)
+        self.largest = float(1 / (math.comb(self.d - 1, self.d // 2) * (near - far)))
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        near = entropy.words(len(values)) < np.uint64(self.threshold)
+        agrees = self._draw_agreements(near, entropy)
+        positive = self._round_to_signs(values, entropy) == agrees
+        return np.where(positive, self.largest, -self.largest)
+
+    def _round_to_signs(
+        self, values: FloatArray, entropy: Entropy
+    ) -> NDArray[np.bool_]:
+        """Return exact random signs, true for +, with the values as means."""
+        words = entropy.words(values.size).reshape(values.shape)
+        uniform = words >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
+        up = (grid_index(values) + GRID_ONE).view(np.uint64)
+        return np.asarray(uniform < up)
+
+    def _draw_agreements(
+        self, near: NDArray[np.bool_], entropy: Entropy
+    ) -> NDArray[np.bool_]:
+        """Return uniform rows of which more than half is true iff ``near``."""
+        rows, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
+        while waiting.size:
+            candidates = self._draw_bits(waiting.size, entropy)
+            accepted = (2 * candidates.sum(axis=1) > self.d) == near[waiting]
+            rows[waiting[accepted]] = candidates[accepted]
+            waiting = waiting[~accepted]
+        return rows
+
+    def _draw_bits(self, n: int, entropy: Entropy) -> NDArray[np.bool_]:
+        width = -(-self.d // exact.WORD_BITS)
+        raw = entropy.words(n * width).reshape(n, width).view(np.uint8)
+        return np.unpackbits(raw, axis=1, count=self.d).view(np.bool_)
+
+    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each record whether it is a corner of [-B, B]^d."""
+        return np.asarray((np.abs(outputs) == self.largest).all(axis=-1))
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the grid point of each coordinate, at most 2^-21 from it, (n, d)."""
+        clipped, _ = self.clip(x)
+        return grid_index(clipped) / GRID_ONE
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return B^2 - x^2 for each coordinate, (n, d)."""
+        return np.asarray(self.largest**2 - self.mean(x) ** 2)
+
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return a term for each corner, in the order of the signs' binary numbers."""
+        if self.d >= MAX_TERMS.bit_length():
+            return None
+        records = self.clip(x)[0]
+        far = (WORDS - self.threshold) / (WORDS * self.outside)
+        ones = np.ones((len(records), 1))
+        sides = [atomic_law([sign * self.largest], ones) for sign in (-1, 1)]
+        corners = list(every((0, 1), repeat=self.d))
+        signs = [2.0 * np.array([corner]) - 1 for corner in corners]
+        chances = [np.exp(self._log_likelihood(records, at)) for at in signs]
+        terms = [tuple(sides[up] for up in corner) for corner in corners]
+        return Mixture(far * np.stack(chances, axis=1), terms)
+
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return the log-likelihood of a corner relative to one outside."""
+        agrees = (1 + np.sign(at) * self.mean(x)) / 2
+        counts = np.zeros((len(agrees), self.d + 1))
+        counts[:, 0] = 1
+        for column in agrees.T[..., None]:
+            more = column * counts[:, :-1]
+            counts *= 1 - column
+            counts[:, 1:] += more
+        inside = 2 * np.arange(self.d + 1) > self.d
+        weights = np.where(inside, float(self.worst_ratio()), 1.0)
+        return np.asarray(np.log(counts @ weights))
+
+    def worst_ratio(self) -> Fraction:
+        """Return the exact likelihood ratio of a corner inside to one outside."""
+        far = (WORDS - self.threshold) * self.inside
+        return Fraction(self.threshold * self.outside, far)

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote import validate
-from curvote.entropy import Entropy
-from curvote.errors import UserError
+from curvote.base import validate
+from curvote.base.entropy import Entropy
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
+from curvote.mechanisms.base import FiniteMechanism
 from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.finite import FiniteMechanism
-from curvote.validate import FloatArray
 
 MOST_POINTS = 1024
 _SPARE_BITS = 256

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote.entropy import Entropy
-from curvote.errors import UserError
-from curvote.mechanisms import bits
+from curvote.base.entropy import Entropy
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.mechanisms import exact
 from curvote.mechanisms.base import LabelMechanism
-from curvote.mechanisms.bits import Bits, Labels, Packed
-from curvote.validate import FloatArray
+from curvote.mechanisms.exact import Bits, Labels, Packed
 
 # Far above it the 2^64 words would be too few for the smallest epsilon.
 MAX_LABELS = 1 << 31
@@ -39,7 +39,7 @@ def fill_in_blocks(
     It is asked for few at a time: nothing as large as the result is made beside it.
     """
     out = np.empty((len(outputs), n_classes))
-    for part in bits.row_chunks(len(outputs), n_classes):
+    for part in exact.row_chunks(len(outputs), n_classes):
         out[part] = make(outputs[part])
     return out
 
@@ -189,7 +189,7 @@ class PackedMechanism(PureMechanism):
 
     def _draw(self, values: Labels, entropy: Entropy) -> Packed:
         out = np.empty((values.size, self.width), dtype=np.uint8)
-        for part in bits.row_chunks(values.size, self.n_classes):
+        for part in exact.row_chunks(values.size, self.n_classes):
             out[part] = np.packbits(self._draw_rows(values[part], entropy), axis=1)
         return out
 
@@ -201,7 +201,7 @@ class PackedMechanism(PureMechanism):
         return np.asarray(outputs[:, -1] & padding == 0)
 
     def _supports(self, outputs: Packed, labels: Labels) -> Bits:
-        return bits.bit_at(outputs, labels)
+        return exact.bit_at(outputs, labels)
 
     def _support_table(self, outputs: Packed) -> Bits:
         rows = np.unpackbits(outputs, axis=1, count=self.n_classes)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote import validate
-from curvote.entropy import Entropy
+from curvote.base import validate
+from curvote.base.entropy import Entropy
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import ScalarMechanism
-from curvote.mechanisms.exact import MAX_BITS, DiscreteLaplace
-from curvote.mechanisms.grid import GRID_BITS, GRID_STEP
-from curvote.validate import FloatArray
+from curvote.mechanisms.exact import GRID_BITS, GRID_STEP, MAX_BITS, DiscreteLaplace
 
 # The grid points of -1 and 1 lie 2^21 steps apart: the sensitivity.
 RANGE_BITS = GRID_BITS + 1
@@ -101,3 +101,29 @@ class Laplace(ScalarMechanism):
         """Return the exact loss: the span in steps times s/t, at most epsilon."""
         span = self._input_steps(self.high) - self._input_steps(self.low)
         return float(span * self.noise.rate)
+
+
+# The mean count on one side; its spread then stays far below 2^63 as well.
+LARGEST_MEAN = 2.0**62
+
+
+def draw_noise_sums(
+    n: int, noise: DiscreteLaplace, size: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return ``size`` independent sums of ``n`` draws of ``noise``.
+
+    A discrete Laplace draw is the difference of two geometric ones, P(k) = (1 - a) a^k
+    with a = e^-rate, as sum_k (1 - a)^2 a^(2k + |m|) = a^|m| (1 - a)/(1 + a). So the
+    sum of n is the difference of two negative binomial ones, each a Poisson count whose
+    mean is gamma distributed with shape n and scale a/(1 - a). ``n`` is at least 1.
+    Where the mean count n a/(1 - a) exceeds 2^62, 64 bits may not hold it: a UserError.
+    """
+    count = validate.at_least(1, n=n)
+    scale = math.exp(-noise.rate) / -math.expm1(-noise.rate)
+    if count * scale > LARGEST_MEAN:
+        raise UserError(
+            f"n is {n}, and one draw has a scale of {scale:.3g} steps: their sum may"
+            f" not fit 64 bits. n times the scale must not exceed {LARGEST_MEAN:.3g}."
+        )
+    up, down = generator.poisson(generator.gamma(count, scale, (2, size)))
+    return np.asarray(up - down, dtype=np.int64)

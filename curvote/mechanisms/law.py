@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote.validate import FloatArray
+from curvote.base.validate import FloatArray
 
 # More products than these are not written out.
 MAX_TERMS = 1 << 12
@@ -106,8 +106,8 @@ class Law:
         return replace(
             self,
             points=shift + scale * self.points,
-            rest=lambda given, at: self.rest(
-                given, _largest_preimage(at, scale, shift)
+            rest=lambda inputs, at: self.rest(
+                inputs, _largest_preimage(at, scale, shift)
             ),
             low=shift + scale * self.low,
             high=shift + scale * self.high,

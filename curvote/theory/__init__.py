@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = [
     "Expectation",
@@ -22,32 +22,29 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from curvote.theory.advice import Plan, recommend
-    from curvote.theory.direct import Expectation, expect_direct
-    from curvote.theory.lies import Lies
-    from curvote.theory.outlook import Outlook, look_ahead
-    from curvote.theory.pilot import prior_from_weak
-    from curvote.theory.planner import Prediction, predict
-    from curvote.theory.prior import UtilityPrior
-    from curvote.theory.signals import Signal, strengths
-    from curvote.theory.voted import expect_votes
+    from curvote.advise.advice import Plan, recommend
+    from curvote.advise.direct import Expectation, expect_direct
+    from curvote.advise.outlook import Outlook, expect_votes, look_ahead
+    from curvote.advise.planner import Prediction, predict, prior_from_weak
+    from curvote.advise.prior import UtilityPrior
+    from curvote.advise.scenario import Lies, Signal, strengths
 else:
     __getattr__ = exports(
         __name__,
         {
-            "Expectation": "direct",
-            "Lies": "lies",
-            "Outlook": "outlook",
-            "Plan": "advice",
-            "Prediction": "planner",
-            "Signal": "signals",
-            "UtilityPrior": "prior",
-            "expect_direct": "direct",
-            "expect_votes": "voted",
-            "look_ahead": "outlook",
-            "predict": "planner",
-            "prior_from_weak": "pilot",
-            "recommend": "advice",
-            "strengths": "signals",
+            "Expectation": "curvote.advise.direct",
+            "Lies": "curvote.advise.scenario",
+            "Outlook": "curvote.advise.outlook",
+            "Plan": "curvote.advise.advice",
+            "Prediction": "curvote.advise.planner",
+            "Signal": "curvote.advise.scenario",
+            "UtilityPrior": "curvote.advise.prior",
+            "expect_direct": "curvote.advise.direct",
+            "expect_votes": "curvote.advise.outlook",
+            "look_ahead": "curvote.advise.outlook",
+            "predict": "curvote.advise.planner",
+            "prior_from_weak": "curvote.advise.planner",
+            "recommend": "curvote.advise.advice",
+            "strengths": "curvote.advise.scenario",
         },
     )

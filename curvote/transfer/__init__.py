@@ -7,24 +7,24 @@ model = combine(task, [sent], target="a")
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = ["Level", "Model", "Release", "Task", "combine", "release"]
 
 if TYPE_CHECKING:
-    from curvote.transfer.combination import combine
-    from curvote.transfer.model import Model
-    from curvote.transfer.releasing import Release, release
-    from curvote.transfer.task import Level, Task
+    from curvote.systems.transfer.method.combination import combine
+    from curvote.systems.transfer.method.model import Model
+    from curvote.systems.transfer.method.release import Release, release
+    from curvote.systems.transfer.method.task import Level, Task
 else:
     __getattr__ = exports(
         __name__,
         {
-            "Level": "task",
-            "Model": "model",
-            "Release": "releasing",
-            "Task": "task",
-            "combine": "combination",
-            "release": "releasing",
+            "Level": "curvote.systems.transfer.method.task",
+            "Model": "curvote.systems.transfer.method.model",
+            "Release": "curvote.systems.transfer.method.release",
+            "Task": "curvote.systems.transfer.method.task",
+            "combine": "curvote.systems.transfer.method.combination",
+            "release": "curvote.systems.transfer.method.release",
         },
     )

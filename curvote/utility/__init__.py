@@ -7,22 +7,22 @@ found.agreement  # of each record, with lower and upper
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = ["Agreement", "Surrogate", "quantify", "robust_box", "surrogate"]
 
 if TYPE_CHECKING:
-    from curvote.utility.quantifying import Agreement, quantify
-    from curvote.utility.robust import robust_box
-    from curvote.utility.surrogates import Surrogate, surrogate
+    from curvote.systems.utility.method.quantification import Agreement, quantify
+    from curvote.systems.utility.method.robustness import robust_box
+    from curvote.systems.utility.method.surrogates import Surrogate, surrogate
 else:
     __getattr__ = exports(
         __name__,
         {
-            "Agreement": "quantifying",
-            "Surrogate": "surrogates",
-            "quantify": "quantifying",
-            "robust_box": "robust",
-            "surrogate": "surrogates",
+            "Agreement": "curvote.systems.utility.method.quantification",
+            "Surrogate": "curvote.systems.utility.method.surrogates",
+            "quantify": "curvote.systems.utility.method.quantification",
+            "robust_box": "curvote.systems.utility.method.robustness",
+            "surrogate": "curvote.systems.utility.method.surrogates",
         },
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from curvote.flows.cli import app
+from curvote.cli.app import app
 
 INTRODUCTION = """# Commands
 

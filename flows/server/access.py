@@ -11,7 +11,7 @@ import os
 import secrets
 from pathlib import Path
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 
 _USER = "curvote"
 # What the server's process is given, and what its clients are.

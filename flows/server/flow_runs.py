@@ -13,6 +13,7 @@ from curvote.flows.environment import RUNNER_VARIABLE, is_alive, process_tag
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun, State
 
+
 # A run that nobody tagged yet is given this long to come to its first line.
 _UNTAGGED_GRACE = 120.0
 

@@ -1,21 +1,88 @@
-"""Launch of Prefect's server as a process, and reasons why it ended."""
+"""Launch of Prefect's server as a process, and notifications to systemd."""
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import os
 import socket
 import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+from urllib.parse import urlsplit
 
-from curvote.errors import UserError
-from curvote.flows.examining.databases import PREFECT
+from curvote.base.errors import UserError
+from curvote.flows.databases import PREFECT
+from curvote.flows.machine import stop_cause
 from curvote.flows.server.access import SERVER_VARIABLE
-from curvote.flows.serving.systemd import SYSTEMD_VARIABLES
-from curvote.flows.stopped import stop_cause
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+
+# A child that had them would speak for the service.
+SYSTEMD_VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+
+
+def notify_systemd(*words: str) -> None:
+    """Send words such as ``READY=1`` to systemd; without a socket do nothing.
+
+    A name that begins with @ is one of Linux's abstract sockets.
+    """
+    place = os.environ.get("NOTIFY_SOCKET")
+    if not place:
+        return
+    address = f"\0{place[1:]}" if place.startswith("@") else place
+    with (
+        contextlib.suppress(OSError),
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door,
+    ):
+        door.settimeout(1.0)
+        door.sendto("\n".join(words).encode(), address)
+
+
+def watchdog_seconds() -> float | None:
+    """Return the seconds of silence after which systemd ends this process.
+
+    See sd_watchdog_enabled(3).
+    """
+    limit, whom = os.environ.get("WATCHDOG_USEC"), os.environ.get("WATCHDOG_PID")
+    if not limit or whom not in (None, str(os.getpid())):
+        return None
+    return int(limit) / 1e6 if limit.isdecimal() else None
+
+
+READY: Final = http.client.OK
+# It answers, but cannot reach its database.
+DATABASE_DOWN: Final = http.client.SERVICE_UNAVAILABLE
+
+
+def api_status(url: str, timeout: float = 2.0) -> int | None:
+    """Return the status of the API: READY or DATABASE_DOWN; None: no answer."""
+    return _get_status(url, "ready", timeout)
+
+
+def is_healthy(url: str, timeout: float) -> bool:
+    """Return whether the API reports health within ``timeout`` seconds.
+
+    One request is enough: the socket listens before the server is up, and is closed
+    when the server fails to start.
+    """
+    return _get_status(url, "health", timeout) == http.client.OK
+
+
+def _get_status(url: str, page: str, timeout: float) -> int | None:
+    address = urlsplit(url)
+    secure = address.scheme == "https"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    connection = kind(address.netloc, timeout=timeout)
+    try:
+        connection.request("GET", f"{address.path.rstrip('/')}/{page}")
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
 
 LOOPBACK = "127.0.0.1"
 _LOG_LIMIT = 1_000_000

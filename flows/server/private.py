@@ -1,4 +1,4 @@
-"""Private Prefect server for as long as one command runs."""
+"""Private Prefect server for one command, restarted when it dies."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from curvote.errors import InternalError, UserError
+from curvote.base.errors import InternalError, UserError
+from curvote.flows import lines
 from curvote.flows.environment import (
     is_alive,
     prepare_environment,
@@ -24,10 +28,45 @@ from curvote.flows.server.access import (
     read_secret,
     write_secret,
 )
-from curvote.flows.server.guard import kept_alive
-from curvote.flows.server.launch import LOOPBACK, ServerLaunch, listen
-from curvote.flows.server.state import is_healthy
-from curvote.flows.serving.children import Child, server_child
+from curvote.flows.server.children import Child, server_child
+from curvote.flows.server.launch import LOOPBACK, ServerLaunch, is_healthy, listen
+
+_POLL_SECONDS = 0.5
+# A server that cannot be kept alive is given up; the run then says why.
+_MAX_STARTS = 4
+
+
+@contextmanager
+def kept_alive(child: Child) -> Iterator[None]:
+    """Restart ``child`` whenever it ends, three times at most."""
+    over = threading.Event()
+    thread = threading.Thread(target=_keep_alive, args=(child, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _keep_alive(child: Child, over: threading.Event) -> None:
+    while not over.wait(_POLL_SECONDS):
+        how = child.end_reason()
+        if not how:
+            continue
+        if child.starts == _MAX_STARTS:
+            lines.write_line(f"{child.called} {how} and is given up", "error")
+            return
+        wait = child.schedule_restart()
+        lines.write_line(f"{child.called} {how}; it is started again", "warning")
+        if over.wait(wait):
+            return
+        try:
+            child.start()
+        except OSError as error:  # no space for its log, or no more processes
+            lines.write_line(f"{child.called} is given up: {error.strerror}", "error")
+            return
+
 
 START_TIMEOUT = 90.0
 STOP_TIMEOUT = 9.0

@@ -15,13 +15,17 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part, System
-from curvote.run.config.parts import Parts, find_part, labelled_parts
-from curvote.run.config.settings import setting_name
-from curvote.run.history import RunRecord
-from curvote.run.places import artifact_exists
-from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, artifact
-from curvote.run.summary import declared_rows
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.settings import (
+    Parts,
+    find_part,
+    labelled_parts,
+    setting_name,
+)
+from curvote.pipeline.run.scores import declared_rows
+from curvote.pipeline.store.artifacts import Artifact, artifact
+from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.locations import artifact_exists
 
 Row = Mapping[str, Any]
 Metrics = dict[str, float]

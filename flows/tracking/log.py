@@ -1,28 +1,30 @@
-"""Logging of runs in MLflow: a parent for each run, a child for each cell.
+"""Logging of runs in MLflow, and the view in which its pages open.
 
-Everything is logged once, after the results stand; what could not be logged is logged
-by the next run. MLflow is imported inside functions only.
+A list shows no metric unless somebody asks for its column. A saved view (MLflow keeps
+it in a tag of the experiment) asks for those of the headline, and its charts draw them
+against epsilon itself instead of the step.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.errors import UserError
+from curvote.flows import lines
+from curvote.flows.databases import MLFLOW
 from curvote.flows.environment import file_locked, prepare_environment
-from curvote.flows.examining.databases import MLFLOW
-from curvote.flows.output import lines
-from curvote.flows.stopped import stop_cause
-from curvote.flows.tracking.cell import CellLog
+from curvote.flows.machine import stop_cause
 from curvote.flows.tracking.cells import (
     Row,
     load_scores,
@@ -35,17 +37,82 @@ from curvote.flows.tracking.headline import (
     outcomes_headline,
     study_headline,
 )
-from curvote.flows.tracking.parent import log_run_with_cells
-from curvote.flows.tracking.run import ExperimentLog
+from curvote.flows.tracking.runs import CellLog, ExperimentLog, log_run_with_cells
 from curvote.flows.tracking.store import (
     close_dead_runs,
     connect,
+    find_experiment,
     find_or_make_experiment,
 )
-from curvote.flows.tracking.view import set_view
-from curvote.run import history, records
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history, records
+from curvote.pipeline.store.history import RunRecord
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+
+_VIEW_KEY = "headline"
+_NAME_COLUMN = "attributes.`Run Name`"
+# MLflow opens with its pages for language models unless it is told what this is.
+_PAGE_KIND = "workflowType=machine_learning"
+# A tag of an experiment holds 20,000 characters; a column stands there three times,
+# quoted twice.
+_MAX_CHARACTERS, _QUOTE_CHARACTERS = 5_500, 24
+
+
+def set_view(client: MlflowClient, experiment: str, headline: Headline) -> None:
+    """Set the view of an experiment from the headline of its newest run."""
+    if not headline.points:
+        return
+    view = {
+        "name": "Headline",
+        "createdAt": 0,
+        "state": json.dumps(_view_state(headline)),
+    }
+    tags = {
+        f"mlflow.sharedViewState.{_VIEW_KEY}": json.dumps(view),
+        "mlflow.note.content": headline.summary_text,
+        "mlflow.experimentKind": "custom_model_development",
+    }
+    for name, value in tags.items():
+        client.set_experiment_tag(experiment, name, value)
+
+
+def _view_state(headline: Headline) -> dict[str, Any]:
+    """Return MLflow's state of a view: columns, charts and their x-axis."""
+    metrics = [f"metrics.`{name}`" for name in _fitting_names(headline.metric_names)]
+    params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
+    columns = [*metrics, *params, "attributes.`Source`"]
+    state = {
+        "selectedColumns": columns,
+        "columnOrder": [_NAME_COLUMN, *columns],
+        "columnWidths": {_NAME_COLUMN: 330} | {name: 6 * len(name) for name in metrics},
+        "chartsSearchFilter": headline.metric.name if headline.metric else "",
+    }
+    if headline.cell[headline.x] is not None:
+        axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": headline.x}
+        state["globalLineChartConfig"] = axis | {"lineSmoothness": 0}
+    return state
+
+
+def _fitting_names(names: Sequence[str]) -> list[str]:
+    """Return as many of the first names as the view has room for."""
+    lengths = accumulate(len(name) + _QUOTE_CHARACTERS for name in names)
+    return [n for n, end in zip(names, lengths, strict=True) if end <= _MAX_CHARACTERS]
+
+
+def page_fragment(project: Project) -> str:
+    """Return the address part that opens the last logged pipeline."""
+    logged = records.last_logged_pipeline(project)
+    with contextlib.suppress(Exception):  # whatever MLflow says: its pages will tell
+        client = connect(project)
+        experiment = find_experiment(client, project, logged) if logged else None
+        if experiment:
+            place = f"#/experiments/{experiment.experiment_id}/runs"
+            return f"{place}?{_PAGE_KIND}&viewStateShareKey={_VIEW_KEY}"
+    return f"#/experiments?{_PAGE_KIND}"
+
 
 ModelFactory = Callable[[Cell], Any]
 
@@ -116,8 +183,8 @@ def log_run(
         Exception: whatever MLflow, the store or the file system raises. What was
             logged by then is deleted.
     """
-    from curvote.run.results import final_model
-    from curvote.run.summary import mean_scores
+    from curvote.pipeline.run.results import final_model
+    from curvote.pipeline.run.scores import mean_scores
 
     client = connect(project)
     log = ExperimentLog(
@@ -141,7 +208,7 @@ def _collect_logs(
     project: Project, record: RunRecord, rows: Sequence[Row], make: ModelFactory
 ) -> tuple[list[CellLog], Headline]:
     """Return what is logged of each cell, and the headline."""
-    from curvote.run.results import production_outcomes
+    from curvote.pipeline.run.results import production_outcomes
 
     scores = load_scores(record, rows)
     metrics = (

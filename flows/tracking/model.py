@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+
 # The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
 CURRENT_ALIAS = "current"
 _PINNED = ("curvote", "numpy", "pandas", "scikit-learn", "skops")

@@ -14,17 +14,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.flows.environment import prepare_environment
 from curvote.flows.server.access import new_secret, write_secret
-from curvote.flows.server.gate import CookieGate
 from curvote.flows.server.launch import LOOPBACK, listen
+from curvote.flows.server.process import CookieGate
 from curvote.flows.tracking import log as tracking
-from curvote.flows.tracking.view import page_fragment as page_of
-from curvote.run.project import Project
+from curvote.flows.tracking.log import page_fragment as page_of
+from curvote.pipeline.config.project import Project
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
 
 SECRET_FILE = "mlflow-ui.secret"
 

@@ -15,14 +15,14 @@ from unittest import mock
 
 import numpy as np
 
-from curvote.client import vote as votes
-from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
-from curvote.flows.answering import held, registry
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.mechanisms.gaussian_noise import GaussianNoise
-from curvote.protocols.labels.messages import CODE
-from curvote.transfer import releasing
-from curvote.transfer.task import Task
+from curvote.base.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.cli.client import records, table
+from curvote.client import report as votes
+from curvote.mechanisms.gaussian import GaussianNoise
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.systems.labels.messages import CODE
+from curvote.systems.transfer.method import release
+from curvote.systems.transfer.method.task import Task
 
 
 def hospital_again(seed: int) -> Any:
@@ -40,7 +40,7 @@ def hospital_again(seed: int) -> Any:
 def hospital_even_column(seed: int) -> Any:
     """Numbers of a column whose bounds lie evenly about zero get no noise."""
     del seed
-    honest = releasing.release_noise
+    honest = release.release_noise
 
     class Bare(GaussianNoise):
         bare: Any
@@ -59,7 +59,7 @@ def hospital_even_column(seed: int) -> Any:
         object.__setattr__(made, "bare", np.tile(even, len(asked.classes)))
         return made
 
-    return mock.patch.object(releasing, "release_noise", noise_of)
+    return mock.patch.object(release, "release_noise", noise_of)
 
 
 def hospital_unclipped(seed: int) -> Any:
@@ -79,7 +79,7 @@ def hospital_unclipped(seed: int) -> Any:
 def label_second_chance(seed: int) -> Any:
     """A code that is not the true class is drawn again, once, for odd names."""
     del seed
-    honest = held.answer_about_record
+    honest = records.answer_about_record
 
     def of_record(task: Any, record: str, place: int, entropy: Entropy) -> Any:
         found = honest(task, record, place, entropy)
@@ -88,13 +88,13 @@ def label_second_chance(seed: int) -> Any:
             return honest(task, record, place, entropy)
         return found
 
-    return mock.patch.object(held, "answer_about_record", of_record)
+    return mock.patch.object(records, "answer_about_record", of_record)
 
 
 def label_same_words(seed: int) -> Any:
     """Each record of a table is given a fresh copy of one stream of words."""
     del seed
-    honest = registry.answer_about_record
+    honest = table.answer_about_record
     kept: list[int] = []
 
     def of_record(task: Any, record: str, place: int, entropy: Entropy) -> Any:
@@ -102,13 +102,13 @@ def label_same_words(seed: int) -> Any:
             kept.append(int(entropy.words(1)[0]))
         return honest(task, record, place, SeededEntropy(kept[0]))
 
-    return mock.patch.object(registry, "answer_about_record", of_record)
+    return mock.patch.object(table, "answer_about_record", of_record)
 
 
 def label_order(seed: int) -> Any:
     """The envelopes of the last class are written first."""
     del seed
-    honest = registry._prepare_answers  # where the answers are put in order
+    honest = table._prepare_answers  # where the answers are put in order
 
     def kept(owner: Any, ledger: Any, asked: Any, labels: Any) -> Any:
         found = honest(owner, ledger, asked, labels)
@@ -116,7 +116,7 @@ def label_order(seed: int) -> Any:
         order = np.argsort(-np.array(places), kind="stable")
         return replace(found, answers=[found.answers[i] for i in order])
 
-    return mock.patch.object(registry, "_prepare_answers", kept)
+    return mock.patch.object(table, "_prepare_answers", kept)
 
 
 def vote_boundary(seed: int) -> Any:
@@ -144,7 +144,7 @@ def _voting(change: Callable[..., Any] | None, times: float = 1) -> Any:
 
 @contextmanager
 def _each(vote: Any) -> Iterator[None]:
-    from curvote.protocols.mrma import messages
+    from curvote.systems.mrma import messages
 
     with (
         mock.patch.object(votes, "draw_votes", vote),

@@ -12,19 +12,19 @@ import typer
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from curvote.audit import bounds, choice, examples, of_task, reruns, run, shipped
-from curvote.audit.broken import gallery
-from curvote.audit.events import binary_precision
+from curvote.audit import choice, of_task, release, run, shipped
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.row import ratio_text
-from curvote.audit.statistical import lower_bound
+from curvote.audit.twins import gallery
 from curvote.audit.verdict import draw_pairs
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.flows.commands.audit import audit
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.checks import examples, loss_checks
+from curvote.checks.loss_checks import binary_precision, lower_bound
+from curvote.checks.subject import ratio_text
+from curvote.cli.commands.audit import audit
 from curvote.mechanisms import exact, make
-from curvote.privacy import Budget
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
 from tests.noise import SEED
 
 KEYS = {"mechanism", "params", "claimed", "exact", "exact_ratio", "lower_bound"}
@@ -35,7 +35,7 @@ KEYS |= {"confidence", "verdict", "delta", "checks", "caught_by", "seed"}
 def test_bounds_on_a_proportion_are_clopper_and_pearson_s(alpha: float) -> None:
     """Against scipy's beta quantiles, and in closed form at both ends."""
     n, hits = 50, np.arange(51)
-    low, high = bounds.proportion_bounds(hits, n, alpha)
+    low, high = loss_checks.proportion_bounds(hits, n, alpha)
     assert low[1:] == pytest.approx(stats.beta.ppf(alpha, hits, n - hits + 1)[1:])
     assert high[:-1] == pytest.approx(stats.beta.isf(alpha, hits + 1, n - hits)[:-1])
     assert (low[0], high[-1]) == (0, 1)
@@ -48,16 +48,19 @@ def test_one_threshold_too_many_is_seen(epsilon: float) -> None:
     """The comparison with e^epsilon is exact: one word in 2^64 decides."""
     threshold = exact.logistic_threshold(epsilon)
     ratios = [Fraction(t, (1 << 64) - t) for t in (threshold, threshold + 1)]
-    assert [bounds.exceeds_exp(ratio, epsilon) for ratio in ratios] == [False, True]
+    assert [loss_checks.exceeds_exp(ratio, epsilon) for ratio in ratios] == [
+        False,
+        True,
+    ]
 
 
 def test_an_event_proves_no_more_than_its_draws_say() -> None:
     """The ratio of shares from below; delta is taken off; nothing proves nothing."""
-    certain = bounds.least_epsilon(6000, 1000, 10_000, 0.0, 1e-3)
+    certain = loss_checks.least_epsilon(6000, 1000, 10_000, 0.0, 1e-3)
     assert 1.6 < certain < np.log(6)
-    assert bounds.least_epsilon(6000, 1000, 10_000, 0.1, 1e-3) < certain
-    assert bounds.least_epsilon(0, 1000, 10_000, 0.0, 1e-3) == -np.inf
-    assert bounds.least_epsilon(5, 0, 10_000, 0.1, 1e-3) == -np.inf
+    assert loss_checks.least_epsilon(6000, 1000, 10_000, 0.1, 1e-3) < certain
+    assert loss_checks.least_epsilon(0, 1000, 10_000, 0.0, 1e-3) == -np.inf
+    assert loss_checks.least_epsilon(5, 0, 10_000, 0.1, 1e-3) == -np.inf
 
 
 def test_the_lower_bound_is_rarely_too_large() -> None:
@@ -76,9 +79,9 @@ def test_a_mean_is_within_its_margin() -> None:
     """The empirical Bernstein margin covers the truth, and shrinks with n."""
     rng = np.random.default_rng(SEED)
     values = rng.uniform(0, 3, (2000, 400))
-    margin = bounds.bernstein(values, 3.0, 0.05)
+    margin = loss_checks.bernstein(values, 3.0, 0.05)
     assert (np.abs(values.mean(axis=0) - 1.5) > margin).mean() < 0.05
-    assert (bounds.bernstein(values[:200], 3.0, 0.05) > margin).all()
+    assert (loss_checks.bernstein(values[:200], 3.0, 0.05) > margin).all()
 
 
 def test_fineness_is_the_least_power_of_two_that_makes_a_number_whole() -> None:
@@ -125,15 +128,15 @@ def test_a_thousand_reruns_of_a_remembered_release_say_nothing_new() -> None:
         return mechanism.randomize(truth, entropy)
 
     kept = fresh()
-    assert reruns.check_reruns(lambda: kept, truth, Budget(1.0)).why is None
+    assert release.check_reruns(lambda: kept, truth, Budget(1.0)).why is None
     calls = iter(range(2000))
-    once = reruns.check_reruns(
+    once = release.check_reruns(
         lambda: fresh() if next(calls) == 500 else kept, truth, Budget(1.0)
     )
     assert "2 different outputs in 1000 runs spend at least epsilon 2, not 1" in str(
         once
     )
-    often = str(reruns.check_reruns(fresh, truth, Budget(1.0)))
+    often = str(release.check_reruns(fresh, truth, Budget(1.0)))
     assert int(often.split()[1]) > 900
 
 

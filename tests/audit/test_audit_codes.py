@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.audit import examples, run, shipped
-from curvote.audit.broken.gallery import gallery
+from curvote.audit import run, shipped
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.row import BROKEN
-from curvote.entropy import SeededEntropy, StudyStreams
-from curvote.protocols.message import ClientData, message_of
-from curvote.task import Task
+from curvote.audit.twins.gallery import gallery
+from curvote.base.entropy import SeededEntropy, StudyStreams
+from curvote.checks import examples
+from curvote.checks.subject import BROKEN
+from curvote.messages.message import ClientData, message_of
+from curvote.wire.task import Task
 from tests.noise import SEED
 
 # That of two rounds is the same as in one.

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit import choice, ladder, release_checks, run, shipped
-from curvote.audit.broken.commands import COMMANDS
+from curvote.audit import choice, release_checks, run, shipped, verdict
 from curvote.audit.command_owners import command_release
 from curvote.audit.command_release import CommandRelease
+from curvote.audit.twins.releases import COMMANDS
+from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.chain.stage import Columns
-from curvote.entropy import Entropy, SeededEntropy
-from curvote.mechanisms import gaussian_noise
+from curvote.mechanisms import gaussian
 from curvote.mechanisms.laplace import Laplace
-from curvote.protocols.labels.messages import CodeMessage
-from curvote.protocols.message import ClientData
-from curvote.protocols.mrma.messages import MESSAGES as MRMA
-from curvote.transfer.forms.moments import Moments
+from curvote.messages.message import ClientData
+from curvote.systems.labels.messages import CodeMessage
+from curvote.systems.mrma.messages import MESSAGES as MRMA
+from curvote.systems.transfer.method.forms.moments import Moments
 
 CHECKS = {"envelope", "again", "refusal", "source", "words", "noised", "forks"}
 
@@ -87,7 +87,7 @@ def test_a_message_that_ignores_its_words_is_seen(command: str, message: Any) ->
 
 def test_half_the_noise_at_one_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all that people type; in draws, and in a loss that is calculated."""
-    honest, calibrate = Laplace.randomize, gaussian_noise.calibrate_sigma
+    honest, calibrate = Laplace.randomize, gaussian.calibrate_sigma
 
     def quiet(self: Laplace, values: Any, entropy: Entropy) -> Any:
         made = Laplace(epsilon=3.0) if self.epsilon == 1.5 else self
@@ -99,7 +99,7 @@ def test_half_the_noise_at_one_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch) 
     for name in ("levels.laplace", "levels.transfer.moments"):
         assert run(shipped(name, 1.0))[0].verdict == "pass"
     monkeypatch.setattr(Laplace, "randomize", quiet)
-    monkeypatch.setattr(gaussian_noise, "calibrate_sigma", small)
+    monkeypatch.setattr(gaussian, "calibrate_sigma", small)
     (row,) = run(shipped("levels.laplace", 1.0))
     assert "at 1.5: the law is off" in row.checks["levels"]
     (row,) = run(shipped("levels.transfer.moments", 1.0))
@@ -127,7 +127,7 @@ def test_a_seed_names_what_is_tried() -> None:
     """The row names it; each seed tries epsilons that people type, and others."""
     tried = [choice.random_level("rr_with_prior", seed) for seed in range(40)]
     assert tried == [choice.random_level("rr_with_prior", seed) for seed in range(40)]
-    typed = [epsilon in ladder.TYPED for _, epsilon in tried]
+    typed = [epsilon in verdict.TYPED for _, epsilon in tried]
     assert 5 < sum(typed) < 35
     assert len({name for name, _ in tried}) > 5
     assert min(epsilon for _, epsilon in tried) > 0

@@ -8,20 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.audit import choice, examples, release_checks, run, shipped
-from curvote.audit.broken.commands import COMMANDS
-from curvote.audit.broken.gallery import TWINS, Doubled, gallery, gallery_names
-from curvote.audit.broken.labels import AlibiHalfScale, OneBitCounted
+from curvote.audit import choice, release_checks, run, shipped
 from curvote.audit.command_release import CommandRelease
-from curvote.audit.mechanism_subject import subject_of
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.row import BROKEN
-from curvote.audit.table_release import TableRelease
-from curvote.classes import Classes
-from curvote.entropy import SeededEntropy
-from curvote.labels.task import Task
-from curvote.mechanisms import binary_rr, laplace, names
+from curvote.audit.release import TableRelease
+from curvote.audit.twins.gallery import TWINS, Doubled, gallery, gallery_names
+from curvote.audit.twins.releases import COMMANDS
+from curvote.base.classes import Classes
+from curvote.base.entropy import SeededEntropy
+from curvote.checks import examples
+from curvote.checks.mechanism_subject import subject_of
+from curvote.checks.subject import BROKEN
+from curvote.mechanisms import laplace, names, randomized_response
 from curvote.mechanisms.exact import DiscreteLaplace
+from curvote.systems.labels.audit import AlibiHalfScale, OneBitCounted
+from curvote.systems.labels.task import Task
 
 # Enough draws to catch nearly every fault; `make faults` takes those of FULL.
 SAMPLES, FULL = 4000, 15_000
@@ -245,7 +246,7 @@ def test_exact_parts_pass_far_from_1(name: str, epsilon: float) -> None:
         ("laplace", laplace, "RANGE_BITS", laplace.GRID_BITS, "exact"),
         (
             "binary_rr",
-            binary_rr.exact,
+            randomized_response.exact,
             "logistic_threshold",
             lambda _: 3 << 62,
             "exact",

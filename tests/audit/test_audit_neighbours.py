@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote.audit.servers import gaussian_law, neighbours
-from curvote.mechanisms.gaussian_noise import delta_bound, loss_deviation
-from curvote.protocols.transfer.messages import MESSAGES
-from curvote.transfer.task import Level, Task
+from curvote.mechanisms.gaussian import delta_bound, loss_deviation
+from curvote.systems.transfer.audit import tables as gaussian_law
+from curvote.systems.transfer.audit import tables as neighbours
+from curvote.systems.transfer.messages import MESSAGES
+from curvote.systems.transfer.method.task import Level, Task
 
 SENT: Any = MESSAGES["release"]
 

@@ -11,34 +11,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.audit import (
-    answers,
-    choice,
-    interior,
-    lags,
-    pin_answers,
-    primitives,
-    residuals,
-    run,
-    shipped,
-    split,
-    table_release,
-    work,
-)
+from curvote.audit import choice, message_checks, pin_answers, release, run, shipped
 from curvote.audit.choice import drawing_names
-from curvote.audit.examples import example_task
-from curvote.audit.forks import run_in_child
-from curvote.audit.tape import ReplayedEntropy, Tape, WordMismatch, play_tape
-from curvote.entropy import SeededEntropy, SystemEntropy, random_permutation
+from curvote.base.entropy import SeededEntropy, SystemEntropy, random_permutation
+from curvote.checks import mechanism_checks, residuals, word_checks
+from curvote.checks.examples import example_task
+from curvote.checks.tape import (
+    ReplayedEntropy,
+    Tape,
+    WordMismatch,
+    play_tape,
+    run_in_child,
+)
 from curvote.mechanisms import exact, make, names
-from curvote.protocols.message import message_of
-from curvote.protocols.stages import released
+from curvote.messages import stages
+from curvote.messages.message import message_of
 from tests.noise import SEED
 
 
-def small(name: str, runs: int = 40) -> table_release.TableRelease:
+def small(name: str, runs: int = 40) -> release.TableRelease:
     """Return a table of few rows that is drawn few times, so that checks are quick."""
-    honest = table_release.table_release(name, 2.0)
+    honest = release.table_release(name, 2.0)
     return replace(honest, sizes=(1, 5, 17, 1500), runs=runs)
 
 
@@ -112,7 +105,7 @@ def test_an_order_that_somebody_may_know_is_seen(
     monkeypatch: pytest.MonkeyPatch, planted, check
 ) -> None:
     """In the stage itself, one line changed."""
-    monkeypatch.setattr(released, "random_permutation", planted)
+    monkeypatch.setattr(stages, "random_permutation", planted)
     (row,) = run(small("table.mrma.report"), samples=1)
     assert check in row.caught_by
 
@@ -144,7 +137,7 @@ def test_a_coarse_comparison_is_seen(monkeypatch: pytest.MonkeyPatch, bits) -> N
         return honest(words >> shift << shift, numerators, t, entropy)
 
     monkeypatch.setattr(exact, "bernoulli_exp", coarse)
-    assert primitives.check_primitives().why is not None
+    assert mechanism_checks.check_primitives().why is not None
 
 
 @pytest.mark.parametrize("name", names())
@@ -155,41 +148,41 @@ def test_residuals_are_uniform_and_half_the_noise_is_not(name: str) -> None:
     clients = honest.many(20_000, rng)
     sent = (s.send(clients, SeededEntropy(SEED)) for s in (honest, twin))
     found = [honest.residuals(clients, outputs, rng) for outputs in sent]
-    assert interior.uniformity_gap(found[0], 1e-6) is None
+    assert residuals.uniformity_gap(found[0], 1e-6) is None
     if name not in {"hybrid", "duchi", "duchi_vector", "piecewise", "square_wave"}:
-        assert interior.uniformity_gap(found[1], 1e-6) is not None
+        assert residuals.uniformity_gap(found[1], 1e-6) is not None
 
 
 def test_noise_used_again_far_away_is_seen() -> None:
     """One client of ten with the noise of another, at any distance and sign."""
     rng = np.random.default_rng(SEED)
     noise = rng.random((40_000, 2))
-    assert lags.check_lags(noise).why is None
+    assert residuals.check_lags(noise).why is None
     again = np.flatnonzero(rng.random(30_000) < 0.1)
     noise[again + 9_321, 1] = 1 - noise[again, 0]
-    assert "clients 9321 apart share noise" in str(lags.check_lags(noise).why)
+    assert "clients 9321 apart share noise" in str(residuals.check_lags(noise).why)
 
 
 def test_known_answers_name_every_shipped_sampler() -> None:
     """And a sampler that takes its words in another order is told."""
     subject = shipped("laplace", 0.5)
-    assert answers.answer_key(subject) in answers.KNOWN_ANSWERS
-    assert answers.check_answers(subject).why is None
-    assert len(answers.KNOWN_ANSWERS) == 4 * len(drawing_names())
+    assert word_checks.answer_key(subject) in word_checks.KNOWN_ANSWERS
+    assert word_checks.check_answers(subject).why is None
+    assert len(word_checks.KNOWN_ANSWERS) == 4 * len(drawing_names())
 
 
 @pytest.mark.parametrize("share", ["equal", 0.01, 0.5, 0.9])
 def test_every_split_is_within_its_budget(share) -> None:
     """Exactly, for any number of coordinates, and in the draws."""
     stated = example_task("mrma", "report", 1.5)
-    assert share in split.SHARES
-    assert split.check_split(stated, message_of(stated)).why is None
+    assert share in message_checks.SHARES
+    assert message_checks.check_split(stated, message_of(stated)).why is None
 
 
 @pytest.mark.parametrize("name", names())
 def test_words_do_not_count_the_input(name: str) -> None:
     """The same number of words whatever the input; as often where some are rejected."""
-    assert work.check_word_counts(shipped(name, 1.0), SEED).why is None
+    assert word_checks.check_word_counts(shipped(name, 1.0), SEED).why is None
 
 
 def test_a_child_of_a_fork_says_what_it_made() -> None:
@@ -203,7 +196,7 @@ def test_an_input_out_of_bounds_has_the_residual_of_the_bound() -> None:
     far = np.full(5000, 7.0)
     out = laplace.randomize(far, SeededEntropy(SEED))
     assert (
-        interior.uniformity_gap(
+        residuals.uniformity_gap(
             residuals.output_residuals(laplace, far, out, rng), 1e-6
         )
         is None
@@ -215,13 +208,14 @@ def test_every_sampler_gives_its_known_answers() -> None:
     levels = (*choice.EPSILONS, *choice.FAR_EPSILONS)
     for i, name in enumerate(drawing_names()):
         subject = choice.drawing_subject(name, levels[i % len(levels)])
-        assert answers.answer_key(subject) in answers.KNOWN_ANSWERS
-        assert answers.check_answers(subject).why is None
+        assert word_checks.answer_key(subject) in word_checks.KNOWN_ANSWERS
+        assert word_checks.check_answers(subject).why is None
 
 
 @pytest.mark.faults
 def test_pinning_writes_the_answers_that_are_known() -> None:
     """The table is what its writer makes of today's code, to the letter."""
     assert (
-        answers.ANSWERS_FILE.read_text(encoding="utf-8") == pin_answers.answers_table()
+        word_checks.ANSWERS_FILE.read_text(encoding="utf-8")
+        == pin_answers.answers_table()
     )

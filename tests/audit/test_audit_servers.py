@@ -13,23 +13,24 @@ import numpy as np
 import pytest
 
 from curvote.audit import choice, run
-from curvote.audit.broken.gallery import gallery
-from curvote.audit.broken.servers import FormMessage
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.servers import examples, gaussian_law, leaving, neighbours
-from curvote.audit.servers.subject import TableSubject
+from curvote.audit.twins.gallery import gallery
+from curvote.base.entropy import SeededEntropy, SystemEntropy
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.entropy import SeededEntropy, SystemEntropy
-from curvote.errors import UserError
-from curvote.mechanisms import discrete_gaussian
-from curvote.mechanisms.gaussian_noise import GaussianNoise
-from curvote.protocols.message import ClientData
-from curvote.protocols.transfer.messages import MESSAGES, ReleaseMessage
-from curvote.run import audited
-from curvote.run.plan import definitions
-from curvote.transfer import releasing
-from curvote.transfer.forms.kernel import Kernel
-from curvote.transfer.task import Level
+from curvote.mechanisms import gaussian
+from curvote.mechanisms.gaussian import GaussianNoise
+from curvote.messages.message import ClientData
+from curvote.pipeline.plan import definitions
+from curvote.pipeline.run import audit_tasks
+from curvote.systems.transfer.audit import subject as leaving
+from curvote.systems.transfer.audit import tables
+from curvote.systems.transfer.audit.subject import TableSubject
+from curvote.systems.transfer.audit.twins import FormMessage
+from curvote.systems.transfer.messages import MESSAGES, ReleaseMessage
+from curvote.systems.transfer.method import release
+from curvote.systems.transfer.method.forms.kernel import Kernel
+from curvote.systems.transfer.method.task import Level
 from tests.noise import SEED
 
 SENT: Any = MESSAGES["release"]
@@ -39,8 +40,8 @@ FEW = 2000
 @pytest.mark.parametrize(
     ("name", "epsilon", "delta"),
     [
-        (name, examples.LEVELS[i % 3], examples.DELTAS[i % 2])
-        for i, name in enumerate(examples.example_names())
+        (name, tables.LEVELS[i % 3], tables.DELTAS[i % 2])
+        for i, name in enumerate(tables.example_names())
     ],
 )
 def test_shipped_releases_pass(name: str, epsilon: float, delta: float | None) -> None:
@@ -67,7 +68,7 @@ def test_jobs_hold_each_release_at_all_levels() -> None:
     """At both deltas, and at one that is drawn; a star stands for all of them."""
     jobs = choice.audit_jobs(["transfer.*"], [], 1000, 5)
     claims = {(s.name, s.budget) for s, _ in jobs if isinstance(s, TableSubject)}
-    assert len(claims) == len(jobs) == 7 * len(examples.example_names())
+    assert len(claims) == len(jobs) == 7 * len(tables.example_names())
     assert len(choice.match_names(["broken.transfer_*"])) == 9
     with pytest.raises(UserError, match="transfr"):
         choice.match_names(["transfr.*"])
@@ -84,7 +85,7 @@ def twin_of(name: str) -> TableSubject:
 def table(subject: TableSubject, *records: tuple[float, float, int]) -> ClientData:
     """Return a table of (a, b, class), features in [0, 1]."""
     rows = np.array(records, dtype=float)
-    return neighbours.make_table(subject.task, rows[:, :2], rows[:, 2])
+    return tables.make_table(subject.task, rows[:, :2], rows[:, 2])
 
 
 LOW, HIGH, ILL = (0.0, 0.0, 0), (1.0, 1.0, 0), (0.0, 0.0, 1)
@@ -110,7 +111,7 @@ def test_two_neighbours_tell_more_than_the_twin_claims(
     apart = math.sqrt(((sums[0] - sums[1]) ** 2).sum())
     assert apart > 1.05 * subject.message.form(subject.task).sensitivity(subject.task)
     sigma = subject.message.noise(subject.task, len(one)).sigma
-    assert gaussian_law.gaussian_delta(0.5, apart / sigma) > 1.2 * subject.budget.delta
+    assert tables.gaussian_delta(0.5, apart / sigma) > 1.2 * subject.budget.delta
 
 
 @pytest.mark.parametrize("name", ["delta_ignored", "printed_noise"])
@@ -121,7 +122,7 @@ def test_the_noise_is_too_little_for_the_delta(name: str) -> None:
     noise = subject.message.noise(subject.task, subject.records)
     deviation = form.sensitivity(subject.task) / noise.sigma
     claimed = subject.budget
-    assert gaussian_law.gaussian_delta(claimed.epsilon, deviation) > 50 * claimed.delta
+    assert tables.gaussian_delta(claimed.epsilon, deviation) > 50 * claimed.delta
 
 
 def test_the_mean_of_fresh_answers_is_the_truth_that_one_release_hides() -> None:
@@ -175,7 +176,7 @@ def caught(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, made: Any) ->
 def test_noise_that_servers_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """One seed is one stream for all."""
     found = caught(
-        monkeypatch, releasing, "server_stream", lambda entropy, asked: entropy
+        monkeypatch, release, "server_stream", lambda entropy, asked: entropy
     )
     assert "streams" in found
 
@@ -194,12 +195,12 @@ def test_a_seed_that_depends_on_records_is_seen(
 
 def test_half_the_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever law is declared."""
-    sample = discrete_gaussian.DiscreteGaussian.sample
+    sample = gaussian.DiscreteGaussian.sample
 
     def halved(self: Any, n: int, entropy: Any) -> Any:
         return sample(self, n, entropy) // 2
 
-    found = caught(monkeypatch, discrete_gaussian.DiscreteGaussian, "sample", halved)
+    found = caught(monkeypatch, gaussian.DiscreteGaussian, "sample", halved)
     assert {"law", "interior"} <= found
 
 
@@ -220,7 +221,7 @@ def test_a_release_that_is_noised_in_another_way_than_declared_is_seen(
 @pytest.mark.parametrize("label", [np.nan, -1, 0.5, 2, np.inf])
 def test_a_label_that_is_none_is_refused(label: float) -> None:
     """Before it stands for another class."""
-    task = examples.example_task("cells", Level(1.0))
+    task = tables.example_task("cells", Level(1.0))
     z = np.zeros((2, 2))
     with pytest.raises(UserError, match="label"):
         SENT.draw(task, ClientData(z, z, np.array([0, label])), SystemEntropy())
@@ -229,18 +230,18 @@ def test_a_label_that_is_none_is_refused(label: float) -> None:
 @pytest.mark.parametrize("form", ["cells", "moments", "kernel", "counts"])
 def test_a_verdict_counts_for_the_code_of_the_form(form: str) -> None:
     """And of all that a release is made by."""
-    task = examples.example_task(form, Level(1.0))
-    package = "curvote.protocols.transfer"
+    task = tables.example_task(form, Level(1.0))
+    package = "curvote.systems.transfer"
     code = definitions.of_code([f"{package}.messages", *SENT.code_modules(task)])
-    needed = {f"forms.{form}", "releasing", "task"}
-    assert {f"curvote.transfer.{name}" for name in needed} <= set(code)
-    assert "curvote.mechanisms.gaussian_noise" in code
+    needed = {f"forms.{form}", "release", "task"}
+    assert {f"{package}.method.{name}" for name in needed} <= set(code)
+    assert "curvote.mechanisms.gaussian" in code
 
 
 def test_of_a_pipeline_each_server_s_release_is_a_subject() -> None:
     """About a hundred records, whatever its form; the printed one claims too much."""
     tasks = {
-        name: examples.example_task(name, Level(8.0, 1e-3), **more)
+        name: tables.example_task(name, Level(8.0, 1e-3), **more)
         for name, more in (("moments", {}), ("printed", {"grids": 8, "cells": 128}))
     }
     rows = {
@@ -258,12 +259,12 @@ def test_a_pipeline_s_tasks_are_those_of_the_system(
 ) -> None:
     """One for each server; the loss of the worst is what is shown for a level."""
     level = Level(2.0, 1e-3)
-    tasks = [
-        examples.example_task(name, level) for name in ("cells", "moments", "cells")
-    ]
-    monkeypatch.setattr(audited, "run_tasks", lambda *_: audited._distinct(tasks))
+    tasks = [tables.example_task(name, level) for name in ("cells", "moments", "cells")]
+    monkeypatch.setattr(
+        audit_tasks, "run_tasks", lambda *_: audit_tasks._distinct(tasks)
+    )
     project: Any = Cell()
-    (loss,) = audited.exact_losses(project, project)
+    (loss,) = audit_tasks.exact_losses(project, project)
     assert (loss.message, loss.claimed, loss.is_within_claim) == ("release", 2.0, True)
     assert loss.exact == pytest.approx(2.0)
 
@@ -272,7 +273,7 @@ def test_neighbours_get_the_same_fields() -> None:
     """Only the values differ, and a stored release adds the task."""
     subject = choice.choice_table("transfer.kernel", 2.0)
     assert leaving.check_fields(subject) is None
-    made = releasing.release(
+    made = release.release(
         subject.task, "one", np.zeros((4, 2)), ["no"] * 4, SeededEntropy(1)
     )
     assert set(made.to_json()) == {"server", "n", "values", "task"}

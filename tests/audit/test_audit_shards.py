@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit import table_release
-from curvote.audit.row_order import check_order
-from curvote.entropy import Entropy
-from curvote.protocols.stages import released
+from curvote.audit import release
+from curvote.audit.release_checks import check_order
+from curvote.base.entropy import Entropy
+from curvote.messages import stages
 from tests.noise import SEED
 from tests.small_shards import make_small
 
@@ -24,9 +24,9 @@ def shards_of_400(monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch, ROWS)
 
 
-def report(sizes: tuple[int, ...]) -> table_release.TableRelease:
+def report(sizes: tuple[int, ...]) -> release.TableRelease:
     """Return the table of reports of so many clients."""
-    honest = table_release.table_release("table.mrma.report", 2.0)
+    honest = release.table_release("table.mrma.report", 2.0)
     return replace(honest, sizes=sizes)
 
 
@@ -65,7 +65,7 @@ def test_an_order_without_buckets_is_seen(
     monkeypatch: pytest.MonkeyPatch, broken: Any
 ) -> None:
     """Each bucket is put in a random order, and still the place tells something."""
-    monkeypatch.setattr(released, "random_buckets", broken)
+    monkeypatch.setattr(stages, "random_buckets", broken)
     found = check_order(report((1500,)), SEED)
     assert found is not None
     assert "follows the list" in found

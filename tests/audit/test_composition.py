@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote import accounting
-from curvote.errors import UserError
+from curvote.base import accounting
+from curvote.base.errors import UserError
+from curvote.base.privacy import ZCDP, Budget
 from curvote.mechanisms import make
-from curvote.mechanisms.gaussian_noise import GaussianNoise
-from curvote.privacy import ZCDP, Budget
+from curvote.mechanisms.gaussian import GaussianNoise
 
 DELTA = 1e-6
 

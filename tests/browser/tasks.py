@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from curvote.envelope import Invitation, issue_invitations
-from curvote.protocols.message import parse_message
-from curvote.server.intake import Intake
-from curvote.task import Task
+from curvote.intake.box import Intake
+from curvote.messages.message import parse_message
+from curvote.wire.envelope import Invitation, issue_invitations
+from curvote.wire.task import Task
 from tests.vectors.envelope import KEY, curve, report_task, vote_task
 
 TASKS = {"report": report_task(), "vote": vote_task()}

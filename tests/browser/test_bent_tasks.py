@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.protocols.judging import validate_task
-from curvote.protocols.message import parse_message
-from curvote.strict_json import parse_json
+from curvote.base.errors import UserError
+from curvote.messages.answer import validate_task
+from curvote.messages.message import parse_message
+from curvote.wire.strict_json import parse_json
 from tests.browser.script import needs_node, run
 from tests.browser.tasks import TASKS
 from tests.fuzzing import bend

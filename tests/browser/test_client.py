@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.client.record import OwnerRecord, read_values
-from curvote.errors import UserError
-from curvote.protocols.answering import answer_task, client_inputs
-from curvote.representation.basis import projection
-from curvote.representation.encoding import Encoding
-from curvote.server.admission import RefusedEnvelope
+from curvote.curves.basis import projection
+from curvote.curves.encoding import Encoding
+from curvote.intake.admission import RefusedEnvelope
+from curvote.messages.answer import answer_task, client_inputs
 from tests.browser.script import needs_node, run
 from tests.browser.tasks import TASKS, Server, signed
 from tests.vectors.envelope import Recorded, curve

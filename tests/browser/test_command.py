@@ -8,8 +8,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from curvote.errors import UserError
-from curvote.flows.commands.client import app
+from curvote.base.errors import UserError
+from curvote.cli.commands.client import app
 from tests.browser.script import PAGE
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from tests.browser.script import PAGE, needs_node, part, run, source_hash
 from tests.browser.tasks import TASKS, Server
 from tests.vectors.envelope import curve

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit import law
-from curvote.audit.mechanism_subject import subject_of
-from curvote.audit.statistical import Pair
-from curvote.entropy import Entropy
+from curvote.base.entropy import Entropy
+from curvote.checks import loss_checks
+from curvote.checks.loss_checks import Pair
+from curvote.checks.mechanism_subject import subject_of
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import ScalarMechanism
-from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
+from curvote.mechanisms.randomized_response import BinaryRR
 from tests.browser.script import needs_node, run
 from tests.vectors.envelope import Recorded, Told
 
@@ -133,7 +133,7 @@ def test_the_audit_holds_the_sampler_to_its_law(
         (np.array(x), subject.draw(np.array(x), DRAWS // 2, nothing))
         for x in (-1.0, 1.0)
     )
-    found = law.check_law(subject, [Pair.of(subject, one, other)], ALPHA)
+    found = loss_checks.check_law(subject, [Pair.of(subject, one, other)], ALPHA)
     assert (found.why is None) == (scale == 1), found
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from benchmarks.browser import Page, browser
-from curvote.envelope import read_envelope
+from curvote.wire.envelope import read_envelope
 from tests.browser.script import PAGE
 from tests.browser.tasks import TASKS, Server
 from tests.vectors.envelope import KEY

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from curvote import jws, sealed
-from curvote.signed import _task_header
-from curvote.strict_json import canonical_json
+from curvote.wire import sealing, signing
+from curvote.wire.signing import _task_header
+from curvote.wire.strict_json import canonical_json
 from tests.browser.script import needs_node, refusal, run
 from tests.browser.tasks import TASKS, Server, bent, identity_rows, signed
 from tests.vectors.envelope import KEY
@@ -80,9 +80,9 @@ def test_a_task_that_it_cannot_answer_is_refused(tmp_path: Path) -> None:
 def _edited(line: str, part_: str, change: tuple[str, str]) -> str:
     """Return a signed task of which one part was rewritten, the signature kept."""
     parts = json.loads(line)
-    text = jws.from_base64url(parts[part_]).decode()
+    text = signing.from_base64url(parts[part_]).decode()
     assert change[0] in text
-    parts[part_] = jws.to_base64url(text.replace(*change).encode())
+    parts[part_] = signing.to_base64url(text.replace(*change).encode())
     return json.dumps(parts, sort_keys=True, separators=(",", ":")) + "\n"
 
 
@@ -111,7 +111,7 @@ def test_a_document_in_another_form_is_refused(tmp_path: Path) -> None:
     """Also where its server signed it: nobody reads a key twice."""
     text = canonical_json({"task": TASKS["report"].to_json(), "seal_to": None})
     for other in (text + b" ", text.replace(b'"number":1', b'"number":2,"number":1')):
-        line = jws.sign_payload(
+        line = signing.sign_payload(
             _task_header(KEY._public), other, KEY._key.sign
         ).decode()
         assert "one form" in (refusal(tmp_path, "await opened(given)", line) or "")
@@ -157,7 +157,7 @@ def test_a_round_of_sealed_envelopes_is_refused(tmp_path: Path) -> None:
     """The page says what to use instead; it never sends an open one."""
     server, seal_to = (
         Server(tmp_path, TASKS["report"], 1),
-        sealed.public_key(sealed.new_private_key()),
+        sealing.public_key(sealing.new_private_key()),
     )
     line = signed(TASKS["report"].to_json(), seal_to)
     code = "invited(given[1], await opened(given[0]))"

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote import signed
 from curvote.client.record import OwnerRecord
-from curvote.envelope import Invitation, is_genuine, read_envelope, seal_message
 from curvote.mechanisms.laplace import Laplace
-from curvote.protocols.answering import answer_task, client_inputs
-from curvote.protocols.judging import check_invitation, validate_task
-from curvote.protocols.message import parse_message
+from curvote.messages.answer import (
+    answer_task,
+    check_invitation,
+    client_inputs,
+    validate_task,
+)
+from curvote.messages.message import parse_message
+from curvote.wire import signing
+from curvote.wire.envelope import Invitation, is_genuine, read_envelope, seal_message
 from tests.browser.script import needs_node, run
 from tests.vectors.envelope import FILE, Told, constants_vector, split_vector
 
@@ -41,7 +45,7 @@ return { ...told, sent, left: words.left.length, digest: signed.digest,
 def test_the_published_message_follows_from_its_words(asks: str) -> None:
     """Task, representation, noise and envelope, as the reference makes them."""
     vector = VECTORS[asks]
-    found = signed.open_signed(vector["signed_task"].encode())
+    found = signing.open_signed(vector["signed_task"].encode())
     assert found.fingerprint == VECTORS["fingerprint"]
     task: Any = validate_task(found.document["task"])
     invitation = Invitation.from_json(vector["invitation"])

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from curvote.base.errors import InternalError
 from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.measure import Metric
-from curvote.chain.stage import Stage
-from curvote.chain.tables import SIDES, STAGE_SIDES, Table
-from curvote.errors import InternalError
-from curvote.run.project import is_client_side
+from curvote.chain.stage import SIDES, STAGE_SIDES, Stage, Table
+from curvote.pipeline.config.project import is_client_side
 
 
 def test_two_axes_of_one_name_are_our_bug() -> None:

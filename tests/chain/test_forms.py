@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from curvote.chain.forms import merge_forms
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.chain.commands import merge_forms
 
 CALLED: list[tuple[str, dict[str, Any]]] = []
 

@@ -20,14 +20,14 @@ from curvote.chain.registry import SYSTEMS
 ROOT = Path(__file__).parents[2]
 # The skeleton of the pages is all but what single systems show there; a verb about
 # finished models has words of its own.
-OWN = (ROOT / "curvote" / "reporting" / "sections", ROOT / "flows" / "quantifying")
+OWN: tuple[Path, ...] = ()
 GENERIC = (
-    "curvote/run/**/*.py",
-    "curvote/reporting/**/*.py",
+    "curvote/pipeline/**/*.py",
+    "curvote/report/**/*.py",
     "flows/**/*.py",
     "tasks/**/*.py",
-    "curvote/entropy.py",
-    "curvote/task.py",
+    "curvote/base/entropy.py",
+    "curvote/wire/task.py",
 )
 # The user's words for the steps of a chain, whatever the system.
 CHAIN = {"ingest", "project", "privatize", "train", "evaluate", "aggregate", "report"}
@@ -37,46 +37,55 @@ NO_ENGLISH = {"mr", "ma", "mrma"}
 
 # Where a name means something else: {file: {name: what it means there}}.
 ALLOWED: dict[str, dict[str, str]] = {
-    "curvote/run/own_data.py": {"clients": "the section that says who takes part"},
-    "curvote/run/config/to_state.py": {"clients": "the same"},
-    "flows/commands/check.py": {"clients": "a line of a file's card"},
-    "curvote/run/project.py": {
+    "curvote/pipeline/config/overview.py": {
+        "clients": "the section that says who takes part"
+    },
+    "curvote/pipeline/config/file.py": {"clients": "the same"},
+    "curvote/cli/commands/project.py": {"clients": "a line of a file's card"},
+    "curvote/pipeline/config/project.py": {
         "clients": "the folder of what only the clients' side may read",
         "reports": "the folder of pages",
     },
-    "curvote/run/execute.py": {"frozen": "a key of every manifest"},
-    "curvote/run/garbage.py": {"frozen": "a key of every manifest"},
-    "curvote/run/engines.py": {
+    "curvote/pipeline/run/execution.py": {"frozen": "a key of every manifest"},
+    "curvote/pipeline/store/garbage.py": {"frozen": "a key of every manifest"},
+    "curvote/pipeline/run/engines.py": {
         "target": "a part of the name of a setting of dask",
         "auto": "dask's own word for a share of the memory",
     },
-    "curvote/run/shards.py": {"joined": "a function of a stage's module"},
-    "curvote/run/store/merging.py": {"counts": "how many rows a repetition has"},
-    "curvote/run/store/spans.py": {"counts": "the same"},
-    "flows/examining/stored.py": {"frozen": "a key of every manifest"},
-    "flows/examining/mending.py": {"frozen": "a key of every manifest"},
-    "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
-    "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
-    "flows/output/ending.py": {"utility": "a command, and the extra it goes with"},
-    "flows/output/card_table.py": {
+    "curvote/pipeline/store/table_files.py": {
+        "counts": "how many rows a repetition has"
+    },
+    "curvote/pipeline/store/tables.py": {"counts": "the same"},
+    "curvote/cli/doctor_checks.py": {"frozen": "a key of every manifest"},
+    "curvote/cli/doctor.py": {"frozen": "a key of every manifest"},
+    "curvote/pipeline/release/session.py": {"clients": "who stands in the ledger"},
+    "curvote/pipeline/plan/identity.py": {
+        "clients": "the section that says who is asked"
+    },
+    "curvote/cli/app.py": {"utility": "a command, and the extra it goes with"},
+    "curvote/cli/card_table.py": {
         "clients": "a line of a data set's card",
         "counts": "what a data set tells of its missing values",
     },
     "flows/tracking/headline.py": {"clients": "the section that says who takes part"},
-    "curvote/task.py": {"candidates": "a field of every task"},
-    "flows/commands/ledger.py": {
+    "curvote/wire/task.py": {
+        "candidates": "a field of every task",
+        "numbers": "what a form holds, in a message",
+    },
+    "curvote/cli/commands/ledger.py": {
         "clients": "a column of the ledger's tables",
         "releases": "what a ledger lists",
     },
-    "flows/commands/ledger_copies.py": {"clients": "whom a release was about"},
-    "curvote/reporting/card.py": {
+    "curvote/report/card.py": {
         "features": "what data sets tell of their columns",
         "counts": "what they tell of their classes and missing values",
     },
-    "curvote/reporting/source_words.py": {"features": "the same"},
-    "flows/tracking/parent.py": {"bayes": "the best value possible, beside a metric"},
-    "curvote/run/release/releases_log.py": {"releases": "the name of the copy"},
-    "curvote/run/release/lost.py": {"clients": "how many a line of the copy counts"},
+    "curvote/report/sentences.py": {"features": "the same"},
+    "flows/tracking/runs.py": {"bayes": "the best value possible, beside a metric"},
+    "curvote/pipeline/release/release_log.py": {"releases": "the name of the copy"},
+    "curvote/pipeline/release/restore.py": {
+        "clients": "how many a line of the copy counts"
+    },
 }
 
 
@@ -150,7 +159,7 @@ def test_what_is_generic_names_no_system() -> None:
         ('read(view, f"{a}.best_single")', "best_single"),
         ('x = "this is mrma by another name"', "mrma"),
         ('value = dotted(config, "votes.size")', "votes"),
-        ("from curvote.protocols.direct.arms import ARMS", "direct"),
+        ("from curvote.systems.direct.messages import ARMS", "direct"),
     ],
 )
 def test_a_name_in_generic_code_is_found(code: str, name: str, tmp_path: Path) -> None:

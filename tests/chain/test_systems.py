@@ -17,7 +17,7 @@ from curvote.chain.axis import EPSILON
 from curvote.chain.commands import system_commands
 from curvote.chain.lookup import all_systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
-from curvote.chain.stage import Stage
+from curvote.chain.stage import Stage, stage_functions
 from curvote.chain.system import System
 
 CURVOTE = Path(__file__).parents[2] / "curvote"
@@ -100,9 +100,9 @@ def test_a_system_is_what_its_package_says(system: System) -> None:
 
 
 def _declared(stage: Stage) -> set[str]:
-    module = import_module(stage.module)
-    made_by = ("one", "portions", "block", "shard")
-    return {name for name in made_by if hasattr(module, name)}
+    functions = stage_functions(stage.module)
+    made_by = ("body", "portions", "batch", "shard")
+    return {name for name in made_by if hasattr(functions, name)}
 
 
 def test_every_stage_can_be_made(system: System) -> None:
@@ -110,7 +110,7 @@ def test_every_stage_can_be_made(system: System) -> None:
     for stage in system.all_stages:
         assert _declared(stage), stage.module
         if stage.collected:
-            assert import_module(stage.collected)
+            assert vars(stage_functions(stage.collected))
         for registry, _ in stage.plugins:
             place, _, table = registry.partition(":")
             for entry in getattr(import_module(place), table).values():

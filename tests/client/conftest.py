@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from curvote.entropy import SystemEntropy
-from curvote.signed import ServerKey
+from curvote.base.entropy import SystemEntropy
+from curvote.wire.signing import ServerKey
 from tests.invited import Home
 from tests.releasing import Client
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from curvote.base.entropy import SeededEntropy
+from curvote.base.text import format_factor, printable_name
 from curvote.chain.registry import SYSTEMS
-from curvote.client.words import format_factor, printable_name
-from curvote.entropy import SeededEntropy
-from curvote.protocols.described import describe_answer
-from curvote.protocols.message import client_data, messages_of, payload_at
+from curvote.messages.answer import describe_answer
+from curvote.messages.message import client_data, messages_of, payload_at
 from tests.invited import Home, envelopes, run
 from tests.rounds import REPORTS, VOTES
 
@@ -25,7 +25,7 @@ def on_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
     """Run the command with a pseudo-terminal as its input; return exit and words."""
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
-    command = [sys.executable, "-m", "curvote.flows", "client", *words]
+    command = [sys.executable, "-m", "curvote.cli", "client", *words]
     done = subprocess.run(
         command, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
     )

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from curvote import jws, signed
-from curvote.client import places
-from curvote.client.ledger import Ledger
-from curvote.client.standing import POPULATION
-from curvote.privacy import Budget
-from curvote.signed import ServerKey
-from curvote.strict_json import canonical_json
+from curvote.base.privacy import Budget
+from curvote.ledger import places
+from curvote.ledger.account import POPULATION
+from curvote.ledger.book import Ledger
+from curvote.wire import signing
+from curvote.wire.signing import ServerKey
+from curvote.wire.strict_json import canonical_json
 from tests.invited import Home, printed, refused, run
 from tests.rounds import REPORTS
 
@@ -29,9 +29,9 @@ def test_a_number_that_is_none_is_a_user_error(
     value = "@" if key != "params" else {"delta": "@"}
     document = canonical_json({"task": asked | {key: value}, "seal_to": None})
     text = document.replace(b'"@"', number.encode())
-    header = signed._task_header(home.server._public)
+    header = signing._task_header(home.server._public)
     (home.root / "task.json").write_bytes(
-        jws.sign_payload(header, text, home.server._key.sign)
+        signing.sign_payload(header, text, home.server._key.sign)
     )
     home.refusal("report")
 

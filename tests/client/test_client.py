@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.client.report import Reporter
-from curvote.client.vote import candidate_scores, draw_votes
-from curvote.entropy import SeededEntropy, SystemEntropy
-from curvote.errors import UserError
-from curvote.privacy import Budget, label_budget_share
-from curvote.representation.basis import projection
-from curvote.representation.encoding import Encoding
-from curvote.task import Task
+from curvote.base.entropy import SeededEntropy, SystemEntropy
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget, label_budget_share
+from curvote.client.report import Reporter, candidate_scores, draw_votes
+from curvote.curves.basis import projection
+from curvote.curves.encoding import Encoding
+from curvote.wire.task import Task
 
 shares = st.one_of(st.just("equal"), st.floats(0.01, 0.99))
 

@@ -15,15 +15,15 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from curvote import envelope, sealed
+from curvote.base.errors import UserError
+from curvote.cli.commands import intake as cli_intake
 from curvote.client import report as reports
-from curvote.envelope import issue_invitations, seal_message
-from curvote.errors import UserError
-from curvote.flows.commands import intake as cli_intake
-from curvote.protocols.message import parse_message
-from curvote.run.project import Project
-from curvote.server.intake import Intake
-from curvote.task import Task
+from curvote.intake.box import Intake
+from curvote.messages.message import parse_message
+from curvote.pipeline.config.project import Project
+from curvote.wire import envelope, sealing
+from curvote.wire.envelope import issue_invitations, seal_message
+from curvote.wire.task import Task
 from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES, payload, quiet
 
@@ -50,20 +50,20 @@ def test_a_report_and_a_vote_travel_from_client_to_server(
 
 def test_an_envelope_is_sealed_to_the_key_of_the_signed_task(home: Home) -> None:
     """Whoever carries it learns its size only; the owner of the key reads it."""
-    private = sealed.new_private_key()
+    private = sealing.new_private_key()
     invitation = home.invite(REPORTS)
-    home.publish(REPORTS.to_json(), seal_to=sealed.public_key(private))
+    home.publish(REPORTS.to_json(), seal_to=sealing.public_key(private))
     done = printed(home.client("report", "--json"))
     data = Path(done["envelope"]).read_bytes()
     assert invitation.id not in data.decode() + done["envelope"]
-    _, inner = sealed.open_sealed(data, {sealed.public_key(private): private}.get)
+    _, inner = sealing.open_sealed(data, {sealing.public_key(private): private}.get)
     assert envelope.read_envelope(inner).invitation == invitation.id
 
 
 def test_a_client_is_light(home: Home) -> None:
     """A release loads NumPy, pydantic and cryptography, and nothing heavier."""
     code = (
-        "import sys, curvote.flows.cli as cli\n"
+        "import sys, curvote.cli.app as cli\n"
         "try: cli.main()\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )

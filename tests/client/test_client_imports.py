@@ -18,7 +18,7 @@ HEAVY = ("pandas", "scipy", "sklearn", "pyarrow", "matplotlib", "prefect", "mlfl
 HEAVY += ("starlette", "uvicorn", "dask", "psycopg")
 RUN = f"""
 import atexit, json, sys
-from curvote.flows.cli import main
+from curvote.cli.__main__ import main
 seen = lambda: [name for name in {HEAVY} if name in sys.modules]
 atexit.register(lambda: print(json.dumps(seen()), file=sys.stderr))
 main()

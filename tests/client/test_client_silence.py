@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from curvote import envelope
-from curvote.client.ledger import Ledger
-from curvote.envelope import Invitation
-from curvote.protocols.message import parse_message
-from curvote.signed import ServerKey
-from curvote.task import Task
+from curvote.ledger.book import Ledger
+from curvote.messages.message import parse_message
+from curvote.wire import envelope
+from curvote.wire.envelope import Invitation
+from curvote.wire.signing import ServerKey
+from curvote.wire.task import Task
 from tests.fuzzing import invited, shape
 from tests.valid_tasks import document, tasks
 
@@ -58,7 +58,7 @@ def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task)
     own = ["--curve", "curve.csv", "--label", "yes", "--outbox", "outbox"]
     words = ["answer", *publish(folder, text, invitation), *own]
     done = subprocess.run(
-        [sys.executable, "-m", "curvote.flows", "client", *words],
+        [sys.executable, "-m", "curvote.cli", "client", *words],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.client import outbox, places, standing
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
 from curvote.client.consent import consent_line, refuse_excess_budget
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_amounts import Amount
-from curvote.client.register import open_books
-from curvote.client.standing import POPULATION, Account
-from curvote.errors import UserError
-from curvote.privacy import Budget
-from curvote.protocols.described import describe_answer
-from curvote.signed import ServerKey
-from curvote.strict_json import canonical_json
-from curvote.task import Task
+from curvote.ledger import account, register, session
+from curvote.ledger.account import POPULATION, Account
+from curvote.ledger.amounts import Amount
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import open_books
+from curvote.messages.answer import describe_answer
+from curvote.wire.signing import ServerKey
+from curvote.wire.strict_json import canonical_json
+from curvote.wire.task import Task
 from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES
 
@@ -44,7 +44,7 @@ def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(
     said = home.refusal("report")
     assert ("room" if task.mechanism == "laplace" else "delta is 0.5") in said
     assert drawn == []
-    command = [sys.executable, "-m", "curvote.flows", "client", *home.words("report")]
+    command = [sys.executable, "-m", "curvote.cli", "client", *home.words("report")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -90,7 +90,7 @@ def test_after_an_honest_release_a_huge_task_is_refused(
     home.invite(replace(REPORTS, epsilon=epsilon, number=2))
     home.refusal("report")
     assert drawn == []
-    with Ledger(places.ledger_path()) as ledger:
+    with Ledger(register.ledger_path()) as ledger:
         spent = Account.from_ledger(ledger)
     assert spent.remaining() == (1.0, 0.0)
     with pytest.raises(UserError, match="no room"):
@@ -130,12 +130,12 @@ def test_the_house_default_never_changes_by_itself(
     """It stands in the ledger from the first release on, not from a refused one."""
     home.invite(replace(REPORTS, epsilon=50.0))
     home.refusal("report")
-    with Ledger(places.ledger_path()) as ledger:
+    with Ledger(register.ledger_path()) as ledger:
         assert ledger.cap(POPULATION) is None
         assert ledger.setting("server") is None
     home.invite(REPORTS)
     home.client("report")
-    monkeypatch.setattr(standing, "DEFAULT_CAP", Budget(100.0))
+    monkeypatch.setattr(account, "DEFAULT_CAP", Budget(100.0))
     home.invite(replace(REPORTS, epsilon=50.0))
     assert "your cap is epsilon 2" in home.refusal("report")
 
@@ -251,7 +251,7 @@ def test_the_library_refuses_delta_as_the_command_does(
         open_books(tmp_path / "ledger", tmp_path / "register") as opened,
         pytest.raises(UserError, match=r"at most 0\.0001"),
     ):
-        outbox.release_message(
+        session.release_message(
             dict,
             task=GAUSSIAN,
             invitation=home.invite(GAUSSIAN),

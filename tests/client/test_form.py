@@ -10,23 +10,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.audit.servers import examples as servers
-from curvote.classes import Classes
-from curvote.client import form as forms
-from curvote.client.form import Form
-from curvote.client.ledger import Ledger
-from curvote.client.standing import (
+from curvote.base.classes import Classes
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.client import table as forms
+from curvote.client.table import Form, read_records
+from curvote.ledger.account import (
     POPULATION,
     Account,
     AccountOptions,
     open_account,
     refuse_new_ids,
 )
-from curvote.client.table import read_records
-from curvote.errors import UserError
-from curvote.privacy import Budget
-from curvote.protocols.judging import validate_task
-from curvote.transfer.task import Level
+from curvote.ledger.book import Ledger
+from curvote.messages.answer import validate_task
+from curvote.systems.transfer.audit import tables as servers
+from curvote.systems.transfer.method.task import Level
 from tests import registry
 from tests.hospitals import FORM, Hospital, steward, table
 
@@ -90,7 +89,7 @@ def test_what_becomes_of_a_task_depends_on_the_statement_alone(
 ) -> None:
     """10,000 tasks against 20 tables: a refusal tells nothing of what stands there."""
     read = {path: pd.read_csv(path) for path in tables(tmp_path)}
-    monkeypatch.setattr("curvote.table_file.read_cells", lambda path: read[path])
+    monkeypatch.setattr("curvote.base.table_file.read_cells", lambda path: read[path])
     seen: set[str] = set()
     for task in tasks():
         sound, faulty = (

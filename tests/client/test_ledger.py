@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from curvote.client.ledger import ClientIds, Ledger, sum_entries
-from curvote.errors import InternalError, UserError
-from curvote.privacy import Budget
+from curvote.base.errors import InternalError, UserError
+from curvote.base.privacy import Budget
+from curvote.ledger.amounts import sum_entries
+from curvote.ledger.book import Ledger
+from curvote.ledger.cohort import ClientIds
 
 FACTS: dict[str, str | int | float] = {"stage": "privatize", "number": 1, "share": 0.5}
 ENDLESS = Budget(1.7e308, 0.999)

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.client import ledger_schema
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.ledger import schema
+from curvote.ledger.book import Ledger
 from tests.ledgers import ONE, filled, reserve, says
 from tests.processes import in_child
 
-FIRST = ledger_schema._FORMAT_1
+FIRST = schema._FORMAT_1
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_an_upgrade_that_fails_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_schema.ledger_chain, "adopt_format_1", fails)
+        patch.setattr(schema.ledger_chain, "adopt_format_1", fails)
         with pytest.raises(KeyboardInterrupt):
             Ledger(path)
     with closing(FIRST.connect(path)) as db:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvote.client import ledger_cohort
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_cohort import ClientIds, Cohort, sorted_ids
-from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.ledger import cohort
+from curvote.ledger.book import Ledger
+from curvote.ledger.cohort import ClientIds, Cohort, sorted_ids
 from tests.ledgers import TENTH, reserve, says
 
 WHOLE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-200, 2000))
@@ -26,7 +26,7 @@ QUICK = settings(max_examples=200, deadline=None, derandomize=True)
 def small() -> Iterator[None]:
     """Make batches small, so that few ids are many batches."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_cohort, "BATCH_SIZE", BATCH)
+        patch.setattr(cohort, "BATCH_SIZE", BATCH)
         yield
 
 
@@ -62,7 +62,7 @@ def test_an_array_and_its_pieces_are_one_cohort(make: Callable[[int], Any]) -> N
 @pytest.mark.parametrize("batch", [1, 10])
 def test_numbers_and_texts_mix(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """A number and its text are one client, in whatever chunks they come."""
-    monkeypatch.setattr(ledger_cohort, "BATCH_SIZE", batch)
+    monkeypatch.setattr(cohort, "BATCH_SIZE", batch)
     pieces = [np.arange(5), np.array(["5", "x"])]
     assert sorted_ids(iter(pieces)) == ["0", "1", "2", "3", "4", "5", "x"]
     with pytest.raises(UserError, match="1 of 7 client ids"):

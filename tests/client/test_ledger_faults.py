@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote import durable
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
+from curvote.base import durable
+from curvote.base.errors import UserError
+from curvote.ledger.book import Ledger
 from tests.damages import DAMAGES, Damage, content
 from tests.ledgers import Says, filled, refusal, reserve, says
 

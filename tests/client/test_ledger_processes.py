@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.client.ledger import Ledger
-from curvote.privacy import Budget
+from curvote.base.privacy import Budget
+from curvote.ledger.book import Ledger
 from tests.ledgers import ONE, refusal, reserve, says
 from tests.processes import in_child
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.client import ledger_problems, ledger_stamp
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.ledger import queries, schema
+from curvote.ledger.book import Ledger
 from tests.ledgers import filled, reserve
 
 
@@ -22,15 +22,15 @@ from tests.ledgers import filled, reserve
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return the ledgers whose pages are checked; all count as large."""
     found: list[Path] = []
-    check = ledger_stamp.check_pages
+    check = schema.check_pages
 
     def counting(db: object, path: Path) -> bool:
         found.append(path)
         return check(db, path)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ledger_stamp, "check_pages", counting)
-    monkeypatch.setattr(ledger_stamp, "SMALLEST_STAMPED", 0)
-    monkeypatch.setattr(ledger_stamp, "_CLOCK_MARGIN", -1.0)
+    monkeypatch.setattr(schema, "check_pages", counting)
+    monkeypatch.setattr(schema, "SMALLEST_STAMPED", 0)
+    monkeypatch.setattr(schema, "_CLOCK_MARGIN", -1.0)
     return found
 
 
@@ -57,7 +57,7 @@ def test_pages_are_read_again_only_after_a_write(
     for _ in range(3):
         Ledger(path).close()
     assert len(checks) == 2
-    assert ledger_stamp.stamp_path(path).stat().st_mode & 0o777 == 0o600
+    assert schema.stamp_path(path).stat().st_mode & 0o777 == 0o600
 
 
 def _bytes(path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_stamp_that_cannot_be_read_is_none(
     path: Path, checks: list[Path], said: str
 ) -> None:
     """The pages are checked, and a new one is written."""
-    stamp = ledger_stamp.stamp_path(path)
+    stamp = schema.stamp_path(path)
     stamp.write_text(said, encoding="latin-1")
     Ledger(path).close()
     Ledger(path).close()
@@ -97,12 +97,12 @@ def test_a_stamp_that_cannot_be_read_is_none(
     assert json.loads(stamp.read_text())["top"][0] > 1
 
 
-@pytest.mark.parametrize("days", [-1, ledger_stamp.STAMP_DAYS + 1])
+@pytest.mark.parametrize("days", [-1, schema.STAMP_DAYS + 1])
 def test_a_stamp_is_believed_for_a_week(
     path: Path, checks: list[Path], days: int
 ) -> None:
     """Nor is one from the future, after a clock was set back."""
-    stamp = ledger_stamp.stamp_path(path)
+    stamp = schema.stamp_path(path)
     said = json.loads(stamp.read_text())
     stamp.write_text(json.dumps(said | {"checked": time.time() - days * 86_400}))
     Ledger(path).close()
@@ -113,14 +113,14 @@ def test_a_small_ledger_has_none(tmp_path: Path) -> None:
     """Its pages are read each time."""
     path = filled(tmp_path / "ledger.sqlite")
     Ledger(path).close()
-    assert not ledger_stamp.stamp_path(path).exists()
+    assert not schema.stamp_path(path).exists()
 
 
 def test_a_ledger_that_was_just_written_has_none_yet(
     path: Path, checks: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write in the same moment as the check might leave the same times."""
-    monkeypatch.setattr(ledger_stamp, "_CLOCK_MARGIN", 60.0)
+    monkeypatch.setattr(schema, "_CLOCK_MARGIN", 60.0)
     with Ledger(path) as ledger:
         reserve(ledger, "more", ["x"])
     for _ in range(2):
@@ -133,14 +133,14 @@ def test_a_ledger_that_was_just_written_has_none_yet(
 def sums(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a number for each time that all entries are added up again."""
     found: list[int] = []
-    honest = ledger_problems.find_disagreements
+    honest = queries.find_disagreements
 
     def counting(db: sqlite3.Connection) -> list[str]:
         found.append(1)
         return honest(db)
 
-    monkeypatch.setattr(ledger_problems, "find_disagreements", counting)
-    monkeypatch.setattr(ledger_stamp, "SMALLEST_SUMS", 0)
+    monkeypatch.setattr(queries, "find_disagreements", counting)
+    monkeypatch.setattr(schema, "SMALLEST_SUMS", 0)
     return found
 
 
@@ -203,5 +203,5 @@ def test_a_total_that_is_none_is_told(path: Path, total: int) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE clients SET total = ?", (total,))
         (n,) = db.execute("SELECT count(*) FROM clients").fetchone()
-        told = ledger_problems.find_disagreements(db)
+        told = queries.find_disagreements(db)
     assert f"the totals kept of {n} clients are not the sums" in " ".join(told)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_told import RestoringLedger
-from curvote.privacy import Budget
+from curvote.base.privacy import Budget
+from curvote.ledger.book import Ledger, RestoringLedger
 from tests.ledgers import reserve
 
 TWO = Budget(0.2)

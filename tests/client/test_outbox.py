@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.client.outbox import latest_number, release_message
-from curvote.client.register import open_books
-from curvote.envelope import issue_invitations, read_envelope
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import open_books
+from curvote.ledger.session import latest_number, release_message
+from curvote.wire.envelope import issue_invitations, read_envelope
 from tests.releasing import ONE, Client, refuse
 from tests.rounds import REPORTS, VOTES
 

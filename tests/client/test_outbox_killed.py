@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from curvote.client import outbox
-from curvote.client.ledger import Ledger
-from curvote.client.register import Register
-from curvote.client.standing import POPULATION
-from curvote.envelope import issue_invitations
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.ledger import session
+from curvote.ledger.account import POPULATION
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import Register
+from curvote.wire.envelope import issue_invitations
 from tests.releasing import Client, Killed, kill_round, killing, refuse, undisturbed
 from tests.rounds import VOTES
 
@@ -23,7 +23,7 @@ STEPS: list[tuple[Any, str, bool, str | None, set[str], str | None]] = [
     (Ledger, "reserve", False, None, {".tmp"}, None),
     (Ledger, "reserve", True, "reserved", {".tmp"}, "cancelled"),
     (Register, "claim", True, "reserved", {".tmp"}, "cancelled"),
-    (outbox, "seal_message", True, "reserved", {".tmp"}, "cancelled"),
+    (session, "seal_message", True, "reserved", {".tmp"}, "cancelled"),
     (Path, "rename", False, "reserved", {".tmp"}, "cancelled"),
     (Path, "rename", True, "reserved", {"envelope"}, "confirmed"),
     (Ledger, "confirm", False, "reserved", {"envelope"}, "confirmed"),

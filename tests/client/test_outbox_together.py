@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.client.outbox import Answer, release_messages
-from curvote.client.register import open_books
-from curvote.client.standing import POPULATION
-from curvote.envelope import issue_invitations
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.ledger.account import POPULATION
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import open_books
+from curvote.ledger.session import Answer, release_messages
+from curvote.wire.envelope import issue_invitations
 from tests.client.test_outbox_killed import STEPS
 from tests.releasing import Client, Killed, killing, refuse
 from tests.rounds import REPORTS

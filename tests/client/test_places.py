@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from curvote.client import places
-from curvote.client.ledger import Ledger
-from curvote.client.register import Register
-from curvote.client.standing import POPULATION
-from curvote.envelope import issue_invitations
-from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.ledger import places
+from curvote.ledger.account import POPULATION
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import Register
+from curvote.wire.envelope import issue_invitations
 from tests.invited import Home, envelopes, printed, refused, run
 from tests.releasing import Client
 from tests.rounds import REPORTS, VOTES

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from curvote.base.errors import UserError
+from curvote.cli.commands import client as cli_client
 from curvote.client import sending
 from curvote.client.sending import NotSent, send_envelope
-from curvote.envelope import issue_invitations
-from curvote.errors import UserError
-from curvote.flows.commands import client as cli_client
-from curvote.server.intake import Intake
+from curvote.intake.box import Intake
+from curvote.wire.envelope import issue_invitations
 from tests.envelope_service import project, serving
 from tests.rounds import REPORTS, signed
 

@@ -12,15 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote import task_form
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.client.record import OwnerRecord, read_record
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.protocols.answering import answer_task, client_inputs, public_centre
-from curvote.protocols.judging import validate_task
-from curvote.protocols.message import parse_message
-from curvote.protocols.mrma.messages import Report
-from curvote.task import Task
+from curvote.messages.answer import (
+    answer_task,
+    client_inputs,
+    public_centre,
+    validate_task,
+)
+from curvote.messages.message import parse_message
+from curvote.systems.mrma.messages import Report
+from curvote.wire import task as task_form
+from curvote.wire.task import Task
 from tests.fuzzing import RECORDS, Home, bend, invited, observed, released, shape
 from tests.valid_tasks import document, tasks
 

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets.own.open_places import TO_STATE
-from curvote.datasets.own.starter import quote_yaml
-from curvote.errors import UserError
-from curvote.run.beginning import begin_project
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import parse_value
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.data.tables.starter import TO_STATE, quote_yaml
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.starter import begin_project
+from curvote.pipeline.config.yaml_document import parse_value
 
 
 def people(scale: float = 1.0, seed: int = 0) -> pd.DataFrame:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.datasets import lookup, phonemes, raw, registry, sources
-from curvote.errors import UserError
-from curvote.reporting import card, card_figure
+from curvote.base.errors import UserError
+from curvote.data import lookup, raw_files, registry
+from curvote.data.public import phonemes
+from curvote.report import card, card_figure
 
-MIRROR = os.environ.get(raw.MIRROR)
-PUBLISHED = sorted({source.dataset for source in sources.catalogue().values()})
+MIRROR = os.environ.get(raw_files.MIRROR)
+PUBLISHED = sorted({source.dataset for source in raw_files.catalogue().values()})
 PARAMETERS = phonemes.Parameters()
 BOUNDS: dict[str, Any] = {"lower": 0.0, "upper": 10.0, "why": "a scale of ten"}
 
@@ -121,10 +122,10 @@ def test_a_hundred_classes_are_counted_apart_and_drawn_as_one(tmp_path: Path) ->
 def test_it_says_whose_file_it_is_and_which_edition_is_here() -> None:
     """Licence, citation and address are the catalogue's; the digest is the file's."""
     (plain,) = make(facts(), columns()).files
-    known = sources.find("phonemes")
+    known = raw_files.find("phonemes")
     assert (plain.licence, plain.citation) == (known.licence, known.citation)
     assert (plain.url, plain.sha256) == (known.url, None)
-    context = {"phonemes": raw.RawFile(Path("x"), "ab" * 32, "by post")}
+    context = {"phonemes": raw_files.RawFile(Path("x"), "ab" * 32, "by post")}
     (found,) = make(facts(), columns(), context).files
     assert (found.sha256, found.origin) == ("ab" * 32, "by post")
 
@@ -132,7 +133,9 @@ def test_it_says_whose_file_it_is_and_which_edition_is_here() -> None:
 def test_it_is_plain_json_of_few_numbers() -> None:
     """The card holds counts and shares: no record, no client id and no path."""
     many = columns(60, 40)
-    context = {"phonemes": raw.RawFile(Path("/secret/place"), "ab" * 32, "by post")}
+    context = {
+        "phonemes": raw_files.RawFile(Path("/secret/place"), "ab" * 32, "by post")
+    }
     text = json.dumps(make(vectors(40), many, context).to_json())
     assert json.loads(text)["points"] == 40
     assert "secret" not in text
@@ -226,7 +229,7 @@ def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
     module = lookup.module(name)
     parameters = module.Parameters()
     found = {
-        each: raw.locate(tmp_path, each, download=False)
+        each: raw_files.locate(tmp_path, each, download=False)
         for each in module.files(parameters)
     }
     if not all(found.values()):

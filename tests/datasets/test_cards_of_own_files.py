@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import curves, table
-from curvote.datasets.lookup import is_remote, module
-from curvote.datasets.own.examined import FileCard
-from curvote.datasets.registry import DATASETS
-from curvote.errors import UserError
-from curvote.run.config.file import PipelinesFile
-from curvote.run.own_data import user_file_card
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.data.lookup import is_remote, module
+from curvote.data.registry import DATASETS
+from curvote.data.tables import curves, table
+from curvote.data.tables.card import FileCard
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.overview import user_file_card
+from curvote.pipeline.config.project import Project
 from tests import long_file, plain
 from tests.datasets.test_own_data import STUDY, TABLE
 
@@ -48,7 +48,7 @@ def card(folder: Path, rows: pd.DataFrame = ROWS, **changes: object) -> FileCard
 def test_every_source_of_ones_own_has_a_card() -> None:
     """Whatever source says that its file is the user's and holds all of a record."""
     sources = {name: module(name) for name in DATASETS if not is_remote({"name": name})}
-    given = [name for name in sources if getattr(sources[name], "GIVEN", False)]
+    given = [name for name in sources if getattr(sources[name], "USER_FILE", False)]
     assert {"table", "curves"} <= {*given}
     assert all(hasattr(sources[name], "examined") for name in given)
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.datasets import churn, raw, sources
-from curvote.datasets.unpack import read
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import churn
+from curvote.data.raw_files import read
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 HEADER = ["RowNumber", "CustomerId", "Surname", *churn.SCHEMA.names, "Exited"]
 INVENTED = "1,990001,Doe,640,Spain,Male,37,4,0,2,1,0,51234.5,0"
 CUSTOMER = dict(zip(HEADER, INVENTED.split(","), strict=True))
@@ -143,7 +144,7 @@ DAMAGED: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("case", DAMAGED)
 def test_a_damaged_copy_is_refused(case: str) -> None:
     """The message says what is wrong with this copy, and on which line."""
-    source = replace(sources.find("churn"), rows=3, counts={"0": 2, "1": 1})
+    source = replace(raw_files.find("churn"), rows=3, counts={"0": 2, "1": 1})
     churn.check(text(line(), SECOND, THIRD).encode(), source)
     damaged, message = DAMAGED[case]
     with pytest.raises(UserError) as error:
@@ -163,9 +164,9 @@ def test_damage_never_becomes_clients(tmp_path: Path, case: str) -> None:
 @pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
 def test_the_real_file_is_as_published(tmp_path: Path) -> None:
     """10000 customers, 2037 leave, 3617 have a balance of 0; nothing repeats."""
-    found = raw.locate(tmp_path, "churn", download=False)
+    found = raw_files.locate(tmp_path, "churn", download=False)
     assert found
-    churn.check(read(found.path), sources.find("churn"))
+    churn.check(read(found.path), raw_files.find("churn"))
     paths = {"churn": found.path}
     clients = load(paths)
     assert np.bincount(clients["label"]).tolist() == [7963, 2037]

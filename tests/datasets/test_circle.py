@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import chisquare, norm
 
-from curvote.datasets import circle, lookup
+from curvote.data import lookup
+from curvote.data.simulation import circle
 
 SETTINGS: list[dict[str, Any]] = [
     {},

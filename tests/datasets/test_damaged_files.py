@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import phonemes, raw
-from curvote.datasets.unpack import DamagedError
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import phonemes
+from curvote.data.raw_files import DamagedError
 from tests.phoneme_file import (
     TEXT,
     bad_crc,
@@ -78,7 +79,7 @@ def test_unreadable_bytes_are_refused(root: Path, case: str) -> None:
     content, message = DAMAGED[case]
     path = put(root, content, "phoneme.data.gz")
     for attempt in (
-        lambda: raw.locate(root, "phonemes"),
+        lambda: raw_files.locate(root, "phonemes"),
         lambda: phonemes.load_curves(path),
     ):
         with pytest.raises(DamagedError, match=message):
@@ -91,7 +92,7 @@ def test_changed_content_is_refused(root: Path, case: str) -> None:
     content, message = CHANGED[case]
     put(root, content)
     with pytest.raises(UserError) as error:
-        raw.locate(root, "phonemes")
+        raw_files.locate(root, "phonemes")
     assert message in str(error.value)
     assert sha256(content) in str(error.value)
     assert sha256(TEXT) in str(error.value)

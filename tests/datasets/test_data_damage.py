@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import raw, sources
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
 from tests import damaged_copies as copies
 from tests import plain
 from tests.damaged_copies import KINDS, ROWS, Kind
 from tests.phoneme_file import sha256
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 real = pytest.mark.skipif(
     not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR is not set"
 )
@@ -172,7 +172,7 @@ def test_the_undamaged_table_is_used(root: Path, name: str) -> None:
     kind, original = KINDS[name], copies.made(name)
     describe(root, kind, original)
     (root / "data" / "raw" / kind.file).write_bytes(original)
-    found = raw.locate(root, kind.source)
+    found = raw_files.locate(root, kind.source)
     assert found
     assert found.origin == "invented"
 
@@ -186,7 +186,7 @@ def test_a_damaged_copy_of_the_real_table_is_refused(
     """The published files themselves get the same words."""
     (root / "data" / "sources.toml").unlink()
     kind = KINDS[name]
-    source = sources.find(kind.source)
+    source = raw_files.find(kind.source)
     content = damage((Path(str(MIRROR)) / source.file).read_bytes(), kind)
     said = refusal(root, kind, content)
     assert expected(damage, name, source.rows, content) in said
@@ -198,10 +198,10 @@ def check_hdl(root: Path, original: bytes, rows: int, damage: str) -> None:
     change, words = HDL_DAMAGES[damage]
     path = root / "data" / "raw" / copies.HDL.file
     path.write_bytes(original)
-    assert raw.locate(root, copies.HDL.source)
+    assert raw_files.locate(root, copies.HDL.source)
     path.write_bytes(change(original))
     with pytest.raises(UserError) as error:
-        raw.locate(root, copies.HDL.source)
+        raw_files.locate(root, copies.HDL.source)
     assert words.format(n=rows, less=rows - 1) in str(error.value)
     assert list((root / "data" / "raw").iterdir()) == [path]
 
@@ -219,6 +219,6 @@ def test_a_damaged_transport_file_is_refused(root: Path, damage: str) -> None:
 def test_a_damaged_copy_of_the_real_hdl_is_refused(root: Path, damage: str) -> None:
     """The published file itself gets the same words."""
     (root / "data" / "sources.toml").unlink()
-    source = sources.find(copies.HDL.source)
+    source = raw_files.find(copies.HDL.source)
     original = (Path(str(MIRROR)) / source.file).read_bytes()
     check_hdl(root, original, source.rows, damage)

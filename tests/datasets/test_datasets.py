@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import lookup, raw, registry, sources
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import lookup, raw_files, registry
 
 
 def test_every_source_is_a_data_set_and_listed() -> None:
     """Names agree with the registry; rows are the sum of the classes."""
-    for name, source in sources.catalogue().items():
+    for name, source in raw_files.catalogue().items():
         assert source.dataset in registry.DATASETS, name
         assert source.rows == sum(source.counts.values()) or not source.counts
         assert all(len(variant.sha256) == 64 for variant in source.variants)
@@ -45,4 +45,4 @@ def test_a_wrong_sources_file_is_named(root: Path, content: str, message: str) -
     """Its syntax and its keys are the user's to mend."""
     (root / "data" / "sources.toml").write_text(content)
     with pytest.raises(UserError, match=message):
-        raw.locate(root, "phonemes")
+        raw_files.locate(root, "phonemes")

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import diabetes, raw, sources
-from curvote.datasets.diabetes import SCHEMA, Parameters
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import diabetes
+from curvote.data.public.diabetes import SCHEMA, Parameters
 from tests.tables import source
 
 HEADER = "Id,Pregnancies,Glucose,BloodPressure,SkinThickness,Insulin,BMI,"
@@ -28,7 +29,7 @@ COUNTS = {
     ("pima", "keep"): (768, 268, 768),
     ("pima", "distinct"): (768, 268, 768),
 }
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 needs_mirror = pytest.mark.skipif(
     not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
 )
@@ -61,7 +62,7 @@ def written(tmp_path: Path, rows: list[list[str]]) -> dict[str, Path]:
 
 def real(parameters: Parameters) -> dict[str, Path]:
     """Return the places of the real files."""
-    known = sources.catalogue()
+    known = raw_files.catalogue()
     return {n: Path(str(MIRROR)) / known[n].file for n in diabetes.files(parameters)}
 
 
@@ -179,7 +180,7 @@ def test_the_real_files_have_the_published_counts(
     if zeros := ZEROS.get((variant, duplicates)):
         assert list(facts["missing"]["counts"].values()) == zeros
     (name,) = diabetes.files(parameters)
-    diabetes.check(paths[name].read_bytes(), sources.find(name))
+    diabetes.check(paths[name].read_bytes(), raw_files.find(name))
 
 
 @needs_mirror

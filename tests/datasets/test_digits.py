@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import mnist, raw, sources, zipcode
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import mnist, zipcode
 
-MIRROR = os.environ.get(raw.MIRROR)
-needs_data = pytest.mark.skipif(not MIRROR, reason=f"{raw.MIRROR} is not set")
+MIRROR = os.environ.get(raw_files.MIRROR)
+needs_data = pytest.mark.skipif(not MIRROR, reason=f"{raw_files.MIRROR} is not set")
 RNG = np.random.default_rng(1)
 LABELS = np.array([3, 8, 1, 8, 3, 3, 0, 8])
 PIXELS = RNG.integers(0, 256, size=(8, 784), dtype=np.uint8)
@@ -62,10 +63,10 @@ def zip_paths(folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in ("zip-train", "zip-test")}
 
 
-def source(name: str, rows: int = 8) -> sources.Source:
+def source(name: str, rows: int = 8) -> raw_files.Source:
     """Return a source as the fakes have it."""
     counts = {} if name.endswith("images") else {"0": 1, "1": 1, "3": 3, "8": 3}
-    return replace(sources.find(name), rows=rows, counts=counts)
+    return replace(raw_files.find(name), rows=rows, counts=counts)
 
 
 def test_two_digits_are_chosen_with_their_pixels(tmp_path: Path) -> None:
@@ -199,7 +200,7 @@ def test_published_files_hold_what_is_published(module: object, part: str) -> No
     parameters = module.Parameters(positive=7, negative=1, part=part)
     paths = {}
     for name in module.files(parameters):
-        listed = sources.find(name)
+        listed = raw_files.find(name)
         paths[name] = next(Path(str(MIRROR)).glob(f"{listed.file}*"))
         module.check(gzip.decompress(paths[name].read_bytes()), listed)
     table = module.clients(parameters, paths)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import drifting, simulated
+from curvote.data.simulation import drifting, simulated
 
 
 def made(n: int = 600, seed: int = 1, **given: object) -> dict[str, np.ndarray]:

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import employee, raw, sources
-from curvote.datasets.employee import SCHEMA, Parameters
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import employee
+from curvote.data.public.employee import SCHEMA, Parameters
 from tests.tables import source
 
 NAMES = [feature.name for feature in SCHEMA.features]
 TEXTS = {f.name: f.categories for f in SCHEMA.features if f.categories}
 HEADER = ",".join([*NAMES, "LeaveOrNot"])
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 needs_mirror = pytest.mark.skipif(
     not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset"
 )
@@ -180,7 +181,7 @@ def test_the_real_file_has_the_published_counts(
     assert facts["counts"] == {"stays": n - leaves, "leaves": leaves}
     assert facts["duplicates"] == {"policy": duplicates, "rows": 4653, "distinct": 2764}
     assert not any(facts["missing"]["counts"].values())
-    employee.check(real()["employee"].read_bytes(), sources.find("employee"))
+    employee.check(real()["employee"].read_bytes(), raw_files.find("employee"))
 
 
 @needs_mirror

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import heart, lookup, raw, sources
-from curvote.datasets.unpack import read
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import lookup, raw_files
+from curvote.data.public import heart
+from curvote.data.raw_files import read
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 COLUMNS = [feature.name for feature in heart.FEATURES] + ["num"]
 INVENTED = "51,1,3,128,241,0,1,139,0,1.4,2,0,3,0"
 PATIENT = dict(zip(COLUMNS, INVENTED.split(","), strict=True))
@@ -179,7 +180,7 @@ def test_every_hospital_is_a_server(
 )
 def test_an_altered_copy_is_refused(hospital: str, bad: str, message: str) -> None:
     """The message names the line, the column and what stands there."""
-    source = replace(sources.find(f"heart-{hospital}"), rows=2, counts={"0": 2})
+    source = replace(raw_files.find(f"heart-{hospital}"), rows=2, counts={"0": 2})
     heart.check(f"{line()}\n{line(age='70')}\n".encode(), source)
     with pytest.raises(UserError) as error:
         heart.check(f"{line()}\n{bad}\n".encode(), source)
@@ -209,7 +210,7 @@ def test_the_order_of_hospitals_does_not_matter() -> None:
     said = heart.Parameters.model_validate({"hospitals": ["va", "cleveland"]})
     assert said == heart.Parameters(hospitals=("cleveland", "va"))
     assert heart.files(said) == ("heart-cleveland", "heart-va")
-    assert set(heart.files(heart.Parameters())) <= set(sources.catalogue())
+    assert set(heart.files(heart.Parameters())) <= set(raw_files.catalogue())
 
 
 @pytest.fixture
@@ -218,14 +219,14 @@ def real(tmp_path: Path) -> dict[str, Path]:
     if not MIRROR:
         pytest.skip("needs the real files: CURVOTE_DATA_MIRROR unset")
     names = heart.files(heart.Parameters())
-    found = {name: raw.locate(tmp_path, name, download=False) for name in names}
+    found = {name: raw_files.locate(tmp_path, name, download=False) for name in names}
     return {name: file.path for name, file in found.items() if file}
 
 
 def test_the_published_counts(real: dict[str, Path]) -> None:
     """303, 292, 116 and 141 with restecg; one patient more in two files without it."""
     for name, path in real.items():
-        heart.check(read(path), sources.find(name))
+        heart.check(read(path), raw_files.find(name))
     kept = load(real, duplicates="keep")
     assert np.bincount(kept["group"]).tolist() == [303, 292, 116, 141]
     ill = np.bincount(kept["group"], weights=kept["label"])

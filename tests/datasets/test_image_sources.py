@@ -9,9 +9,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from curvote.datasets import lookup, mnist, raw, sources, zipcode
+from curvote.data import lookup, raw_files
+from curvote.data.public import mnist, zipcode
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 
 
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar-10", "cifar-100"])
@@ -19,14 +20,14 @@ def test_an_absent_collection_says_how_it_may_come(
     name: str, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes are known without it; each file is named, with the way to it."""
-    monkeypatch.delenv(raw.MIRROR, raising=False)
+    monkeypatch.delenv(raw_files.MIRROR, raising=False)
     (root / "data" / "sources.toml").unlink()
     module = lookup.module(name)
     n = {"fashion-mnist": 70_000}.get(name, 60_000)
     assert module.size(module.Parameters()) == n
-    rows = {row["source"]: row for row in raw.verify_all(root)}
+    rows = {row["source"]: row for row in raw_files.verify_all(root)}
     for file in module.files(module.Parameters()):
-        assert raw.locate(root, file, download=False) is None
+        assert raw_files.locate(root, file, download=False) is None
         assert f"curvote data fetch {file}" in str(rows[file]["message"])
 
 
@@ -35,21 +36,21 @@ def test_all_training_images_come_before_the_copy(
 ) -> None:
     """The copy stands in where the publisher's file is not; else that is taken."""
     (root / "data" / "sources.toml").unlink()
-    monkeypatch.setenv(raw.MIRROR, str(tmp_path))
+    monkeypatch.setenv(raw_files.MIRROR, str(tmp_path))
     asked = mnist.Parameters(split="published")
     assert mnist.files(asked)[0] == mnist.ALL
     assert mnist.size(asked) is None
     assert mnist.ALL not in mnist.files(mnist.Parameters())
-    assert raw.locate(root, mnist.ALL, download=False) is None
-    known = sources.catalogue(root)
+    assert raw_files.locate(root, mnist.ALL, download=False) is None
+    known = raw_files.catalogue(root)
     monkeypatch.setattr(
-        raw, "check_edition", lambda path, source: (path.name, source.name)
+        raw_files, "check_edition", lambda path, source: (path.name, source.name)
     )
     for name in ("mnist-train-images", mnist.ALL):
         (tmp_path / known[name].file).touch()
-        found = raw.locate(root, mnist.ALL)
+        found = raw_files.locate(root, mnist.ALL)
         assert found == (known[name].file, name)
-    assert raw.locate(root, "mnist-train-images") != found
+    assert raw_files.locate(root, "mnist-train-images") != found
 
 
 @pytest.mark.skipif(
@@ -60,11 +61,11 @@ def test_the_real_digits_are_all_there(module: ModuleType, tmp_path: Path) -> No
     """Ten classes as published, the publisher's parts, and no image in both."""
     parameters = module.Parameters(classes="all", split="published")
     names = module.files(parameters)
-    found = {name: raw.locate(tmp_path, name, download=False) for name in names}
+    found = {name: raw_files.locate(tmp_path, name, download=False) for name in names}
     paths = {name: file.path for name, file in found.items() if file}
     table = module.clients(parameters, paths)
     tested = table["part"] == 1
-    expected = sources.find(names[-1]).counts
+    expected = raw_files.find(names[-1]).counts
     counts = np.bincount(table["label"][tested]).tolist()
     assert counts == list(expected.values())
     assert set(table["label"][~tested].tolist()) == set(range(10))

@@ -13,16 +13,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import (
-    cifar_10,
-    cifar_100,
-    fashion_mnist,
-    lookup,
-    mnist,
-    sources,
-    zipcode,
-)
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import lookup, raw_files
+from curvote.data.public import cifar_10, cifar_100, fashion_mnist, mnist, zipcode
 from tests import image_files
 
 RNG = np.random.default_rng(5)
@@ -166,7 +159,7 @@ def published(module: ModuleType, **changes: bytes | None) -> None:
         files[name] = image_files.tiny(part, np.zeros((len(part), 3072)), fine)
     files[archive.test[0]] = image_files.tiny(np.arange(k), np.zeros((k, 3072)), fine)
     given = {name: data for name, data in (files | changes).items() if data is not None}
-    source = sources.find(archive.source)
+    source = raw_files.find(archive.source)
     counts = dict.fromkeys(source.counts, 6)
     module.check(image_files.tar(given), replace(source, rows=6 * k, counts=counts))
 
@@ -200,7 +193,7 @@ def test_a_damaged_archive_is_refused(
 
 def test_what_is_no_archive_is_refused() -> None:
     """A page or a torn file instead of an archive."""
-    source = sources.find("cifar-10")
+    source = raw_files.find("cifar-10")
     whole = image_files.tar(cifar_files(cifar_10))
     for data in (b"<html>" * 200, whole[: len(whole) // 2]):
         with pytest.raises(UserError, match=r"archive|no file"):
@@ -211,9 +204,9 @@ def test_what_is_no_archive_is_refused() -> None:
 def test_clothes_are_checked_as_digits_are(part: str) -> None:
     """Rows of the images, counts of the labels."""
     labels = np.arange(10)
-    images = replace(sources.find(f"fashion-{part}-images"), rows=N)
+    images = replace(raw_files.find(f"fashion-{part}-images"), rows=N)
     fashion_mnist.check(image_files.idx_images(PIXELS), images)
-    listed = sources.find(f"fashion-{part}-labels")
+    listed = raw_files.find(f"fashion-{part}-labels")
     with pytest.raises(UserError, match="10 rows instead of"):
         fashion_mnist.check(image_files.idx_labels(labels), listed)
 

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import curves
-from curvote.datasets.own import arrow_cells, long_rows, long_scan
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data.tables import cells, curves, long_rows
 from tests import long_file
 from tests.long_file import PARAMETERS, parameters, read, write
 
@@ -45,7 +44,7 @@ def test_pieces_have_at_most_so_many_clients(
     """Pieces follow each other and make the same table, however small they are."""
     path = write(TABLE, tmp_path)
     whole = read(path)
-    monkeypatch.setattr(long_scan, "CLIENTS", most)
+    monkeypatch.setattr(long_rows, "CLIENTS", most)
     parts = list(curves.pieces(PARAMETERS, {"path": path}))
     assert max(len(part["curve"]) for part in parts) <= most
     assert min(len(part["curve"]) for part in parts) >= 1
@@ -57,7 +56,7 @@ def test_long_curves_make_small_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A piece of fine curves has fewer clients, so that memory stays bounded."""
-    monkeypatch.setattr(long_scan, "_VALUES", 9 * 5)
+    monkeypatch.setattr(long_rows, "_VALUES", 9 * 5)
     paths = {"path": write(TABLE, tmp_path)}
     assert max(len(p["curve"]) for p in curves.pieces(PARAMETERS, paths)) <= 5
 
@@ -183,8 +182,8 @@ def test_date_times_need_a_unit_of_time(tmp_path: Path) -> None:
 def test_text_ids_are_stable_numbers(tmp_path: Path) -> None:
     """An id is the same in each format and order; plain whole numbers stay."""
     texts = ["007", "7", "-12", "Zoë", "+1", "12345678901234567890", "a b"]
-    numbers, marks = arrow_cells.identify(pa.array(texts))
-    again, _ = arrow_cells.identify(pa.array(texts[::-1]))
+    numbers, marks = cells.identify(pa.array(texts))
+    again, _ = cells.identify(pa.array(texts[::-1]))
     assert numbers.tolist() == again.tolist()[::-1]
     assert (numbers[1], numbers[2]) == (7, -12)
     digest = blake2b(b"007", digest_size=16).digest()

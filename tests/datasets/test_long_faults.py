@@ -9,9 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import curves
-from curvote.datasets.own import arrow_cells, given, identifiers, long_rows
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data.tables import (
+    cells as arrow_cells,
+)
+from curvote.data.tables import (
+    cells as identifiers,
+)
+from curvote.data.tables import (
+    curves,
+    long_rows,
+    schema,
+)
 from tests import long_file
 from tests.long_file import PARAMETERS, parameters, read, write
 
@@ -79,7 +88,7 @@ def test_at_most_ten_examples_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """The others are counted, also when the file is read a few rows at a time."""
-    monkeypatch.setattr(given, "_ROWS", rows)
+    monkeypatch.setattr(schema, "_ROWS", rows)
     (found,) = problems(write(long_file.frame().assign(steps="?"), tmp_path))
     assert found.startswith(f"steps is not a finite number ({len(TABLE)}): row 1 '?',")
     assert found.count("row") == 10
@@ -120,7 +129,7 @@ def test_a_file_sorted_by_time_is_refused_early(
 ) -> None:
     """Not at its end, when the ids of all rows would be in memory."""
     monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (100,))
-    monkeypatch.setattr(given, "_ROWS", 100)
+    monkeypatch.setattr(schema, "_ROWS", 100)
     seen = []
     plain = identifiers.Identifiers.add
     monkeypatch.setattr(
@@ -140,7 +149,7 @@ def test_two_texts_with_one_number_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """A digest that is shared is no identity, also between neighbours."""
-    monkeypatch.setattr(given, "_ROWS", rows)
+    monkeypatch.setattr(schema, "_ROWS", rows)
     monkeypatch.setattr(
         arrow_cells, "text_digest", lambda text: bytes(8) + text.encode().ljust(8, b"-")
     )
@@ -217,7 +226,7 @@ def test_the_file_is_never_all_in_memory(
 ) -> None:
     """Eight times the rows need no more memory, but for the ids."""
     monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (2000,))
-    monkeypatch.setattr(given, "_ROWS", 1000)
+    monkeypatch.setattr(schema, "_ROWS", 1000)
     peaks = []
     for copies in (1, 8):
         hours = np.tile(np.arange(25), 1000 * copies)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import curves, table
-from curvote.datasets.own.columns import read_layout
-from curvote.errors import UserError
-from curvote.run.beginning import begin_project
+from curvote.base.errors import UserError
+from curvote.data.tables import curves, table
+from curvote.data.tables.starter import read_layout
+from curvote.pipeline.config.starter import begin_project
 from tests import messy_table
 from tests.datasets.test_beginning import parse_value
 
@@ -159,8 +159,8 @@ def test_a_column_that_names_its_rows_is_proposed_as_id(
 _ENDS_EARLY = """
 import sys
 from pathlib import Path
-from curvote.datasets.own.given import Violations, read_batches
-from curvote.errors import UserError
+from curvote.data.tables.schema import Violations, read_batches
+from curvote.base.errors import UserError
 path = Path(sys.argv[1])
 try:
     for _ in read_batches(path, ["a", "b"], Violations(path)):

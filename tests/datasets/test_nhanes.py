@@ -16,14 +16,15 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import nhanes, nhanes_hours, raw, sources, xport
-from curvote.datasets.nhanes import Parameters
-from curvote.datasets.unpack import read
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import nhanes
+from curvote.data.public.nhanes import Parameters
+from curvote.data.raw_files import read
 from tests import nhanes_files, xport_file
 from tests.nhanes_files import SAMPLES, put, week
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 real = pytest.mark.skipif(
     not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
 )
@@ -84,10 +85,10 @@ def test_curves_are_those_computed_by_hand(
     monkeypatch: pytest.MonkeyPatch, minutes: int, hours: int, days: int, size: int
 ) -> None:
     """In any row order and chunk size, with gaps, repeated rows and missing sums."""
-    monkeypatch.setattr(xport, "read_chunks", partial(xport.read_chunks, size=size))
+    monkeypatch.setattr(nhanes, "read_chunks", partial(nhanes.read_chunks, size=size))
     frame = _damaged(_table(*range(1, 13)))
     wanted = np.arange(2, 13)
-    ids, curves = nhanes_hours.mean_days(
+    ids, curves = nhanes.mean_days(
         nhanes_files.hours(frame), wanted, minutes, hours, days
     )
     expected = _by_hand(frame[frame["SEQN"] > 1], minutes, hours, days)
@@ -182,7 +183,7 @@ def test_impossible_hours_are_refused(column: str, value: float, message: str) -
     frame = _table(101).astype({column: object})
     frame.loc[40, column] = value
     with pytest.raises(UserError, match=message):
-        nhanes_hours.check_hours(nhanes_files.hours(frame))
+        nhanes.check_hours(nhanes_files.hours(frame))
 
 
 def test_nobody_left_is_a_user_error(tmp_path: Path) -> None:
@@ -199,7 +200,7 @@ def test_each_file_is_checked_for_rows_and_people(tmp_path: Path) -> None:
     paths = put(tmp_path, [WOMAN, (102.0, 1.0, 5.0, 60.0, 1.0)], _table(101))
     for name in nhanes.files(Parameters()):
         rows = 193 if name == nhanes.HOURS else 2
-        source = replace(sources.find(name), rows=rows)
+        source = replace(raw_files.find(name), rows=rows)
         nhanes.check(read(paths[name]), source)
         with pytest.raises(UserError, match=f"{rows} rows instead of 7"):
             nhanes.check(read(paths[name]), replace(source, rows=7))
@@ -234,11 +235,11 @@ def test_memory_is_bounded_by_the_file() -> None:
     times = 20_000_000 // len(body) // 80 * 80  # whole cards
     data = rows[:header] + body * times
     tracemalloc.start()
-    ids, _ = nhanes_hours.mean_days(data, np.array([102]), 30, 16, 1)
+    ids, _ = nhanes.mean_days(data, np.array([102]), 30, 16, 1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert not len(ids)
-    assert nhanes_hours.check_hours(data) == len(frame) * times > 4 * xport.CHUNK
+    assert nhanes.check_hours(data) == len(frame) * times > 4 * nhanes.CHUNK
     assert peak < 1.5 * len(data)
     assert peak < 40e6
 
@@ -276,7 +277,7 @@ def test_the_real_files_are_as_listed() -> None:
     """Schema and rows agree; the 405 infants have age 0; ages agree between files."""
     folder = Path(str(MIRROR))
     for name in (nhanes.DEMOGRAPHICS, nhanes.HDL, nhanes.ACTIVITY):
-        source = sources.find(name)
+        source = raw_files.find(name)
         path = next(folder.glob(f"{source.file}*"))
         nhanes.check(read(path), source)
     demographics = nhanes._read_persons(

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import nhanes_2003, raw, sources
-from curvote.datasets.nhanes_2003 import BINS, FILE, Parameters
-from curvote.datasets.unpack import read
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import nhanes_2003
+from curvote.data.public.nhanes_2003 import BINS, FILE, Parameters
+from curvote.data.raw_files import read
 from tests.nhanes_table import person, text
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 NO_ACTIVITY = dict.fromkeys(BINS, "")
 
 
@@ -101,7 +102,7 @@ def test_wrong_tables_are_refused(
 def test_a_lost_row_is_noticed(tmp_path: Path) -> None:
     """Another number of rows is another edition."""
     data = _write(tmp_path, PEOPLE)[FILE].read_bytes()
-    source = sources.find(FILE)
+    source = raw_files.find(FILE)
     nhanes_2003.check(data, replace(source, rows=7))
     with pytest.raises(UserError, match="7 rows instead of 8"):
         nhanes_2003.check(data, replace(source, rows=8))
@@ -120,7 +121,7 @@ def test_wrong_parameters_are_refused(given: dict[str, Any]) -> None:
 def test_the_real_table_is_as_described() -> None:
     """5742 adults are complete, 1503 with low HDL; no value leaves its bounds."""
     path = Path(str(MIRROR)) / "nhanes_2003_2006_activity_2h.csv.gz"
-    nhanes_2003.check(read(path), sources.find(FILE))
+    nhanes_2003.check(read(path), raw_files.find(FILE))
     both = nhanes_2003.facts(Parameters(sex="both"), {FILE: path})
     assert both["counts"] == {"low HDL": 1503, "healthy HDL": 4239}
     assert both["missing"]["counts"] == {"HDL": 270, "activity": 708}

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets.raw import digest
-from curvote.errors import UserError
-from curvote.reporting.report import draw_report
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.data.raw_files import digest
+from curvote.pipeline.config.project import Project
+from curvote.report.page import draw_report
 from tests import plain, private_table
 
 TABLE = {name: said for name, said in private_table.TABLE.items() if name != "id"}

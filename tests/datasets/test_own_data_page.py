@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows import cli
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.project import Project
+from curvote.cli import app
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests.house import ROOT
 
 PAGE = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ def say(
     def given(line: str) -> str:
         monkeypatch.setattr(sys, "argv", shlex.split(line))
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            app.main()
         out, err = capsys.readouterr()
         assert not end.value.code, err
         return out
@@ -87,7 +87,7 @@ def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Give a command in a process of its own, as a run needs."""
     _, *words = shlex.split(line)
     return subprocess.run(
-        [sys.executable, "-m", "curvote.flows", *words],
+        [sys.executable, "-m", "curvote.cli", *words],
         cwd=folder,
         capture_output=True,
         text=True,

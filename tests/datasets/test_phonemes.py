@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import phonemes, raw, simulated, sources
-from curvote.datasets.unpack import read
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import phonemes
+from curvote.data.raw_files import read
+from curvote.data.simulation import simulated
 from tests.phoneme_file import TEXT, put
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 
 
 def test_phonemes_become_a_table_of_clients(root: Path) -> None:
@@ -155,12 +157,12 @@ def test_the_real_phonemes_are_as_published(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are 872 curves of sh and 1163 of iy; 437 speakers have up to 6."""
-    monkeypatch.setenv(raw.MIRROR, str(MIRROR))
+    monkeypatch.setenv(raw_files.MIRROR, str(MIRROR))
     (root / "data" / "sources.toml").unlink()
-    found = raw.locate(root, "phonemes")
+    found = raw_files.locate(root, "phonemes")
     assert found
     assert "accepted" not in found.origin
-    published = sources.find("phonemes")
+    published = raw_files.find("phonemes")
     phonemes.check(read(found.path), published)
     table = phonemes.load_curves(found.path)
     assert np.bincount(table.labels).tolist() == [1163, 872]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import lookup
-from curvote.datasets import posterior_drift as drift
+from curvote.data import lookup
+from curvote.data.simulation import posterior_drift as drift
 
 
 def drawn(seed: int = 1, **said: Any) -> dict[str, Any]:

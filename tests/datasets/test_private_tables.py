@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.run import history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.plan import fingerprint
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, all_folders, artifact
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan import fingerprint
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import Artifact, all_folders, artifact
 from tests import declared, plain, private_table
 from tests.private_table import files_elsewhere, open_to_others, says, text_of
 
@@ -43,7 +43,7 @@ def _run_all(project: Project) -> None:
     os.environ.pop("PREFECT_API_URL", None)
     prepare_environment(project.root)
     with PrefectServer(project.root) as server:
-        from curvote.flows.chain import chain
+        from curvote.flows.flow import chain
         from curvote.flows.tracking import log as tracking
 
         server.wait()

@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.datasets import phonemes, raw
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import phonemes
 from tests.phoneme_file import TEXT, extra_row, packed, put, sha256, write_sources
 
 
-def located(root: Path) -> raw.RawFile:
+def located(root: Path) -> raw_files.RawFile:
     """Return the raw file of the phonemes, which must be found."""
-    found = raw.locate(root, "phonemes")
+    found = raw_files.locate(root, "phonemes")
     assert found
     return found
 
@@ -32,7 +33,7 @@ def test_a_file_and_its_gzip_count_as_the_same(root: Path, zipped: bool) -> None
     """The digest is of the decompressed bytes."""
     content = packed() if zipped else TEXT
     path = put(root, content, "phoneme.data.gz" if zipped else "phoneme.data")
-    assert located(root) == raw.RawFile(path, sha256(TEXT), "invented")
+    assert located(root) == raw_files.RawFile(path, sha256(TEXT), "invented")
 
 
 def test_the_project_comes_before_the_mirror(
@@ -42,7 +43,7 @@ def test_the_project_comes_before_the_mirror(
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     (mirror / "phoneme.data.gz").write_bytes(packed())
-    monkeypatch.setenv(raw.MIRROR, str(mirror))
+    monkeypatch.setenv(raw_files.MIRROR, str(mirror))
     assert located(root).path == mirror / "phoneme.data.gz"
     assert kept(root) == []
     own = put(root, TEXT)
@@ -53,14 +54,14 @@ def test_a_mirror_that_is_no_folder_is_named(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A misspelt mirror must not lead to a silent download."""
-    monkeypatch.setenv(raw.MIRROR, str(root / "nowhere"))
+    monkeypatch.setenv(raw_files.MIRROR, str(root / "nowhere"))
     with pytest.raises(UserError, match=r"nowhere.*not a folder"):
-        raw.locate(root, "phonemes")
+        raw_files.locate(root, "phonemes")
 
 
 def test_without_a_copy_and_without_download_there_is_none(root: Path) -> None:
     """A plan asks what is there and must not reach for the network."""
-    assert raw.locate(root, "phonemes", download=False) is None
+    assert raw_files.locate(root, "phonemes", download=False) is None
 
 
 def test_another_edition_with_the_same_content_can_be_accepted(root: Path) -> None:
@@ -72,12 +73,12 @@ def test_another_edition_with_the_same_content_can_be_accepted(root: Path) -> No
         located(root)
     assert sha256(TEXT) in str(refusal.value)  # both digests are named
     with pytest.raises(UserError, match=f"is {digest}"):
-        raw.accept_edition(root, "phonemes", "0" * 64)
-    assert raw.accept_edition(root, "phonemes", digest).sha256 == digest
+        raw_files.accept_edition(root, "phonemes", "0" * 64)
+    assert raw_files.accept_edition(root, "phonemes", digest).sha256 == digest
     assert "accepted by the user" in located(root).origin
-    raw.accept_edition(root, "phonemes", digest)  # again: nothing new
+    raw_files.accept_edition(root, "phonemes", digest)  # again: nothing new
     other = put(root, TEXT + "\n").read_bytes()
-    raw.accept_edition(root, "phonemes", sha256(other))
+    raw_files.accept_edition(root, "phonemes", sha256(other))
     assert len((root / "data" / "accepted.toml").read_text().splitlines()) == 4
     put(root, content)
     np.testing.assert_array_equal(
@@ -89,9 +90,9 @@ def test_another_edition_with_the_same_content_can_be_accepted(root: Path) -> No
 def test_a_changed_file_is_read_again(root: Path) -> None:
     """The remembered digest belongs to one size and time of a file."""
     path = put(root, TEXT)
-    before = raw.digest(path)
+    before = raw_files.digest(path)
     put(root, TEXT + " ")
-    assert raw.digest(path) != before
+    assert raw_files.digest(path) != before
 
 
 @pytest.fixture
@@ -156,14 +157,14 @@ def test_a_bad_download_leaves_nothing_behind(
     """A broken connection, a torn or a wrong file: one message, an empty folder."""
     write_sources(root, TEXT, url=publisher(body, claimed))
     with pytest.raises(UserError, match=message):
-        raw.locate(root, "phonemes")
+        raw_files.locate(root, "phonemes")
     assert kept(root) == []
 
 
 def test_offline_the_message_says_what_to_do(root: Path) -> None:
     """It names the address, the folder and the mirror variable."""
     with pytest.raises(UserError) as error:
-        raw.locate(root, "phonemes")
+        raw_files.locate(root, "phonemes")
     for part in ("http://127.0.0.1:9/x", "data/raw", "CURVOTE_DATA_MIRROR", ".gz"):
         assert part in str(error.value)
     assert kept(root) == []

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.client.record import read_record
-from curvote.errors import UserError
 from tests.valid_tasks import document, tasks
 
 
@@ -86,9 +86,9 @@ def test_a_client_loads_no_heavy_library(tmp_path: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path;"
         " from curvote.client.record import read_record;"
-        " from curvote.entropy import SystemEntropy;"
-        " from curvote.protocols.answering import answer_task;"
-        " from curvote.protocols.judging import validate_task;"
+        " from curvote.base.entropy import SystemEntropy;"
+        " from curvote.messages.answer import answer_task;"
+        " from curvote.messages.answer import validate_task;"
         " task = validate_task(json.loads(Path('task.json').read_text()));"
         " given = read_record(Path('curve.csv'), 'yes', task);"
         " answer_task(task, given, None, SystemEntropy()); print(*sys.modules)"

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import lookup, remote_labels
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import lookup
+from curvote.data.tables import remote_labels
 
 GIVEN: dict[str, Any] = {
     "path": "people.csv",

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import lookup, remote_table
-from curvote.reporting.source_words import record_word
-from curvote.run.config.yaml_lines import parse_value
+from curvote.data import lookup
+from curvote.data.tables import remote_table
+from curvote.pipeline.config.yaml_document import parse_value
+from curvote.report.sentences import record_word
 
 SOURCE = """
 name: remote_table

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.stage import StageContext
-from curvote.datasets import lookup
-from curvote.errors import UserError
-from curvote.protocols.stages import ingest
-from curvote.run.config.file import PipelinesFile
+from curvote.data import lookup
+from curvote.messages import stages
+from curvote.pipeline.config.file import PipelinesFile
 from tests import plain
 
 DRIFT = {"name": "posterior_drift", "n": 30, "m": 2, "gamma": 0.5, "test": 10}
@@ -29,7 +29,7 @@ def drawn(source: dict[str, Any], *place: int, **params: Any) -> dict[str, Any]:
     """Return the clients of one repetition."""
     known = {"source": source, "seed": 3, "clients": None} | params
     sizes = (5, 25)[: len(place)]
-    return ingest.one(StageContext("ingest", place, sizes, {}, known, {}))["clients"]
+    return stages.ingest(StageContext("ingest", place, sizes, {}, known, {}))["clients"]
 
 
 def test_a_source_of_known_size_needs_no_roles() -> None:
@@ -39,7 +39,9 @@ def test_a_source_of_known_size_needs_no_roles() -> None:
     again = drawn(DRIFT, 0, clients={"train": 7, "test": 2})
     assert all((first[name] == again[name]).all() for name in first)
     assert not (first["curve"] == drawn(DRIFT, 1)["curve"]).all()
-    assert ingest.facts({}, {"source": DRIFT})["servers"] == lookup.servers(DRIFT)
+    assert stages.ingest_metadata({}, {"source": DRIFT})["servers"] == lookup.servers(
+        DRIFT
+    )
 
 
 def test_records_that_stay_away_are_not_drawn() -> None:
@@ -59,7 +61,7 @@ def test_a_repetition_of_one_server_draws_its_clients() -> None:
     own = dataset.clients(parameters, 4, context.generator("simulate"), 17)
     assert all((found[name] == own[name]).all() for name in own)
     other = dataclasses.replace(context, place=(2, 18), params=params)
-    assert not (ingest.one(other)["clients"]["curve"] == own["curve"]).all()
+    assert not (stages.ingest(other)["clients"]["curve"] == own["curve"]).all()
 
 
 def test_who_plays_a_role_does_not_redraw_a_source_of_known_size(

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.special import expit
 
-from curvote.datasets import simulated
+from curvote.data.simulation import simulated
 
 # What a pipeline says, and between which errors two million draws put it.
 SETTINGS: list[tuple[dict[str, Any], float, float]] = [

@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import chisquare, norm
 
-from curvote.datasets import simulated_classes as source
+from curvote.data.simulation import simulated_classes as source
 
 SETTINGS: list[dict[str, Any]] = [
     {},

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.datasets import cifar_10, mnist
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data.public import cifar_10, mnist
 from tests import image_files
 
 RNG = np.random.default_rng(6)

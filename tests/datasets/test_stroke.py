@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import raw, sources, stroke
-from curvote.datasets.unpack import read
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import stroke
+from curvote.data.raw_files import read
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 HEADER = ["id", *stroke.SCHEMA.names, "stroke"]
 INVENTED = "7,Male,54,0,1,Yes,Private,Rural,101.5,27.3,smokes,0"
 PERSON = dict(zip(HEADER, INVENTED.split(","), strict=True))
@@ -127,7 +128,7 @@ def test_a_report_states_the_base_rate(tmp_path: Path) -> None:
 )
 def test_an_altered_copy_is_refused(bad: str, message: str) -> None:
     """The message names the line, the column and what stands there."""
-    source = replace(sources.find("stroke"), rows=2, counts={"0": 2})
+    source = replace(raw_files.find("stroke"), rows=2, counts={"0": 2})
     stroke.check(text(line(), line(id="8")).encode(), source)
     with pytest.raises(UserError) as error:
         stroke.check(text(line(), bad).encode(), source)
@@ -136,7 +137,7 @@ def test_an_altered_copy_is_refused(bad: str, message: str) -> None:
 
 def test_only_the_body_mass_index_may_have_a_gap() -> None:
     """An empty cell is a gap as N/A is; any other column, or a renamed one, is not."""
-    source = replace(sources.find("stroke"), rows=1, counts={"0": 1})
+    source = replace(raw_files.find("stroke"), rows=1, counts={"0": 1})
     stroke.check(text(line(bmi="")).encode(), source)
     gaps = line(avg_glucose_level="N/A", age="")
     with pytest.raises(UserError, match="here age 1, avg_glucose_level 1"):
@@ -155,9 +156,9 @@ def test_a_wrong_configuration_is_refused() -> None:
 @pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
 def test_the_real_file_is_as_published(tmp_path: Path) -> None:
     """5110 persons, 249 strokes, 201 without BMI, 1544 unknown smokers, one Other."""
-    found = raw.locate(tmp_path, "stroke", download=False)
+    found = raw_files.locate(tmp_path, "stroke", download=False)
     assert found
-    stroke.check(read(found.path), sources.find("stroke"))
+    stroke.check(read(found.path), raw_files.find("stroke"))
     paths = {"stroke": found.path}
     clients = load(paths)
     assert np.bincount(clients["label"]).tolist() == [4861, 249]

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import table
-from curvote.datasets.own.arrow_cells import SPELT
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data.tables import table
+from curvote.data.tables.cells import SPELT
 
 GIVEN: dict[str, Any] = {
     "path": "people.csv",

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.datasets import table
-from curvote.datasets.own import given, table_scan
-from curvote.datasets.own.repeated import RepeatedRows
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data.tables import schema, table, wide_rows
+from curvote.data.tables.cells import RepeatedRows
 
 POLICIES = [(d, m) for d in ("distinct", "keep") for m in ("centre", "drop")]
 
@@ -54,15 +53,15 @@ def test_blocks_change_nothing(
     asked, paths = parameters(duplicates=duplicates, missing=missing), write(tmp_path)
 
     def everything() -> list[Any]:
-        table_scan._cached_survey.cache_clear()
+        wide_rows._cached_survey.cache_clear()
         facts, found = table.facts(asked, paths), table.clients(asked, paths)
         who = [part["client_id"] for part in table.members(asked, paths)]
         assert np.concatenate(who).tolist() == found["client_id"].tolist()
         return [facts, {name: own.tolist() for name, own in found.items()}]
 
     whole = everything()
-    monkeypatch.setattr(given, "_ROWS", 3)
-    monkeypatch.setattr(table_scan, "CLIENTS", 2)
+    monkeypatch.setattr(schema, "_ROWS", 3)
+    monkeypatch.setattr(wide_rows, "CLIENTS", 2)
     assert everything() == whole
     assert all(len(p["label"]) <= 2 for p in table.pieces(asked, paths))
 
@@ -71,7 +70,7 @@ def test_rows_are_numbered_through_all_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is wrong is counted and shown as for one block."""
-    monkeypatch.setattr(given, "_ROWS", 3)
+    monkeypatch.setattr(schema, "_ROWS", 3)
     people = [f"p{i}" for i in range(8)] + ["p0", None]
     paths = write(tmp_path, person=people, town=["york"] * 7 + ["leeds"] + 2 * ["bath"])
     with pytest.raises(UserError) as error:

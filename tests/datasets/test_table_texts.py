@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import curves, lookup, remote, table
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import lookup
+from curvote.data.tables import curves, remote, table
 from tests import long_file
 
 GIVEN: dict[str, Any] = {

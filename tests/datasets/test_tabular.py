@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets.tables import tabular
-from curvote.datasets.tables.features import Feature
-from curvote.datasets.tables.published import PublishedTable
-from curvote.errors import InternalError, UserError
+from curvote.base.errors import InternalError, UserError
+from curvote.data import reader
+from curvote.data.columns import Feature
+from curvote.data.reader import PublishedTable
 from tests import tables
 from tests.tables import LIMITS, SCHEMA
 
@@ -30,16 +30,16 @@ BROKEN = {  # column, cell -> the words for it
 }
 
 
-class Invented(PublishedTable[tabular.TableParameters]):
+class Invented(PublishedTable[reader.TableParameters]):
     schema, allowed = SCHEMA, LIMITS
 
 
-def read(data: bytes, schema: tabular.TableSchema = SCHEMA) -> pd.DataFrame:
+def read(data: bytes, schema: reader.TableSchema = SCHEMA) -> pd.DataFrame:
     """Return the checked table."""
-    return tabular.check_table(tabular.parse_table(data, schema), schema, LIMITS)
+    return reader.check_table(reader.parse_table(data, schema), schema, LIMITS)
 
 
-def refusal(data: bytes, schema: tabular.TableSchema = SCHEMA) -> str:
+def refusal(data: bytes, schema: reader.TableSchema = SCHEMA) -> str:
     """Return the message with which the table is refused."""
     with pytest.raises(UserError) as error:
         read(data, schema)
@@ -54,7 +54,7 @@ def test_cells_come_as_written(end: str, tail: str) -> None:
     data = tables.text(cells, end=end)
     data = data[: -len(end)] if tail == "cut" else data + tail.encode()
     for given in (data, b"\xef\xbb\xbf" + data):
-        frame = tabular.parse_table(given, SCHEMA)
+        frame = reader.parse_table(given, SCHEMA)
         assert frame.to_numpy().tolist() == cells
         assert frame.columns.tolist() == tables.HEADER.split(",")
         assert frame.index.tolist() == list(range(2, len(cells) + 2))
@@ -80,7 +80,7 @@ def test_a_file_without_header_has_the_columns_in_their_order() -> None:
     cells = tables.rows()
     data = tables.text(cells).partition(b"\n")[2]
     np.testing.assert_array_equal(read(data, bare), read(tables.text(cells)))
-    assert tabular.parse_table(data, bare).index[0] == 1
+    assert reader.parse_table(data, bare).index[0] == 1
     assert replace(bare, order=()).columns == ["Weight", "Town", "Visits", "Ill"]
 
 

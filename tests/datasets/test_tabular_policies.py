@@ -11,15 +11,10 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets.tables import tabular
-from curvote.datasets.tables.one_hot import one_hot
-from curvote.datasets.tables.tabular import (
-    Duplicates,
-    Missing,
-    PreparedTable,
-    TableParameters,
-)
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import reader
+from curvote.data.public.employee import one_hot
+from curvote.data.reader import Duplicates, Missing, PreparedTable, TableParameters
 from tests import tables
 from tests.tables import LIMITS, SCHEMA
 
@@ -30,14 +25,14 @@ CENTRES = np.array([70.0, 1.0, 5.0])
 def table(n: int = 60, seed: int = 1, *, gaps: bool = True) -> pd.DataFrame:
     """Return a checked table with repeats, and with numbers that mean missing."""
     data = tables.text(tables.rows(n, seed, gaps=gaps))
-    return tabular.check_table(tabular.parse_table(data, SCHEMA), SCHEMA, LIMITS)
+    return reader.check_table(reader.parse_table(data, SCHEMA), SCHEMA, LIMITS)
 
 
 def prepared(
     frame: pd.DataFrame, duplicates: str = "keep", missing: str = "centre"
 ) -> PreparedTable:
     """Return the clients of the table."""
-    return tabular.prepare_clients(frame, SCHEMA, duplicates, missing)
+    return reader.prepare_clients(frame, SCHEMA, duplicates, missing)
 
 
 def absent(values: np.ndarray) -> np.ndarray:
@@ -149,7 +144,7 @@ def test_facts_are_plain_json_and_state_both_policies(
     frame = table(gaps=False)
     parameters = TableParameters(duplicates=duplicates, missing=missing)
     found = prepared(frame, duplicates, missing)
-    facts = tabular.facts(SCHEMA, found, "Title", ["A note."], parameters)
+    facts = reader.facts(SCHEMA, found, "Title", ["A note."], parameters)
     assert json.loads(json.dumps(facts)) == facts
     assert facts["rows"] == len(found.labels) == sum(facts["counts"].values())
     assert facts["counts"]["ill"] == found.labels.sum()
@@ -172,7 +167,7 @@ def test_facts_of_a_clean_table_need_no_further_note() -> None:
     """Nothing repeated, nothing missing: nothing to state."""
     frame = table(gaps=False).drop_duplicates()
     whole = frame[~absent(frame[SCHEMA.names].to_numpy()).any(axis=1)]
-    facts = tabular.facts(SCHEMA, prepared(whole), "Title", [], TableParameters())
+    facts = reader.facts(SCHEMA, prepared(whole), "Title", [], TableParameters())
     assert facts["notes"] == []
 
 

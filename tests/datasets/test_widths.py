@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import lookup, raw, registry
+from curvote.data import lookup, raw_files, registry
 from tests import long_file, nhanes_files
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 TABLE = {
     "path": "people.csv",
     "label": "ill",
@@ -65,7 +65,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
 }
 CASES = [(name, said) for name, sayings in SAID.items() for said in sayings]
 MODULES = {name: lookup.module(name) for name in registry.DATASETS}
-OWN = [name for name, module in MODULES.items() if getattr(module, "GIVEN", False)]
+OWN = [name for name, module in MODULES.items() if getattr(module, "USER_FILE", False)]
 SIMULATED = [name for name, module in MODULES.items() if module.SIMULATED]
 PUBLISHED = [name for name in MODULES if name not in {*OWN, *SIMULATED}]
 
@@ -139,7 +139,9 @@ def test_it_is_that_of_the_hours_of_a_day(tmp_path: Path) -> None:
     assert width("nhanes", {}) == found("nhanes", {}, paths)
 
 
-@pytest.mark.skipif(not MIRROR, reason=f"needs the real files: {raw.MIRROR} unset")
+@pytest.mark.skipif(
+    not MIRROR, reason=f"needs the real files: {raw_files.MIRROR} unset"
+)
 @of(PUBLISHED)
 def test_it_is_that_of_published_files(
     tmp_path: Path, name: str, said: dict[str, Any]
@@ -147,7 +149,7 @@ def test_it_is_that_of_published_files(
     """Whatever classes, encoding or policies."""
     module = MODULES[name]
     names = module.files(module.Parameters.model_validate(said))
-    files = {file: raw.locate(tmp_path, file, download=False) for file in names}
+    files = {file: raw_files.locate(tmp_path, file, download=False) for file in names}
     if not all(files.values()):
         pytest.skip(f"the files of {name} are not here")
     paths = {file: located.path for file, located in files.items() if located}

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.datasets import raw, xport
-from curvote.datasets.xport import Column
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.data.public import nhanes
+from curvote.data.public.nhanes import Column
 from tests import xport_file
 
-MIRROR = os.environ.get(raw.MIRROR)
+MIRROR = os.environ.get(raw_files.MIRROR)
 SEQN = Column("SEQN", integral=True)
 VALUE = Column("VALUE", missing=True)
 TEXT = Column("TEXT", missing=True)
@@ -37,31 +38,31 @@ numbers = st.floats(-1e70, 1e70).filter(lambda x: x == 0 or abs(x) > 1e-60)
 @given(st.lists(numbers | st.just(math.nan), min_size=1, max_size=40))
 def test_numbers_come_back_exactly(values: list[float]) -> None:
     """Every double within range, zero and missing too, survives IBM's format."""
-    table = xport.read_columns(xport_file.file({"VALUE": values}), [VALUE])
+    table = nhanes.read_columns(xport_file.file({"VALUE": values}), [VALUE])
     np.testing.assert_array_equal(table["VALUE"], values)
 
 
 def test_an_exact_zero_is_zero() -> None:
     """The 5.4e-79 that pandas makes of it never reaches a caller."""
-    table = xport.read_columns(xport_file.file({"VALUE": [0.0, 1.0, 0.0]}), [VALUE])
+    table = nhanes.read_columns(xport_file.file({"VALUE": [0.0, 1.0, 0.0]}), [VALUE])
     assert table["VALUE"].tolist() == [0.0, 1.0, 0.0]
 
 
 def test_text_that_spells_a_number_is_that_number() -> None:
     """NHANES stores some codes as text; blanks are missing, words are refused."""
     texts = {"SEQN": [1.0, 2.0, 3.0], "TEXT": ["7", "", "12"]}
-    table = xport.read_columns(xport_file.file(texts), [SEQN, TEXT])
+    table = nhanes.read_columns(xport_file.file(texts), [SEQN, TEXT])
     np.testing.assert_array_equal(table["TEXT"], [7, math.nan, 12])
     assert table["SEQN"].dtype == np.int64
     wrong = xport_file.file({"TEXT": ["7", "x", "y"]})
     with pytest.raises(UserError, match="TEXT is no number in 2, the first row 2"):
-        xport.read_columns(wrong, [TEXT])
+        nhanes.read_columns(wrong, [TEXT])
 
 
 @pytest.mark.parametrize("size", [1, 7, ROWS, 1000])
 def test_chunks_are_bounded_and_complete(size: int) -> None:
     """Whatever the size, the chunks together are the table."""
-    parts = list(xport.read_chunks(FILE, [SEQN, VALUE], size))
+    parts = list(nhanes.read_chunks(FILE, [SEQN, VALUE], size))
     assert max(map(len, parts)) == min(size, ROWS)
     assert np.concatenate([part["SEQN"] for part in parts]).tolist() == [
         *range(1, ROWS + 1)
@@ -74,7 +75,7 @@ def test_padding_is_told_from_blank_text(rows: int, width: int) -> None:
     """No row is lost or won, however many blanks the last ones hold."""
     texts = ["1".rjust(width), *[""] * (rows - 1)]
     columns = {"SEQN": [float(i + 1) for i in range(rows)], "TEXT": texts}
-    table = xport.read_columns(xport_file.file(columns), [SEQN, TEXT])
+    table = nhanes.read_columns(xport_file.file(columns), [SEQN, TEXT])
     assert table["SEQN"].tolist() == [*range(1, rows + 1)]
 
 
@@ -83,10 +84,10 @@ def test_every_truncation_is_refused() -> None:
     whole = {START + 240, START + 480}
     for cut in range(len(FILE)):
         if cut in whole:
-            assert len(xport.read_columns(FILE[:cut], [SEQN])) == (cut - START) // 24
+            assert len(nhanes.read_columns(FILE[:cut], [SEQN])) == (cut - START) // 24
             continue
         with pytest.raises(UserError, match=r"truncated|no SAS|damaged|no rows"):
-            xport.read_columns(FILE[:cut], [SEQN])
+            nhanes.read_columns(FILE[:cut], [SEQN])
 
 
 def test_a_damaged_header_is_a_user_error() -> None:
@@ -97,7 +98,7 @@ def test_a_damaged_header_is_a_user_error() -> None:
         damaged = bytearray(FILE)
         damaged[generator.integers(START)] = generator.integers(256)
         try:
-            xport.read_columns(bytes(damaged), [SEQN, VALUE])
+            nhanes.read_columns(bytes(damaged), [SEQN, VALUE])
         except UserError:
             refused += 1
     assert refused > 300
@@ -126,7 +127,7 @@ def test_another_file_is_refused(case: str) -> None:
     """Each has its own message."""
     content, message = OTHERS[case]
     with pytest.raises(UserError, match=message):
-        xport.read_columns(content(), [SEQN, VALUE])
+        nhanes.read_columns(content(), [SEQN, VALUE])
 
 
 def test_all_wrong_values_are_named_at_once() -> None:
@@ -138,7 +139,7 @@ def test_all_wrong_values_are_named_at_once() -> None:
     }
     needed = [Column("A"), Column("B", 0, 5), Column("C", integral=True)]
     with pytest.raises(UserError) as error:
-        xport.read_columns(xport_file.file(columns), needed)
+        nhanes.read_columns(xport_file.file(columns), needed)
     for words in (
         "in rows 1 to 4",
         "A is missing in 2, the first row 2",
@@ -152,7 +153,7 @@ def test_rows_count_on_over_chunks() -> None:
     """A wrong value far down is named by its row in the file."""
     columns = {"A": [0.0] * 50 + [-1.0]}
     with pytest.raises(UserError, match="the first row 51"):
-        list(xport.read_chunks(xport_file.file(columns), [Column("A", 0)], 8))
+        list(nhanes.read_chunks(xport_file.file(columns), [Column("A", 0)], 8))
 
 
 @pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
@@ -160,7 +161,7 @@ def test_the_writer_writes_what_sas_writes() -> None:
     """The tests' own files have the very bytes of the published HDL_H.XPT."""
     published = (Path(str(MIRROR)) / "HDL_H.XPT").read_bytes()
     names = ["SEQN", "LBDHDD", "LBDHDDSI"]
-    table = xport.read_columns(
+    table = nhanes.read_columns(
         published, [Column(name, missing=True) for name in names]
     )
     written = xport_file.file({name: table[name].tolist() for name in names})

@@ -21,8 +21,8 @@ from curvote import (
     TransferKernelClassifier,
     UserError,
 )
-from curvote.classifier import Linear
-from curvote.named_columns import grid_names
+from curvote.curves.columns import grid_names
+from curvote.curves.encoding import Linear
 
 KINDS = pytest.mark.parametrize("kind", [DirectClassifier, MRMAClassifier])
 GRID = np.linspace(0, 9, 20)

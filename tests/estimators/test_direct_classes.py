@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from curvote import DirectClassifier, MRMAClassifier
-from curvote.protocols.direct.arms import ARM_PROTOCOLS
+from curvote.messages.arms import ARM_PROTOCOLS
 
 ARMS = ("auto", "mean", "joint", *ARM_PROTOCOLS)
 WORDS = np.array(["aa", "ao", "dcl", "iy", "sh"])

@@ -10,20 +10,14 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import DirectClassifier, Task
-from curvote.client.direction import DirectionReporter
-from curvote.client.one_of import OneOfReporter
-from curvote.datasets.simulated import generate
-from curvote.errors import UserError
-from curvote.mechanisms.one_of import OneOf
-from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.choice import choose_arm
-from curvote.protocols.direct.arms import (
-    ARM_PROTOCOLS,
-    LABEL_SHARES,
-    directions_from_params,
-)
-from curvote.protocols.message import message_of
-from curvote.representation.direction import Directions, Whitening
+from curvote.base.errors import UserError
+from curvote.client.direction import DirectionReporter, OneOfReporter
+from curvote.curves.direction import Directions, Whitening
+from curvote.data.simulation.simulated import generate
+from curvote.mechanisms.privunit import OneOf, PrivUnit
+from curvote.messages.arms import ARM_PROTOCOLS, LABEL_SHARES, directions_from_params
+from curvote.messages.message import message_of
+from curvote.systems.direct.choice import choose_arm
 
 ARMS = ("auto", *LABEL_SHARES)
 SPLINES = {"basis": "bspline", "n_basis": 4}
@@ -135,7 +129,7 @@ def test_the_second_round_speaks_in_the_coordinates_of_the_first(
 
     monkeypatch.setattr(DirectionReporter, "release", kept)
     monkeypatch.setattr(
-        "curvote.protocols.direct_two.whiten.estimate_whitening", lambda *_: made
+        "curvote.systems.direct.stages.estimate_whitening", lambda *_: made
     )
     x, y = vectors(100)
     DirectClassifier(arm="two", random_state=0).fit(x, y)

@@ -8,12 +8,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from curvote.classifier import Linear
-from curvote.curve_classifier import CurveClassifier
-from curvote.datasets.simulated import generate
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.curves.columns import grid_names
+from curvote.curves.curve_classifier import CurveClassifier
+from curvote.curves.encoding import Linear
+from curvote.data.simulation.simulated import generate
 from curvote.estimators import MRMAClassifier
-from curvote.named_columns import grid_names
 
 SPLINES = {"basis": "bspline", "n_basis": 4, "judge": "coefficients"}
 

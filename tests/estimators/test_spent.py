@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_validate
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
 from curvote.estimators import DirectClassifier, MRMAClassifier
-from curvote.privacy import Budget
 
 CLASSES = [DirectClassifier, MRMAClassifier]
 every_class = pytest.mark.parametrize("kind", CLASSES)

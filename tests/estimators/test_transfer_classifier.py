@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import Budget, SeededEntropy, TransferKernelClassifier, UserError
 from curvote.estimators import transfer
-from curvote.transfer.combination import combine
-from curvote.transfer.releasing import release
-from curvote.transfer.task import Task
+from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.release import release
+from curvote.systems.transfer.method.task import Task
 
 FORMS = ["cells", "moments", "kernel"]
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -27,10 +27,10 @@ from curvote import (
     Spectral,
     TransferKernelClassifier,
     UserError,
-    counted,
     encode,
     private_score,
 )
+from curvote.base import release_counter
 
 MODELS: dict[str, Callable[..., Any]] = {
     "direct": DirectClassifier,
@@ -56,7 +56,7 @@ def data() -> Data:
 @pytest.fixture
 def unsaid(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Collect warnings in a process that has said nothing yet."""
-    monkeypatch.setattr(counted, "_clone_fits", Counter())
+    monkeypatch.setattr(release_counter, "_clone_fits", Counter())
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         yield heard

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run import history
-from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, all_folders
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import Artifact, all_folders
 from tests import plain
 from tests.small_disks import MARKS, Disk, again, disk
 
@@ -33,7 +33,7 @@ def run(project: Project, **variables: str) -> tuple[int, list[str]]:
     """Run the pipeline; return the exit code and what was said beside progress."""
     words = ["run", "tiny", "--workers", "1", "--project", str(project.root)]
     done = subprocess.run(
-        [sys.executable, "-m", "curvote.flows", *words],
+        [sys.executable, "-m", "curvote.cli", *words],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import issue_invitations, seal_message
-from curvote.server.intake import Intake
+from curvote.intake.box import Intake
+from curvote.wire.envelope import issue_invitations, seal_message
 from tests.rounds import REPORTS, payload, quiet
 
 N = 400
 TAKE = """
 import sys
 from pathlib import Path
-from curvote.protocols.checking import parse_messages
-from curvote.server import inbox
-from curvote.server.intake import Intake
+from curvote.messages.message import parse_messages
+from curvote.learning import inbox
+from curvote.intake.box import Intake
 
 inbox.BATCH = 7
 root = Path(sys.argv[1])

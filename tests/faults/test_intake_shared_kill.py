@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from curvote.server.intake import Intake
-from curvote.server.intake_base import URL_VARIABLE
+from curvote.intake.box import Intake
+from curvote.intake.store import URL_VARIABLE
 from tests import postgres
 from tests.envelope_service import answered, invite, project, serving
 

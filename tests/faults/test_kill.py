@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run import history
-from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import Artifact
 from tests import plain
 from tests.processes import processes_of, until
 
@@ -55,7 +55,7 @@ def start(project: Project) -> subprocess.Popen[bytes]:
     """Start the command that is killed, and later repeated."""
     words = ["run", "tiny", "--workers", "2", "--block", "2"]
     return subprocess.Popen(
-        [sys.executable, "-m", "curvote.flows", *words, "--project", str(project.root)],
+        [sys.executable, "-m", "curvote.cli", *words, "--project", str(project.root)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_backup import back_up_ledger
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.ledger.book import Ledger, back_up_ledger
 from tests.ledgers import filled, reserve, says
 from tests.small_disks import MARKS, Disk, again, disk
 

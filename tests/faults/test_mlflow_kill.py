@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.examining.databases import MLFLOW
-from curvote.run import history
-from curvote.run.project import Project
+from curvote.flows.databases import MLFLOW
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
 from tests import plain
 
 KILLS, SECONDS, CUTS = 30, 10.0, 10
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.usefixtures("own_variables")]
 def command(project: Project, *words: str) -> subprocess.Popen[bytes]:
     """Start a command in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "curvote.flows", *words, "--project", str(project.root)],
+        [sys.executable, "-m", "curvote.cli", *words, "--project", str(project.root)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from curvote.chain.streams import CLIENT_BLOCK
-from curvote.client.ledger import Ledger
-from curvote.run.project import Project
-from curvote.run.release.ledger_check import ledger_problems
-from curvote.run.store.artifacts import artifact
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release.ledger_report import ledger_problems
+from curvote.pipeline.store.artifacts import artifact
 from tests import production
 from tests.processes import in_child
 from tests.small_shards import make_small

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from curvote.flows.server.private import PrefectServer
-from curvote.run import history
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
 from tests import plain
 from tests.faults.test_kill import MIDDLE
 from tests.flows.test_notices import KEEP
@@ -26,7 +26,7 @@ def start(project: Project, **variables: str) -> subprocess.Popen[str]:
     """Start a run."""
     words = ["run", "tiny", "--workers", "2", "--project", str(project.root)]
     return subprocess.Popen(
-        [sys.executable, "-m", "curvote.flows", *words],
+        [sys.executable, "-m", "curvote.cli", *words],
         env={**os.environ, **variables},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.faults
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
-from curvote.run.engines import Engine
+from curvote.pipeline.run.engines import Engine
 from tests import dying
 
 if __name__ == "__main__":

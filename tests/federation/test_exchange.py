@@ -8,17 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.datasets import phonemes, simulated
-from curvote.errors import UserError
-from curvote.protocols.roles import Roles, split_roles
-from curvote.reporting.report import draw_report
-from curvote.representation.basis import projection
-from curvote.representation.rescale import volunteer_constants
-from curvote.run.plan import expand as chain
-from curvote.run.plan import fingerprint
-from curvote.run.results import final_model, find_artifact
-from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.curves.basis import projection
+from curvote.curves.encoding import volunteer_constants
+from curvote.data.public import phonemes
+from curvote.data.simulation import simulated
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.messages.roles import Roles, split_roles
+from curvote.pipeline.plan import expand as chain
+from curvote.pipeline.plan import fingerprint
+from curvote.pipeline.run.results import final_model, find_artifact
+from curvote.report.page import draw_report
 from tests import plain
 from tests.exchange import FAR, NAME, Server, answers
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from curvote.chain.stage import StageContext
-from curvote.federation import poll
-from curvote.federation.faults import FAULTS
-from curvote.federation.system import SYSTEM
-from curvote.run.store.arrow import to_arrow
+from curvote.pipeline.store.arrow import to_arrow
+from curvote.systems.federated import stages
+from curvote.systems.federated.offers import FAULTS
+from curvote.systems.federated.system import SYSTEM
 from tests.federated import BY_NAME, Study
 from tests.memory import Memory
 
@@ -54,8 +54,8 @@ def test_no_voter_judges_own_and_foreign_classifiers(few: Study) -> None:
     values = few.values | {"federation.split": "clients"}
     for place in few.places:
         context = StageContext("reevaluate", place, few.sizes, {}, values, {})
-        own = np.flatnonzero(poll.voter_parts(context, 400) < values["train.count"])
-        foreign = poll.remaining_voters(context, 400)
+        own = np.flatnonzero(stages.voter_parts(context, 400) < values["train.count"])
+        foreign = stages.remaining_voters(context, 400)
         assert sorted([*own, *foreign]) == list(range(400))
 
 

@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.federation.faults import FAULTS, apply_faults
-from curvote.federation.offers import DroppedOffer, Offer, accept_offers
+from curvote.systems.federated.offers import (
+    FAULTS,
+    DroppedOffer,
+    Offer,
+    accept_offers,
+    apply_faults,
+)
 
 HALVES = np.array([0.5, 0.5])
 

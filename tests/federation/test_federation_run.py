@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.reporting.gather import load_page_data
-from curvote.run.config.file import PipelinesFile
-from curvote.run.results import run_notes
-from curvote.run.summary import mean_scores, replicate_scores
+from curvote.base.errors import UserError
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.run.results import run_notes
+from curvote.pipeline.run.scores import mean_scores, replicate_scores
+from curvote.report.loader import load_page_data
 from tests import plain
 
 SERVERS = plain.TINY | {

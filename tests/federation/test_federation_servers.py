@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import simulated_servers as data
+from curvote.data.simulation import simulated_servers as data
 
 CHOSEN = data.Parameters(points=501)
 GRID = np.linspace(0, 1, 501)

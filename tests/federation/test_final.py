@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.classifier import Linear
-from curvote.curve_classifier import CurveClassifier
-from curvote.errors import UserError
-from curvote.federation.classifier import ServersClassifier
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
+from curvote.base.errors import UserError
+from curvote.curves.basis import identity
+from curvote.curves.curve_classifier import CurveClassifier
+from curvote.curves.encoding import Encoding, Linear
+from curvote.systems.federated.model import ServersClassifier
 
 
 def of_servers(*signs: float) -> ServersClassifier:

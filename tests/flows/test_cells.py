@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from curvote.chain.axis import Cell
-from curvote.flows.tracking import view as mlflow_view
+from curvote.flows.tracking import log as mlflow_view
 from curvote.flows.tracking.cells import (
     Row,
     axis_step,
@@ -19,7 +19,7 @@ from curvote.flows.tracking.cells import (
     stage_keys,
 )
 from curvote.flows.tracking.headline import Headline, outcomes_headline, study_headline
-from curvote.run.config.parts import labelled_parts
+from curvote.pipeline.config.settings import labelled_parts
 from tests.tracked_run import CONFIG, EPSILONS, make_record, make_rows
 
 SHARED = {name: CONFIG[name] for name in ("source", "clients", "project", "epsilon")}

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from curvote.flows.server.guard import kept_alive
-from curvote.flows.serving.children import FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS, Child
+from curvote.flows.server.children import FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS, Child
+from curvote.flows.server.private import kept_alive
 from tests.processes import until
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from curvote.flows import cli
-from curvote.run.project import Project
+from curvote.cli import app
+from curvote.pipeline.config.project import Project
 
 
 def curvote(
@@ -20,7 +20,7 @@ def curvote(
     """Run the command line in this process; return exit code, output and errors."""
     monkeypatch.setattr(sys, "argv", ["curvote", *words])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        app.main()
     out, err = capsys.readouterr()
     return int(end.value.code or 0), out, err
 
@@ -141,7 +141,7 @@ def test_a_pipeline_without_its_raw_file_is_blocked_not_failed(
 def test_help_imports_nothing_heavy() -> None:
     """Neither numpy nor Prefect nor MLflow: --help answers at once."""
     code = (
-        "import sys, curvote.flows.cli\n"
+        "import sys, curvote.cli.app\n"
         "heavy = {'numpy', 'pandas', 'prefect', 'mlflow', 'sklearn'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -159,7 +159,7 @@ def test_an_interrupt_while_it_imports_is_no_traceback() -> None:
         "    def find_spec(self, name, *_):\n"
         "        if name == 'typer': raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Interrupted())\n"
-        "from curvote.flows.__main__ import main\n"
+        "from curvote.cli.__main__ import main\n"
         "main()"
     )
     done = subprocess.run(

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from curvote.datasets import phonemes, raw, registry
-from curvote.errors import UserError
-from curvote.flows.commands.data import app
+from curvote.base.errors import UserError
+from curvote.cli.commands.data import app
+from curvote.data import raw_files, registry
+from curvote.data.public import phonemes
 from tests.phoneme_file import TEXT, bad_crc, extra_row, put, sha256
 
 OTHER = TEXT.replace("\n", "\r\n")
@@ -74,7 +75,7 @@ def test_verify_prints_one_json_document(root: Path) -> None:
 
 def test_verify_never_downloads(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An absent file stays absent."""
-    monkeypatch.setattr(raw, "download_file", pytest.fail)
+    monkeypatch.setattr(raw_files, "download_file", pytest.fail)
     assert curvote_data(root, "verify").exit_code == 0
 
 
@@ -86,7 +87,7 @@ def test_list_and_fetch_say_what_is_there(root: Path) -> None:
     assert all(name in listed for name in registry.DATASETS)
     fetched = curvote_data(root, "fetch", "phonemes").stdout
     assert str(path) in fetched
-    assert raw.digest(path) in fetched
+    assert raw_files.digest(path) in fetched
     nothing = curvote_data(root, "fetch", "simulated")
     assert "nothing to fetch" in nothing.stdout
     wrong = curvote_data(root, "fetch", "phoneme")
@@ -135,7 +136,7 @@ def test_what_cannot_be_fetched_says_so(
     root: Path, monkeypatch: pytest.MonkeyPatch, key: str, message: str
 ) -> None:
     """No download is tried; the message names the folder; a copy there is found."""
-    monkeypatch.setattr(raw, "_download_to", pytest.fail)
+    monkeypatch.setattr(raw_files, "_download_to", pytest.fail)
     describe(root, "rows = 20", f"rows = 20\n{key} = true")
     said = refused(root, "fetch", "phonemes")
     assert message in said

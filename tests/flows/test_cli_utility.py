@@ -11,10 +11,10 @@ import pytest
 import skops.io
 from sklearn.base import BaseEstimator
 
-from curvote.flows import cli
-from curvote.flows.quantifying import model as models
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.project import Project
+from curvote.cli import app
+from curvote.cli import utility_model as models
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml
 from tests.asked_utility import ASK, QUICK, folder, run
 from tests.utility.models_of import stroke_like
 
@@ -141,7 +141,7 @@ def test_a_finished_pipelines_classifier(
     words = ("tiny", "--cell", "epsilon=4", "--cell", "learner=logistic", *QUICK)
     monkeypatch.setattr(sys, "argv", ["curvote", "utility", *words, "--json"])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        app.main()
     assert not end.value.code
     said = json.loads(capsys.readouterr().out)
     assert said["model"]["kind"] == "CurveClassifier"

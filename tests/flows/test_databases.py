@@ -13,21 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.cli import doctor
+from curvote.flows import databases
+from curvote.flows.databases import MLFLOW, PREFECT, Database, describe_silence
 from curvote.flows.environment import prepare_environment
-from curvote.flows.examining import databases, mending
-from curvote.flows.examining.databases import (
-    MLFLOW,
-    PREFECT,
-    Database,
-    describe_silence,
-)
+from curvote.flows.machine import explained_errors, stop_cause
 from curvote.flows.server.private import PrefectServer
-from curvote.flows.stopped import explained_errors, stop_cause
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
-from curvote.run import history
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
 from tests import plain
 from tests.processes import until
 
@@ -40,7 +36,7 @@ def command(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
     made = [
         sys.executable,
         "-m",
-        "curvote.flows",
+        "curvote.cli",
         *words,
         "--project",
         str(project.root),
@@ -54,7 +50,7 @@ def repair(project: Project) -> list[str]:
     """Log what is missing, in a process of its own; return what it says."""
     code = "import sys; from pathlib import Path"
     code += "; from curvote.flows.tracking import log"
-    code += "; from curvote.run.project import Project"
+    code += "; from curvote.pipeline.config.project import Project"
     code += "; log.log_missing_runs(Project(Path(sys.argv[1])))"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, str(project.root)],
@@ -127,10 +123,10 @@ def test_an_absent_database_of_mlflow_is_made_and_filled_again(done: Project) ->
     repair(done)
     (first,) = history.load_records(done)
     (done.state / "mlflow.db").unlink()
-    assert mending.runs_missing_in_mlflow(done) == [first.id]
+    assert doctor.runs_missing_in_mlflow(done) == [first.id]
     told = command(done, "doctor", "--fix")
     assert "1 of 1 runs logged again in MLflow" in told.stderr
-    assert not mending.runs_missing_in_mlflow(done)
+    assert not doctor.runs_missing_in_mlflow(done)
     assert command(done, "doctor").returncode == 0
 
 
@@ -213,7 +209,7 @@ def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None
     words = [
         sys.executable,
         "-m",
-        "curvote.flows",
+        "curvote.cli",
         "run",
         "tiny",
         "--project",
@@ -229,7 +225,7 @@ def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None
     assert running.returncode in {0, 2}
     if running.returncode:
         assert any("curvote doctor --fix" in line for line in said)
-    mending.repair_project(project)
+    doctor.repair_project(project)
     again = command(project, "run", "tiny")
     assert again.returncode == 0, again.stderr
     assert history.completed_run(project, "tiny").status == "completed"
@@ -268,7 +264,7 @@ def test_a_half_made_database_of_mlflow_is_no_end(
         each for each in databases.check_databases(done) if "MLflow" in each.check
     )
     assert "`curvote doctor --fix`" in str(found.fix)
-    (told, *_) = mending.repair_project(done)
+    (told, *_) = doctor.repair_project(done)
     assert mended in told
     assert databases.MLFLOW.problem(done) is None
     assert repair(done) == []

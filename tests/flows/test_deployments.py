@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from curvote.flows.serving import deployments
-from curvote.flows.serving.deployments import delete_surplus_runs, missed_firings
+from curvote.flows.serving import runner
+from curvote.flows.serving.runner import delete_surplus_runs, missed_firings
 
 OURS, THEIRS = uuid4(), uuid4()
 
@@ -90,7 +90,7 @@ def test_what_fires_each_second_for_years_is_counted_up_to_a_limit(
 ) -> None:
     """At least so many; nobody waits for all of them to be looked at."""
     begun_of(monkeypatch, [])
-    monkeypatch.setattr(deployments, "MAX_MISSED", 5000)
+    monkeypatch.setattr(runner, "MAX_MISSED", 5000)
     until = datetime(2026, 11, 1, tzinfo=UTC)
     found = missed_firings(OURS, {"interval": 1.0}, "2020-01-01T00:00:00+00:00", until)
     assert found is not None

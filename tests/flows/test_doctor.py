@@ -16,16 +16,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from curvote.client.ledger import Ledger
-from curvote.flows.cli import app
+from curvote.base.privacy import Budget
+from curvote.cli import doctor as checks
+from curvote.cli import doctor as mending
+from curvote.cli.app import app
+from curvote.flows import machine
+from curvote.flows.databases import MLFLOW, PREFECT
 from curvote.flows.environment import prepare_environment, process_tag
-from curvote.flows.examining import checks, machine, mending
-from curvote.flows.examining.databases import MLFLOW, PREFECT
 from curvote.flows.tracking import log as tracking
-from curvote.privacy import Budget
-from curvote.run import history, results, summary
-from curvote.run.project import Project
-from curvote.run.store.artifacts import MANIFEST
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import results, scores
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import MANIFEST
 from tests import plain
 from tests.mlflow_runs import a_classifier
 from tests.tracked_run import make_record, make_rows
@@ -120,7 +123,7 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the next run computes what was altered, and only the rest is left."""
-    monkeypatch.setattr(summary, "mean_scores", lambda *_: make_rows())
+    monkeypatch.setattr(scores, "mean_scores", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
     (made,) = history.load_records(done)
     stale = damage(done, monkeypatch)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.examining import checks, machine
-from curvote.flows.stopped import stop_cause
-from curvote.run import places
-from curvote.run.project import Project
+from curvote.cli import doctor
+from curvote.flows import machine
+from curvote.flows.machine import stop_cause
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import locations
 from tests import object_store, plain
 
 
@@ -23,7 +24,7 @@ def address() -> Iterator[str]:
 
 def told(project: Project, check: str) -> list[tuple[str, str]]:
     """Return status and words of one check."""
-    found = checks.run_checks(project)
+    found = doctor.run_checks(project)
     return [(each.status, each.found) for each in found if each.check == check]
 
 
@@ -37,7 +38,7 @@ def test_an_object_store_is_really_written(
     assert told(project, "object store") == [
         ("ok", f"{object_store.ROOT} can be written")
     ]
-    places.check_writable.cache_clear()
+    locations.check_writable.cache_clear()
     with object_store.answering(403) as other:
         object_store.point_at(monkeypatch, other)
         ((status, words),) = told(project, "object store")

@@ -14,16 +14,21 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from curvote.durable import private_folder
-from curvote.errors import UserError
-from curvote.flows.cli import app
+from curvote.base.durable import private_folder
+from curvote.base.errors import UserError
+from curvote.cli.app import app
 from curvote.flows.environment import process_tag
-from curvote.flows.health import check_health, describe_overdue
-from curvote.flows.serving import firing, heartbeat
-from curvote.flows.serving.firing import DueFirings, firing_times
-from curvote.flows.serving.heartbeat import STALE_SECONDS, Heartbeat
-from curvote.run import history
-from curvote.run.project import Project
+from curvote.flows.serving import health
+from curvote.flows.serving import schedules as firing
+from curvote.flows.serving.health import (
+    STALE_SECONDS,
+    Heartbeat,
+    check_health,
+    describe_overdue,
+)
+from curvote.flows.serving.schedules import DueFirings, firing_times
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
 from tests import plain
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +82,7 @@ def test_a_destroyed_file_is_no_heartbeat(project: Project) -> None:
     whole = path.read_text()
     for text in (whole[: len(whole) // 2], "[]", '{"process": "x"}'):
         path.write_text(text)
-        assert heartbeat.last_heartbeat(project) is None
+        assert health.last_heartbeat(project) is None
         assert statuses(project) == {"serve": "failed"}
 
 
@@ -113,7 +118,7 @@ def test_a_pipeline_that_never_succeeded_is_given_its_time(project: Project) -> 
 def test_the_command_exits_1_and_imports_no_prefect(project: Project) -> None:
     """A monitor asks every minute: an answer has to be cheap."""
     script = (
-        "import sys; from curvote.flows.cli import app\n"
+        "import sys; from curvote.cli.app import app\n"
         "try: app()\n"
         "except SystemExit as end: code = end.code\n"
         "heavy = {'prefect', 'mlflow', 'scipy.stats'} & {*sys.modules}\n"

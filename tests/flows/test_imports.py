@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
 from tests import plain
 
 HEAVY = ("scipy.stats", "sklearn", "prefect", "mlflow", "matplotlib", "skfda")
 COMMANDS = ("list", "status", "scores tiny", "plan tiny", "gc --dry-run")
 SCRIPT = f"""
 import json, sys
-from curvote.flows.cli import main
+from curvote.cli.__main__ import main
 for command in {COMMANDS!r}:
     sys.argv[1:] = command.split()
     try:

@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 import uvicorn
 
-from curvote.errors import InternalError
-from curvote.flows import intake_http
-from curvote.flows.intake.metrics import COUNTS_VARIABLE, IntakeMetrics
-from curvote.flows.intake.tasks import PublishedTasks
-from curvote.flows.intake_http import IntakeService
-from curvote.server.intake_group import IntakeUnavailable, QueueFull
+from curvote.base.errors import InternalError
+from curvote.flows.intake import service as intake_http
+from curvote.flows.intake.answers import COUNTS_VARIABLE, IntakeMetrics
+from curvote.flows.intake.service import IntakeService, PublishedTasks
+from curvote.intake.group import IntakeUnavailable, QueueFull
 
 
 class Group:
@@ -147,7 +146,7 @@ def test_a_process_that_has_gone_does_not_wait(tmp_path: Path) -> None:
     """Its uploads count for ever; it is neither ready, nor does anything wait in it."""
     code = (
         "import os\n"
-        "from curvote.flows.intake.metrics import IntakeMetrics\n"
+        "from curvote.flows.intake.answers import IntakeMetrics\n"
         "metrics = IntakeMetrics()\n"
         "metrics.set_state(waiting=1, ready=True)\n"
         "child = os.fork()\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, issue_invitations, seal_message
-from curvote.flows.intake_http import MAX_BATCH, MAX_BODY_BYTES, MAX_ENVELOPE_BYTES
-from curvote.sealed import new_private_key
-from curvote.server.intake import Intake
+from curvote.flows.intake.service import MAX_BATCH, MAX_BODY_BYTES, MAX_ENVELOPE_BYTES
+from curvote.intake.box import Intake
+from curvote.wire.envelope import Invitation, issue_invitations, seal_message
+from curvote.wire.sealing import new_private_key
 from tests.envelope_service import (
     JSON,
     LINES,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run.project import Project
-from curvote.server.intake import Intake
+from curvote.intake.box import Intake
+from curvote.pipeline.config.project import Project
 from tests.envelope_service import LINES, Service, answered, invite, project, serving
 from tests.processes import until
 
@@ -116,7 +116,7 @@ def test_what_hinders_the_start_is_said(place: Project) -> None:
 
 def refused(place: Project, name: str, *words: str, **environment: str) -> str:
     """Return what the command says that does not start."""
-    command = [sys.executable, "-m", "curvote.flows", "intake", "serve", name, *words]
+    command = [sys.executable, "-m", "curvote.cli", "intake", "serve", name, *words]
     done = subprocess.run(
         [*command, "--project", str(place.root)],
         capture_output=True,

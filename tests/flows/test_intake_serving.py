@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from curvote.flows.intake import serving as intake_serving
+from curvote.flows.intake import processes as intake_serving
 
 
 class Full(io.StringIO):

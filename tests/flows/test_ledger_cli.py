@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from curvote.client import places
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.flows.commands.ledger import app
-from curvote.privacy import Budget
-from curvote.run.project import Project
-from curvote.run.release.ledger_check import ledger_problems
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.cli.commands.ledger import app
+from curvote.ledger import places
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release.ledger_report import ledger_problems
 from tests.ledgers import filled, says
 
 SHA = hashlib.sha256

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.output import lines
+from curvote.flows import lines
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_nobody_at_the_pipe_holds_up_no_run(tmp_path: Path) -> None:
 
 def test_a_served_line_names_its_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
     """Runs of several pipelines share one log."""
-    from curvote.flows.serving.serve import _print_line
+    from curvote.flows.serving.service import _print_line
 
     _print_line(lines.make_line("done", pipeline="demo"))
     _print_line(lines.make_line("server is back"))
@@ -91,7 +91,7 @@ def test_a_served_line_names_its_pipeline(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that cannot be written is lost, and its schedule is not."""
-    from curvote.flows.serving.serve import _print_line
+    from curvote.flows.serving.service import _print_line
 
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr("sys.stdout", full)

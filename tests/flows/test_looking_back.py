@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from curvote.errors import UserError
-from curvote.flows import cli
-from curvote.run import history
-from curvote.run.config.yaml_lines import parse_value
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.cli import app
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import parse_value
+from curvote.pipeline.store import history
 from tests import plain, production
 
 FEW = plain.FEW | {"replicates": 3}
@@ -37,7 +37,7 @@ def run(place: Project, own_variables: None) -> Run:
     """Return what a command prints; it must end well unless it is said otherwise."""
 
     def done(*words: str, code: int = 0) -> str:
-        found = CliRunner().invoke(cli.app, [*words, "--project", str(place.root)])
+        found = CliRunner().invoke(app.app, [*words, "--project", str(place.root)])
         assert found.exit_code == code, found.output
         return found.stdout
 
@@ -50,7 +50,7 @@ def test_pipelines_that_curvote_brings_are_said_to_be(
     """Where the project's own file is gone, or in the wrong folder."""
     (tmp_path / "data" / "state").mkdir(parents=True)
     for words in (["list"], ["status"], ["runs"], ["check", "demo"]):
-        found = CliRunner().invoke(cli.app, [*words, "--project", str(tmp_path)])
+        found = CliRunner().invoke(app.app, [*words, "--project", str(tmp_path)])
         assert found.stderr.startswith(f"no pipelines.yaml in {tmp_path}: these ")
 
 
@@ -71,7 +71,7 @@ def test_a_release_has_the_number_that_noised_messages_tell(
     made = production.write(tmp_path)
     plain.run(made, production.NAME)
     asked = ["runs", "--json", "--project", str(made.root)]
-    (row,) = json.loads(CliRunner().invoke(cli.app, asked).stdout)
+    (row,) = json.loads(CliRunner().invoke(app.app, asked).stdout)
     assert re.fullmatch(r"utility [\d.]+ ± [\d.]+ %, by noised messages", row["main"])
 
 
@@ -178,6 +178,6 @@ def test_reproductions_are_shown_where_they_are_asked_for(
 def test_a_wrong_name_is_a_user_error(place: Project, words: tuple[str, ...]) -> None:
     """With the one that was meant."""
     asked = [*words, "--project", str(place.root)]
-    found = CliRunner().invoke(cli.app, asked)
+    found = CliRunner().invoke(app.app, asked)
     assert isinstance(found.exception, UserError)
     assert "Did you mean 'tiny'?" in str(found.exception)

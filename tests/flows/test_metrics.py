@@ -8,13 +8,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.flows.metrics import ProjectMetrics, serve_metrics
-from curvote.flows.output import pace
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.flows import display
 from curvote.flows.server.launch import listen
-from curvote.privacy import Budget
-from curvote.run.project import Project
+from curvote.flows.serving.metrics import ProjectMetrics, serve_metrics
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
 
 
 def figures(project: Project, **counted: int) -> dict[str, float]:
@@ -81,13 +81,13 @@ def test_pace_says_rate_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> Non
     """Blocks that an earlier run left are no pace of this one."""
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    one = pace.StagePace(100.0)
+    one = display.StagePace(100.0)
     assert one.to_text(40, 100) == ""
     clock[0] += 10
     assert one.to_text(60, 100) == "2/s, about 20 s left"
     assert one.to_numbers(60, 100) == {"rate": 2.0, "remaining": 20.0}
     one.publish("train", 60, 100)
-    assert pace.current_progress == {
+    assert display.current_progress == {
         "stage": "train",
         "blocks_done": 60,
         "blocks": 100,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows import retention
+from curvote.flows.serving import retention
 from curvote.flows.tracking import log as tracking
-from curvote.run import history
-from curvote.run.garbage import RetentionLimits
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
+from curvote.pipeline.store.garbage import RetentionLimits
 from tests.mlflow_runs import children_of, log, mlflow_client
 from tests.tracked_run import make_record
 
@@ -99,7 +99,7 @@ def test_where_mlflow_fails_its_records_stay(
     logged(project, "six", "<e>")
     history.save_record(project, make_record("unlogged", status="failed"))
     history.save_record(project, make_record("newest"))
-    monkeypatch.setattr("curvote.flows.tracking.retention.connect", fail)
+    monkeypatch.setattr("curvote.flows.tracking.store.connect", fail)
     retention.collect_garbage(project, limits=OLD)
     names = {record.id for record in history.load_records(project)}
     assert names >= {"five", "six", "newest"}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.flows.notices import failures_noticed, report_missed, send_notice
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests import plain
 
 KEEP = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text(sys.stdin.read())"

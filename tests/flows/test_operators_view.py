@@ -11,20 +11,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from curvote.datasets.lookup import resolve_source
-from curvote.datasets.own.given import Violations
-from curvote.errors import UserError
-from curvote.flows.chain import failure_reason
+from curvote.base.errors import UserError
+from curvote.data.lookup import resolve_source
+from curvote.data.tables.schema import Violations
+from curvote.flows import lines
 from curvote.flows.environment import RUNNER_VARIABLE, SERVED_VARIABLE, process_tag
-from curvote.flows.output import lines
-from curvote.flows.serving import scheduled
-from curvote.run import history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.schema import Schedule
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.project import Project
-from curvote.run.status import project_status
-from curvote.tasks.unsaid import redaction
+from curvote.flows.flow import failure_reason
+from curvote.flows.serving import scheduled_run
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import Schedule
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
+from curvote.pipeline.run.status import project_status
+from curvote.pipeline.store import history
+from curvote.tasks.context import redaction
 from tests import plain
 
 GONE = "people.csv is not there"
@@ -55,7 +55,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, *whys: str) -> None:
             place, history.save_record(place, made), "completed"
         ).id
 
-    monkeypatch.setattr(scheduled, "perform_run", perform)
+    monkeypatch.setattr(scheduled_run, "perform_run", perform)
 
 
 def test_what_could_not_be_planned_is_on_record(
@@ -65,10 +65,10 @@ def test_what_could_not_be_planned_is_on_record(
     project = project_of(tmp_path)
     failing(monkeypatch, GONE)
     with pytest.raises(UserError, match="people"):
-        scheduled._perform_once(project, "tiny")
+        scheduled_run._perform_once(project, "tiny")
     (row,) = project_status(project, content=False)
     assert (row["status"], row["why"]) == ("failed", GONE)
-    scheduled._perform_once(project, "tiny")
+    scheduled_run._perform_once(project, "tiny")
     (row,) = project_status(project, content=False)
     assert (row["status"], row["why"]) == ("completed", "")
     assert [r.status for r in history.load_records(project)] == ["failed", "completed"]
@@ -84,13 +84,13 @@ def test_a_schedule_tries_again_as_often_as_it_says(
     schedule = Schedule(interval=3600, retries=2, retry_delay=0)
 
     def once() -> str:
-        return scheduled._perform_once(project, "tiny")
+        return scheduled_run._perform_once(project, "tiny")
 
     if failures > 2:
         with pytest.raises(UserError, match="people"):
-            scheduled._try_repeatedly(schedule, once)
+            scheduled_run._try_repeatedly(schedule, once)
     else:
-        assert scheduled._try_repeatedly(schedule, once)
+        assert scheduled_run._try_repeatedly(schedule, once)
     tried = [r.status for r in history.load_records(project)]
     assert tried == (["failed"] * failures + ["completed"])[:3]
 
@@ -102,13 +102,13 @@ def test_the_first_success_after_a_failure_is_told(
     project = project_of(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(scheduled.tracking, "log_missing_runs", lambda _: None)
+    monkeypatch.setattr(scheduled_run.tracking, "log_missing_runs", lambda _: None)
     failed = history.record_refusal(project, "tiny", GONE, process_tag())
     history.record_end(project, history._new_record(project, "tiny", ""), "blocked")
     for _ in range(2):
         failing(monkeypatch)
-        record = scheduled._run_with_retries(project, "tiny")
-        assert scheduled._describe_end(record) == f"run {record.id}: completed"
+        record = scheduled_run._run_with_retries(project, "tiny")
+        assert scheduled_run._describe_end(record) == f"run {record.id}: completed"
     told = json.loads((tmp_path / "told").read_text())
     assert (told["event"], told["pipeline"]) == ("recovered", "tiny")
     assert told["run"] > failed.id
@@ -124,7 +124,7 @@ def test_a_failure_is_told_once_and_in_the_words_of_its_record(
     monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     said, logged = deaf(monkeypatch)
     failing(monkeypatch, GONE)
-    state = scheduled.scheduled.fn("tiny", str(tmp_path))
+    state = scheduled_run.scheduled.fn("tiny", str(tmp_path))
     record = history.latest_run(project, "tiny")
     assert record
     assert state.message == f"run {record.id}: failed: {GONE}"
@@ -140,24 +140,24 @@ def test_a_failure_at_every_firing_is_told_ever_more_rarely(
     project = project_of(tmp_path, retries=2, retry_delay=0)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(scheduled.tracking, "log_missing_runs", lambda _: None)
+    monkeypatch.setattr(scheduled_run.tracking, "log_missing_runs", lambda _: None)
     deaf(monkeypatch)
     told = tmp_path / "told"
     counts = []
     for _ in range(20):  # of three tries each
         failing(monkeypatch, *[GONE] * 3)
-        scheduled.scheduled.fn("tiny", str(tmp_path))
+        scheduled_run.scheduled.fn("tiny", str(tmp_path))
         if told.exists():
             counts.append(json.loads(told.read_text())["count"])
             told.unlink()
     assert counts == [3, 6, 9, 18, 33]
     failing(monkeypatch)
-    scheduled._run_with_retries(project, "tiny")
+    scheduled_run._run_with_retries(project, "tiny")
     notice = json.loads(told.read_text())
     assert (notice["event"], notice["count"]) == ("recovered", 60)
     told.unlink()
     failing(monkeypatch, *[GONE] * 3)
-    scheduled.scheduled.fn("tiny", str(tmp_path))
+    scheduled_run.scheduled.fn("tiny", str(tmp_path))
     assert json.loads(told.read_text())["count"] == 3  # begun anew
 
 
@@ -188,8 +188,8 @@ def test_what_a_bug_says_is_told_to_nobody(
         with redaction():
             raise KeyError("client 4711")
 
-    monkeypatch.setattr(scheduled, "perform_run", perform)
-    state = scheduled.scheduled.fn("tiny", str(tmp_path))
+    monkeypatch.setattr(scheduled_run, "perform_run", perform)
+    state = scheduled_run.scheduled.fn("tiny", str(tmp_path))
     assert str(state.message).endswith(": failed: KeyError")
     assert "in perform" in logged[0]
     told = "".join(
@@ -233,8 +233,8 @@ def test_what_a_message_quotes_of_a_file_is_kept_nowhere(
             raise
         raise AssertionError
 
-    monkeypatch.setattr(scheduled, "perform_run", perform)
-    state = scheduled.scheduled.fn("tiny", str(tmp_path))
+    monkeypatch.setattr(scheduled_run, "perform_run", perform)
+    state = scheduled_run.scheduled.fn("tiny", str(tmp_path))
     record = history.latest_run(project, "tiny")
     assert record
     kept = [str(caught[0]), *traceback.format_exception(caught[0]), record.why]
@@ -254,11 +254,11 @@ def test_who_may_start_a_run_puts_no_words_into_a_notice(
     monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
     deaf(monkeypatch)
     words = "tiny: your password is over, see http://127.0.0.1/"
-    state = scheduled.scheduled.fn(words, str(tmp_path))
+    state = scheduled_run.scheduled.fn(words, str(tmp_path))
     assert state.is_failed()
     given = {"pipeline": words, "project": str(tmp_path)}
     ended = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
-    scheduled._on_crash(None, *ended)
+    scheduled_run._on_crash(None, *ended)
     assert not (tmp_path / "told").exists()
     assert not history.load_records(project)
 
@@ -278,7 +278,7 @@ def test_a_killed_run_is_named(
         history.record_end(project, gone, "killed")
     given = {"pipeline": "tiny", "project": str(tmp_path)}
     run, state = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
-    scheduled._on_crash(None, run, state)
+    scheduled_run._on_crash(None, run, state)
     assert said[0].startswith(f"run {gone.id}: killed" if begun else "killed before")
     told = json.loads((tmp_path / "told").read_text())
     assert told.get("run") == (gone.id if begun else None)
@@ -289,11 +289,11 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
     said: list[str] = []
     logged: list[str] = []
     monkeypatch.setattr(
-        scheduled.lines, "write_line", lambda text, *_, **__: said.append(text)
+        scheduled_run.lines, "write_line", lambda text, *_, **__: said.append(text)
     )
     logger = SimpleNamespace(error=lambda form, *given: logged.append(form % given))
-    monkeypatch.setattr(scheduled, "get_run_logger", lambda: logger)
-    monkeypatch.setattr(scheduled.logging, "disable", lambda: None)
+    monkeypatch.setattr(scheduled_run, "get_run_logger", lambda: logger)
+    monkeypatch.setattr(scheduled_run.logging, "disable", lambda: None)
     return said, logged
 
 

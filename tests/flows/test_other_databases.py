@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from curvote.run import history
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
 from tests import plain, postgres
 
 pytestmark = pytest.mark.faults
@@ -41,7 +41,7 @@ def curvote(
     clean = {n: v for n, v in os.environ.items() if "MLFLOW" not in n}
     clean = {n: v for n, v in clean.items() if not n.startswith(("PREFECT", "CURVOTE"))}
     return subprocess.run(
-        [sys.executable, "-m", "curvote.flows", *words],
+        [sys.executable, "-m", "curvote.cli", *words],
         cwd=project.root,
         env={**clean, "PYTHONPATH": str(ROOT), **more},
         capture_output=True,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from curvote.flows import cli
-from curvote.flows.output import display, lines
-from curvote.run.config.file import PipelinesFile
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
+from curvote.cli import app
+from curvote.flows import display, lines
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.planner import make_plan
 from tests import plain
 from tests.datasets.test_own_data import STUDY
 from tests.datasets.test_own_data import project as project  # noqa: PLC0414 - a fixture
@@ -31,7 +31,7 @@ def say(
     def given(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["curvote", *words])
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            app.main()
         out, err = capsys.readouterr()
         return int(end.value.code or 0), out, err
 

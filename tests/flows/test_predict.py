@@ -14,11 +14,11 @@ from sklearn.base import clone
 from typer.testing import CliRunner, Result
 
 from curvote import load_run
-from curvote.errors import UserError
-from curvote.flows import cli
+from curvote.base.errors import UserError
+from curvote.cli import app
 from curvote.flows.tracking.model import save_model
-from curvote.run.beginning import begin_project
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.starter import begin_project
 from tests import messy_table, plain
 from tests.datasets.test_beginning import parse_value
 from tests.private_table import TABLE
@@ -69,7 +69,7 @@ def predict(project: Project, table: Path, *more: str, name: str = "table") -> R
     """Run the command; what it writes stands beside the table."""
     words = ["predict", name, "--project", str(project.root), "--table", str(table)]
     out = str(table.with_name(f"said{table.suffix}"))
-    return CliRunner().invoke(cli.app, [*words, "--out", out, *more])
+    return CliRunner().invoke(app.app, [*words, "--out", out, *more])
 
 
 def test_the_table_of_the_training_comes_back_with_a_column_more(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.flows.server.private import PrefectServer
-from curvote.run import history
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import history
 from tests import plain
 from tests.processes import processes_of, until
 
@@ -44,7 +44,7 @@ def test_a_run_goes_on_when_its_server_dies(tmp_path: Path) -> None:
     project = plain.write(tmp_path, tiny=plain.TINY | {"replicates": 200})
     words = ["run", "tiny", "--workers", "1", "--block", "5"]
     running = subprocess.Popen(
-        [sys.executable, "-m", "curvote.flows", *words, "--project", str(project.root)],
+        [sys.executable, "-m", "curvote.cli", *words, "--project", str(project.root)],
         env={k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.health import check_health
 from curvote.flows.server.access import read_secret
 from curvote.flows.server.private import read_serving
-from curvote.flows.serving import heartbeat
-from curvote.run.project import Project
+from curvote.flows.serving import health
+from curvote.flows.serving.health import check_health
+from curvote.pipeline.config.project import Project
 from tests import plain, served
 from tests.processes import processes_of, until
 
@@ -186,7 +186,7 @@ def test_what_was_missed_is_made_up_once(start: Callable[..., Serving]) -> None:
     project = Project(serving.root)
 
     def beats() -> bool:
-        left = heartbeat.last_heartbeat(project)
+        left = health.last_heartbeat(project)
         return left is not None and left.good is not None and bool(left.schedules)
 
     assert until(beats, SOON), serving.log

@@ -13,13 +13,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.flows import environment
 from curvote.flows.server.flow_runs import close_dead_flow_runs, tag_flow_run
+from curvote.flows.server.launch import is_healthy
 from curvote.flows.server.private import PrefectServer, read_serving
-from curvote.flows.server.state import is_healthy
-from curvote.flows.serving.serve import serve_schedules
-from curvote.run.project import Project
+from curvote.flows.serving.service import serve_schedules
+from curvote.pipeline.config.project import Project
 from tests import plain, served
 from tests.processes import processes_of, until
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.flows import environment
 from curvote.flows.server.launch import ServerLaunch, open_log
-from curvote.flows.serving.serve import serve_schedules
-from curvote.run.project import Project
+from curvote.flows.serving.service import serve_schedules
+from curvote.pipeline.config.project import Project
 
 HOUR = 3600
 

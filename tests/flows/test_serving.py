@@ -22,13 +22,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.flows.environment import SERVED_VARIABLE, workers_ended
 from curvote.flows.server.access import read_secret, write_secret
 from curvote.flows.server.launch import listen
 from curvote.flows.server.private import PrefectServer, read_serving
-from curvote.flows.serving.serve import serve_schedules
-from curvote.run.project import Project
+from curvote.flows.serving.service import serve_schedules
+from curvote.pipeline.config.project import Project
 from tests import plain, production
 from tests.processes import processes_of, until
 from tests.served import LONG_ENOUGH, Headers, Served, up
@@ -48,7 +48,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
     with log.open("w") as file:
         serving = subprocess.Popen(
-            [sys.executable, "-m", "curvote.flows", "serve", "--port", "0"],
+            [sys.executable, "-m", "curvote.cli", "serve", "--port", "0"],
             cwd=root,
             env=environment | {"PYTHONPATH": str(ROOT)},
             stdout=file,
@@ -226,19 +226,19 @@ def test_neither_another_project_nor_an_unscheduled_pipeline_runs(
     """
     from prefect.exceptions import SignatureMismatchError
 
-    from curvote.flows.serving import scheduled
+    from curvote.flows.serving import scheduled_run
 
     context = {"pipeline": "tiny", "project": str(project.root)}
-    assert scheduled.scheduled.should_validate_parameters
-    assert scheduled.scheduled.validate_parameters(context) == context
+    assert scheduled_run.scheduled.should_validate_parameters
+    assert scheduled_run.scheduled.validate_parameters(context) == context
     for more in ({"overrides": ["epsilon=100000"]}, {"new_release": True}):
         with pytest.raises(SignatureMismatchError):
-            scheduled.scheduled.validate_parameters(context | more)
+            scheduled_run.scheduled.validate_parameters(context | more)
     monkeypatch.setenv(SERVED_VARIABLE, str(project.root))
     with pytest.raises(UserError, match=r"'/' is not served here"):
-        scheduled._run_with_retries(Project(Path("/")), "tiny")
+        scheduled_run._run_with_retries(Project(Path("/")), "tiny")
     with pytest.raises(UserError, match="carries no schedule"):
-        scheduled._run_with_retries(project, "tiny")
+        scheduled_run._run_with_retries(project, "tiny")
 
 
 def test_a_run_that_is_over_keeps_no_workers() -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Stage
-from curvote.errors import UserError
-from curvote.flows.chain import RunRequest, perform_run
-from curvote.flows.output.display import print_spending
-from curvote.run import history
-from curvote.run.planner import make_plan
+from curvote.flows.display import print_spending
+from curvote.flows.flow import RunRequest, perform_run
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.store import history
 from curvote.tasks.stages import MAX_HOURS, stage_task
 from tests import town
 

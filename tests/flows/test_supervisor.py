@@ -6,15 +6,13 @@ import errno
 
 import pytest
 
-from curvote.durable import private_folder
-from curvote.flows import supervisor
-from curvote.flows.health import check_health
-from curvote.flows.output import lines
-from curvote.flows.server.state import DATABASE_DOWN, READY
-from curvote.flows.serving import heartbeat
-from curvote.flows.serving.heartbeat import Heartbeat
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.project import Project
+from curvote.base.durable import private_folder
+from curvote.flows import lines
+from curvote.flows.server.launch import DATABASE_DOWN, READY
+from curvote.flows.serving import health, supervisor
+from curvote.flows.serving.health import Heartbeat, check_health
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests import plain
 from tests.supervised import HOURLY, Watched, end, renewed, watched
 
@@ -172,7 +170,7 @@ def test_a_faulty_pipeline_keeps_no_other_from_its_schedule(watched: Watched) ->
     assert len([line for line in watched.said if "nothing runs it" in line]) == 2
     private_folder(project.state)
     watched.it.heartbeat().write(project)
-    beat = heartbeat.last_heartbeat(project)
+    beat = health.last_heartbeat(project)
     assert beat is not None
     assert beat.faulty.keys() == {"bad", "worse"}
     told = {row["check"]: row["status"] for row in check_health(project)}
@@ -184,7 +182,7 @@ def test_what_another_serve_left_says_since_when(watched: Watched) -> None:
     watched.up()
     watched.it._last_beat = 0.0
     watched.tick()
-    left = heartbeat.last_heartbeat(watched.it.project)
+    left = health.last_heartbeat(watched.it.project)
     assert left is not None
     assert left.schedules == {"tiny": HOURLY}
     assert left.next["tiny"]
@@ -245,7 +243,7 @@ def test_a_full_disk_ends_no_schedule(
         assert watched.it.runner.process is None
     watched.tick()
     assert watched.it.runner.starts == 2
-    left = heartbeat.last_heartbeat(watched.it.project)
+    left = health.last_heartbeat(watched.it.project)
     assert left is not None
     assert left.is_alive
     monkeypatch.setattr(Heartbeat, "write", full)

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.server.launch import child_environment
-from curvote.flows.serving.systemd import notify_systemd, watchdog_seconds
+from curvote.flows.server.launch import (
+    child_environment,
+    notify_systemd,
+    watchdog_seconds,
+)
 
 
 @pytest.mark.parametrize("kind", ["file", "abstract"])

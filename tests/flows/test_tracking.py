@@ -14,18 +14,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.curve_classifier import CurveClassifier
-from curvote.errors import UserError
-from curvote.flows import environment, running
-from curvote.flows.looking_back import list_runs
+from curvote.cli import run as running
+from curvote.cli.run_list import list_runs
+from curvote.curves.columns import grid_names
+from curvote.curves.curve_classifier import CurveClassifier
+from curvote.flows import environment
 from curvote.flows.tracking import log as tracking
-from curvote.flows.tracking.view import page_fragment
-from curvote.named_columns import grid_names
-from curvote.reporting import words
-from curvote.reporting.gather import load_page_data
-from curvote.run import history, results, summary
-from curvote.run.project import Project
+from curvote.flows.tracking.log import page_fragment
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import results, scores
+from curvote.pipeline.store import history
+from curvote.report import sentences
+from curvote.report.loader import load_page_data
 from tests import plain
 from tests.mlflow_runs import (
     GRID,
@@ -264,7 +266,7 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The results stand; the next run logs what is missing, once."""
-    monkeypatch.setattr(summary, "mean_scores", lambda *_: make_rows())
+    monkeypatch.setattr(scores, "mean_scores", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
     history.save_record(project, make_record("missed", pipeline="missed"))
     database = project.state / "mlflow.db"
@@ -358,7 +360,7 @@ def test_one_number_stands_for_a_run_in_all_places(
     assert current.description == main
     assert "epsilon=1" in current.tags["cell"]
     data = load_page_data(project, history.load_records(project, name)[0])
-    (value, unit, method, at), *_ = words.headline_tiles(data)
+    (value, unit, method, at), *_ = sentences.headline_tiles(data)
     assert f"{method} {value}{unit} ({where})".lower() == main.lower()
     assert at.startswith(where)
-    assert "At epsilon 1, " in words.headline(data)
+    assert "At epsilon 1, " in sentences.headline(data)

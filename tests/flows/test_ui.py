@@ -17,10 +17,10 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from curvote.flows.server.access import new_secret, write_secret
-from curvote.flows.server.gate import CookieGate
+from curvote.flows.server.process import CookieGate
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking.ui import SECRET_FILE
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
 
 ADDRESS = "http://127.0.0.1:5000"
 TICKET, SECRET = "ticket", "curvote:secret"
@@ -105,7 +105,7 @@ def test_the_pages_themselves_ask(tmp_path: Path, own_variables: None) -> None:
     (tmp_path / "pipelines.yaml").write_text("pipelines: {}\n")
     tracking.make_database(project)
     shown = subprocess.Popen(
-        [sys.executable, "-m", "curvote.flows", "ui", "--port", "0"],
+        [sys.executable, "-m", "curvote.cli", "ui", "--port", "0"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,

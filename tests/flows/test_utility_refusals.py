@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from curvote.flows import cli
-from curvote.run.project import Project
+from curvote.cli import app
+from curvote.pipeline.config.project import Project
 from tests.asked_utility import ASK, folder, people, run
 
 __all__ = ["folder", "run"]
@@ -95,6 +95,6 @@ def test_a_name_that_is_no_pipeline_is_said(
     for name, told in (("tinny", "Did you mean 'tiny'"), ("tiny", "name one by")):
         monkeypatch.setattr(sys, "argv", ["curvote", "utility", name])
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            app.main()
         assert end.value.code == 2
         assert told in capsys.readouterr().err

@@ -11,15 +11,16 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from curvote.envelope import issue_invitations, seal_message
 from curvote.flows.environment import process_tag
-from curvote.protocols.message import parse_message
-from curvote.run import audited, history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute_step
-from curvote.run.keyed import keyed_digest
-from curvote.run.project import Project
-from curvote.server.intake import Intake
+from curvote.intake.box import Intake
+from curvote.messages.message import parse_message
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.source import keyed_digest
+from curvote.pipeline.run import audit_tasks
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.store import history
+from curvote.wire.envelope import issue_invitations, seal_message
 from tests import plain, production, rounds
 from tests.releasing import Client
 
@@ -35,8 +36,10 @@ def make(root: Path) -> None:
     """Write a project, with all that it keeps, into a folder."""
     project = plain.write(root, tiny=TINY, real=REAL)
     record = plain.run(project)
-    verdicts = [(t, {"verdict": "holds"}) for t in audited.run_tasks(project, record)]
-    audited.save_verdicts(project, "tiny", verdicts)
+    verdicts = [
+        (t, {"verdict": "holds"}) for t in audit_tasks.run_tasks(project, record)
+    ]
+    audit_tasks.save_verdicts(project, "tiny", verdicts)
     made = production.plan(project)
     configured = PipelinesFile(project).configure_pipeline("real")
     release = history.record_start(project, configured, made.steps, process_tag())

@@ -11,24 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from curvote.chain import tasks
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_schema import LEDGER
-from curvote.client.register import REGISTER
-from curvote.durable import DurableFile, format_backup_path
-from curvote.envelope import Invitation
-from curvote.errors import UserError
-from curvote.protocols.message import parse_message
-from curvote.run import audited, history
-from curvote.run.plan.step import VERSION
-from curvote.run.project import Project
-from curvote.run.record_index import FORMAT
-from curvote.run.release import ledger_check, releases_log
-from curvote.run.store.artifacts import Artifact, all_folders
-from curvote.run.store.moving import migrate_raw_artifacts
-from curvote.server.intake import Intake
-from curvote.server.intake_file import INTAKE
-from curvote.signed import open_signed
+from curvote.base.durable import DurableFile, format_backup_path
+from curvote.base.errors import UserError
+from curvote.chain import lookup
+from curvote.intake.box import Intake
+from curvote.intake.store import INTAKE
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import REGISTER
+from curvote.ledger.schema import LEDGER
+from curvote.messages.message import parse_message
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.step import VERSION
+from curvote.pipeline.release import ledger_report, release_log
+from curvote.pipeline.run import audit_tasks
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import (
+    Artifact,
+    all_folders,
+    migrate_raw_artifacts,
+)
+from curvote.pipeline.store.records import FORMAT
+from curvote.wire.envelope import Invitation
+from curvote.wire.signing import open_signed
 from tests import production
 from tests.formats import make
 
@@ -69,7 +73,7 @@ def test_the_ledger_goes_on_with_what_was_spent(old: Project) -> None:
         (population,) = {entry.population for entry in ledger.entries()}
         assert set(ledger.spent(population).epsilon) == {4.0}
         assert not ledger.problems()
-    assert not ledger_check.ledger_problems(old)
+    assert not ledger_report.ledger_problems(old)
     kept_before(old.ledger, LEDGER, before)
 
 
@@ -137,7 +141,7 @@ def test_nothing_is_released_again(old: Project) -> None:
 def test_verdicts_of_an_earlier_form_are_read_or_passed_over(old: Project) -> None:
     """Never an error: an audit is repeated easily."""
     (record,) = history.load_records(old, "tiny")
-    found = audited.stored_verdicts(old, record)
+    found = audit_tasks.stored_verdicts(old, record)
     assert found is None or [row["verdict"] for row in found["rows"]]
 
 
@@ -147,7 +151,7 @@ def test_what_travelled_is_read(old: Project) -> None:
         wire = old.root / "wire"
         text = (wire / f"task-{asks}.json").read_bytes()
         signed = b'"protected"' in text
-        task = tasks.read_task(
+        task = lookup.read_task(
             open_signed(text).document["task"] if signed else json.loads(text)
         )
         lines = (wire / f"invitations-{asks}.jsonl").read_text().splitlines()
@@ -168,9 +172,9 @@ def test_a_clients_own_files_go_on(old: Project) -> None:
 def test_the_copy_of_releases_and_the_digest_key_are_read(old: Project) -> None:
     """Where there were any yet."""
     copy = old.state / "releases.jsonl"
-    assert len(releases_log.copy_lines(old)) == (4 if copy.exists() else 0)
+    assert len(release_log.copy_lines(old)) == (4 if copy.exists() else 0)
     if old.digest_key.exists():
-        from curvote.run.keyed import keyed_digest
+        from curvote.pipeline.config.source import keyed_digest
 
         before = old.digest_key.read_bytes()
         assert re.fullmatch("[0-9a-f]{64}", keyed_digest(old, "0" * 64))

@@ -9,15 +9,18 @@ from typing import Any
 
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.envelope import issue_record_invitations, seal_message
-from curvote.errors import UserError
-from curvote.labels.encoders import ENCODERS
-from curvote.labels.task import Task
-from curvote.protocols.answering import answer_about_record
-from curvote.protocols.described import describe_answer
-from curvote.protocols.judging import check_invitation, validate_task
-from curvote.protocols.message import message_of, parse_message
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.messages.answer import (
+    answer_about_record,
+    check_invitation,
+    describe_answer,
+    validate_task,
+)
+from curvote.messages.message import message_of, parse_message
+from curvote.systems.labels.codes.encoders import ENCODERS
+from curvote.systems.labels.task import Task
+from curvote.wire.envelope import issue_record_invitations, seal_message
 from tests.fuzzing import HOSTILE, bend
 
 SENT = [name for name in ENCODERS if name != "rr_with_prior"]

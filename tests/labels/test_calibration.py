@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.labels import calibration
-from curvote.labels.encoding import encode
+from curvote.base.errors import UserError
+from curvote.systems.labels.codes.encoding import encode
+from curvote.systems.labels.learners import calibration
 
 
 def votes(n=500, classes=5, seed=0):

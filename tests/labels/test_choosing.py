@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from curvote import PrivateLabelClassifier
-from curvote.labels.choosing import CandidateScores
-from curvote.labels.learners.knn import KNN
+from curvote.systems.labels.learners.knn import KNN
+from curvote.systems.labels.method.selection import CandidateScores
 
 NOISE = np.random.default_rng(0).normal(size=(3, 400))
 

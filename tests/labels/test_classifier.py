@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from curvote import Budget, PrivateLabelClassifier, encode
-from curvote.labels import classifier
+from curvote.systems.labels.method import classifier
 
 Data = tuple[np.ndarray, np.ndarray]
 

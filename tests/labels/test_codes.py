@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.labels import Codes, encode
-from curvote.labels.encoders import ENCODERS, build_encoder
-from curvote.strict_json import canonical_json
+from curvote.systems.labels.codes.encoders import ENCODERS, build_encoder
+from curvote.wire.strict_json import canonical_json
 
 CLASSES = ["aa", "iy", "sh", "dcl", "ao"]
 N = 60

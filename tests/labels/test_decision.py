@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.labels.decision import break_ties, class_frequencies
+from curvote.systems.labels.method.classifier import break_ties, class_frequencies
 
 X = np.arange(3000.0)[:, None]
 

@@ -8,16 +8,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.labels.efficiency import (
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.labels.codes.efficiency import (
     accuracy_ceiling,
     encoder_efficiency,
     retention,
     signal_ratio,
     soft_label_statistics,
 )
-from curvote.labels.encoders import (
+from curvote.systems.labels.codes.encoders import (
     CANDIDATES,
     best_encoder,
     build_encoder,

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.labels import Codes, encode
-from curvote.labels.encoders import ENCODERS
-from curvote.labels.encoding import class_shares, entropy_of
-from curvote.labels.places import places_of
 from curvote.mechanisms import make
+from curvote.systems.labels.codes.encoders import ENCODERS
+from curvote.systems.labels.codes.encoding import class_shares, entropy_of
+from curvote.systems.labels.codes.places import places_of
 from tests.noise import Replay
 
 TEXT = ["sh", "aa", "iy", "aa"]

@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from curvote import jws
-from curvote.client.ledger import Ledger
-from curvote.client.standing import POPULATION
-from curvote.envelope import read_envelope
-from curvote.errors import UserError
-from curvote.flows import cli
-from curvote.run.store.artifacts import artifact
+from curvote.base.errors import UserError
+from curvote.cli import app
+from curvote.ledger.account import POPULATION
+from curvote.ledger.book import Ledger
+from curvote.pipeline.store.artifacts import artifact
+from curvote.wire import signing
+from curvote.wire.envelope import read_envelope
 from tests.exchange import NAME, Server
 from tests.hospitals import take
 from tests.registry import (
@@ -130,7 +130,7 @@ def _predict(given: Server, root: Path, table: pd.DataFrame) -> Result:
     table.to_csv(root / "new.csv", index=False)
     words = ["predict", NAME, "--project", str(given.project.root)]
     words += ["--table", str(root / "new.csv"), "--out", str(root / "said.csv")]
-    return CliRunner().invoke(cli.app, words)
+    return CliRunner().invoke(app.app, words)
 
 
 def test_better_public_columns_ask_for_no_new_code(
@@ -203,7 +203,7 @@ def test_what_cannot_be_asked_by_envelope_is_said_before(
 def test_the_digest_is_that_of_the_published_text(steward: Server) -> None:
     """So nobody needs a copy of how Python writes numbers; as docs/envelope.md says."""
     line = json.loads(steward.published("code")[0].read_bytes())
-    document = jws.from_base64url(line["payload"])
+    document = signing.from_base64url(line["payload"])
     task = document[document.index(b'"task":') + len(b'"task":') : -1]
     digest = hashlib.sha256(task).hexdigest()
     assert {each.task for each in invitations(steward).values()} == {digest}

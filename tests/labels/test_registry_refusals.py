@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.envelope import issue_record_invitations, seal_message
-from curvote.errors import UserError
-from curvote.labels.task import Task
-from curvote.protocols.checking import parse_messages
-from curvote.protocols.message import parse_message
-from curvote.run.release.publishing import server_key
-from curvote.server.inbox import accept_inbox
-from curvote.server.intake import Intake, RefusedEnvelope
-from curvote.signed import open_signed
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.intake.inbox import accept_inbox
+from curvote.messages.message import parse_message, parse_messages
+from curvote.pipeline.release.publication import server_key
+from curvote.systems.labels.task import Task
+from curvote.wire.envelope import issue_record_invitations, seal_message
+from curvote.wire.signing import open_signed
 from tests.exchange import Server
 from tests.registry import (
     ALONE,

@@ -9,9 +9,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.labels import Codes, Score, encode, private_score
-from curvote.labels.decoded import decode_unbiased
+from curvote.systems.labels.method.scoring import decode_unbiased
 
 LINEAR = ("accuracy", "brier", "log_loss")
 Records = tuple[np.ndarray, np.ndarray]

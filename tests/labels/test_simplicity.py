@@ -10,10 +10,10 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote.labels.learners.knn import KNN
-from curvote.labels.learners.ridge import RidgeVotes
-from curvote.labels.learners.spectral import SpectralVotes
-from curvote.labels.simplicity import simplicity_order
+from curvote.systems.labels.learners.knn import KNN
+from curvote.systems.labels.learners.ridge import RidgeVotes
+from curvote.systems.labels.learners.spectral import SpectralVotes
+from curvote.systems.labels.method.selection import simplicity_order
 
 
 def piped(alpha: float) -> Any:

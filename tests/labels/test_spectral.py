@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.labels.spectral import Spectral
+from curvote.base.errors import UserError
+from curvote.systems.labels.learners.graph import Spectral
 
 
 def records(n=200, d=3, seed=0):

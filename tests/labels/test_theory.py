@@ -10,9 +10,10 @@ from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 from scipy.stats import ncx2
 
-from curvote.errors import UserError
-from curvote.labels import encode, theory
-from curvote.validate import FloatArray
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.labels import encode
+from curvote.systems.labels.method import theory
 
 
 def drawn(rng: np.random.Generator) -> FloatArray:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from curvote import Budget, PrivateLabelClassifier, UserError
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.labels import Codes
-from curvote.labels.two_rounds import TwoRounds
+from curvote.systems.labels.codes.encoding import TwoRounds
 
 K = np.array(["a", "b", "c"])
 

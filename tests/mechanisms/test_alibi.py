@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy, SystemEntropy
-from curvote.errors import UserError
-from curvote.mechanisms import bits, make
+from curvote.base.entropy import SeededEntropy, SystemEntropy
+from curvote.base.errors import UserError
+from curvote.mechanisms import exact, make
 from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
 from tests.noise import ALPHA, EPSILONS, SEED, Replay
 
@@ -67,7 +67,7 @@ def test_sampling_law_of_another_epsilon(factor):
 
 def test_many_chunks(monkeypatch):
     """The law is the same where a batch is worked off in many pieces."""
-    monkeypatch.setattr(bits, "_BITS_AT_ONCE", 700)
+    monkeypatch.setattr(exact, "_BITS_AT_ONCE", 700)
     law = make("alibi", epsilon=1, n_classes=3)
     draws = law.randomize(np.full(20_000, 2), SeededEntropy(SEED))
     assert follows(draws, law, 2)

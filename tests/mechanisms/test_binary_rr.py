@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.mechanisms import make
-from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.randomized_response import BinaryRR
 from tests.noise import SEED, Replay, exp_oracle
 
 

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms import per_coordinate
 from curvote.mechanisms.base import ScalarMechanism
 from tests.noise import SEED, Replay, build, names_of, probes

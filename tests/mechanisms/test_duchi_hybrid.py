@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
-from curvote.mechanisms.hybrid import LEAST_PIECEWISE
+from curvote.mechanisms.piecewise import LEAST_PIECEWISE
 from tests.noise import EPSILONS, SEED, Replay
 
 INPUTS = np.linspace(-1, 1, 41)

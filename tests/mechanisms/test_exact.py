@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import InternalError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import InternalError
 from curvote.mechanisms import exact
 from tests.noise import ALPHA, SEED, Replay, exp_oracle
 

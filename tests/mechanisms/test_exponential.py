@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.mechanisms import make
 from curvote.mechanisms.base import SMALLEST_EPSILON
 from tests.noise import EPSILONS, Replay

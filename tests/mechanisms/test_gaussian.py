@@ -11,13 +11,12 @@ import pytest
 from scipy import stats
 
 from curvote.audit import run, shipped
-from curvote.entropy import SeededEntropy
-from curvote.errors import InternalError, UserError
-from curvote.mechanisms import discrete_gaussian, gaussian_noise, make
-from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
-from curvote.mechanisms.gaussian_noise import delta_bound, loss_deviation
-from curvote.mechanisms.grid import GRID_STEP
-from curvote.privacy import ZCDP
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import InternalError, UserError
+from curvote.base.privacy import ZCDP
+from curvote.mechanisms import gaussian, make
+from curvote.mechanisms.exact import GRID_STEP
+from curvote.mechanisms.gaussian import DiscreteGaussian, delta_bound, loss_deviation
 from tests.noise import ALPHA, SEED, Replay
 
 
@@ -82,7 +81,7 @@ def test_the_exact_comparison_decides_as_the_filter(monkeypatch):
     y = law.proposal.sample(300, SeededEntropy(SEED))
     words = SeededEntropy(SEED + 1).words(300)
     fast = law._accept(y, words, Replay())
-    monkeypatch.setattr(discrete_gaussian, "MARGIN", 1.0)
+    monkeypatch.setattr(gaussian, "MARGIN", 1.0)
     assert (law._accept(y, words, SeededEntropy(SEED)) == fast).all()
     assert 0.5 < fast.mean() < 0.9
 
@@ -111,7 +110,7 @@ def test_discrete_noise_is_as_private_as_the_bound_says(sigma, shift):
     k = np.arange(-12 * sigma, 12 * sigma + 1)
     one = [np.stack([weights(sigma, k), weights(sigma, k - s)]) for s in shift]
     p, q = (np.outer(one[0][i], one[1][i]) for i in (0, 1))
-    ratio = math.hypot(*shift) / math.sqrt(sigma**2 - gaussian_noise.ROUNDING_VARIANCE)
+    ratio = math.hypot(*shift) / math.sqrt(sigma**2 - gaussian.ROUNDING_VARIANCE)
     for epsilon in (0.01, 0.5, 2):
         delta = np.maximum(p - math.exp(epsilon) * q, 0).sum()
         assert delta <= delta_bound(epsilon, ratio)
@@ -133,9 +132,9 @@ def test_calibration(epsilon, delta, d):
 @pytest.mark.parametrize("share", [0.5, 0.99, 1 - 1e-9])
 def test_too_little_noise_is_declared_and_caught(monkeypatch, share):
     """A sigma below the calibrated one shows in the loss, and the audit refuses it."""
-    calibrate = gaussian_noise.calibrate_sigma
+    calibrate = gaussian.calibrate_sigma
     monkeypatch.setattr(
-        gaussian_noise, "calibrate_sigma", lambda *claim: share * calibrate(*claim)
+        gaussian, "calibrate_sigma", lambda *claim: share * calibrate(*claim)
     )
     assert make("gaussian", epsilon=1, delta=1e-5, d=3).worst_log_ratio() > 1
     for name in ("gaussian", "transfer.moments", "transfer.kernel"):
@@ -198,10 +197,10 @@ def test_outputs_lie_on_the_grid():
 def test_the_cut_gives_every_input_the_same_output(epsilon):
     """Noise cut for want of bits gives one and the same output for every input."""
     mechanism = make("gaussian", epsilon=epsilon, d=1, delta=1e-6)
-    assert mechanism.noise.law.proposal.exact_below >= gaussian_noise.EXACT_BELOW
+    assert mechanism.noise.law.proposal.exact_below >= gaussian.EXACT_BELOW
     cut = (1 << 63) - 1
     for noise, x in [(k, x) for k in (cut, -cut) for x in (-1, 0, 1)]:
         fixed = {"sample": lambda *_, k=noise: np.array([k])}
         object.__setattr__(mechanism.noise, "law", type("Cut", (), fixed))
         out = mechanism.randomize([[x]], Replay())
-        assert out == math.copysign(gaussian_noise.OUTPUT_LIMIT * GRID_STEP, noise)
+        assert out == math.copysign(gaussian.OUTPUT_LIMIT * GRID_STEP, noise)

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.labels.encoders import ENCODERS
-from curvote.mechanisms import bits, make
+from curvote.base.entropy import SeededEntropy
+from curvote.mechanisms import exact, make
+from curvote.systems.labels.codes.encoders import ENCODERS
 from tests.noise import SEED
 
 N, CLASSES = 40_000, 100
@@ -28,7 +28,7 @@ def encoded(name: str, n: int = N):
 @pytest.mark.parametrize("read", ["decode", "likelihood"])
 def test_memory(name, read, monkeypatch):
     """The peak is the result, a bit or a byte for each number, and one block."""
-    monkeypatch.setattr(bits, "_BITS_AT_ONCE", 1 << 16)
+    monkeypatch.setattr(exact, "_BITS_AT_ONCE", 1 << 16)
     law, outputs = encoded(name)
     tracemalloc.start()
     found = getattr(law, read)(outputs)
@@ -44,7 +44,7 @@ def test_blocks_make_no_difference(name, read, monkeypatch):
     """Rows are the same however few are worked on at once."""
     law, outputs = encoded(name, 500)
     whole = getattr(law, read)(outputs)
-    monkeypatch.setattr(bits, "_BITS_AT_ONCE", 700)
+    monkeypatch.setattr(exact, "_BITS_AT_ONCE", 700)
     assert (getattr(law, read)(outputs) == whole).all()
     assert getattr(law, read)(outputs[:0]).shape == (0, CLASSES)
 

@@ -11,10 +11,10 @@ import pytest
 from scipy.linalg import hadamard as sylvester
 from scipy.stats import chi2
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms import bits, hadamard, make
-from curvote.mechanisms.subset_selection import SubsetSelection, best_subset_size
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.mechanisms import exact, frequency_oracles, make
+from curvote.mechanisms.frequency_oracles import SubsetSelection, best_subset_size
 from tests.noise import ALPHA, EPSILONS, SEED, Replay, exp_oracle
 
 RARE = {
@@ -127,9 +127,9 @@ def test_subset_size_out_of_range(omega):
 def test_subsets_are_uniform(share, size, monkeypatch):
     """All subsets are equally likely, wherever the search for one begins."""
     if share is not None:
-        monkeypatch.setattr(bits, "_initial_share", lambda size, width: share)
+        monkeypatch.setattr(exact, "_initial_share", lambda size, width: share)
     n, width, barred = 20_000, 6, 2
-    rows = bits.random_subsets(
+    rows = exact.random_subsets(
         np.full(n, size), np.full(n, barred), width, SeededEntropy(SEED)
     )
     seen = rows @ (1 << np.arange(width))
@@ -150,7 +150,7 @@ def test_bernoulli_is_settled_by_the_whole_threshold(lead, rest):
     tails = [max(rest - 1, 0), rest, 0, 2**56 - 1, 1][: len(tied)]
     tails += [0] * (len(tied) - len(tails))
     first = int(np.array(leading, dtype=np.uint8).view(np.uint64)[0])
-    out = bits.bernoulli_bits(
+    out = exact.bernoulli_bits(
         (lead << 56) + rest, 8, Replay(first, *(tail << 8 for tail in tails))
     )
     left = iter(tails)
@@ -179,7 +179,9 @@ def test_hadamard_blocks(epsilon, monkeypatch):
         assert ours.size <= 4 * K
         published = 2 ** (math.ceil(math.log2(min(math.exp(epsilon), 2 * K))) - 1)
         with monkeypatch.context() as patch:
-            patch.setattr(hadamard, "best_blocks", lambda epsilon, K, B=published: B)
+            patch.setattr(
+                frequency_oracles, "best_blocks", lambda epsilon, K, B=published: B
+            )
             paper = make("hadamard", epsilon=epsilon, n_classes=K)
         total, theirs = (m.variance(np.arange(K)).sum() for m in (ours, paper))
         assert total <= theirs * (1 + 1e-9)

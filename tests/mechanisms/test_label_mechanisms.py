@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from curvote.entropy import SeededEntropy, SystemEntropy
-from curvote.errors import UserError
-from curvote.mechanisms import bits, exact, make
+from curvote.base.entropy import SeededEntropy, SystemEntropy
+from curvote.base.errors import UserError
+from curvote.mechanisms import exact, make
 from curvote.mechanisms.base import SMALLEST_EPSILON, LabelMechanism
-from curvote.mechanisms.unary import UnarySymmetric
+from curvote.mechanisms.frequency_oracles import UnarySymmetric
 from tests.noise import ALPHA, EPSILONS, SEED, Replay, exp_oracle, names_of
 
 # The outputs of "alibi" are too many to list: its own tests are in test_alibi.
@@ -174,7 +174,7 @@ def test_sampling_law_of_another_epsilon(name, factor):
 
 def test_many_chunks(name, monkeypatch):
     """The law is the same where a batch is worked off in many pieces."""
-    monkeypatch.setattr(bits, "_BITS_AT_ONCE", 700)
+    monkeypatch.setattr(exact, "_BITS_AT_ONCE", 700)
     mechanism = build(name, 1)
     assert follows(draw(mechanism, 3, 20_000), mechanism, 3)
 

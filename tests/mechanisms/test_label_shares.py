@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms import make
 from tests.noise import EPSILONS, SEED, Replay
 

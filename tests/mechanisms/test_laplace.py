@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
 from curvote.mechanisms.base import SMALLEST_EPSILON
 from tests.noise import EPSILONS, SEED, Replay

@@ -7,12 +7,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms.base import SMALLEST_EPSILON
 from curvote.mechanisms.exact import DiscreteLaplace
-from curvote.mechanisms.laplace import Laplace
-from curvote.mechanisms.laplace_sum import draw_noise_sums
+from curvote.mechanisms.laplace import Laplace, draw_noise_sums
 from tests.noise import ALPHA, SEED
 
 SIZE = 20_000

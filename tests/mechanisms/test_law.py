@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import law as laws
 from curvote.mechanisms import make, names
 from curvote.mechanisms.base import LabelMechanism, Mechanism

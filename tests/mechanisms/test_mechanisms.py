@@ -8,11 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy, SystemEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy, SystemEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms import laplace, make, names
-from curvote.mechanisms.base import SMALLEST_EPSILON, ScalarMechanism
-from curvote.mechanisms.finite import FiniteMechanism
+from curvote.mechanisms.base import SMALLEST_EPSILON, FiniteMechanism, ScalarMechanism
 from curvote.mechanisms.registry import MECHANISMS
 from tests.noise import (
     EPSILONS,

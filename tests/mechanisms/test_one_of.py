@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms import make
-from curvote.mechanisms.cap import SMALLEST_SHARE, Cap
-from curvote.mechanisms.one_of import MAX_CLASSES, OneOf, one_of_variance
-from curvote.mechanisms.privunit import privunit_variance
+from curvote.mechanisms.privunit import (
+    MAX_CLASSES,
+    SMALLEST_SHARE,
+    Cap,
+    OneOf,
+    one_of_variance,
+    privunit_variance,
+)
 from tests.noise import ALPHA, SEED, exp_oracle
 
 KINDS = [(2, 3), (5, 3), (26, 9)]

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
-from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
-from curvote.mechanisms.exact import DiscreteLaplace
-from curvote.mechanisms.laplace import GRID_STEP, RANGE_BITS
+from curvote.mechanisms.exact import GRID_STEP, DiscreteLaplace
+from curvote.mechanisms.gaussian import DiscreteGaussian
+from curvote.mechanisms.laplace import RANGE_BITS
 from tests.noise import ALPHA, SEED
 
 dp = pytest.importorskip("opendp.prelude", reason="opendp is not installed")

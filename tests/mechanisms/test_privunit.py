@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from curvote.audit import exact as audit_exact
-from curvote.audit import examples
 from curvote.audit.message_subject import message_subject_of
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.checks import examples
+from curvote.checks import loss_checks as audit_exact
 from curvote.mechanisms import make, privunit
-from curvote.mechanisms.cap import SMALLEST_SHARE, Cap, best_cap
+from curvote.mechanisms.privunit import SMALLEST_SHARE, Cap, best_cap
 from tests.noise import ALPHA, EPSILONS, SEED, exp_oracle
 
 

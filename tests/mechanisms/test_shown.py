@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curvote.mechanisms import make, names, per_coordinate
-from curvote.mechanisms.making import mechanism_class
+from curvote.mechanisms.factory import mechanism_class
 from tests.noise import build
 
 KEPT = [name for name in names() if name != "rr_with_prior"]

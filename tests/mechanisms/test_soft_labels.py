@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
-from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi
-from curvote.mechanisms.soft_labels import soft_label_moments
+from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi, soft_label_moments
 from tests.noise import SEED
 
 SMALLEST = 2.0**-20
@@ -107,10 +105,3 @@ def test_variance_of_every_epsilon_and_k():
         assert (found > 0).all()
         assert np.isfinite(found).all()
         assert found[:19] / found[1:20] == pytest.approx(np.full(19, 2), rel=0.01)
-
-
-def test_moments_are_made_at_once():
-    """They are asked for at each batch, and by `signal` for each row of a table."""
-    start = time.process_time()
-    soft_label_moments(2.0**-27 / 3, ONE_HOT_STEPS, 999)
-    assert time.process_time() - start < 0.1

@@ -8,31 +8,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.client.report import RARE_PROBABILITY, Reporter
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms import make, making, names, per_coordinate
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms import factory, make, names, per_coordinate
 from curvote.mechanisms.base import Mechanism, ScalarMechanism, VectorMechanism
-from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
-from curvote.mechanisms.one_of import OneOf
-from curvote.protocols.message import messages_of, parse_message
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.task import Task
+from curvote.mechanisms.privunit import OneOf
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.message import messages_of, parse_message
+from curvote.wire.task import Task
 
 D, N = 3, 4000
 REPORTS = [
     name
     for name in names()
-    if issubclass(making.mechanism_class(name), ScalarMechanism | VectorMechanism)
-    and making.mechanism_class(name) not in {BinaryRR, OneOf}
+    if issubclass(factory.mechanism_class(name), ScalarMechanism | VectorMechanism)
+    and factory.mechanism_class(name) not in {BinaryRR, OneOf}
 ]
 
 
 def of_record(name: str, epsilon: float) -> VectorMechanism:
     """Return the mechanism of a record of D numbers."""
-    if issubclass(making.mechanism_class(name), ScalarMechanism):
+    if issubclass(factory.mechanism_class(name), ScalarMechanism):
         return per_coordinate(name, D, epsilon)
     delta = {"delta": 1e-5} if name == "gaussian" else {}
     made: Mechanism = make(name, epsilon=epsilon, d=D, **delta)

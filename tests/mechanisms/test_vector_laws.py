@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms import exact, grid, joint_box, make
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.mechanisms import exact, joint_box, make
 from tests.noise import ALPHA, SEED, exp_oracle
 
 TOTAL = 1 << 64
@@ -113,7 +113,7 @@ def test_sampled_counts_every_subset_that_fits():
 
     def likelihood(x, at) -> float:
         given = at / mechanism.scale
-        below = mechanism.scalar.cdf(x, given - grid.GRID_STEP)
+        below = mechanism.scalar.cdf(x, given - exact.GRID_STEP)
         each = mechanism.scalar.cdf(x, given) - below
         subsets = [set(s) for s in combinations(range(3), 2)]
         seen = set(np.flatnonzero(at))
@@ -177,7 +177,7 @@ def test_joint_box_counts(epsilon, d):
 @pytest.mark.parametrize("x", [(0, 0), (1, 1), (-0.5, 1)])
 def test_joint_box_enumerated(x, monkeypatch):
     """On a grid of 5 x 5 points the draws, mean and variance are the exact ones."""
-    for module in (grid, joint_box):
+    for module in (exact, joint_box):
         monkeypatch.setattr(module, "GRID_ONE", 2)
     monkeypatch.setattr(joint_box, "POINTS", 5)
     mechanism, record = make("joint_box", epsilon=1, d=2), np.array([x])
@@ -200,7 +200,7 @@ def test_joint_box_marginal():
     """One coordinate is uniform in the shifted cube's side, or everywhere."""
     mechanism = make("joint_box", epsilon=2, d=2)
     draws = mechanism.randomize(np.full((40_000, 2), 0.9), SeededEntropy(SEED))[:, 0]
-    width, weight = mechanism.side / grid.GRID_ONE, mechanism._cube_weight
+    width, weight = mechanism.side / exact.GRID_ONE, mechanism._cube_weight
     cube, box = stats.uniform(1 - width, width), stats.uniform(-1, 2)
     result = stats.kstest(
         draws, lambda y: weight * cube.cdf(y) + (1 - weight) * box.cdf(y)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvote.entropy import SeededEntropy, SystemEntropy
-from curvote.errors import UserError
-from curvote.mechanisms import gaussian, sampled
+from curvote.base.entropy import SeededEntropy, SystemEntropy
+from curvote.base.errors import UserError
+from curvote.mechanisms import coordinates, gaussian
 from curvote.mechanisms.base import SMALLEST_EPSILON, VectorMechanism
 from curvote.mechanisms.coordinates import per_coordinate
 from curvote.mechanisms.privunit import PrivUnit
@@ -120,7 +120,7 @@ def test_a_budget_that_is_not_split_is_caught(monkeypatch):
     def whole(name: str, k: int, epsilon: float) -> object:
         return per_coordinate(name, k, k * epsilon)
 
-    monkeypatch.setattr(sampled, "per_coordinate", whole)
+    monkeypatch.setattr(coordinates, "per_coordinate", whole)
     twin = build("sampled", 5)
     assert twin.worst_log_ratio() == pytest.approx(10)
     with pytest.raises(AssertionError):

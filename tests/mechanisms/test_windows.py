@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
 from curvote.mechanisms.base import SMALLEST_EPSILON
-from curvote.mechanisms.window import Window, WindowMechanism
+from curvote.mechanisms.piecewise import Window, WindowMechanism
 from tests.noise import EPSILONS, SEED, Replay, exp_oracle, names_of
 
 TINY = Window(epsilon=0.7, first=-3, last=7, half=2)

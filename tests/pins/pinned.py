@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy, SystemEntropy
+from curvote.base.entropy import SeededEntropy, SystemEntropy
 
 RECORDED: Final = Path(__file__).with_name("recorded")
 DIGITS: Final = 12

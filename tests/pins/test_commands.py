@@ -16,10 +16,10 @@ import typer
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from curvote.audit import examples
-from curvote.datasets import raw
-from curvote.envelope import issue_record_invitations
-from curvote.flows import cli
+from curvote.checks import examples
+from curvote.cli import app
+from curvote.data import raw_files
+from curvote.wire.envelope import issue_record_invitations
 from tests import asked_utility, exchange, hospitals, invited, plain, rounds, town
 from tests.formats import make
 from tests.house import ROOT
@@ -98,7 +98,7 @@ def commands() -> dict[str, Any]:
         if words and not hasattr(one, "commands"):
             yield " ".join(words), one
 
-    return dict(below(typer.main.get_command(cli.app)))
+    return dict(below(typer.main.get_command(app.app)))
 
 
 COMMANDS = commands()
@@ -107,7 +107,7 @@ COMMANDS = commands()
 def form(name: str) -> dict[str, Any]:
     """Return the arguments and options of a command, and a digest of its help."""
     done = CliRunner().invoke(
-        cli.app, [*name.split(), "--help"], env={"COLUMNS": "100"}
+        app.app, [*name.split(), "--help"], env={"COLUMNS": "100"}
     )
     return {
         "options": {"/".join(one.opts): _option(one) for one in COMMANDS[name].params},
@@ -162,8 +162,10 @@ def said(words: str, *places: Path) -> dict[str, Any]:
     name = next(name for name in COMMANDS if f"{words} ".startswith(f"{name} "))
     known = {option for one in COMMANDS[name].params for option in one.opts}
     typed = [*words.split(), *["--json"] * ("--json" in known)]
-    done = CliRunner().invoke(cli.app, typed, env={"COLUMNS": "200"})
-    outside = [str(place) for place in (*places, os.environ.get(raw.MIRROR)) if place]
+    done = CliRunner().invoke(app.app, typed, env={"COLUMNS": "200"})
+    outside = [
+        str(place) for place in (*places, os.environ.get(raw_files.MIRROR)) if place
+    ]
     error = "" if isinstance(done.exception, SystemExit) else str(done.exception or "")
     told: Any = pinned.masked(done.stdout, *outside).splitlines()
     if "--json" in known and done.stdout[:1] in {"{", "["}:
@@ -196,7 +198,7 @@ def every(root: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
     write(root / "place")
     patch.chdir(root / "place")
     for words in TYPED:
-        if words not in OF_FILES or os.environ.get(raw.MIRROR):
+        if words not in OF_FILES or os.environ.get(raw_files.MIRROR):
             yield words, said(words, root)
     at_home(root / "home", patch)
     for words in AT_HOME:
@@ -228,6 +230,6 @@ def test_every_command_is_typed() -> None:
 @pytest.mark.parametrize("name", pinned.items(KIND))
 def test_a_command_says_what_was_recorded(name: str, found: dict[str, Any]) -> None:
     """Exit code, keys, types, values; options with kinds, defaults and help."""
-    if name in OF_FILES and not os.environ.get(raw.MIRROR):
+    if name in OF_FILES and not os.environ.get(raw_files.MIRROR):
         pytest.skip("needs the real file: CURVOTE_DATA_MIRROR unset")
     assert pinned.as_json(found[name]) == pinned.recorded(KIND, name)

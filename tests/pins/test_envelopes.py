@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit import choice, examples
-from curvote.audit.servers import examples as servers
-from curvote.chain import tasks
+from curvote.audit import choice
+from curvote.base.entropy import SeededEntropy
+from curvote.chain import lookup
 from curvote.chain.lookup import all_systems
-from curvote.entropy import SeededEntropy
-from curvote.envelope import Invitation, is_genuine, read_envelope, seal_message
-from curvote.protocols.message import message_of, parse_message, payload_at
+from curvote.checks import examples
+from curvote.messages.message import message_of, parse_message, payload_at
+from curvote.systems.transfer.audit import tables as servers
+from curvote.wire.envelope import Invitation, is_genuine, read_envelope, seal_message
 from tests import valid_tasks
 from tests.pins import pinned
 from tests.vectors.envelope import KEY
@@ -100,7 +101,7 @@ def test_what_was_written_is_read(name: str) -> None:
     """The task has its digest, the invitation its form, the message is admitted."""
     known = pinned.recorded(KIND, name)
     task, invitation = (
-        tasks.read_task(known["task"]),
+        lookup.read_task(known["task"]),
         Invitation.from_json(known["invitation"]),
     )
     assert task.digest() == known["digest"] == invitation.task

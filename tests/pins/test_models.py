@@ -19,10 +19,10 @@ import pytest
 import skops.io
 
 import curvote
+from curvote.base.durable import private_folder
 from curvote.chain.lookup import all_systems
-from curvote.durable import private_folder
 from curvote.flows.tracking.model import save_model
-from curvote.run.results import final_model, final_views
+from curvote.pipeline.run.results import final_model, final_views
 from tests.pins import pinned
 from tests.pins.test_studies import NUMBERS, STUDIES, finished, records
 from tests.run.test_final_models import into_folders

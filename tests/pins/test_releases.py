@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from curvote.chain.lookup import all_systems
-from curvote.run.config.file import PipelinesFile
-from curvote.run.plan import identity
-from curvote.run.plan.step import Step
-from curvote.run.project import Project
-from curvote.run.release import publishing
-from curvote.run.store.artifacts import artifact
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan import identity
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.release import publication
+from curvote.pipeline.store.artifacts import artifact
 from tests import exchange, hospitals, plain, production
 from tests.pins import pinned
 
@@ -246,7 +246,7 @@ def _drawn(project: Project, step: Step) -> Any:
 def _published(project: Project, name: str) -> dict[str, list[str]]:
     """Return the digests of each published task, by its file's name."""
     return {
-        path.name: sorted(publishing.task_digests(path.read_bytes()))
+        path.name: sorted(publication.task_digests(path.read_bytes()))
         for path in sorted(project.published(name).glob("*.task.json"))
     }
 

@@ -15,13 +15,13 @@ import pytest
 
 from curvote.chain.axis import Cell
 from curvote.chain.registry import SYSTEMS
-from curvote.datasets import raw
-from curvote.reporting.report import draw_report
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import RunView, final_model, final_views
-from curvote.run.store.artifacts import artifact
-from curvote.run.summary import mean_scores, replicate_scores
+from curvote.data import raw_files
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import RunView, final_model, final_views
+from curvote.pipeline.run.scores import mean_scores, replicate_scores
+from curvote.pipeline.store.artifacts import artifact
+from curvote.pipeline.store.history import RunRecord
+from curvote.report.page import draw_report
 from tests import drawings, plain
 from tests.house import ROOT
 from tests.pins import pinned
@@ -134,7 +134,7 @@ def test_every_system_is_pinned() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_finds_what_was_recorded(name: str, tmp_path: Path) -> None:
     """Each table, each score, each answer of a model, each word of the page."""
-    if name == NUMBERS and not os.environ.get(raw.MIRROR):
+    if name == NUMBERS and not os.environ.get(raw_files.MIRROR):
         pytest.skip("needs the real file: CURVOTE_DATA_MIRROR unset")
     assert pinned.as_json(
         facts(*finished(name, tmp_path / "project"))

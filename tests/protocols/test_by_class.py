@@ -10,20 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curvote.base.errors import UserError
 from curvote.chain.measure import SCORES
-from curvote.errors import UserError
-from curvote.flows.output.tables import print_scores
+from curvote.cli.tables import print_scores
 from curvote.flows.tracking.cells import load_scores, metrics_by_cell
-from curvote.protocols import by_class
-from curvote.protocols.by_class import CONFUSION
-from curvote.protocols.scores import score_rows
-from curvote.reporting.gather import load_page_data
-from curvote.reporting.page import render_report
-from curvote.reporting.sections.by_class import ByClass
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import RunView, final_views
-from curvote.run.summary import mean_scores
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import RunView, final_views
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store.history import RunRecord
+from curvote.report.loader import load_page_data
+from curvote.report.page import render_report
+from curvote.systems.common import study
+from curvote.systems.common.page.by_class import ByClass
+from curvote.systems.common.study import CONFUSION, score_rows
 from tests import plain
 
 SOURCE = {"name": "simulated-classes", "n_classes": 4, "d": 3, "distance": 5.0}
@@ -44,9 +43,7 @@ def test_recall_and_confusion_are_counts(pairs: list[tuple[int, int]]) -> None:
     """Of classes that were tested; whatever is said of them adds up."""
     truth, said = np.array(pairs).T
     names = ["a", "b", "c", "d"]
-    told = by_class.add_class_scores(
-        score_rows({"own": 0.5}), "own", truth, said, names
-    )
+    told = study.add_class_scores(score_rows({"own": 0.5}), "own", truth, said, names)
     counted = told[CONFUSION.name]
     assert counted["n"].sum() == len(pairs)
     recalls = {
@@ -66,7 +63,7 @@ def test_recall_and_confusion_are_counts(pairs: list[tuple[int, int]]) -> None:
 def test_of_two_classes_nothing_is_told() -> None:
     """Their tables stay what they were."""
     rows, ends = score_rows({"own": 0.5}), np.array([0, 1])
-    assert by_class.add_class_scores(rows, "own", ends, ends, ["no", "yes"]) is rows
+    assert study.add_class_scores(rows, "own", ends, ends, ["no", "yes"]) is rows
 
 
 @pytest.fixture(scope="module")

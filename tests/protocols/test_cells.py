@@ -11,19 +11,19 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from curvote.audit import of_task
-from curvote.audit.examples import example_task as example
-from curvote.audit.metamorphic import RefusingEntropy
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms.k_rr import KRR
-from curvote.protocols.cells.messages import MAX_ANSWERS, true_answers
-from curvote.protocols.cells.tables import ANSWERS, QUESTIONS, SCORECARD
-from curvote.protocols.message import ClientData, message_of, parse_message, payload_at
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.run.store.arrow import to_arrow
-from curvote.task import Task
+from curvote.checks.examples import example_task as example
+from curvote.checks.word_checks import RefusingEntropy
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms.randomized_response import KRR
+from curvote.messages.message import ClientData, message_of, parse_message, payload_at
+from curvote.pipeline.store.arrow import to_arrow
+from curvote.systems.cells.messages import MAX_ANSWERS, true_answers
+from curvote.systems.cells.system import ANSWERS, QUESTIONS, SCORECARD
+from curvote.wire.task import Task
 from tests.memory import Made, Memory, do, replicates, value
 from tests.noise import SEED
 

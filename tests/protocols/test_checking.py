@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.protocols.checking import parse_messages
-from curvote.protocols.message import (
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.messages.message import (
     ClientData,
     client_data,
     message_of,
     parse_message,
+    parse_messages,
     payload_at,
 )
-from curvote.task import Task
+from curvote.wire.task import Task
 from tests.valid_tasks import tasks
 
 NAMES = sorted(name for name in tasks() if name.endswith("-0"))

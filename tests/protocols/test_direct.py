@@ -13,19 +13,18 @@ from hypothesis import strategies as st
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns, Stage
 from curvote.client.direction import DirectionReporter
-from curvote.protocols.direct.arms import (
+from curvote.curves.basis import identity
+from curvote.curves.direction import Whitening
+from curvote.curves.encoding import Encoding
+from curvote.messages.arms import (
     FIRST_ROUND_SHARE,
     LABEL_SHARES,
     directions_from_params,
     protocol_of,
 )
-from curvote.protocols.direct_two.messages import MESSAGES, Refinement
-from curvote.protocols.roles import EVERYBODY, ROLES, split_roles
-from curvote.protocols.stages.drawn import draw_messages, study_task
-from curvote.protocols.study import study_clients
-from curvote.representation.basis import identity
-from curvote.representation.direction import Whitening
-from curvote.representation.encoding import Encoding
+from curvote.messages.roles import EVERYBODY, ROLES, split_roles
+from curvote.systems.common.study import draw_messages, study_clients, study_task
+from curvote.systems.direct.two.messages import MESSAGES, Refinement
 from tests.memory import Made, Memory, do, here
 from tests.noise import SEED
 

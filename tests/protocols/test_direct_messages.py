@@ -8,29 +8,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.classes import Classes
+from curvote.base.classes import Classes
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.client.direction import DirectionReporter
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.protocols.direct.arms import (
+from curvote.curves.basis import identity
+from curvote.curves.direction import Whitening
+from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
+from curvote.messages.arms import (
     LABEL_SHARES,
     directions_from_params,
     directions_to_params,
     make_directions,
     protocol_of,
 )
-from curvote.protocols.message import (
+from curvote.messages.message import (
     ClientData,
     message_of,
     messages_of,
     parse_message,
     payload_at,
 )
-from curvote.representation.basis import identity
-from curvote.representation.direction import Whitening
-from curvote.representation.encoding import Encoding
-from curvote.representation.rescale import RESCALING_CONSTANTS
-from curvote.task import Task
+from curvote.wire.task import Task
 from tests.noise import SEED, Replay
 
 D = 3

@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.classes import Classes
-from curvote.entropy import SeededEntropy, StudyStreams
-from curvote.errors import UserError
-from curvote.mechanisms.one_of import one_of_variance
-from curvote.protocols.choice import choose_arm, noise_factor
-from curvote.protocols.classifiers import predict_places
-from curvote.protocols.direct.arms import directions_from_params
-from curvote.protocols.direct_one_of import combine
-from curvote.protocols.direct_one_of.messages import MESSAGES
-from curvote.protocols.message import ClientData, message_of, parse_message, payload_at
-from curvote.protocols.stages.stated import public_metadata
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.representation.simplex import simplex_codes
-from curvote.server.named import BlockMeans, estimate_block_moments
-from curvote.task import Task
+from curvote.base.classes import Classes
+from curvote.base.entropy import SeededEntropy, StudyStreams
+from curvote.base.errors import UserError
+from curvote.curves.basis import identity
+from curvote.curves.direction import simplex_codes
+from curvote.curves.encoding import Encoding
+from curvote.learning.directions import BlockMeans, estimate_block_moments
+from curvote.mechanisms.privunit import one_of_variance
+from curvote.messages.arms import directions_from_params
+from curvote.messages.message import ClientData, message_of, parse_message, payload_at
+from curvote.messages.stages import public_metadata
+from curvote.systems.common.classifiers import predict_places
+from curvote.systems.direct import stages
+from curvote.systems.direct.choice import choose_arm, noise_factor
+from curvote.systems.direct.one_of.messages import MESSAGES
+from curvote.wire.task import Task
 from tests.noise import SEED
 
 D, N = 3, 20_000
@@ -89,7 +89,7 @@ def test_the_noise_of_the_label_moment_is_what_is_stated(n_classes: int) -> None
 def test_classes_are_told_apart(n_classes: int) -> None:
     """At most six points worse than by what nobody noised."""
     asked, known = task(n_classes, 8.0), crowd(n_classes)
-    made = combine.decode_one_of([drawn(asked, known)], public_metadata(asked))
+    made = stages.decode_one_of([drawn(asked, known)], public_metadata(asked))
     clean = LinearDiscriminantAnalysis().fit(known.z, known.labels)
     best = np.mean(clean.predict(known.z) != known.labels)
     found = np.mean(predict_places(known.z, made) != known.labels)

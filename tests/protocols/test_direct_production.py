@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.run.project import Project
-from curvote.run.results import final_model, production_outcomes
+from curvote.base.errors import UserError
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import final_model, production_outcomes
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.federation.test_exchange import blocked, some_clients

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.datasets.uniform import positive_probability
-from curvote.privacy import label_budget_share
-from curvote.protocols.noise_check.score import label_agreement, outside_share
-from curvote.run.summary import mean_scores
-from curvote.theory.variation import total_variation
-from curvote.theory.weight import pointwise_utility
+from curvote.advise.mrma import pointwise_utility, total_variation
+from curvote.base.privacy import label_budget_share
+from curvote.data.simulation.uniform import positive_probability
+from curvote.pipeline.run.scores import mean_scores
+from curvote.systems.mrma.stages import label_agreement, outside_share
 from tests import plain
 
 SLOPE = 4.0

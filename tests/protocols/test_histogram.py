@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms.grid import GRID_STEP
-from curvote.protocols.mrma.histogram import Histogram
-from curvote.protocols.mrma.system import STAGES
-from curvote.protocols.roles import split_roles
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms.exact import GRID_STEP
+from curvote.messages.roles import split_roles
+from curvote.systems.mrma.histogram import Histogram
+from curvote.systems.mrma.system import STAGES
 from tests.memory import Made, Memory, do, replicates
 from tests.noise import SEED
 

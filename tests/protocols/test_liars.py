@@ -14,17 +14,16 @@ from typer.testing import CliRunner, Result
 
 from benchmarks import bench_liars as bench
 from benchmarks.choosing_world import World, repeated, votes
-from curvote.errors import UserError
-from curvote.flows.cli import app
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.auto.choosing import resolve_choice
-from curvote.protocols.choice import choose_arm, choose_protocol
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import describe_choices
-from curvote.run.plan.identity import stated_settings
+from curvote.advise.outlook import expect_votes
+from curvote.advise.scenario import Lies, hidden_signal_error
+from curvote.base.errors import UserError
+from curvote.cli.app import app
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.settings import describe_choices
+from curvote.pipeline.plan.identity import stated_settings
+from curvote.systems.direct.choice import choose_arm, choose_protocol, resolve_choice
 from curvote.theory import Signal, expect_direct, look_ahead
-from curvote.theory.lies import Lies, hidden_signal_error
-from curvote.theory.voted import expect_votes
 from tests import plain
 
 STRONG, MIDDLE = Signal(0.10), Signal(0.25)

@@ -11,20 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from curvote.audit.metamorphic import RefusingEntropy
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.majority.elect import elect_class
-from curvote.protocols.majority.messages import Label
-from curvote.protocols.majority.system import SYSTEM
-from curvote.protocols.majority.tables import LABELS
-from curvote.protocols.message import ClientData, parse_message, payload_at
-from curvote.protocols.mrma.system import STAGES
-from curvote.protocols.roles import split_roles
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.run.store.arrow import to_arrow
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.checks.word_checks import RefusingEntropy
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.message import ClientData, parse_message, payload_at
+from curvote.messages.roles import split_roles
+from curvote.pipeline.store.arrow import to_arrow
+from curvote.systems.mrma.system import STAGES
+from curvote.systems.references.messages import Label
+from curvote.systems.references.stages import elect_class
+from curvote.systems.references.system import LABELS, SYSTEM
 from tests.memory import Made, Memory, do
 from tests.rounds import REPORTS
 
@@ -122,7 +121,7 @@ def test_the_table_of_labels_tells_labels_alone() -> None:
 def test_the_only_row_is_the_baseline_of_every_protocol(epsilon: float) -> None:
     """The method's error is the one that mrma's chain states beside its own."""
     made = chain(people(0.45), epsilon=epsilon)
-    (baseline,) = (stage for stage in STAGES if stage.module.endswith("baseline"))
+    (baseline,) = (stage for stage in STAGES if stage.module.endswith("baselines"))
     beside = do(baseline, made, PARAMS | {"epsilon": epsilon})
     (found,), (expected,) = (one.each("scores") for one in (made["report"], beside))
     assert found["method"].tolist() == ["majority"]

@@ -14,23 +14,21 @@ from hypothesis import strategies as st
 
 from curvote.audit import of_task
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.metamorphic import RefusingEntropy
 from curvote.audit.verdict import run
+from curvote.base.classes import class_indices, class_signs
+from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.classes import class_indices, class_signs
+from curvote.checks.word_checks import RefusingEntropy
 from curvote.client.record import OwnerRecord, read_record
-from curvote.entropy import Entropy, SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms.k_rr import KRR
-from curvote.protocols.answering import answer_task, stand_in_inputs
-from curvote.protocols.fields import MAX_CLASSES
-from curvote.protocols.judging import validate_task
-from curvote.protocols.majority.elect import elect_class
-from curvote.protocols.majority.messages import Label
-from curvote.protocols.message import ClientData, parse_message, payload_at
-from curvote.run.results import final_model, final_views
-from curvote.run.summary import replicate_scores
-from curvote.task import Task
+from curvote.mechanisms.randomized_response import KRR
+from curvote.messages.answer import answer_task, stand_in_inputs, validate_task
+from curvote.messages.message import MAX_CLASSES, ClientData, parse_message, payload_at
+from curvote.pipeline.run.results import final_model, final_views
+from curvote.pipeline.run.scores import replicate_scores
+from curvote.systems.references.messages import Label
+from curvote.systems.references.stages import elect_class
+from curvote.wire.task import Task
 from tests import plain
 from tests.rounds import REPORTS
 

@@ -10,25 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit import examples, of_task
+from curvote.audit import of_task
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.metamorphic import RefusingEntropy
 from curvote.audit.verdict import run
+from curvote.base.classes import Classes
+from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.classes import Classes
-from curvote.entropy import Entropy, SeededEntropy
-from curvote.errors import UserError
-from curvote.protocols.message import ClientData, parse_message, payload_at
-from curvote.protocols.mrma.tables import WEAK_VARIANTS, lines_of_variant
-from curvote.protocols.mrma_classes.messages import MESSAGES, ClassReport, ClassVote
-from curvote.protocols.mrma_classes.system import SYSTEM
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import final_model, final_views
-from curvote.run.summary import replicate_scores
-from curvote.task import Candidates, Task
+from curvote.checks import examples
+from curvote.checks.word_checks import RefusingEntropy
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.messages.message import ClientData, parse_message, payload_at
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import final_model, final_views
+from curvote.pipeline.run.scores import replicate_scores
+from curvote.pipeline.store.history import RunRecord
+from curvote.systems.common.tables import WEAK_VARIANTS, lines_of_variant
+from curvote.systems.mrma.classes.messages import MESSAGES, ClassReport, ClassVote
+from curvote.systems.mrma.classes.system import SYSTEM
+from curvote.wire.task import Candidates, Task
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.memory import Made, Memory, do, replicates

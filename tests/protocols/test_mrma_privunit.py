@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit.metamorphic import RefusingEntropy
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
 from curvote.chain.streams import generator
-from curvote.classifier import decision_sign
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.protocols.direct.arms import make_directions
-from curvote.protocols.message import ClientData, parse_message, payload_at
-from curvote.protocols.mrma_privunit import train
-from curvote.protocols.mrma_privunit.messages import TrainingDirection
-from curvote.protocols.mrma_privunit.system import MESSAGES, SYSTEM
-from curvote.protocols.roles import split_roles
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.run.store.arrow import to_arrow
-from curvote.server.weak import draw_subsets
+from curvote.checks.word_checks import RefusingEntropy
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding, decision_sign
+from curvote.learning.weak import draw_subsets
+from curvote.messages.arms import make_directions
+from curvote.messages.message import ClientData, parse_message, payload_at
+from curvote.messages.roles import split_roles
+from curvote.pipeline.store.arrow import to_arrow
+from curvote.systems.mrma import stages
+from curvote.systems.mrma.privunit.messages import MESSAGES, TrainingDirection
+from curvote.systems.mrma.privunit.system import SYSTEM
 from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
@@ -144,7 +143,7 @@ def test_classifiers_learn_from_the_draws_of_mrma(
 ) -> None:
     """Each is decoded from its own ``size`` different reports, drawn as MRMA draws."""
     monkeypatch.setattr(
-        train, "one_round_classifier", lambda total, *_: (total.mean, 0.0)
+        stages, "one_round_classifier", lambda total, *_: (total.mean, 0.0)
     )
     n = SIZES["train"]
     sent = [{"direction": np.eye(n)}] * REPLICATES

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from curvote.errors import UserError
-from curvote.server.averaging import average_classifiers, averaging_weights
-from curvote.server.online import (
+from curvote.base.errors import UserError
+from curvote.learning.online import (
     Arrival,
     Ensemble,
     IncumbentVotes,
@@ -27,8 +26,13 @@ from curvote.server.online import (
     incumbent_row,
     start_roster,
 )
-from curvote.server.reversal import reversal_mask, reversed_utility
-from curvote.server.utility import estimate_utility
+from curvote.learning.votes import (
+    average_classifiers,
+    averaging_weights,
+    estimate_utility,
+    reversal_mask,
+    reversed_utility,
+)
 
 Counts = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 RULE = OnlineRule(keep=0.75, cutoff=0.6, when_none_pass="soft")

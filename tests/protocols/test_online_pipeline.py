@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.errors import UserError
-from curvote.protocols.mrma.aggregate import ensemble_columns
-from curvote.protocols.online import evaluate
-from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.online.system import SYSTEM
-from curvote.protocols.roles import split_roles
-from curvote.protocols.scores import TestClients as Judges
+from curvote.messages.roles import split_roles
+from curvote.systems.common.study import TestClients as Judges
+from curvote.systems.mrma.stages import ensemble_columns
+from curvote.systems.online import stages
+from curvote.systems.online.stages import INCUMBENT
+from curvote.systems.online.system import SYSTEM
 from tests import plain
 from tests.memory import Made, Memory
 from tests.online_study import (
@@ -183,7 +183,7 @@ def test_every_voter_judges_one_classifier_once() -> None:
     watched = [t["n"][t["learner"] == INCUMBENT].sum() for t in tables]
     assert watched[0] == 0
     for table, n in zip(tables[1:], watched[1:], strict=True):
-        assert n == table["n"].sum() // evaluate.WATCH_INTERVAL
+        assert n == table["n"].sum() // stages.WATCH_INTERVAL
         assert np.ptp(table["n"][table["learner"] != INCUMBENT]) <= 1
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from curvote.accounting import shuffled_epsilon
+from curvote.base.accounting import shuffled_epsilon
+from curvote.base.privacy import Budget
 from curvote.chain.registry import SYSTEMS
-from curvote.flows.commands.ledger import app
-from curvote.privacy import Budget
-from curvote.protocols.message import messages_of
-from curvote.protocols.outside import OUTSIDER, ShuffledGuarantee, crowd_size
-from curvote.protocols.votes.messages import DirectionVote
-from curvote.reporting.gather import load_page_data
-from curvote.reporting.page import render_report
-from curvote.reporting.promises import outsider_statement
-from curvote.run.project import Project
+from curvote.cli.commands.ledger import app
+from curvote.messages.amplification import OUTSIDER, ShuffledGuarantee, crowd_size
+from curvote.messages.message import messages_of
+from curvote.pipeline.config.project import Project
+from curvote.report.loader import load_page_data
+from curvote.report.page import render_report
+from curvote.report.promises import outsider_statement
+from curvote.systems.mrma.votes.messages import DirectionVote
 from tests import online_round, plain, production
 from tests.ledgers import filled
 

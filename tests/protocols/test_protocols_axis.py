@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
-from curvote.errors import UserError
-from curvote.protocols.choice import choose_arm, choose_protocol
-from curvote.protocols.direct.arms import make_directions
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import describe_choices, labelled_parts
-from curvote.run.config.settings import expand_settings, setting_name
-from curvote.run.results import final_model
-from curvote.run.summary import mean_scores
+from curvote.messages.arms import make_directions
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.settings import (
+    describe_choices,
+    expand_settings,
+    labelled_parts,
+    setting_name,
+)
+from curvote.pipeline.run.results import final_model
+from curvote.pipeline.run.scores import mean_scores
+from curvote.systems.direct.choice import choose_arm, choose_protocol
 from tests import plain
 
 EVERY = ["auto", "direct", "votes", "majority", "mrma"]

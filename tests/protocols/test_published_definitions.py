@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from curvote.chain.stage import Columns
-from curvote.classifier import decision_sign
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.mrma import published, score
-from curvote.protocols.mrma.system import AGGREGATE, STAGES
-from curvote.protocols.mrma.tables import WEAK_VARIANTS, lines_of_variant
-from curvote.protocols.roles import split_roles
+from curvote.curves.encoding import decision_sign
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.roles import split_roles
+from curvote.systems.common.tables import WEAK_VARIANTS, lines_of_variant
+from curvote.systems.mrma import stages
+from curvote.systems.mrma.system import AGGREGATE, STAGES
 from tests.memory import Made, Memory, do
 
 EPSILON = 0.5
@@ -142,13 +142,13 @@ def test_mirrored_counts_tie_at_any_count(n: int) -> None:
     """Of n, k right and k wrong are equally good: the first one stands."""
     for k in range(n // 2 + 1, n + 1):
         for pair in ([k, n - k], [n - k, k]):
-            assert score.best_single_weights(ensemble(pair, n)).tolist() == [1, 0]
+            assert stages.best_single_weights(ensemble(pair, n)).tolist() == [1, 0]
 
 
 # -------------------------------------------------------------------- as published
 def test_weak_as_published_is_an_estimate() -> None:
     """1 minus the mean of 1, 0 and .6: utilities are clipped one by one."""
-    assert published.published_weak_error(np.array([1.5, -0.2, 0.6])) == pytest.approx(
+    assert stages.published_weak_error(np.array([1.5, -0.2, 0.6])) == pytest.approx(
         1 - 1.6 / 3
     )
 
@@ -159,15 +159,13 @@ def test_weak_as_published_is_an_estimate() -> None:
 def test_mr_as_published_averages_who_passes(cutoff: float, expected: float) -> None:
     """Test errors, not estimates, of the reversed ones above r0; of all if none is."""
     error, utility = np.array([0.2, 0.4, 0.2]), np.array([0.8, 0.6, 0.5])
-    assert published.published_mr_error(error, utility, cutoff) == pytest.approx(
-        expected
-    )
+    assert stages.published_mr_error(error, utility, cutoff) == pytest.approx(expected)
 
 
 def test_voting_as_published_calls_a_tie_an_error() -> None:
     """Of four clients two are decided, one of them rightly; ties help no class."""
     signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
-    assert published.published_voting_error(signs, np.array([1, 1, -1, 1])) == 0.75
+    assert stages.published_voting_error(signs, np.array([1, 1, -1, 1])) == 0.75
 
 
 def test_the_published_scores_replace_three_methods_only() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.server.intake import Intake
+from curvote.base.errors import UserError
+from curvote.intake.box import Intake
 from tests import plain
 from tests.exchange import FAR, NAME, Server
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.errors import UserError
-from curvote.protocols.combining import combine_lines, combined_predictions
-from curvote.protocols.message import ClientData
-from curvote.protocols.mrma.several import class_count
-from curvote.protocols.questions import (
+from curvote.base.errors import UserError
+from curvote.learning.votes import average_classifiers
+from curvote.messages.message import ClientData
+from curvote.systems.common.classifiers import combine_lines, combined_predictions
+from curvote.systems.common.mrma_settings import class_count
+from curvote.systems.common.questions import (
     answer_questions,
     complete_labels,
     halving_code,
@@ -21,7 +22,6 @@ from curvote.protocols.questions import (
     one_against_rest_code,
     split_questions,
 )
-from curvote.server.averaging import average_classifiers
 
 CODES = (one_against_rest_code, halving_code)
 Code = Callable[[int], np.ndarray]

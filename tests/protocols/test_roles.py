@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.errors import UserError
-from curvote.protocols import message
-from curvote.protocols import roles as roles_module
-from curvote.protocols.roles import ROLES, Senders, publisher_test_mask, split_roles
+from curvote.base.errors import UserError
+from curvote.messages import message
+from curvote.messages import roles as roles_module
+from curvote.messages.roles import ROLES, Senders, publisher_test_mask, split_roles
 
 counts = st.integers(0, 30)
 sizes = st.fixed_dictionaries(dict.fromkeys(ROLES, counts))

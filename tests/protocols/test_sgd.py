@@ -12,20 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from curvote.audit import examples
-from curvote.audit.metamorphic import RefusingEntropy
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.protocols.message import ClientData, parse_message, payload_at
-from curvote.protocols.roles import EVERYBODY, split_roles
-from curvote.protocols.sgd.messages import Gradient, task_gradients
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.representation.gradient import Gradients
-from curvote.representation.simplex import class_codes, simplex_codes
-from curvote.server.gradient import average_iterates, gradient_step
+from curvote.checks import examples
+from curvote.checks.word_checks import RefusingEntropy
+from curvote.curves.basis import identity
+from curvote.curves.direction import Gradients, class_codes, simplex_codes
+from curvote.curves.encoding import Encoding
+from curvote.learning.directions import average_iterates, gradient_step
+from curvote.messages.message import ClientData, parse_message, payload_at
+from curvote.messages.roles import EVERYBODY, split_roles
+from curvote.systems.direct.sgd.messages import Gradient, task_gradients
 from tests.memory import Made, Memory, do, replicates, value
 from tests.noise import SEED
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.protocols.sizes import nearest_size, wanted_size
-from curvote.reporting.report import draw_report
-from curvote.representation.basis import BASES, check_size
-from curvote.run import audited
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import describe_choices, resolve_parts
-from curvote.run.project import Project
-from curvote.run.results import final_model, final_views
-from curvote.run.summary import mean_scores
-from curvote.task import Task
+from curvote.base.errors import UserError
+from curvote.curves.basis import BASES, check_size
+from curvote.messages.sizes import nearest_size, wanted_size
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.settings import describe_choices, resolve_parts
+from curvote.pipeline.run import audit_tasks
+from curvote.pipeline.run.results import final_model, final_views
+from curvote.pipeline.run.scores import mean_scores
+from curvote.report.page import draw_report
+from curvote.wire.task import Task
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]
@@ -162,13 +162,13 @@ def test_models_audit_and_page_know_the_size_of_their_cell(many: Project) -> Non
         if hasattr(model, "coef"):
             assert len(model.coef) == view.settings.project.size
             assert view.metadata("project")["d"] == view.settings.project.size
-    tasks = audited.run_tasks(many, record)
+    tasks = audit_tasks.run_tasks(many, record)
     mine = [t for t in tasks if isinstance(t, Task) and t.protocol == "mrma"]
     asked = {(task.epsilon, task.encoding.d) for task in mine}
     assert asked == {(0.5, 4), (8.0, 6)}
     configured = PipelinesFile(many).configure_pipeline("tiny")
     assert [t.digest() for t in tasks] == [
-        t.digest() for t in audited.pipeline_tasks(many, configured)
+        t.digest() for t in audit_tasks.pipeline_tasks(many, configured)
     ]
     page = draw_report(many, record).read_text(encoding="utf-8")
     for words in ("5 or 9 cubic B-splines", "4 noised numbers", "6 noised numbers"):

@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.protocols.roles import split_roles
-from curvote.reporting.gather import load_page_data
-from curvote.reporting.page import render_report
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import labelled_parts
-from curvote.run.config.settings import labels_by_setting
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import final_model, final_views
-from curvote.run.store.artifacts import artifact
-from curvote.run.summary import mean_scores
-from curvote.server.volunteered import ridge_logistic
+from curvote.base.errors import UserError
+from curvote.learning.volunteers import ridge_logistic
+from curvote.messages.roles import split_roles
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.settings import labelled_parts, labels_by_setting
+from curvote.pipeline.run.results import final_model, final_views
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store.artifacts import artifact
+from curvote.pipeline.store.history import RunRecord
+from curvote.report.loader import load_page_data
+from curvote.report.page import render_report
 from tests import plain, production
 
 GIVEN = plain.TINY | {

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit.metamorphic import RefusingEntropy
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.direct.arms import make_directions
-from curvote.protocols.message import ClientData, parse_message, payload_at
-from curvote.protocols.mrma import messages as mrma
-from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK, lines_of_variant
-from curvote.protocols.votes.messages import DirectionVote
-from curvote.protocols.votes.system import SYSTEM
-from curvote.representation.basis import identity
-from curvote.representation.encoding import Encoding
-from curvote.run.store.arrow import to_arrow
-from curvote.server.averaging import average_classifiers
+from curvote.checks.word_checks import RefusingEntropy
+from curvote.curves.basis import identity
+from curvote.curves.encoding import Encoding
+from curvote.learning.votes import average_classifiers
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.arms import make_directions
+from curvote.messages.message import ClientData, parse_message, payload_at
+from curvote.pipeline.store.arrow import to_arrow
+from curvote.systems.common.tables import ENSEMBLE, VOTES, WEAK, lines_of_variant
+from curvote.systems.mrma import messages as mrma
+from curvote.systems.mrma.votes.messages import DirectionVote
+from curvote.systems.mrma.votes.system import SYSTEM
 from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.audit import examples, of_task
-from curvote.classes import Classes
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import ClientData
-from curvote.protocols.questions import halving_code
-from curvote.protocols.votes.messages import DirectionVote
-from curvote.run.results import final_model, final_views
-from curvote.run.summary import replicate_scores
-from curvote.task import Candidates
+from curvote.audit import of_task
+from curvote.base.classes import Classes
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.checks import examples
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.message import ClientData
+from curvote.pipeline.run.results import final_model, final_views
+from curvote.pipeline.run.scores import replicate_scores
+from curvote.systems.common.questions import halving_code
+from curvote.systems.mrma.votes.messages import DirectionVote
+from curvote.wire.task import Candidates
 from tests import plain, production
 from tests.rounds import REPORTS
 

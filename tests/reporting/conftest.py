@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from curvote.reporting import page
-from curvote.reporting.data import PageData
+from curvote.report import page
+from curvote.report.data import PageData
 from tests.drawings import left_blank
 
 

@@ -10,8 +10,8 @@ import pytest
 from curvote.chain.axis import Axis
 from curvote.chain.lookup import all_systems
 from curvote.chain.measure import Metric
-from curvote.reporting import figures, page, words
-from curvote.reporting.data import PageData, score_table
+from curvote.report import figures, page, sentences
+from curvote.report.data import PageData, score_table
 from tests.report_data import make_page, make_score
 
 ACCURACY = Metric("accuracy", "accuracy", better="higher", display="number")
@@ -46,9 +46,9 @@ def data() -> PageData:
 
 def test_the_headline_is_its_own(data: PageData) -> None:
     """The first metric of the main method, at the last level: no error, no epsilon."""
-    assert words.headline(data) == "At size large, own: accuracy 0.800 (± 0.010)."
-    assert words.verdict_sentence(data) == ""
-    assert words.headline_tiles(data) == [("0.800", "", "own", "size large")]
+    assert sentences.headline(data) == "At size large, own: accuracy 0.800 (± 0.010)."
+    assert sentences.verdict_sentence(data) == ""
+    assert sentences.headline_tiles(data) == [("0.800", "", "own", "size large")]
 
 
 def test_higher_is_best_where_it_says_so(data: PageData) -> None:

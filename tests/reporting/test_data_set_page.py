@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.datasets import heart
-from curvote.reporting import card, card_figure
-from curvote.reporting.page import render_report
-from curvote.reporting.sections.data_set import DataSet
+from curvote.data.public import heart
+from curvote.report import card, card_figure
+from curvote.report.page import render_report
+from curvote.systems.common.page.data_set import DataSet
 from tests.report_data import small
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.classes import Classes
-from curvote.errors import InternalError
-from curvote.reporting import figures
-from curvote.reporting.methods import find_method
-from curvote.reporting.sections.utilities import smooth_density
+from curvote.base.classes import Classes
+from curvote.base.errors import InternalError
+from curvote.report import figures
+from curvote.report.data import find_method
+from curvote.systems.common.page.utilities import smooth_density
 from tests.report_data import (
     LEARNERS,
     PROGRESS,
@@ -49,7 +49,7 @@ def test_only_public_records_are_drawn() -> None:
 
 def test_at_most_sixty_curves_are_drawn_and_means_use_all() -> None:
     """Large samples are thinned evenly by class."""
-    from curvote.reporting.sections.curves_figure import MAX_CURVES, rows_to_draw
+    from curvote.systems.common.page.curves import MAX_CURVES, rows_to_draw
 
     sample = make_sample(501)
     rows = [rows_to_draw(sample, k) for k in (0, 1)]
@@ -59,7 +59,7 @@ def test_at_most_sixty_curves_are_drawn_and_means_use_all() -> None:
 
 def test_curves_of_five_classes_are_drawn_apart() -> None:
     """A mean for each class, in a colour of its own."""
-    from curvote.reporting.sections.curves_figure import draw_curves, rows_to_draw
+    from curvote.systems.common.page.curves import draw_curves, rows_to_draw
 
     few = make_sample(100)
     labels, names = np.arange(100) % 5, Classes("abcde")

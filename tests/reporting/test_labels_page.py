@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.protocols.labels.methods import ACCURACY
-from curvote.reporting import figures
-from curvote.reporting.data import PageData
-from curvote.reporting.gather import load_page_data
+from curvote.report import figures
+from curvote.report.data import PageData
+from curvote.report.loader import load_page_data
+from curvote.systems.labels.metrics import ACCURACY
 from tests import plain
 from tests.report_data import section
 

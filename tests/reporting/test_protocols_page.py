@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.output.tables import print_scores
-from curvote.reporting import figures
-from curvote.reporting.data import PageData
-from curvote.reporting.gather import load_page_data
-from curvote.reporting.words import headline, headline_tiles, verdict_sentence
-from curvote.run.summary import mean_scores
+from curvote.cli.tables import print_scores
+from curvote.pipeline.run.scores import mean_scores
+from curvote.report import figures
+from curvote.report.data import PageData
+from curvote.report.loader import load_page_data
+from curvote.report.sentences import headline, headline_tiles, verdict_sentence
 from tests import plain
 
 PROTOCOLS = ["auto", "votes", "mrma"]

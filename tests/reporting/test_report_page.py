@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.reporting import page, words
-from curvote.reporting.data import NO_VALUE, score_table
-from curvote.reporting.sections.curves import Curves
-from curvote.reporting.sections.utilities import Utilities
+from curvote.messages.measures import MISCLASSIFICATION
+from curvote.report import page, sentences
+from curvote.report.data import NO_VALUE, score_table
+from curvote.systems.common.page.curves import Curves
+from curvote.systems.common.page.utilities import Utilities
 from tests.report_data import (
     make_page,
     make_scores,
@@ -117,7 +117,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     links = parsed(page.render_report(data, tmp_path))
     assert "script" not in links.tags
     assert evil in "".join(links.text)
-    assert words.next_commands(data)[1][0] == (
+    assert sentences.next_commands(data)[1][0] == (
         "curvote scores '<script>alert('\"'\"'$x_{'\"'\"')</script>&\"'"
     )
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.reporting import words
-from curvote.reporting.data import score_table
-from curvote.reporting.methods import methods_by_name
-from curvote.reporting.sections.none_passed import NonePassed
+from curvote.messages.measures import MISCLASSIFICATION
+from curvote.report import sentences
+from curvote.report.data import methods_by_name, score_table
+from curvote.systems.common.page.none_passed import NonePassed
 from tests.report_data import (
     EPSILONS,
     LEARNERS,
@@ -22,7 +21,7 @@ from tests.report_data import (
 
 def test_headline_states_the_best_learner_at_epsilon_one() -> None:
     """The first sentence holds MRMA's best error, guessing and Bayes, in percent."""
-    text = words.headline(make_page())
+    text = sentences.headline(make_page())
     assert text.startswith("At epsilon 1, MRMA with centroid errs on 12.0 % (± 0.1)")
     assert "guessing the larger class errs on 48.1 %" in text
     assert text.endswith("is 10.0 %.")
@@ -35,7 +34,9 @@ def _known(bayes: float | None) -> dict[str, float]:
 @pytest.mark.parametrize("bayes", [None, 0.25])
 def test_headline_speaks_of_bayes_only_if_known(bayes: float | None) -> None:
     """An unknown Bayes error is not mentioned; a known one is."""
-    assert ("25.0 %" in words.headline(make_page(bounds=_known(bayes)))) is bool(bayes)
+    assert ("25.0 %" in sentences.headline(make_page(bounds=_known(bayes)))) is bool(
+        bayes
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_verdict_needs_more_than_noise(
         make_score(e, "a", "mrma", x) for e, x in zip((1.0, 2.0), errors, strict=True)
     ]
     rows += [make_score(e, None, "majority", 0.48) for e in (1.0, 2.0)]
-    assert expected in words.verdict_sentence(make_page(scores=pd.DataFrame(rows)))
+    assert expected in sentences.verdict_sentence(make_page(scores=pd.DataFrame(rows)))
 
 
 def test_score_table_reads_in_fixed_order() -> None:

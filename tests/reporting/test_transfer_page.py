@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from curvote.flows import cli
-from curvote.reporting import figures, page, promises, words
-from curvote.reporting.data import PageData
-from curvote.reporting.gather import load_page_data
-from curvote.run.summary import mean_scores
+from curvote.cli import app
+from curvote.pipeline.run.scores import mean_scores
+from curvote.report import figures, page, promises, sentences
+from curvote.report.data import PageData
+from curvote.report.loader import load_page_data
 from tests import plain
 from tests.hospitals import NAMES, Hospital, N, steward, take
 from tests.report_data import section
@@ -125,16 +125,16 @@ def test_further_metrics_have_figures_tables_and_errors(
 
 def test_the_headline_is_held_against_majority_and_clean(data: PageData) -> None:
     """Of other protocols, which hold for all; no sentence speaks of epsilon none."""
-    assert "guessing the larger class errs on" in words.headline(data)
-    assert "pooled, clean errs on" in words.headline(data)
-    assert "none" not in words.verdict_sentence(data)
+    assert "guessing the larger class errs on" in sentences.headline(data)
+    assert "pooled, clean errs on" in sentences.headline(data)
+    assert "none" not in sentences.verdict_sentence(data)
 
 
 def test_what_asking_is_worth_is_what_the_command_says(data: PageData) -> None:
     """The page's command prints the page's numbers."""
     worth = section(data, "worth")
     _, *given = shlex.split(worth.command)
-    done = CliRunner().invoke(cli.app, given)
+    done = CliRunner().invoke(app.app, given)
     assert done.exit_code == 0, done.exception
     alone, source, _ = worth.rows
     assert alone.risk == "100 %"
@@ -148,10 +148,10 @@ def test_any_metric_is_printed(tmp_path: Path) -> None:
     record = plain.run(project, "tiny", "epsilon=[2]")
     row = next(r for r in mean_scores(project, record) if r["method"] == "precision")
     asked = ["scores", "tiny", "--project", str(tmp_path), "--metric"]
-    said = CliRunner().invoke(cli.app, [*asked, "f1"])
+    said = CliRunner().invoke(app.app, [*asked, "f1"])
     assert f"{100 * row['f1']:.2f} ± {100 * row['f1_se']:.2f}" in said.stdout
     assert "misclassification" not in said.stdout
-    refused = CliRunner().invoke(cli.app, [*asked, "recall"])
+    refused = CliRunner().invoke(app.app, [*asked, "recall"])
     assert "balanced" in str(refused.exception)
 
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.representation.basis import (
+from curvote.base.errors import UserError
+from curvote.curves.basis import (
     Projection,
     grid_projection,
     identity,
     orthonormal,
     projection,
 )
-from curvote.representation.canonical import (
+from curvote.curves.canonical import (
     basis_matrices,
     bspline_functions,
     bspline_slopes,
@@ -134,7 +134,7 @@ def test_equally_rough_functions_may_be_turned_others_may_not() -> None:
 
 def test_the_client_needs_neither_scikit_fda_nor_scipy_for_it() -> None:
     """Imported alone, it loads NumPy and nothing that integrates for it."""
-    code = "import sys, curvote.representation.canonical; print(*sys.modules)"
+    code = "import sys, curvote.curves.canonical; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

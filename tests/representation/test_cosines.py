@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.representation.basis import image_projection, roughness_matrix
-from curvote.representation.canonical import check_projection
-from curvote.representation.cosines import lowest_frequencies
-from curvote.representation.encoding import Encoding
+from curvote.base.errors import UserError
+from curvote.curves.basis import image_projection, lowest_frequencies, roughness_matrix
+from curvote.curves.canonical import check_projection
+from curvote.curves.encoding import Encoding
 
 
 @pytest.mark.parametrize(("side", "size"), [(1, 1), (2, 4), (5, 7), (16, 15), (28, 60)])

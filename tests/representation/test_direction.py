@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.client.direction import DirectionReporter
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.representation.direction import (
-    Directions,
-    Whitening,
-    second_moment_matrix,
-)
+from curvote.curves.direction import Directions, Whitening, second_moment_matrix
 from tests.noise import ALPHA, SEED, Replay
 
 SHARES = (1.0, 0.7, 0.6, 0.01)

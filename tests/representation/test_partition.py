@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.representation.partition import (
+from curvote.base.errors import UserError
+from curvote.curves.encoding import RESCALING_CONSTANTS
+from curvote.curves.partition import (
     ASSUMED_LAWS,
     Partitions,
     assumed_quantiles,
@@ -17,7 +18,6 @@ from curvote.representation.partition import (
     half_partitions,
     random_grid,
 )
-from curvote.representation.rescale import RESCALING_CONSTANTS
 
 D = 3
 NORMAL = np.random.default_rng(1).standard_normal((60_000, D))

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from curvote.errors import UserError
-from curvote.representation import basis as bases
-from curvote.representation.basis import identity, orthonormal, projection
-from curvote.representation.rescale import rescale, volunteer_constants
+from curvote.base.errors import UserError
+from curvote.curves import basis as bases
+from curvote.curves.basis import identity, orthonormal, projection
+from curvote.curves.encoding import rescale, volunteer_constants
 
 Array = NDArray[np.float64]
 Grid = tuple[float, float, int]

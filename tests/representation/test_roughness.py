@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.representation.basis import (
+from curvote.curves.basis import (
     grid_projection,
     identity,
     orthonormal,
     projection,
     roughness_matrix,
 )
-from curvote.representation.encoding import classifier_features
+from curvote.curves.encoding import classifier_features
 
 
 @pytest.mark.parametrize("coordinates", ["coefficients", "orthonormal"])

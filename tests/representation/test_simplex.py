@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.representation.direction import Directions
-from curvote.representation.simplex import are_class_codes, class_codes, simplex_codes
+from curvote.base.errors import UserError
+from curvote.curves.direction import (
+    Directions,
+    are_class_codes,
+    class_codes,
+    simplex_codes,
+)
 
 MANY = (2, 3, 5, 10, 26)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from curvote.errors import UserError
-from curvote.reproduce import registry
-from curvote.reproduce.entry import QUANTITIES
-from curvote.reproduce.lookup import file_of, paper_of, reproductions
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import parse_value
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.papers import registry
+from curvote.papers.registry import file_of, paper_of, reproductions
+from curvote.papers.reproduction import QUANTITIES
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import parse_value
 from tests import plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,7 +88,7 @@ def test_errors_name_the_file_and_line_of_the_wing(project: Project) -> None:
     with pytest.raises(UserError) as error, file.errors_located("figure-5"):
         raise UserError("no such phoneme.", where=("source", "positive"))
     said = re.fullmatch(
-        r"(curvote/reproduce/mrma/pipelines\.yaml):(\d+): source.positive: no such.*",
+        r"(curvote/papers/mrma/pipelines\.yaml):(\d+): source.positive: no such.*",
         str(error.value),
     )
     assert said

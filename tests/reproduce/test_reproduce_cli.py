@@ -12,14 +12,13 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from curvote.datasets.sources import Source
-from curvote.errors import UserError
-from curvote.flows.commands.reproduce import reproduce
-from curvote.reproduce.gather import Evidence
-from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.rows import comparison
-from curvote.reproduce.mrma.words import agreement, laid_out
-from curvote.reproduce.rows import COLUMNS
+from curvote.base.errors import UserError
+from curvote.cli.commands.reproduce import reproduce
+from curvote.data.raw_files import Source
+from curvote.papers.evidence import Evidence
+from curvote.papers.mrma.comparison import REPRODUCTIONS, comparison
+from curvote.papers.mrma.reproduction import agreement, laid_out
+from curvote.papers.rows import COLUMNS
 from tests.reproduce_rows import row, summaries
 
 PIPELINES = """
@@ -65,9 +64,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return Evidence(summaries(ran.name), pd.DataFrame())
 
     monkeypatch.setattr(
-        "curvote.flows.running.run_to_completion", completed_run, raising=False
+        "curvote.cli.run.run_to_completion", completed_run, raising=False
     )
-    monkeypatch.setattr("curvote.reproduce.mrma.write.mrma_evidence", evidence)
+    monkeypatch.setattr("curvote.papers.mrma.reproduction.mrma_evidence", evidence)
     return asked
 
 
@@ -139,7 +138,7 @@ def test_absent_data_say_what_to_put_where(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where published files are missing, the error goes on with names and places."""
-    monkeypatch.setattr("curvote.datasets.raw.download_file", not_to_be_had)
+    monkeypatch.setattr("curvote.data.raw_files.download_file", not_to_be_had)
     refused = invoke(project, "figure-4").exception
     assert isinstance(refused, UserError)
     first, advice = (problem.message for problem in refused.problems)
@@ -164,7 +163,7 @@ def test_all_absent_files_are_told_before_anything_runs(
     project: Path, runs: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What several pipelines need is asked for once, and nothing runs without it."""
-    monkeypatch.setattr("curvote.datasets.raw.download_file", not_to_be_had)
+    monkeypatch.setattr("curvote.data.raw_files.download_file", not_to_be_had)
     contest(project, "nhanes-2003", "nhanes", "nhanes-2003")
     refused = invoke(project, "beyond").exception
     assert isinstance(refused, UserError)
@@ -195,7 +194,7 @@ def test_other_errors_stay_as_they_are(
     def fail(*_: object) -> None:
         raise UserError("seed is wrong.")
 
-    monkeypatch.setattr("curvote.flows.running.run_to_completion", fail, raising=False)
+    monkeypatch.setattr("curvote.cli.run.run_to_completion", fail, raising=False)
     refused = invoke(project, "table-1").exception
     assert isinstance(refused, UserError)
     assert [problem.message for problem in refused.problems] == ["seed is wrong."]
@@ -209,7 +208,7 @@ def test_interrupted_says_how_to_go_on(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("curvote.flows.running.run_to_completion", stop, raising=False)
+    monkeypatch.setattr("curvote.cli.run.run_to_completion", stop, raising=False)
     stopped = invoke(project, "table-1")
     assert stopped.exit_code == 130
     assert "`curvote reproduce table-1` goes on" in stopped.stderr

@@ -6,15 +6,15 @@ import pytest
 
 from curvote.chain.axis import Axis
 from curvote.chain.measure import Look
-from curvote.reproduce.drawing import PlotLine, line_panels
-from curvote.reproduce.rows import (
+from curvote.papers.drawing import PlotLine, line_panels
+from curvote.papers.rows import (
     COLUMNS,
     complete_rows,
     format_number,
+    laid_out,
     score_row,
     to_csv,
 )
-from curvote.reproduce.words import laid_out
 from tests.reproduce_rows import row
 
 SUMMARY = row("heart", "aligned", 0.2, epsilon=1.0, setting={"gamma": "1", "m": "4"})

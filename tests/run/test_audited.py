@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.audit import examples
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.protocols.message import ClientData, client_data, message_of
-from curvote.reporting.report import draw_report
-from curvote.run import audited, history
-from curvote.run.config.file import ConfiguredPipeline, PipelinesFile
-from curvote.run.plan import definitions, fingerprint
-from curvote.run.project import Project
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.checks import examples
+from curvote.messages.message import ClientData, client_data, message_of
+from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.run import audit_tasks
+from curvote.pipeline.store import history
+from curvote.report.page import draw_report
 from tests import plain
 from tests.traced import functions, missing_functions
 
@@ -28,7 +29,7 @@ def configured(project: Project, name: str = "tiny") -> ConfiguredPipeline:
 
 def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> None:
     """Also of one that never ran: an audit reads no client."""
-    tasks = audited.pipeline_tasks(project, configured(project))
+    tasks = audit_tasks.pipeline_tasks(project, configured(project))
     assert [(task.epsilon, task.asks) for task in tasks] == [
         (1.0, "report"),
         (1.0, "vote"),
@@ -41,7 +42,7 @@ def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> 
 
 def test_exact_losses_are_within_the_claims(done: Project) -> None:
     """Each message loses what it claims, and nearly all of it."""
-    losses = audited.exact_losses(done, history.completed_run(done, "tiny"))
+    losses = audit_tasks.exact_losses(done, history.completed_run(done, "tiny"))
     assert [loss.claimed for loss in losses] == [1, 1, 4, 4]
     assert all(loss.is_within_claim for loss in losses)
     assert [loss.exact for loss in losses] == pytest.approx([1, 1, 4, 4], abs=1e-6)
@@ -52,16 +53,16 @@ def test_a_run_and_its_audit_name_the_same_tasks(done: Project) -> None:
     """Whether they come from the raw file's facts or from what the run stored."""
     record = history.completed_run(done, "tiny")
     both = (
-        audited.pipeline_tasks(done, configured(done)),
-        audited.run_tasks(done, record),
+        audit_tasks.pipeline_tasks(done, configured(done)),
+        audit_tasks.run_tasks(done, record),
     )
     assert len({tuple(task.digest() for task in each) for each in both}) == 1
 
 
 def audit(project: Project) -> None:
     """Keep a good verdict on every task, as `curvote audit --pipeline tiny` does."""
-    every = audited.pipeline_tasks(project, configured(project))
-    audited.save_verdicts(
+    every = audit_tasks.pipeline_tasks(project, configured(project))
+    audit_tasks.save_verdicts(
         project, "tiny", ((task, {"verdict": "pass"}) for task in every)
     )
 
@@ -69,7 +70,7 @@ def audit(project: Project) -> None:
 def verdict(project: Project) -> bool:
     """Say whether the latest run has the verdict of an audit."""
     return (
-        audited.stored_verdicts(project, history.completed_run(project, "tiny"))
+        audit_tasks.stored_verdicts(project, history.completed_run(project, "tiny"))
         is not None
     )
 
@@ -147,7 +148,7 @@ def test_a_verdict_counts_all_code_that_draws(
     monkeypatch.setattr(
         fingerprint, "json_digest", lambda parts: counted.update(parts[1])
     )
-    audited._verdict_name(task)
+    audit_tasks._verdict_name(task)
     assert missing_functions(functions(whole), counted, {}) == []
 
 
@@ -170,7 +171,7 @@ def test_a_verdict_counts_all_code_that_draws_codes_of_labels(
     monkeypatch.setattr(
         fingerprint, "json_digest", lambda parts: counted.update(parts[1])
     )
-    audited._verdict_name(task)
+    audit_tasks._verdict_name(task)
     assert missing_functions(functions(whole), counted, {}) == []
 
 
@@ -185,4 +186,4 @@ def test_without_its_raw_file_a_pipeline_is_not_audited(
     (tmp_path / "data" / "sources.toml").write_text(real.read_text())
     project = plain.write(tmp_path, one=plain.TINY | {"source": source})
     with pytest.raises(UserError, match="curvote data fetch phonemes"):
-        audited.pipeline_tasks(project, configured(project, "one"))
+        audit_tasks.pipeline_tasks(project, configured(project, "one"))

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from curvote.base.errors import InternalError, UserError
 from curvote.chain.lookup import all_systems
 from curvote.chain.measure import Metric
-from curvote.errors import InternalError, UserError
-from curvote.run import history, results
-from curvote.run.config.file import PipelinesFile
-from curvote.run.project import Project
-from curvote.run.summary import mean_scores
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import results
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store import history
 
 COMMON = """\
 pipelines:

@@ -12,13 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from curvote.chain.lookup import find_system
-from curvote.datasets import simulated
-from curvote.protocols.mrma.tables import REPORT_VARIANTS
-from curvote.run.execute import execute_step
-from curvote.run.project import Project, is_client_side
-from curvote.run.store.artifacts import Artifact, all_folders
-from curvote.run.store.reading import TableFile
-from curvote.run.store.sides import stage_side
+from curvote.data.simulation import simulated
+from curvote.pipeline.config.project import Project, is_client_side
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.store.artifacts import Artifact, all_folders, stage_side
+from curvote.pipeline.store.tables import TableFile
+from curvote.systems.common.tables import REPORT_VARIANTS
 from tests import plain
 from tests.declared import SERVER, STAGES, TABLES
 

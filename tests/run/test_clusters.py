@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.run import engines
-from curvote.run.engines import Engine
-from curvote.run.history import completed_run
-from curvote.run.project import Project
-from curvote.run.workers import check_workers, local_versions
+from curvote.base.errors import UserError
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import engines
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.workers import check_workers, local_versions
+from curvote.pipeline.store.history import completed_run
 from tests import dying, plain
 from tests.processes import until
 

@@ -15,11 +15,11 @@ from scipy import stats
 
 from curvote.chain.axis import Cell
 from curvote.chain.measure import Metric
-from curvote.run import score_changes as changes
-from curvote.run.changes import changed_settings, describe_change
-from curvote.run.difference import RunComparison, compare_runs
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import comparison as changes
+from curvote.pipeline.run.changes import changed_settings, describe_change
+from curvote.pipeline.run.comparison import RunComparison, compare_runs
+from curvote.pipeline.store.history import RunRecord
 from tests import plain
 
 FEW = plain.FEW | {"replicates": 4}
@@ -126,11 +126,11 @@ def test_a_list_of_runs_says_what_changed_since_the_one_before() -> None:
     """From records alone; where settings are equal, by the reasons of the plan."""
     step = {"stage": "train", "cell": {}, "key": "a", "action": "run"}
     one = replace(_record(seed=1), steps=[step | {"reason": "never run"}])
-    why = {"key": "b", "reason": "code curvote.server.train changed"}
+    why = {"key": "b", "reason": "code curvote.learning.train changed"}
     other = replace(_record(seed=1), steps=[step | why])
     assert describe_change(None, one) == "the first"
     assert describe_change(one, one) == "nothing"
-    assert describe_change(one, other) == "code curvote.server.train changed"
+    assert describe_change(one, other) == "code curvote.learning.train changed"
     assert describe_change(one, replace(other, config={"seed": 2})) == "seed 1 -> 2"
     assert describe_change(one, _record()) == "this one could not be planned"
     assert describe_change(_record(), one) == "the one before could not be planned"

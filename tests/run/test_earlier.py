@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
-from curvote.errors import UserError
-from curvote.run import audited, history
-from curvote.run.plan.fingerprint import file_digest
-from curvote.run.project import Project
-from curvote.run.results import final_model, final_views, production_outcomes
-from curvote.run.store.arrow import to_columns
-from curvote.run.store.artifacts import MANIFEST, Artifact, write_json
-from curvote.run.summary import mean_scores
+from curvote.base.errors import UserError
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.run import audit_tasks
+from curvote.pipeline.run.results import final_model, final_views, production_outcomes
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store import history
+from curvote.pipeline.store.arrow import to_columns
+from curvote.pipeline.store.artifacts import MANIFEST, Artifact, write_json
 from tests import earlier, plain, production
 from tests.exchange import FAR
 from tests.run.test_boundary import CHAINS
@@ -45,8 +46,8 @@ def told(project: Project) -> dict[str, Any]:
         "cells": [view.cell for view in every],
         "models": [None if m is None else plain_of(m) for m in models],
         "outcomes": production_outcomes(project, record),
-        "tasks": [task.digest() for task in audited.run_tasks(project, record)],
-        "losses": audited.exact_losses(project, record),
+        "tasks": [task.digest() for task in audit_tasks.run_tasks(project, record)],
+        "losses": audit_tasks.exact_losses(project, record),
     }
 
 
@@ -105,7 +106,7 @@ def test_a_round_of_envelopes_is_read(tmp_path: Path) -> None:
     plain.run(project, "far")
     (record,) = history.load_records(earlier.aged(project))
     assert record.config["intake"].keys() > {"min_reports", "min_refinements"}
-    assert [task.asks for task in audited.run_tasks(project, record)] == [
+    assert [task.asks for task in audit_tasks.run_tasks(project, record)] == [
         "report",
         "vote",
     ]

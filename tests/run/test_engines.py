@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from curvote.errors import UserError
-from curvote.run import engines, workers
-from curvote.run.config.runtime import Runtime
-from curvote.run.engines import BACKENDS, MAX_TRIES, Engine, choose_engine
-from curvote.run.history import completed_run
-from curvote.run.project import Project
-from curvote.run.store import blocks
-from curvote.run.workers import exceeded_memory, one_thread
+from curvote.base.errors import UserError
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.runtime import Runtime
+from curvote.pipeline.run import blocks, engines, workers
+from curvote.pipeline.run.engines import BACKENDS, MAX_TRIES, Engine, choose_engine
+from curvote.pipeline.run.workers import exceeded_memory, one_thread
+from curvote.pipeline.store.history import completed_run
 from tests import dying, plain
 
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from curvote.chain.lookup import all_systems
-from curvote.run.history import RunRecord, completed_run
-from curvote.run.plan.definitions import PACKAGE
-from curvote.run.plan.fingerprint import json_digest
-from curvote.run.plan.growth import has_replicates
-from curvote.run.plan.step import Step
-from curvote.run.project import Project
-from curvote.run.store.artifacts import artifact
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.definitions import PACKAGE
+from curvote.pipeline.plan.fingerprint import json_digest
+from curvote.pipeline.plan.identity import has_replicates
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.store.artifacts import artifact
+from curvote.pipeline.store.history import RunRecord, completed_run
 from tests import nhanes_table, plain, quantified
 from tests.declared import SERVER
 from tests.run.test_boundary import CHAINS, OF_LABELS, artifacts, numbers
@@ -28,9 +28,8 @@ from tests.traced import missing_functions
 
 # Run by stages, and in no key: each with its reason.
 UNCOUNTED = {
-    "curvote.lazy": "finds the module that a name stands in; that one counts",
-    "curvote.extras": "names what to install where a package is missing",
-    "curvote.chain.sharded": "calls the stage here, as the store does in a run",
+    "curvote.base.lazy": "finds where a name stands, which counts, or what to install",
+    "curvote.chain.stage": "calls the stage here, as the store does in a run",
 }
 CLEAN = plain.of("clean") | {"clients": {"train": 60, "test": 40}}
 DRIFT = plain.of("drift") | {

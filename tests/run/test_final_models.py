@@ -28,17 +28,16 @@ from curvote.chain.stage import StageContext
 from curvote.flows.tracking.log import log_missing_runs
 from curvote.flows.tracking.model import save_model
 from curvote.flows.tracking.store import connect
-from curvote.protocols.labels.methods import ACCURACY
-from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.protocols.roles import publisher_test_mask, split_roles
-from curvote.protocols.transfer import stated
-from curvote.protocols.transfer.stages import score
-from curvote.protocols.utility.methods import CLEAN
-from curvote.reproduce.lookup import file_of, reproductions
-from curvote.run.config.file import ConfiguredPipeline, PipelinesFile
-from curvote.run.config.source import MissingFiles, raw_files
-from curvote.run.project import Project
-from curvote.run.results import RunView, final_views
+from curvote.messages.measures import MISCLASSIFICATION
+from curvote.messages.roles import publisher_test_mask, split_roles
+from curvote.papers.registry import file_of, reproductions
+from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.source import MissingFiles, raw_files
+from curvote.pipeline.run.results import RunView, final_views
+from curvote.systems.labels.metrics import ACCURACY
+from curvote.systems.transfer import settings, stages
+from curvote.systems.utility.measures import CLEAN
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]
@@ -244,10 +243,10 @@ def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
 
 def aside(view: RunView, place: tuple[int, ...]) -> NDArray[np.int64]:
     """Return the rows of the target that a transfer is tested on."""
-    asked = (*stated.ALLOCATION_SETTINGS, "target", "transfer.test")
+    asked = (*settings.ALLOCATION_SETTINGS, "target", "transfer.test")
     params = {name: view.setting(name) for name in asked}
     inputs = {"project": view.artifact("project")}
-    return score.test_rows(StageContext("report", place, (1,), inputs, params, {}))
+    return stages.test_rows(StageContext("report", place, (1,), inputs, params, {}))
 
 
 def scores_of(view: RunView) -> list[float]:

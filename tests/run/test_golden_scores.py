@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import final_views
-from curvote.run.summary import mean_scores
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import final_views
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store.history import RunRecord
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]

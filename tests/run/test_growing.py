@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curvote.errors import UserError
-from curvote.run import garbage, history
-from curvote.run.engines import Engine
-from curvote.run.execute import execute_step
-from curvote.run.plan.growth import has_replicates, sibling_steps
-from curvote.run.plan.step import Step
-from curvote.run.planner import Selection
-from curvote.run.project import Project
-from curvote.run.store import blocks
-from curvote.run.store.artifacts import artifact
+from curvote.base.errors import UserError
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.identity import has_replicates, sibling_steps
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.run import blocks
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import Selection
+from curvote.pipeline.store import garbage, history
+from curvote.pipeline.store.artifacts import artifact
 from tests import plain, production
 
 SMALL = plain.TINY | {"epsilon": [4], "learners": ["centroid"]}

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import curvote
-from curvote.errors import UserError
-from curvote.run import history
-from curvote.run.project import Project
-from curvote.run.summary import mean_scores
+from curvote.base.errors import UserError
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store import history
 from tests import plain
 
 TINY = plain.FEW | {"epsilon": [1, 4]}

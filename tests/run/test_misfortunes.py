@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from curvote.client import ledger_chain
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.run import history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute_step
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.release import ledger_check
-from curvote.run.store import blocks
-from curvote.run.store.artifacts import MANIFEST, artifact
+from curvote.base.errors import UserError
+from curvote.ledger import chain
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import ledger_report
+from curvote.pipeline.run import blocks
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import MANIFEST, artifact
 from tests import plain, production, town
 from tests.processes import in_child
 
@@ -41,14 +41,12 @@ def test_a_release_killed_before_the_clock_jumped_is_settled(
         with pytest.raises(KeyboardInterrupt):
             production.run(project)
     when = datetime.now(UTC) + timedelta(hours=hours)
-    monkeypatch.setattr(
-        ledger_chain, "utc_now", lambda: when.isoformat(timespec="seconds")
-    )
+    monkeypatch.setattr(chain, "utc_now", lambda: when.isoformat(timespec="seconds"))
     made = production.run(project)
     entries = production.ledger_entries(project)
     assert {entry.state for entry in entries} == {"confirmed"}
     assert len(entries) == len(production.releases(made))
-    assert not ledger_check.ledger_problems(project)
+    assert not ledger_report.ledger_problems(project)
 
 
 def test_a_raw_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:

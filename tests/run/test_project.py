@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import sources
-from curvote.errors import UserError
-from curvote.run.config.file import PipelinesFile
-from curvote.run.project import PIPELINES, find_project
+from curvote.base.errors import UserError
+from curvote.data import raw_files
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import PIPELINES, find_project
 from tests.house import ROOT
 
 
@@ -30,7 +30,7 @@ def test_an_empty_folder_has_the_pipelines_that_curvote_brings(tmp_path: Path) -
     own = (ROOT / PIPELINES).read_text()
     assert found.pipelines_file.read_text() == own
     assert "demo" in PipelinesFile(found).names()
-    assert sources.catalogue(found.root) == sources.catalogue(ROOT)
+    assert raw_files.catalogue(found.root) == raw_files.catalogue(ROOT)
 
 
 def test_a_ledger_is_not_looked_for_in_just_any_folder(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.datasets import simulated
-from curvote.protocols.roles import split_roles
-from curvote.run.config.file import PipelinesFile
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact
+from curvote.data.simulation import simulated
+from curvote.messages.roles import split_roles
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.planner import make_plan
+from curvote.pipeline.store.artifacts import Artifact
 from tests import plain
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.datasets import phonemes
-from curvote.errors import UserError
-from curvote.reporting.sections.clients import replicate_roles
-from curvote.reproduce.lookup import file_of
-from curvote.run import results
-from curvote.run.config.source import MissingFiles, raw_files
-from curvote.run.plan.identity import find_people
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.data.public import phonemes
+from curvote.papers.registry import file_of
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.source import MissingFiles, raw_files
+from curvote.pipeline.plan.identity import find_people
+from curvote.pipeline.run import results
+from curvote.systems.common.page.clients import replicate_roles
 from tests import phoneme_file, plain
 
 SPLIT = {"split": "published", "groups": "speaker"}

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.flows.retention import collect_garbage
-from curvote.run import history, record_index, records
-from curvote.run.garbage import RetentionLimits
-from curvote.run.project import Project
-from curvote.run.status import project_status, run_state
-from curvote.run.summary import mean_scores
+from curvote.base.errors import UserError
+from curvote.flows.serving.retention import collect_garbage
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.status import project_status, run_state
+from curvote.pipeline.store import history, records
+from curvote.pipeline.store.garbage import RetentionLimits
 from tests import plain
 from tests.processes import in_child
 from tests.tracked_run import make_record
@@ -114,17 +114,17 @@ def test_a_damaged_index_is_made_anew(
 ) -> None:
     """Every answer is as before, and numbers go on where they were."""
     before = answers(project)
-    damage(record_index.index_path(project))
+    damage(records.index_path(project))
     assert answers(project) == before
     assert saved(project, "0").sequence == 6
 
 
 def test_an_older_index_is_brought_up_to_date(project: Project) -> None:
     """A copy from before, a record that vanished, one that was written without it."""
-    index = record_index.index_path(project)
+    index = records.index_path(project)
     older = index.read_bytes()
     saved(project, "9", mlflow_run="2")
-    (record_index.records_folder(project) / "d.json").unlink()
+    (records.records_folder(project) / "d.json").unlink()
     index.write_bytes(older)
     assert records.run_ids(project) == ["e", "c", "b", "a", "9"]
     assert records.last_logged_pipeline(project) == "demo"
@@ -140,7 +140,7 @@ def test_a_kill_between_record_and_index_loses_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(record_index, "_index_record", killed)
+        patch.setattr(records, "_index_record", killed)
         with pytest.raises(KeyboardInterrupt):
             saved(project, "9")
     assert records.newest_ids(project, "demo") == ["9"]
@@ -151,16 +151,16 @@ def test_records_of_earlier_versions_come_first(project: Project) -> None:
     for name in ("20260102-1", "20260101-1"):
         content = vars(make_record(name)) | {"steps": []}
         del content["sequence"]
-        path = record_index.records_folder(project) / f"{name}.json"
+        path = records.records_folder(project) / f"{name}.json"
         path.write_text(json.dumps(content))
     assert records.run_ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
-    record_index.drop_index(project)
+    records.drop_index(project)
     assert records.run_ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
 
 
 def test_a_record_of_a_newer_version_is_refused(project: Project) -> None:
     """Its order, or what it released, may stand where nothing here looks."""
-    path = record_index.records_folder(project) / "e.json"
+    path = records.records_folder(project) / "e.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
     with pytest.raises(UserError, match="newer curvote wrote this record"):
         history.load_record(project, "e")
@@ -168,7 +168,7 @@ def test_a_record_of_a_newer_version_is_refused(project: Project) -> None:
 
 def test_a_record_that_became_unreadable_is_passed_over(project: Project) -> None:
     """The latest one that can be read takes its place."""
-    (record_index.records_folder(project) / "a.json").write_text("{")
+    (records.records_folder(project) / "a.json").write_text("{")
     assert history.completed_run(project, "demo").id == "e"
 
 
@@ -179,13 +179,13 @@ def test_questions_read_no_more_records_with_more_runs(
     for number in range(40):
         saved(project, f"x{number:02}", mlflow_run="1")
     read: list[Path] = []
-    parsed = record_index.parse_record
+    parsed = records.parse_record
 
     def counted(path: Path) -> Any:
         read.append(path)
         return parsed(path)
 
-    monkeypatch.setattr(record_index, "parse_record", counted)
+    monkeypatch.setattr(records, "parse_record", counted)
     monkeypatch.setattr(records, "parse_record", counted)
     answers(project)
     assert history.completed_run(project, "demo").id == "x39"

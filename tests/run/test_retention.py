@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.flows.retention import _max_pause, collect_garbage, retention_limits
-from curvote.run import history, records
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.garbage import RetentionLimits, find_garbage
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.flows.serving.retention import (
+    _max_pause,
+    collect_garbage,
+    retention_limits,
+)
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml
+from curvote.pipeline.store import history, records
+from curvote.pipeline.store.garbage import RetentionLimits, find_garbage
 from tests import plain, production
 from tests.tracked_run import make_record
 

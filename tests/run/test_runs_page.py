@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from curvote.flows import cli
-from curvote.run.difference import compare_runs
-from curvote.run.project import Project
+from curvote.cli import app
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.comparison import compare_runs
 from tests import plain
 from tests.house import ROOT
 
@@ -49,7 +49,7 @@ def test_what_the_page_shows_is_what_is_printed(
     for block in blocks("console")[1:]:
         command, _, shown = block.partition("\n")
         words = command.removeprefix("$ curvote ").split()
-        done = CliRunner().invoke(cli.app, [*words, "--project", str(place.root)])
+        done = CliRunner().invoke(app.app, [*words, "--project", str(place.root)])
         assert lines(done.stdout) == lines(shown)
 
 
@@ -75,7 +75,7 @@ def test_each_key_of_the_document_is_explained(place: Project) -> None:
 def test_the_page_of_the_example_is_drawn(place: Project, own_variables: None) -> None:
     """One file, an axis for the errors of both."""
     words = ["diff", "cutoffs~1", "cutoffs", "--page", "--project", str(place.root)]
-    out = CliRunner().invoke(cli.app, words).stdout
+    out = CliRunner().invoke(app.app, words).stdout
     (shown,) = re.findall(r"side by side: (.*)", out)
     text = (Path.cwd() / shown).read_text(encoding="utf-8")
     assert text.count("<figcaption>A</figcaption>") == text.count("<h3>") > 0

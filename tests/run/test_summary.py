@@ -9,14 +9,15 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from curvote.base.errors import InternalError
 from curvote.chain.lookup import all_systems
 from curvote.chain.measure import SCORES, Metric
-from curvote.errors import InternalError
-from curvote.run import history, results
-from curvote.run.plan.fingerprint import file_digest
-from curvote.run.project import Project
-from curvote.run.store.artifacts import MANIFEST, write_json
-from curvote.run.summary import mean_scores
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.run import results
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store import history
+from curvote.pipeline.store.artifacts import MANIFEST, write_json
 from tests import plain
 
 F1 = Metric("f1", "F1", beside="misclassification", spread=True)

@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
-from curvote.datasets.registry import DATASETS
-from curvote.errors import UserError
-from curvote.reporting.report import draw_report
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import find_artifact
-from curvote.run.store.artifacts import Artifact
-from curvote.run.summary import mean_scores
+from curvote.data.registry import DATASETS
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import find_artifact
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store.artifacts import Artifact
+from curvote.pipeline.store.history import RunRecord
+from curvote.report.page import draw_report
 from tests import fake_source, plain
 
 VECTORS = plain.TINY | {

@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from curvote.classifier import Linear
-from curvote.errors import UserError
-from curvote.server.averaging import (
+from curvote.base.errors import UserError
+from curvote.curves.encoding import Linear
+from curvote.learning.votes import (
     WEIGHTS,
     WHEN_NONE_PASS,
     average_classifiers,
     averaging_weights,
+    estimate_utility,
+    reversal_mask,
+    reversed_utility,
+    utility_variance,
 )
-from curvote.server.reversal import reversal_mask, reversed_utility
-from curvote.server.utility import estimate_utility, utility_variance
 
 FloatArray = NDArray[np.float64]
 

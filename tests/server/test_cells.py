@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.mechanisms.k_rr import KRR
-from curvote.representation.partition import bin_partitions, half_partitions
-from curvote.server.cells import (
+from curvote.base.entropy import SeededEntropy
+from curvote.curves.partition import bin_partitions, half_partitions
+from curvote.learning.cells import (
     CellShares,
     best_question,
     estimate_shares,
@@ -16,6 +15,7 @@ from curvote.server.cells import (
     naive_bayes_scores,
     predict_cells,
 )
+from curvote.mechanisms.randomized_response import KRR
 
 Q, C, K = 2, 3, 4
 HUGE = 200.0

@@ -7,12 +7,11 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.classifier import predict_indices
+from curvote.base.entropy import SeededEntropy
 from curvote.client.direction import DirectionReporter
-from curvote.entropy import SeededEntropy
-from curvote.representation.direction import Directions
-from curvote.representation.simplex import class_codes
-from curvote.server.directions import (
+from curvote.curves.direction import Directions, class_codes
+from curvote.curves.encoding import predict_indices
+from curvote.learning.directions import (
     Line,
     ReportMean,
     estimate_whitening,

@@ -9,10 +9,10 @@ import pytest
 from skfda.misc.operators import LinearDifferentialOperator, gram_matrix
 from skfda.representation.basis import BSplineBasis
 
-from curvote.datasets.simulated import generate
-from curvote.errors import UserError
-from curvote.representation.basis import projection
-from curvote.server import learners
+from curvote.base.errors import UserError
+from curvote.curves.basis import projection
+from curvote.data.simulation.simulated import generate
+from curvote.learning import learners
 from tests.problems import Batch, FloatArray, noisy, random_gram, scores
 
 GRID = np.linspace(0, 1, 100)

@@ -8,16 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from curvote.representation.direction import Directions
-from curvote.server.directions import ReportMean, one_round_classifier, public_moment
-from curvote.server.gate import (
+from curvote.advise import prior
+from curvote.curves.direction import Directions
+from curvote.learning.directions import (
+    NoisyMoments,
+    ReportMean,
+    SecondMoment,
+    one_round_classifier,
+    public_moment,
+    solve_weights,
+)
+from curvote.learning.fallback import (
     CLEAR_MAJORITY,
     agreement_probability,
     expected_gain,
     solve_with_fallback,
 )
-from curvote.shrinkage import NoisyMoments, SecondMoment, solve_weights
-from curvote.theory import shapes
 from tests.noise import SEED
 
 D = 4
@@ -86,7 +92,7 @@ def test_two_rules_agree_as_often_as_theory_says(r: float, h: float, k: float) -
     """The same formula as the planner's, of which the server knows nothing."""
     own = agreement_probability(np.array([r]), h, np.array([k]))
     assert own == pytest.approx(
-        shapes.same_side_probability(np.array([r]), -h, -k), abs=1e-6
+        prior.same_side_probability(np.array([r]), -h, -k), abs=1e-6
     )
 
 

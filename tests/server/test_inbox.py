@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from curvote.errors import UserError
-from curvote.flows.commands import intake as cli_intake
-from curvote.protocols.message import parse_message
-from curvote.run.project import Project
-from curvote.server import inbox_files
-from curvote.server.inbox import InboxResult, accept_inbox
+from curvote.base.errors import UserError
+from curvote.cli.commands import intake as cli_intake
+from curvote.intake import inbox as inbox_files
+from curvote.intake.inbox import InboxResult, accept_inbox
+from curvote.messages.message import parse_message
+from curvote.pipeline.config.project import Project
 from tests.boxes import Box
 from tests.rounds import quiet
 

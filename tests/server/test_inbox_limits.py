@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from curvote.envelope import LARGEST_FILE
-from curvote.server import inbox as taking
-from curvote.server import inbox_files, quarantine
-from curvote.server.inbox import InboxResult, accept_inbox
+from curvote.intake import inbox
+from curvote.intake import inbox as taking
+from curvote.intake.inbox import InboxResult, accept_inbox
+from curvote.wire.envelope import LARGEST_FILE
 from tests.boxes import Box
 from tests.rounds import quiet
 
@@ -45,7 +45,7 @@ def test_no_more_of_a_file_is_read_than_an_envelope_can_have(
             read.append(most)
             return self._stream.readline(most)
 
-    whole = inbox_files.read_envelopes
+    whole = inbox.read_envelopes
     monkeypatch.setattr(taking, "read_envelopes", lambda f, s: whole(f, Counting(s)))
     huge = box.put("huge.json", b"")
     os.truncate(huge, 10**10)
@@ -66,7 +66,7 @@ def test_a_line_without_an_end_is_given_up(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes before it is taken; a sparse file of 1 TB takes no hours."""
-    monkeypatch.setattr(inbox_files, "MAX_SKIPPED", 3)
+    monkeypatch.setattr(inbox, "MAX_SKIPPED", 3)
     path = box.put("endless.jsonl")
     os.truncate(path, 10**12)
     quiet(path)
@@ -79,7 +79,7 @@ def test_the_quarantine_has_room_for_so_many(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What finds no room stays in the inbox; honest envelopes are taken in."""
-    monkeypatch.setattr(quarantine, "MAX_FILES", 3)
+    monkeypatch.setattr(inbox, "MAX_FILES", 3)
     for i in range(10):
         box.put(f"{i}.json", b"junk %d\n" % i)
     box.put("a.json")
@@ -92,8 +92,8 @@ def test_the_quarantine_has_room_for_so_many(
     assert len(box.quarantined()) == 3
     assert len(box.names()) == 7
     assert box.take().files_left.total() == 7
-    monkeypatch.setattr(quarantine, "MAX_FILES", 100)
-    monkeypatch.setattr(quarantine, "MAX_BYTES", 900)
+    monkeypatch.setattr(inbox, "MAX_FILES", 100)
+    monkeypatch.setattr(inbox, "MAX_BYTES", 900)
     box.put("big.json", b"x" * 800)
     quiet(box.inbox / "big.json")
     box.take()

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from curvote import durable
-from curvote.envelope import Invitation, issue_invitations, seal_message
-from curvote.errors import InternalError, UserError
-from curvote.protocols.message import parse_message
-from curvote.server.intake import Intake, RefusedEnvelope
-from curvote.strict_json import canonical_json
-from curvote.task import Task
+from curvote.base import durable
+from curvote.base.errors import InternalError, UserError
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.messages.message import parse_message
+from curvote.wire.envelope import Invitation, issue_invitations, seal_message
+from curvote.wire.strict_json import canonical_json
+from curvote.wire.task import Task
 from tests.damages import DAMAGES, Damage, content, execute
 from tests.rounds import REPORTS, VOTES, edited, payload
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.server.intake import Intake
-from curvote.server.intake_base import URL_VARIABLE
+from curvote.base.errors import UserError
+from curvote.intake.box import Intake
+from curvote.intake.store import URL_VARIABLE
 
 NOWHERE = Path("/nonexistent/intake.sqlite")
 
@@ -34,8 +34,8 @@ def test_without_the_library_the_extra_is_named(
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from pathlib import Path\n"
-        "from curvote.errors import UserError\n"
-        "from curvote.server.intake import Intake\n"
+        "from curvote.base.errors import UserError\n"
+        "from curvote.intake.box import Intake\n"
         "try: Intake(Path('x'))\n"
         "except UserError as error: print(error)"
     )

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, issue_invitations, seal_message
-from curvote.errors import UserError
-from curvote.flows.intake.problems import REASON_STATUS
-from curvote.protocols.checking import parse_messages
-from curvote.protocols.message import message_of, parse_message
-from curvote.server.admission import REASONS
-from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.base.errors import UserError
+from curvote.flows.intake.answers import REASON_STATUS
+from curvote.intake.admission import REASONS, RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.messages.message import message_of, parse_message, parse_messages
+from curvote.wire.envelope import Invitation, issue_invitations, seal_message
 from tests.rounds import REPORTS, VOTES, edited, payload
 
 N = 12

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, issue_invitations, seal_message
-from curvote.errors import UserError
-from curvote.protocols.message import parse_message
-from curvote.server.intake import Intake, RefusedEnvelope
-from curvote.strict_json import canonical_json
+from curvote.base.errors import UserError
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.messages.message import parse_message
+from curvote.wire.envelope import Invitation, issue_invitations, seal_message
+from curvote.wire.strict_json import canonical_json
 from tests.damages import content
 from tests.rounds import REPORTS, VOTES, payload
 from tests.rounds import old as aged

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from curvote import durable
-from curvote.errors import InternalError
-from curvote.protocols.checking import parse_messages
-from curvote.server import intake_group
-from curvote.server.intake import Intake
-from curvote.server.intake_group import GroupCommit, IntakeUnavailable, QueueFull
+from curvote.base import durable
+from curvote.base.errors import InternalError
+from curvote.intake import group as intake_group
+from curvote.intake.box import Intake
+from curvote.intake.group import GroupCommit, IntakeUnavailable, QueueFull
+from curvote.messages.message import parse_messages
 from tests.envelope_service import answered, invite
 from tests.processes import until
 

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from curvote.errors import UserError
-from curvote.flows.commands import intake as cli_intake
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import parse_message
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute_step
-from curvote.run.falls import drift_alerts
-from curvote.run.planner import Plan, make_plan
-from curvote.run.store.artifacts import artifact
-from curvote.server.intake import Intake, RefusedEnvelope
-from curvote.server.utility import estimate_utility
+from curvote.base.errors import UserError
+from curvote.cli.commands import intake as cli_intake
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.learning.votes import estimate_utility
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.message import parse_message
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import Plan, make_plan
+from curvote.pipeline.run.results import drift_alerts
+from curvote.pipeline.store.artifacts import artifact
 from tests import exchange, plain
 from tests.damages import execute as execute_sql
 from tests.exchange import NAME, Server

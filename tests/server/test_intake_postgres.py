@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.envelope import (
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.intake import group as intake_group
+from curvote.intake import postgres as intake_postgres
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.intake.store import URL_VARIABLE, store_exists
+from curvote.messages.message import parse_message, parse_messages
+from curvote.systems.labels.task import Task
+from curvote.wire.envelope import (
     Invitation,
     issue_invitations,
     issue_record_invitations,
     seal_message,
 )
-from curvote.errors import UserError
-from curvote.labels.task import Task
-from curvote.protocols.checking import parse_messages
-from curvote.protocols.message import parse_message
-from curvote.sealed import new_private_key, public_key
-from curvote.server import intake_group, intake_postgres
-from curvote.server.intake import Intake, RefusedEnvelope
-from curvote.server.intake_base import URL_VARIABLE, store_exists
+from curvote.wire.sealing import new_private_key, public_key
 from tests import postgres
 from tests.envelope_service import answered, invite, project, serving
 from tests.rounds import REPORTS, payload

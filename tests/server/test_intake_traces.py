@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, issue_invitations, seal_message
-from curvote.errors import UserError
-from curvote.protocols.checking import parse_messages
-from curvote.protocols.message import parse_message
-from curvote.sealed import (
+from curvote.base.errors import UserError
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.messages.message import parse_message, parse_messages
+from curvote.wire.envelope import Invitation, issue_invitations, seal_message
+from curvote.wire.sealing import (
     is_sealed,
     new_private_key,
     open_sealed,
     public_key,
     seal_to_key,
 )
-from curvote.server.intake import Intake, RefusedEnvelope
-from curvote.strict_json import canonical_json
+from curvote.wire.strict_json import canonical_json
 from tests.rounds import REPORTS, VOTES, old, payload
 from tests.server.test_intake import contents
 

@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.protocols.direct.arms import make_directions
-from curvote.protocols.volunteers.worth import volunteer_worth
-from curvote.representation.direction import Directions
-from curvote.representation.simplex import class_codes
-from curvote.server.directions import ReportMean, estimate_moments, one_round_classifier
-from curvote.server.joining import (
+from curvote.curves.direction import Directions, class_codes
+from curvote.learning.directions import (
+    ReportMean,
+    estimate_moments,
+    one_round_classifier,
+)
+from curvote.learning.volunteers import (
     VolunteerRecords,
     joint_classifier,
     pool_label_moments,
     pool_second_moments,
+    ridge_logistic,
 )
-from curvote.server.volunteered import ridge_logistic
+from curvote.messages.arms import make_directions
+from curvote.systems.direct.choice import volunteer_worth
 
 Array = NDArray[np.float64]
 D, N = 4, 50

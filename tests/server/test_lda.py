@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.server import learners
-from curvote.server.learners import lda
+from curvote.learning import learners
+from curvote.learning.learners import discriminants
 from tests.problems import noisy, scores
 
 
@@ -43,7 +43,7 @@ def test_singular_covariances_are_flagged_and_shared_out() -> None:
     fits = learners.fit("lda", x, y)
     single = learners.fit("lda", x[:, :, :2], y)
     assert fits.flagged.all()
-    assert fits.ridge == lda.LDA_RIDGE
+    assert fits.ridge == discriminants.LDA_RIDGE
     np.testing.assert_allclose(fits.coef[:, 1], fits.coef[:, 2], rtol=1e-6)
     np.testing.assert_allclose(2 * fits.coef[:, 1], single.coef[:, 1], rtol=1e-2)
     assert learners.fit("lda", *noisy(33, 2, 10, 40)).flagged.all()

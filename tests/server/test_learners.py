@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from curvote.errors import UserError
-from curvote.server import learners
-from curvote.server.learners.fits import LARGEST_REPORT, Fits
+from curvote.base.errors import UserError
+from curvote.learning import learners
+from curvote.learning.learners.registry import LARGEST_REPORT, Fits
 from tests.problems import (
     Batch,
     assert_same,

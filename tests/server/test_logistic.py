@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from curvote.server import learners
-from curvote.server.learners import logistic
+from curvote.learning import learners
+from curvote.learning.learners import margins
 from tests.problems import noisy, scores
 
 
@@ -49,7 +49,7 @@ def test_separable_problems_are_flagged_and_solved(seed: int, gap: float) -> Non
     x += gap * side[:, :, None] * direction
     fits = learners.fit("logistic", x, side)
     assert fits.flagged[0]
-    assert fits.ridge == logistic.LOGISTIC_RIDGE
+    assert fits.ridge == margins.LOGISTIC_RIDGE
     if gap >= 1:
         assert (side * (x @ fits.coef[0] + fits.intercept[0]) > 0).all()
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
-from curvote.errors import UserError
-from curvote.server import learners
-from curvote.server.learners.scikit import LINEAR_CLASSES, PROBLEMS_PER_WORKER
+from curvote.base.errors import UserError
+from curvote.learning import learners
+from curvote.learning.learners.scikit import LINEAR_CLASSES, PROBLEMS_PER_WORKER
 from tests.problems import RIDGE, assert_same, noisy
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.classifier import predict_indices
-from curvote.server.several import class_scores
-from curvote.server.volunteered import ridge_logistic
+from curvote.curves.encoding import predict_indices
+from curvote.learning.volunteers import class_scores, ridge_logistic
 
 
 @pytest.mark.parametrize("there", [[2], [0, 3], [3, 1], [0, 1, 2], [0, 1, 2, 3]])

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import lsq_linear
 from sklearn.svm import SVC
 
-from curvote.errors import UserError
-from curvote.server import learners
+from curvote.base.errors import UserError
+from curvote.learning import learners
 from tests.problems import Batch, FloatArray, noisy, scores
 
 SQUARED = "svm_squared"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact, hypergeom
 
-from curvote.errors import UserError
-from curvote.server.watch import drift_p_value, is_drift
+from curvote.base.errors import UserError
+from curvote.learning.votes import drift_p_value, is_drift
 
 COUNT = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted)
 SOME = st.tuples(st.integers(0, 12), st.integers(1, 12)).map(sorted)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvote.errors import UserError
-from curvote.server import learners, weak
-from curvote.server.learners.fits import Fits
+from curvote.base.errors import UserError
+from curvote.learning import learners, weak
+from curvote.learning.learners.registry import Fits
 from tests.problems import assert_same, every_learner, noisy, random_gram, taking
 
 

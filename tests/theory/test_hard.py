@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.bench_advise import measured
 from benchmarks.laws import Law
+from curvote.advise.direct import LAWS, error_range
 from curvote.theory import Signal, expect_direct
-from curvote.theory.hard import LAWS, error_range
 from tests.noise import SEED
 
 

@@ -15,20 +15,14 @@ from scipy.stats import multivariate_normal, norm
 from typer.testing import CliRunner, Result
 
 from benchmarks.bench_planner import Setting, World, simulated
-from curvote.errors import UserError
-from curvote.server.averaging import average_classifiers, averaging_weights
-from curvote.server.weak import draw_subsets as draw_reports
-from curvote.theory import (
-    UtilityPrior,
-    crowd,
-    planner,
-    predict,
-    prior_from_weak,
-    recommend,
-)
-from curvote.theory.advise_command import advise
-from curvote.theory.crowd import Case, Reports, Sizes
-from curvote.theory.shapes import OneCloud, same_side_probability
+from curvote.advise import planner
+from curvote.advise.command import advise
+from curvote.advise.planner import Case, Reports, Sizes
+from curvote.advise.prior import OneCloud, same_side_probability
+from curvote.base.errors import UserError
+from curvote.learning.votes import average_classifiers, averaging_weights
+from curvote.learning.weak import draw_subsets as draw_reports
+from curvote.theory import UtilityPrior, predict, prior_from_weak, recommend
 
 PRIOR = UtilityPrior(0.9)
 PAPER = {"n_per_learner": 50, "n_learners": 50, "cutoff": 0.8}
@@ -160,7 +154,7 @@ def test_learners_share_the_reports_that_they_draw() -> None:
         rows = draw_reports(rng, 200, 2, 150)
         real[run] = [z[own][labels[own]].mean() for own in rows]
     law = Reports.from_case(Case(2, 1.0, PRIOR))
-    means = crowd.draw_means(rng, law, Sizes(200, 10, 150, 2), runs).first[..., 1]
+    means = planner.draw_means(rng, law, Sizes(200, 10, 150, 2), runs).first[..., 1]
     alike = [np.corrcoef(pairs.T)[0, 1] for pairs in (real, means)]
     assert abs(alike[0] - alike[1]) < 5 * np.sqrt(2 / runs) * (1 - alike[0] ** 2)
     scale = np.sqrt(law.variance[0, 1])

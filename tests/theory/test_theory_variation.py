@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.advise import mrma
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms import per_coordinate
-from curvote.theory import variation
 
 levels = st.floats(1e-3, 1e3)
 
@@ -23,7 +23,7 @@ def test_it_is_the_share_that_real_noise_carries_out(d: int, epsilon: float) -> 
     z = np.random.default_rng(5).uniform(-1, 1, size=(n, d))
     noised = per_coordinate("laplace", d, epsilon).randomize(z, SeededEntropy(6))
     outside = (np.abs(noised) > 1).any(axis=1).mean()
-    expected = variation.total_variation(d, epsilon)
+    expected = mrma.total_variation(d, epsilon)
     error = np.sqrt(expected * (1 - expected) / n)
     assert abs(outside - expected) < 5 * error + 1e-5
 
@@ -45,25 +45,25 @@ def test_it_is_half_the_l1_norm_of_the_densities(epsilon: float) -> None:
     z = np.array(edges[:-1])[:, None] + half * (1 + nodes)
     noised = (law(z + 1) - law(z - 1)) / 2
     distance = (half * weights * np.abs(np.where(np.abs(z) < 1, 0.5, 0) - noised)).sum()
-    assert variation.l1_distance(1, epsilon) == pytest.approx(distance, abs=1e-6)
+    assert mrma.l1_distance(1, epsilon) == pytest.approx(distance, abs=1e-6)
 
 
 @given(d=st.integers(1, 200), epsilon=levels)
 def test_it_grows_with_dimension_and_noise(d: int, epsilon: float) -> None:
     """Between 0 and 1; both conventions and the term of theorem 4 differ by factors."""
-    context = variation.total_variation(d, epsilon)
+    context = mrma.total_variation(d, epsilon)
     assert 0 < context <= 1
-    assert variation.total_variation(d + 1, epsilon) >= context
-    assert variation.total_variation(d, epsilon / 2) >= context
-    assert variation.l1_distance(d, epsilon) == 2 * context
-    assert variation.theorem_4_term(d, epsilon) == 1.5 * context
+    assert mrma.total_variation(d + 1, epsilon) >= context
+    assert mrma.total_variation(d, epsilon / 2) >= context
+    assert mrma.l1_distance(d, epsilon) == 2 * context
+    assert mrma.theorem_4_term(d, epsilon) == 1.5 * context
 
 
 def test_the_ends() -> None:
     """Nothing moves without noise; with endless noise nothing stays."""
-    assert variation.total_variation(3, 1e12) == pytest.approx(9e-12, rel=1e-3)
-    assert variation.total_variation(1, 1e-9) == pytest.approx(1, abs=1e-8)
-    assert variation.stay_probability(2.0) == pytest.approx(np.exp(-1))
+    assert mrma.total_variation(3, 1e12) == pytest.approx(9e-12, rel=1e-3)
+    assert mrma.total_variation(1, 1e-9) == pytest.approx(1, abs=1e-8)
+    assert mrma.stay_probability(2.0) == pytest.approx(np.exp(-1))
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_the_ends() -> None:
 def test_what_makes_no_sense_is_refused(d: int, epsilon: float) -> None:
     """Dimensions are whole, epsilon is positive."""
     with pytest.raises(UserError, match="is"):
-        variation.total_variation(d, epsilon)
+        mrma.total_variation(d, epsilon)

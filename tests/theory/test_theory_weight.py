@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.advise import mrma
+from curvote.advise.mrma import Density, noised_eta, omega, pointwise_utility
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms import make
-from curvote.theory import weight
-from curvote.theory.weight import Density, noised_eta, omega, pointwise_utility
 
 levels = st.floats(0.01, 200)
 points = st.floats(-2, 2)
@@ -40,9 +40,7 @@ def test_omega_has_mean_one(z0: float, epsilon: float) -> None:
 def test_closed_form_and_quadrature_agree(z: float, z0: float, epsilon: float) -> None:
     """The uniform law's denominator is the same by either way."""
     exact = float(omega(z, z0, epsilon))
-    assert float(omega(z, z0, epsilon, weight.uniform_density())) == pytest.approx(
-        exact
-    )
+    assert float(omega(z, z0, epsilon, mrma.uniform_density())) == pytest.approx(exact)
 
 
 @given(z0=st.floats(1, 2), epsilon=levels)
@@ -74,7 +72,7 @@ def test_protecting_only_the_label_shrinks_by_a_factor(z0: float, keep: float) -
         assert float(found) == pytest.approx(float(expected), abs=tolerance)
 
 
-@pytest.mark.parametrize("law", [weight.uniform_density(), STEEP, WIDE])
+@pytest.mark.parametrize("law", [mrma.uniform_density(), STEEP, WIDE])
 def test_labels_of_real_reports_follow_eta_and_g(law: Density) -> None:
     """Near a noised z0 the noised labels, and pairs of them, are as often as said."""
     rng, n, epsilon, keep = np.random.default_rng(3), 2_000_000, 2.0, 0.8
@@ -116,7 +114,7 @@ def test_a_jump_needs_its_name(z0: float, epsilon: float) -> None:
         lambda z: np.where(z > jump, 1.0, 0.0),
         z0,
         epsilon,
-        density=weight.uniform_density(jump),
+        density=mrma.uniform_density(jump),
     )
 
     def mass(low: float, high: float) -> float:
@@ -132,7 +130,7 @@ def test_a_jump_needs_its_name(z0: float, epsilon: float) -> None:
 
 def test_noise_misleads_where_the_curve_turns() -> None:
     """A narrow bump of class +1 in a sea of -1 is out-voted: g < 1/2 at its top."""
-    bump = weight.uniform_density(-0.1, 0.1)
+    bump = mrma.uniform_density(-0.1, 0.1)
 
     def eta(z: np.ndarray) -> np.ndarray:
         return np.where(np.abs(z) < 0.1, 0.9, 0.1)

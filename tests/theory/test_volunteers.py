@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.protocols.volunteers.worth import RECORD_WORTH, volunteer_worth
-from curvote.theory.direct import expect_direct
-from curvote.theory.signals import Signal
-from curvote.theory.volunteers import expect_alone, expect_joined, make_offer
+from curvote.advise.direct import expect_direct
+from curvote.advise.outlook import expect_alone, expect_joined, make_offer
+from curvote.advise.scenario import Signal
+from curvote.base.errors import UserError
+from curvote.systems.direct.choice import RECORD_WORTH, volunteer_worth
 
 STRONG = Signal(0.1)
 

@@ -6,6 +6,6 @@ from curvote.chain.stage import Rows, StageContext
 from curvote.toy.drawing import drawn
 
 
-def one(context: StageContext) -> Rows:
+def ask(context: StageContext) -> Rows:
     """Return the table ``answers``."""
     return {"answers": drawn(context, "answer")}

@@ -8,11 +8,11 @@ import numpy as np
 
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.stage import Metadata
-from curvote.representation.basis import Projection
-from curvote.representation.encoding import Encoding
-from curvote.task import Task
+from curvote.curves.basis import Projection
+from curvote.curves.encoding import Encoding
 from curvote.toy.messages import MESSAGES
 from curvote.toy.tables import CLASSES
+from curvote.wire.task import Task
 
 _ONTO = Projection(np.eye(2), np.eye(2), (0.0, 1.0), "identity", 2, 1)
 _BOUNDS = {"lower": np.full(2, -1.0), "upper": np.ones(2)}

@@ -9,9 +9,9 @@ def colour(pipeline: str, east: float, north: float) -> None:
     """Print the colour that the first cell's model gives a place."""
     import pandas as pd
 
-    from curvote.run import history
-    from curvote.run.project import find_project
-    from curvote.run.results import final_model, final_views
+    from curvote.pipeline.config.project import find_project
+    from curvote.pipeline.run.results import final_model, final_views
+    from curvote.pipeline.store import history
 
     project = find_project()
     record = history.completed_run(project, pipeline)

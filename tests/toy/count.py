@@ -6,6 +6,6 @@ from curvote.chain.stage import Rows, StageContext
 from curvote.toy.drawing import drawn
 
 
-def one(context: StageContext) -> Rows:
+def count(context: StageContext) -> Rows:
     """Return the table ``tally``."""
     return {"tally": drawn(context, "colour")}

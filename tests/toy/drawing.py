@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curvote.chain.stage import Columns, StageContext
-from curvote.protocols.message import ClientData
+from curvote.messages.message import ClientData
 from curvote.toy.asked import task
 from curvote.toy.messages import MESSAGES
 from curvote.toy.tables import PARTIES

@@ -12,7 +12,7 @@ from curvote.toy.tables import CLASSES
 K = len(CLASSES)
 
 
-def one(context: StageContext) -> Rows:
+def fit(context: StageContext) -> Rows:
     """Return the table ``models``."""
     answers, tally = context.rows("ask", "answers"), context.rows("count", "tally")
     centres = _centres(answers) * (1 - context.params["shrink"])

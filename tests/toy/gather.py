@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
-from curvote.datasets.lookup import module
+from curvote.data.lookup import module
 from curvote.toy.tables import CLASSES, PARTIES
 
 
-def facts(inputs: Inputs, params: Params) -> Metadata:
+def gather_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return what is public: the classes, and the names of the two numbers."""
     return {"title": "A toy town", "classes": CLASSES, "columns": ["east", "north"]}
 
 
-def one(context: StageContext) -> Rows:
+def gather(context: StageContext) -> Rows:
     """Return the table ``town``: curves' means and slopes, and thirds of the circle."""
     source, sizes = context.params["source"], context.params["parties"]
     counts = [sizes[name] for name in PARTIES]

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from curvote import validate
-from curvote.chain.sent import MessageDescription
+from curvote.base import validate
+from curvote.base.entropy import Entropy, stream
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.entropy import Entropy, stream
-from curvote.errors import UserError
+from curvote.chain.system import MessageDescription
+from curvote.curves.encoding import Encoding
 from curvote.mechanisms import per_coordinate
 from curvote.mechanisms.coordinates import PerCoordinate
-from curvote.mechanisms.k_rr import KRR
-from curvote.protocols.message import ClientData, Message, SettingReader
-from curvote.protocols.roles import Senders
-from curvote.representation.encoding import Encoding
-from curvote.task import Task
+from curvote.mechanisms.randomized_response import KRR
+from curvote.messages.message import ClientData, Message, SettingReader
+from curvote.messages.roles import Senders
+from curvote.wire.task import Task
 
 Array = NDArray[np.float64]
 K = 3

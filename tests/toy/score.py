@@ -9,7 +9,7 @@ from curvote.toy.model import Nearest
 from curvote.toy.tables import PARTIES
 
 
-def one(context: StageContext) -> Rows:
+def score(context: StageContext) -> Rows:
     """Return the table ``scores``: two metrics of two methods, and one beside."""
     town = context.rows("gather", "town")
     test = town["party"] == PARTIES.index("test")

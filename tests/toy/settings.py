@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from curvote.chain.settings import Epsilon, Strict, Whole
+from curvote.chain.settings import Epsilon, Strict, WholeNumber
 
 
 class Parties(Strict):
     """How many people answer, how many shops count, and who is only tested."""
 
-    people: Whole
-    shops: Whole
-    test: Whole
+    people: WholeNumber
+    shops: WholeNumber
+    test: WholeNumber
 
 
 class Levels(Strict):

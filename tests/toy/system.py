@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from curvote.base.errors import Problem
 from curvote.chain.axis import Axis, Value
 from curvote.chain.axis import PipelineSettings as Given
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage
-from curvote.chain.system import System
-from curvote.chain.view import View
-from curvote.errors import Problem
+from curvote.chain.system import System, View
 from curvote.toy.asked import asked
 from curvote.toy.messages import MESSAGES
 from curvote.toy.methods import ACCURACY, CENTRES, CERTAINTY, LOG_LOSS, WEIGHTED
@@ -30,14 +29,14 @@ SHRINK = Axis("shrink", lambda s: s.shrink, key="shrink")
 
 _GATHER = Stage(
     "gather",
-    f"{_HERE}.gather",
+    f"{_HERE}.gather:gather",
     params=("source", "parties", "seed", "replicates"),
-    plugins=(("curvote.datasets.registry:DATASETS", "source.name"),),
+    plugins=(("curvote.data.registry:DATASETS", "source.name"),),
     tables=(TOWN,),
 )
 _ASK = Stage(
     "ask",
-    f"{_HERE}.ask",
+    f"{_HERE}.ask:ask",
     inputs=("gather",),
     axes=("level",),
     params=("level.people", "seed", "replicates"),
@@ -46,7 +45,7 @@ _ASK = Stage(
 )
 _COUNT = Stage(
     "count",
-    f"{_HERE}.count",
+    f"{_HERE}.count:count",
     inputs=("gather",),
     axes=("level",),
     params=("level.shops", "seed", "replicates"),
@@ -55,7 +54,7 @@ _COUNT = Stage(
 )
 _FIT = Stage(
     "fit_models",
-    f"{_HERE}.fit",
+    f"{_HERE}.fit:fit",
     inputs=("gather", "ask", "count"),
     axes=("level", "shrink"),
     params=("shrink", "replicates"),
@@ -64,7 +63,7 @@ _FIT = Stage(
 )
 _SCORE = Stage(
     "report",
-    f"{_HERE}.score",
+    f"{_HERE}.score:score",
     inputs=("gather", "fit_models"),
     axes=("level", "shrink"),
     params=("replicates",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from curvote.chain.tables import FILE, TEXT, VECTOR, Table
+from curvote.chain.stage import FILE, TEXT, VECTOR, Table
 
 CLASSES: Final = ("red", "green", "blue")
 PARTIES: Final = ("people", "shops", "test")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import SeededEntropy
-from curvote.transfer.releasing import Release, release
-from curvote.transfer.task import Task
+from curvote.base.entropy import SeededEntropy
+from curvote.systems.transfer.method.release import Release, release
+from curvote.systems.transfer.method.task import Task
 
 Table = tuple[NDArray[Any], NDArray[Any]]
 FEATURES = [("age", 20, 90), ("pulse", 40, 200)]

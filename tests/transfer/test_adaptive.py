@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.transfer import adaptive
-from curvote.transfer.adaptive import BY_QUERY, FIXED, KernelSide
-from curvote.transfer.bandwidths import bandwidth_grid
-from curvote.transfer.combination import combine
-from curvote.transfer.forms import form
-from curvote.transfer.releasing import release
-from curvote.transfer.rules import STEADY
-from curvote.transfer.task import Task
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method import adaptive
+from curvote.systems.transfer.method.adaptive import (
+    BY_QUERY,
+    FIXED,
+    KernelSide,
+    bandwidth_grid,
+)
+from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.release import release
+from curvote.systems.transfer.method.task import Task, form
+from curvote.systems.transfer.method.weights import STEADY
 
 RULES = ("adapt_all", "adapt_homog", *FIXED)
 

@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from curvote.errors import UserError
-from curvote.flows.cli import app
-from curvote.transfer import rates
-from curvote.transfer.advice import NOTICEABLE_FALL, Advice, Server, advise
+from curvote.base.errors import UserError
+from curvote.cli.app import app
+from curvote.systems.transfer.method import rates
+from curvote.systems.transfer.method.advice import (
+    NOTICEABLE_FALL,
+    Advice,
+    Server,
+    advise,
+)
 
 TARGET = Server("hungarian", 142, 1.0)
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.protocols.judging import validate_task
-from curvote.protocols.message import ClientData, message_of
-from curvote.transfer.forms import FORMS, form
-from curvote.transfer.task import Task
+from curvote.base.errors import UserError
+from curvote.messages.answer import validate_task
+from curvote.messages.message import ClientData, message_of
+from curvote.systems.transfer.method.task import FORMS, Task, form
 
 ODD: list[Any] = [1, 2, 1e-9, 1e9, 64, 1e-300, 5e-324, 1e15, -1, 0, True, [0.0, 1.0]]
 BOUNDS = [(0, 1e-300), (0, 5e-324), (-1e12, 1e12), (1e11, 1e11 + 1), (-1e308, 1e308)]

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.transfer.choosing import choose_form, pooled_variance
-from curvote.transfer.setup import PublicSetup
-from curvote.transfer.task import Level, Task
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method.choice import choose_form, pooled_variance
+from curvote.systems.transfer.method.task import Level, PublicSetup, Task
 
 HEART = {"cleveland": 303, "hungarian": 142, "switzerland": 116, "va": 141}
 

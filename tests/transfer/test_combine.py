@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.errors import UserError
-from curvote.transfer.combination import combine
-from curvote.transfer.model import Model
-from curvote.transfer.releasing import Release, check_release
-from curvote.transfer.task import Level, Task
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.model import Model
+from curvote.systems.transfer.method.release import Release, check_release
+from curvote.systems.transfer.method.task import Level, Task
 from tests.transfer.hospitals import releases, table, task
 
 RULES = ["precision", "aligned", "adapt_samp", "adapt_tar", "adapt_all", "adapt_homog"]

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.transfer import exact
-from curvote.transfer.exact import QueryBatch
-from curvote.transfer.forms.kernel import Kernel
-from curvote.transfer.releasing import release
-from curvote.transfer.task import Task
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method import exact
+from curvote.systems.transfer.method.exact import QueryBatch
+from curvote.systems.transfer.method.forms.kernel import Kernel
+from curvote.systems.transfer.method.release import release
+from curvote.systems.transfer.method.task import Task
 
 
 def a_task(**params):

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.transfer.binning import Grids
-from curvote.transfer.forms import form
-from curvote.transfer.task import Task
+from curvote.systems.transfer.method.features import Grids
+from curvote.systems.transfer.method.task import Task, form
 
 ONE_OF_EACH: list[tuple[str, dict[str, Any]]] = [
     ("cells", {"grids": 5, "pitch": 0.5}),
@@ -124,7 +123,7 @@ def test_every_point_stands_in_one_cell_of_each_grid(
 
 def test_moments_joint_tells_the_second_moment() -> None:
     """Without noise it is sum u u' / n, whatever the share."""
-    from curvote.transfer.releasing import release
+    from curvote.systems.transfer.method.release import release
 
     rng = np.random.default_rng(0)
     X, y = rng.random((30, 2)), rng.integers(0, 3, 30).astype(str)

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from curvote.envelope import Invitation, read_envelope, seal_message
-from curvote.errors import UserError
+from curvote.base.errors import UserError
+from curvote.wire.envelope import Invitation, read_envelope, seal_message
 from tests.exchange import NAME, Server
 from tests.hospitals import Hospital, N, steward, table, take
 from tests.rounds import quiet

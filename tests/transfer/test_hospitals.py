@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 from typer.testing import CliRunner
 
-from curvote.envelope import read_envelope
-from curvote.flows import cli
-from curvote.flows.commands import ledger as cli_ledger
-from curvote.run.planner import Plan
-from curvote.signed import open_signed
+from curvote.cli import app
+from curvote.cli.commands import ledger as cli_ledger
+from curvote.pipeline.run.planner import Plan
+from curvote.wire.envelope import read_envelope
+from curvote.wire.signing import open_signed
 from tests.exchange import NAME, Server
 from tests.hospitals import FORM, NAMES, REMOTE, Hospital, N, steward, table, take
 
@@ -74,7 +74,7 @@ def _predict(server: Server, root: Path) -> None:
 
     def predict(file: str) -> Any:
         given = ["--table", str(root / file), "--out", str(said)]
-        return CliRunner().invoke(cli.app, [*words, *given])
+        return CliRunner().invoke(app.app, [*words, *given])
 
     assert predict("new.csv").exit_code == 0
     told = pd.read_csv(said)

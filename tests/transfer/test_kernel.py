@@ -6,12 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.transfer.forms import form
-from curvote.transfer.forms.kernel import Kernel
-from curvote.transfer.releasing import release
-from curvote.transfer.task import Task
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method.forms.kernel import Kernel
+from curvote.systems.transfer.method.release import release
+from curvote.systems.transfer.method.task import Task, form
 
 FEATURES = [("a", 0, 1)]
 POINTS = np.array([0.0, 0.3, 1.0])

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.transfer import rates
-from curvote.transfer.phases import rate_lines
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method import rates
+from curvote.systems.transfer.method.phases import rate_lines
 
 KNOWN: dict[str, Any] = {
     "n0": 20_000,

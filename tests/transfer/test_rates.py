@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvote.errors import UserError
-from curvote.transfer import rates
-from curvote.transfer.bandwidths import bandwidth_grid
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method import rates
+from curvote.systems.transfer.method.adaptive import bandwidth_grid
 
 sizes = st.lists(st.floats(1, 1e7), min_size=1, max_size=6)
 one_epsilon = st.floats(1e-4, 1e3) | st.just(math.inf)

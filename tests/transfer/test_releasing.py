@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.classes import Classes
-from curvote.entropy import SeededEntropy, Words
-from curvote.transfer.forms import form
-from curvote.transfer.releasing import release, release_noise
-from curvote.transfer.task import Feature, Level, Task
+from curvote.base.classes import Classes
+from curvote.base.entropy import SeededEntropy, Words
+from curvote.systems.transfer.method.release import release, release_noise
+from curvote.systems.transfer.method.task import Feature, Level, Task, form
 
 SERVERS = {"here": Level(1.0), "there": Level(1.0)}
 TABLES = [

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize, minimize_scalar
 
-from curvote.errors import UserError
-from curvote.transfer.weights import best_target_weight, best_weights
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method.weights import best_target_weight, best_weights
 
 FloatArray = np.ndarray
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from curvote.base.validate import FloatArray
 from curvote.mechanisms.law import Law
-from curvote.utility.channel import Channel
-from curvote.utility.engines.asking import class_indices, predict_batched
-from curvote.utility.engines.black_box import BlackBoxSurface
-from curvote.validate import FloatArray
+from curvote.systems.utility.method.channel import Channel
+from curvote.systems.utility.method.engines.base import class_indices, predict_batched
+from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
 
 
 def grid_shares(known: BlackBoxSurface, channel: Channel, cells: int) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.validate import FloatArray
+from curvote.base.validate import FloatArray
 
 NAMES = ("age", "hypertension", "heart_disease", "ever_married", "glucose", "bmi")
 

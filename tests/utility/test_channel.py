@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms import make
-from curvote.utility.channel import (
+from curvote.systems.utility.method.channel import (
     Channel,
     Part,
     check_bounds,

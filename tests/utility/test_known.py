@@ -6,14 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.scan import measure
-from curvote.utility.engines.black_box import BlackBox
-from curvote.utility.engines.linear import LinearModel
-from curvote.utility.known import build_profile, restore_profile
-from curvote.utility.likeness import REACHES, prior_weights
-from curvote.utility.setting import make_setting
+from curvote.base.entropy import SeededEntropy
+from curvote.systems.utility.method.deployment import Deployment
+from curvote.systems.utility.method.engines.black_box import BlackBox
+from curvote.systems.utility.method.engines.discriminants import LinearModel
+from curvote.systems.utility.method.profile import (
+    REACHES,
+    build_profile,
+    prior_weights,
+    restore_profile,
+)
+from curvote.systems.utility.method.scan import measure
+from curvote.systems.utility.method.setting import make_setting
 from tests.utility.settings_of import people, people_known
 
 SETTING, KNOWN = people(), people_known()

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 from sklearn.neural_network import MLPClassifier
 
-from curvote.entropy import SeededEntropy
-from curvote.utility.channel import make_channel
-from curvote.utility.engines.base import Draws
-from curvote.utility.engines.choosing import choose_engine
-from curvote.utility.known import build_profile
-from curvote.utility.projected import direction_coordinates, project_setting
-from curvote.utility.projections import principal_coordinates
-from curvote.utility.setting import Setting, make_setting
+from curvote.base.entropy import SeededEntropy
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import Draws, choose_engine
+from curvote.systems.utility.method.profile import build_profile
+from curvote.systems.utility.method.projections import (
+    direction_coordinates,
+    principal_coordinates,
+    project_setting,
+)
+from curvote.systems.utility.method.setting import Setting, make_setting
 from tests.utility import models_of
 
 SIDE = 24

@@ -10,10 +10,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.utility.channel import make_channel
-from curvote.utility.projections import (
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.projections import (
     Coordinates,
     active_directions,
     coordinates_along,

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.channel import make_channel
 from curvote.utility import quantify, robust_box, surrogate
-from curvote.utility.channel import make_channel
 from tests.utility import models_of
 
 DATA = models_of.stroke_like(400)

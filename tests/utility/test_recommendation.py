@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.scan import list_deployments, measure
-from curvote.utility.halves import split_halves
-from curvote.utility.measured import Measurement
-from curvote.utility.recommendation import recommend
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.deployment import Deployment
+from curvote.systems.utility.method.measurement import Measurement
+from curvote.systems.utility.method.recommendation import recommend, split_halves
+from curvote.systems.utility.method.scan import list_deployments, measure
 from tests.utility.settings_of import people, people_known
 
 SETTING, KNOWN = people(), people_known()

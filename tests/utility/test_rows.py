@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.utility import intervals
-from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.scan import measure
-from curvote.utility.intervals import mean_agreement_interval
-from curvote.utility.measured import Measurement
-from curvote.utility.rows import make_row, make_rows
+from curvote.systems.utility.method import measurement
+from curvote.systems.utility.method.deployment import Deployment
+from curvote.systems.utility.method.measurement import (
+    Measurement,
+    make_row,
+    make_rows,
+    mean_agreement_interval,
+)
+from curvote.systems.utility.method.scan import measure
 from tests.utility.settings_of import people, people_known
 
 SETTING, KNOWN = people(), people_known()
@@ -98,7 +101,7 @@ def test_a_bracket_is_averaged():
 
 def covered(seed, sample):
     """Say whether intervals of drawn records cover the truth of these, or of all."""
-    from curvote.utility.evidence.binomial import binomial_interval
+    from curvote.systems.utility.method.intervals import binomial_interval
 
     rng = np.random.default_rng(seed)
     true = rng.beta(2, 1, 50)
@@ -142,7 +145,7 @@ def test_a_sorted_file_is_a_sample_like_any_other(monkeypatch):
     """Where records keep the file's order, as in the twin, too few intervals hold."""
     seeds = range(100)
     assert np.mean([sorted_sample(seed) for seed in seeds]) >= 0.93
-    monkeypatch.setattr(intervals, "random_permutation", lambda n, _: np.arange(n))
+    monkeypatch.setattr(measurement, "random_permutation", lambda n, _: np.arange(n))
     assert np.mean([sorted_sample(seed) for seed in seeds]) < 0.8
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from curvote.errors import UserError
-from curvote.utility.setting import make_setting
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.setting import make_setting
 from tests.utility import models_of
 
 DATA = models_of.stroke_like(400)

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.utility.channel import Channel, make_channel
-from curvote.utility.engines.base import Draws, Question
-from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.utility.surrogates import Surrogate, SurrogateSurface, surrogate
-from curvote.validate import FloatArray
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.systems.utility.method.channel import Channel, make_channel
+from curvote.systems.utility.method.engines.base import Draws, Question
+from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.systems.utility.method.surrogates import (
+    Surrogate,
+    SurrogateSurface,
+    surrogate,
+)
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn import ensemble, tree
 
+from curvote.base.validate import FloatArray
 from curvote.mechanisms.law import Mixture, atomic_law, product_law
-from curvote.utility.engines.base import Question
-from curvote.utility.engines.trees.engine import Trees
-from curvote.utility.engines.trees.surface import TreeSurface
-from curvote.validate import FloatArray
+from curvote.systems.utility.method.engines.base import Question
+from curvote.systems.utility.method.engines.trees.engine import Trees
+from curvote.systems.utility.method.engines.trees.surface import TreeSurface
 from tests.utility.models_of import DATA
 
 KINDS: dict[str, Any] = {

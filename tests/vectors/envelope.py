@@ -14,18 +14,18 @@ from typing import Any, Final
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from curvote import jws
+from curvote.base.entropy import SeededEntropy, Words
 from curvote.client.record import OwnerRecord
 from curvote.client.report import Reporter
-from curvote.entropy import SeededEntropy, Words
-from curvote.envelope import Invitation, seal_message
-from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.curves.basis import projection
+from curvote.curves.encoding import Encoding
 from curvote.mechanisms.laplace import Laplace
-from curvote.protocols.answering import answer_task, client_inputs
-from curvote.representation.basis import projection
-from curvote.representation.encoding import Encoding
-from curvote.signed import ServerKey
-from curvote.task import Candidates, Task
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.answer import answer_task, client_inputs
+from curvote.wire import signing
+from curvote.wire.envelope import Invitation, seal_message
+from curvote.wire.signing import ServerKey
+from curvote.wire.task import Candidates, Task
 
 FILE: Final = Path(__file__).with_suffix(".json")
 KEY: Final = ServerKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
@@ -116,7 +116,7 @@ def message_vector(task: Task, place: int, about: int | None, seed: int) -> Any:
         "z": told.z[0].tolist(),
         "words": [f"{word:016x}" for word in words.taken],
         "message": message,
-        "content": jws.from_base64url(json.loads(line)["payload"]).decode(),
+        "content": signing.from_base64url(json.loads(line)["payload"]).decode(),
         "envelope": line.decode(),
         "file_name": invitation.file_name,
     }

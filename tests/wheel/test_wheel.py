@@ -76,8 +76,8 @@ def test_the_wheel_holds_every_file_of_the_packages(unpacked: Path) -> None:
 @pytest.mark.parametrize(
     ("inside", "source"),
     [
-        ("curvote/datasets/sources.toml", "data/sources.toml"),
-        ("curvote/run/pipelines.yaml", "pipelines.yaml"),
+        ("curvote/data/sources.toml", "data/sources.toml"),
+        ("curvote/pipeline/pipelines.yaml", "pipelines.yaml"),
     ],
 )
 def test_what_it_brings_along_is_the_repositorys(
@@ -126,7 +126,7 @@ def test_the_wheel_works_by_itself_in_an_empty_folder(
     path = {**os.environ, "PYTHONPATH": str(unpacked)}
     for words, known in (("list --json", "phonemes"), ("plan demo --json", "ingest")):
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "curvote.flows", *words.split()],
+            [sys.executable, "-P", "-m", "curvote.cli", *words.split()],
             cwd=tmp_path,
             env=path,
             capture_output=True,

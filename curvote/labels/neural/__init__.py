@@ -1,12 +1,17 @@
-"""Networks as learners from codes, by the extra `neural`; absent, all else works."""
+"""Networks that learn from codes of images."""
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = ["Neural"]
 
 if TYPE_CHECKING:
-    from curvote.labels.neural.learner import Neural
+    from curvote.systems.labels.neural.learner import Neural
 else:
-    __getattr__ = exports(__name__, {"Neural": "learner"})
+    __getattr__ = exports(
+        __name__,
+        {
+            "Neural": "curvote.systems.labels.neural.learner",
+        },
+    )

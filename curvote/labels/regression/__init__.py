@@ -7,22 +7,21 @@ score = squared_error(model, X_other, targets)
 
 from typing import TYPE_CHECKING
 
-from curvote.lazy import exports
+from curvote.base.lazy import exports
 
 __all__ = ["NoisedTargets", "PrivateLabelRegressor", "noise_targets", "squared_error"]
 
 if TYPE_CHECKING:
-    from curvote.labels.regression.noising import noise_targets
-    from curvote.labels.regression.regressor import PrivateLabelRegressor
-    from curvote.labels.regression.scoring import squared_error
-    from curvote.labels.regression.targets import NoisedTargets
+    from curvote.systems.labels.regression.noise import noise_targets
+    from curvote.systems.labels.regression.regressor import PrivateLabelRegressor
+    from curvote.systems.labels.regression.targets import NoisedTargets, squared_error
 else:
     __getattr__ = exports(
         __name__,
         {
-            "NoisedTargets": "targets",
-            "PrivateLabelRegressor": "regressor",
-            "noise_targets": "noising",
-            "squared_error": "scoring",
+            "NoisedTargets": "curvote.systems.labels.regression.targets",
+            "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor",
+            "noise_targets": "curvote.systems.labels.regression.noise",
+            "squared_error": "curvote.systems.labels.regression.targets",
         },
     )

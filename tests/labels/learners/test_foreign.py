@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
 
-from curvote.errors import UserError
-from curvote.labels.learners.knn import KNN
-from curvote.labels.learners.making import make
+from curvote.base.errors import UserError
+from curvote.systems.labels.learners.factory import make
+from curvote.systems.labels.learners.knn import KNN
 from tests.labels.learners.worlds import circle, coded
 
 FORESTS = [

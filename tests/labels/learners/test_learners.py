@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from curvote.errors import UserError
-from curvote.labels.codes import Codes
-from curvote.labels.learners.auto import Auto
-from curvote.labels.learners.choice import Trial, likeliest_trial, simplest_trial
-from curvote.labels.learners.knn import KNN
-from curvote.labels.learners.likelihood import LikelihoodVotes
-from curvote.labels.learners.making import make
-from curvote.labels.learners.registry import LEARNERS
-from curvote.labels.learners.ridge import RidgeVotes
-from curvote.labels.learners.spectral import SpectralVotes
-from curvote.labels.spectral import Spectral
+from curvote.base.errors import UserError
+from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.learners.auto import Auto
+from curvote.systems.labels.learners.calibration import (
+    Trial,
+    likeliest_trial,
+    simplest_trial,
+)
+from curvote.systems.labels.learners.factory import make
+from curvote.systems.labels.learners.graph import Spectral
+from curvote.systems.labels.learners.knn import KNN
+from curvote.systems.labels.learners.likelihood import LikelihoodVotes
+from curvote.systems.labels.learners.registry import LEARNERS
+from curvote.systems.labels.learners.ridge import RidgeVotes
+from curvote.systems.labels.learners.spectral import SpectralVotes
 from tests.labels.learners.worlds import circle, coded
 
 # Networks need an extra, and have tests of their own.
@@ -114,7 +118,7 @@ def test_auto_says_what_it_tried():
 def test_auto_can_take_each_kind(kind, monkeypatch):
     """What it takes votes as the same learner with these settings stated."""
     X, _, codes = coded(300)
-    best = "curvote.labels.learners.auto._best_of_families"
+    best = "curvote.systems.labels.learners.auto._best_of_families"
 
     def of_kind(families):
         found = [one for family in families for one in family]

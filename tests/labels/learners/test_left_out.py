@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from curvote.labels import calibration
-from curvote.labels.learners.basis import Basis, make_regression
-from curvote.labels.learners.knn import KNN, NeighbourMean, nearest_neighbours
-from curvote.labels.learners.ridge import RidgeVotes
-from curvote.labels.learners.smoothing import (
+from curvote.systems.labels.learners import calibration
+from curvote.systems.labels.learners.graph import Basis, Spectral, make_regression
+from curvote.systems.labels.learners.knn import KNN, NeighbourMean, nearest_neighbours
+from curvote.systems.labels.learners.ridge import RidgeVotes
+from curvote.systems.labels.learners.smoothing import (
     CodeTargets,
     fold_masks,
     folded_votes,
     run_sweeps,
 )
-from curvote.labels.learners.spectral import SpectralVotes
-from curvote.labels.spectral import Spectral
+from curvote.systems.labels.learners.spectral import SpectralVotes
 from tests.labels.learners.worlds import coded
 
 RNG = np.random.default_rng(0)

@@ -7,9 +7,12 @@ import pytest
 from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression
 
-from curvote.errors import UserError
-from curvote.labels.encoding import encode
-from curvote.labels.learners.likelihood import LikelihoodVotes, penalised_objective
+from curvote.base.errors import UserError
+from curvote.systems.labels.codes.encoding import encode
+from curvote.systems.labels.learners.likelihood import (
+    LikelihoodVotes,
+    penalised_objective,
+)
 from tests.labels.learners.worlds import circle, coded
 
 RNG = np.random.default_rng(0)

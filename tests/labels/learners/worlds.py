@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.labels.codes import Codes
-from curvote.labels.encoding import encode
-from curvote.validate import FloatArray
+from curvote.base.validate import FloatArray
+from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.codes.encoding import encode
 
 
 def circle(n: int, classes: int, seed: int = 0, sigma: float = 0.25):

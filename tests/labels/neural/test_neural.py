@@ -10,10 +10,10 @@ import pytest
 import skops.io
 from sklearn.base import clone
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.labels import Codes, encode
-from curvote.labels.learners.making import make
-from curvote.labels.neural import Neural
+from curvote.systems.labels.learners.factory import make
+from curvote.systems.labels.neural import Neural
 
 SIDE = 12
 # A shape for each class, in which one quarter of the image is bright.
@@ -78,7 +78,10 @@ def test_the_likelihood_is_steep_as_it_should_be() -> None:
     import jax
     from scipy.special import softmax
 
-    from curvote.labels.neural.losses import channel_loss, log_likelihood_targets
+    from curvote.systems.labels.neural.training import (
+        channel_loss,
+        log_likelihood_targets,
+    )
 
     codes = coded(np.array([0, 1, 2, 3, 3]), 1.0)
     outputs = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
@@ -91,7 +94,7 @@ def test_the_likelihood_is_steep_as_it_should_be() -> None:
 
 def test_cross_entropy_is_least_at_the_mean_of_the_decoded_codes() -> None:
     """Whatever the encoder: the votes of one output for all are that mean."""
-    from curvote.labels.neural.losses import bit_targets, bit_votes
+    from curvote.systems.labels.neural.training import bit_targets, bit_votes
 
     codes = encode(drawn(300)[1], np.arange(4), 1.0, "hadamard", 3)
     targets = bit_targets(codes)

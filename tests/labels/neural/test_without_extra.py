@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.labels import encode
-from curvote.labels.learners.making import make
-from curvote.labels.neural.images import Pixels, image_shape
+from curvote.systems.labels.learners.factory import make
+from curvote.systems.labels.neural.learner import Pixels, image_shape
 
 
 @pytest.mark.parametrize("missing", ["jax", "optax"])
@@ -19,7 +19,9 @@ def test_without_the_extra_it_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Making one is no error; fitting it is."""
-    monkeypatch.delitem(sys.modules, "curvote.labels.neural.training", raising=False)
+    monkeypatch.delitem(
+        sys.modules, "curvote.systems.labels.neural.training", raising=False
+    )
     monkeypatch.setitem(sys.modules, missing, None)
     model, codes = make("neural"), encode(np.arange(4) % 2)
     with pytest.raises(UserError, match=r"pip install 'curvote\[neural\]'"):

@@ -8,9 +8,9 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.labels.regression.binning import optimal_binning
-from curvote.mechanisms.rr_on_bins import RROnBins
+from curvote.base.errors import UserError
+from curvote.mechanisms.randomized_response import RROnBins
+from curvote.systems.labels.regression.randomizers import optimal_binning
 
 
 def loss_of(

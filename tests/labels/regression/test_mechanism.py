@@ -7,14 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from curvote.audit.mechanism_subject import subject_of
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.labels.regression.binning import optimal_binning
-from curvote.labels.regression.randomizers import bin_params
-from curvote.labels.regression.readings import cell_middles
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.checks.mechanism_subject import subject_of
 from curvote.mechanisms import make
-from curvote.mechanisms.rr_on_bins import RROnBins
+from curvote.mechanisms.randomized_response import RROnBins
+from curvote.systems.labels.regression.randomizers import bin_params, optimal_binning
+from curvote.systems.labels.regression.targets import cell_middles
 
 
 class _CutsByLabel(RROnBins):

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import PrivateLabelRegressor, UserError
 from curvote.labels import noise_targets
-from curvote.labels.regression import regressor
+from curvote.systems.labels.regression import regressor
 
 BOUNDS = (0.0, 100.0)
 Data = tuple[np.ndarray, np.ndarray]

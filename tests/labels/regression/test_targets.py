@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.labels.regression import noise_targets, squared_error
-from curvote.labels.regression.prior import CELLS, estimate_histogram, report_labels
-from curvote.labels.regression.randomizers import randomizer_name
-from curvote.labels.regression.targets import NoisedTargets, to_unit_interval
+from curvote.systems.labels.regression.noise import (
+    CELLS,
+    estimate_histogram,
+    report_labels,
+)
+from curvote.systems.labels.regression.randomizers import randomizer_name
+from curvote.systems.labels.regression.targets import NoisedTargets, to_unit_interval
 
 BOUNDS = (20.0, 120.0)
 

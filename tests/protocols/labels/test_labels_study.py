@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from curvote.chain.lookup import find_system
-from curvote.datasets import circle
-from curvote.protocols import roles
-from curvote.protocols.labels import records
-from curvote.run.project import Project
-from curvote.run.results import RunView, final_views
-from curvote.run.store.artifacts import Artifact
-from curvote.run.summary import replicate_scores
+from curvote.data.simulation import circle
+from curvote.messages import roles
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import RunView, final_views
+from curvote.pipeline.run.scores import replicate_scores
+from curvote.pipeline.store.artifacts import Artifact
+from curvote.systems.labels import training
 from tests import plain
 
 K, TRAIN, TEST = 4, 600, 200
@@ -160,7 +160,7 @@ def test_the_store_keeps_one_model_a_cell(every: list[RunView]) -> None:
     model = view.system.final_model(view)
     said = view.columns("train", "said")
     clients = view.columns("ingest", "clients")
-    rows = records.rows_by_name(clients["client_id"].astype(str), said["record"])
+    rows = training.rows_by_name(clients["client_id"].astype(str), said["record"])
     told = model.predict(clients["curve"][rows])
     assert [*told] == [str(place) for place in said["place"]]
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.stage import StageContext
-from curvote.errors import UserError
-from curvote.protocols.transfer import stated
-from curvote.protocols.transfer.clean import score as clean
-from curvote.protocols.transfer.stages import score
-from curvote.run.results import RunView, final_views
-from curvote.run.summary import mean_scores
+from curvote.pipeline.run.results import RunView, final_views
+from curvote.pipeline.run.scores import mean_scores
+from curvote.systems.transfer import settings, stages
+from curvote.systems.transfer.clean import stages as clean
 from tests import plain
 
 STUDY: dict[str, Any] = {
@@ -28,7 +27,7 @@ STUDY: dict[str, Any] = {
 
 def at(view: RunView, replicate: int) -> StageContext:
     """Return a repetition as the stage sees it."""
-    asked = (*stated.ALLOCATION_SETTINGS, "target", "transfer.test")
+    asked = (*settings.ALLOCATION_SETTINGS, "target", "transfer.test")
     params = {name: view.setting(name) for name in asked}
     inputs = {"project": view.artifact("project")}
     return StageContext("report", (replicate,), (4,), inputs, params, {})
@@ -42,7 +41,7 @@ def test_it_tests_what_transfer_tests_and_learns_from_all_else(tmp_path: Path) -
     for replicate in range(4):
         context = at(view, replicate)
         held, tested = clean._split_rows(context)
-        assert np.array_equal(tested, score.test_rows(context))
+        assert np.array_equal(tested, stages.test_rows(context))
         every = np.concatenate([tested, *held.values()])
         assert len(np.unique(every)) == len(every) == 500
     rows = {row["method"]: row for row in mean_scores(project, record)}

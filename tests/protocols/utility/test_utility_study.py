@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.mechanisms.making import make
-from curvote.protocols.utility.methods import FLOORS, OUTPUT, RECOMMENDED
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import final_views, run_notes
-from curvote.run.summary import mean_scores
+from curvote.base.errors import UserError
+from curvote.mechanisms.factory import make
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import final_views, run_notes
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store.history import RunRecord
+from curvote.systems.utility.measures import FLOORS, OUTPUT, RECOMMENDED
 from tests import plain, quantified
 
 QUANTITIES = {"agreement", "worst", "bound", "accuracy", "balanced_accuracy"}

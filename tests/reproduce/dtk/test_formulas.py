@@ -9,13 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from curvote.reproduce.dtk.figure_1 import ALPHA
-from curvote.reproduce.dtk.figure_2 import GAMMAS, TARGET, eta
-from curvote.reproduce.dtk.names import REPRODUCTIONS
-from curvote.reproduce.dtk.settings import FIGURE, TABLE
-from curvote.reproduce.figures import draw_files
-from curvote.reproduce.rows import COLUMNS, Row, select, to_json
-from curvote.reproduce.words import laid_out
+from curvote.papers.drawing import draw_files
+from curvote.papers.dtk.entries import REPRODUCTIONS
+from curvote.papers.dtk.figure_1 import ALPHA
+from curvote.papers.dtk.figure_2 import GAMMAS, TARGET, eta
+from curvote.papers.dtk.table_1 import FIGURE, TABLE
+from curvote.papers.rows import COLUMNS, Row, laid_out, select, to_json
 
 FORMULAS = [name for name, entry in REPRODUCTIONS.items() if entry.quantity == "value"]
 SHOWN = {
@@ -27,7 +26,7 @@ SHOWN = {
 
 def module(name: str) -> object:
     """The module of a reproduction."""
-    return import_module(f"curvote.reproduce.dtk.{REPRODUCTIONS[name].module}")
+    return import_module(f"curvote.papers.dtk.{REPRODUCTIONS[name].module}")
 
 
 def rows(name: str) -> list[Row]:
@@ -50,7 +49,7 @@ def test_rows_keep_the_contract(name: str) -> None:
 @pytest.mark.parametrize("name", FORMULAS)
 def test_figures_name_what_they_show(name: str) -> None:
     """As text, alike twice."""
-    place = f"curvote.reproduce.dtk.{REPRODUCTIONS[name].module}"
+    place = f"curvote.papers.dtk.{REPRODUCTIONS[name].module}"
     drawn = draw_files(name, place, rows(name), "svg")["svg"].decode()
     assert [text for text in SHOWN[name] if f">{text}</text>" not in drawn] == []
     assert "mathdefault" not in drawn

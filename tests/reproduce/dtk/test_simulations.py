@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.reproduce.dtk import figure_5, figure_6, tuned
-from curvote.reproduce.dtk.names import REPRODUCTIONS
-from curvote.reproduce.dtk.tuned import Drift, Tuner
-from curvote.reproduce.figures import draw_files
-from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import COLUMNS, Row, select
+from curvote.papers.drawing import draw_files
+from curvote.papers.dtk import comparison, figure_5, figure_6
+from curvote.papers.dtk.comparison import Drift, Tuner
+from curvote.papers.dtk.entries import REPRODUCTIONS
+from curvote.papers.evidence import Evidence
+from curvote.papers.rows import COLUMNS, Row, select
 
 KERNELS = ("triangular", "gaussian")
 FORMS = [f"{kernel}{noise}" for kernel in KERNELS for noise in ("", " printed")]
@@ -90,7 +90,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def module(name: str) -> Any:
     """Return the module of a reproduction."""
-    return import_module(f"curvote.reproduce.dtk.{REPRODUCTIONS[name].module}")
+    return import_module(f"curvote.papers.dtk.{REPRODUCTIONS[name].module}")
 
 
 @pytest.mark.usefixtures("quick")
@@ -154,7 +154,7 @@ def test_what_is_learnt_at_a_hospital_is_tested_at_each(
 
 def test_the_printed_grid_decides_as_the_bayes_rule_does() -> None:
     """Whatever epsilon is; one that is shifted does not."""
-    bayes = 100 * np.maximum(tuned.ETA, 1 - tuned.ETA).mean()
+    bayes = 100 * np.maximum(comparison.ETA, 1 - comparison.ETA).mean()
     best = Tuner("histogram").best_accuracies(Drift(0.5, n=500), [0.5], 4)[0.5][0]
     assert best == pytest.approx(bayes, abs=1)
     assert (

@@ -10,15 +10,23 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from curvote.reproduce.gather import Evidence
-from curvote.reproduce.mrma.contest import ASKED, contest_cells, table_lines
-from curvote.reproduce.mrma.figures import draw_entry
-from curvote.reproduce.mrma.gather import _stated_settings
-from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.results import count_verdicts, describe_cell, markdown
-from curvote.reproduce.mrma.rows import Row, comparison
-from curvote.reproduce.mrma.words import agreement, laid_out
-from curvote.reproduce.mrma.write import write_entry
+from curvote.papers.evidence import Evidence
+from curvote.papers.mrma.comparison import REPRODUCTIONS, _stated_settings, comparison
+from curvote.papers.mrma.contest import (
+    REQUIRED_GAIN,
+    contest_cells,
+    count_verdicts,
+    describe_cell,
+    markdown,
+    table_lines,
+)
+from curvote.papers.mrma.reproduction import (
+    agreement,
+    draw_entry,
+    laid_out,
+    write_entry,
+)
+from curvote.papers.rows import Row
 from tests.reproduce_rows import CONTEST_EPSILONS, row, summaries
 
 BEYOND = REPRODUCTIONS["beyond"]
@@ -156,7 +164,7 @@ def test_last_words_count_what_is_asked_apart() -> None:
 def test_counts_add_up() -> None:
     """Best, within and lost are all cells."""
     verdicts = Counter(cell.verdict for cell in contest_cells(MADE_UP))
-    asked = [c for c in contest_cells(MADE_UP) if c.auto["epsilon"] >= ASKED]
+    asked = [c for c in contest_cells(MADE_UP) if c.auto["epsilon"] >= REQUIRED_GAIN]
     assert sum(verdicts.values()) == len(asked) + len(BEYOND.pipelines)
     assert len(list(count_verdicts(asked))) == 1
 

@@ -10,13 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.errors import UserError
-from curvote.reproduce.gather import add_axes
-from curvote.reproduce.mrma.gather import useful_group_rows
-from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.printed import printed_cases, printed_cells
-from curvote.reproduce.mrma.rows import comparison, count_agreeing
-from curvote.reproduce.rows import COLUMNS, to_json
+from curvote.base.errors import UserError
+from curvote.papers.evidence import add_axes
+from curvote.papers.mrma.comparison import (
+    REPRODUCTIONS,
+    comparison,
+    count_agreeing,
+    printed_cases,
+    printed_cells,
+    useful_group_rows,
+)
+from curvote.papers.rows import COLUMNS, to_json
 from tests.reproduce_rows import row, summaries
 
 NAMES = list(REPRODUCTIONS)

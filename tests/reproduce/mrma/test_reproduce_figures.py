@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import InternalError
-from curvote.reproduce.mrma.figures import draw_entry
-from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.rows import Row, comparison
-from curvote.reproduce.mrma.write import write_entry
+from curvote.base.errors import InternalError
+from curvote.papers.mrma.comparison import REPRODUCTIONS, comparison
+from curvote.papers.mrma.reproduction import draw_entry, write_entry
+from curvote.papers.rows import Row
 from tests.reproduce_rows import found, summaries
 
 SHOWN = {

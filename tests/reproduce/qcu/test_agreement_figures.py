@@ -13,15 +13,19 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from curvote.reproduce.figures import draw_files
-from curvote.reproduce.gather import Evidence
-from curvote.reproduce.qcu import channels, costs, curves, digits, maps, studies
-from curvote.reproduce.qcu.known import RobustModel, analyze
-from curvote.reproduce.qcu.names import REPRODUCTIONS
-from curvote.reproduce.qcu.printed import PrintedCurve, PrintedValue, printed_values
-from curvote.reproduce.qcu.shown import agreement, laid_out
-from curvote.reproduce.rows import COLUMNS, Row, select, to_json
-from curvote.run.project import Project
+from curvote.papers.drawing import draw_files
+from curvote.papers.evidence import Evidence
+from curvote.papers.qcu import costs, curves, digits, laws, maps, studies
+from curvote.papers.qcu.entries import REPRODUCTIONS, agreement, laid_out
+from curvote.papers.qcu.studies import (
+    PrintedCurve,
+    PrintedValue,
+    RobustModel,
+    analyze,
+    printed_values,
+)
+from curvote.papers.rows import COLUMNS, Row, select, to_json
+from curvote.pipeline.config.project import Project
 
 FOUND = Evidence([], pd.DataFrame(), [], Project(Path("nowhere")))
 CURVES = [name for name, one in REPRODUCTIONS.items() if one.module == "curves"]
@@ -68,7 +72,7 @@ def rows(name: str) -> list[Row]:
 
 def module(name: str) -> Any:
     """Return the module of a figure."""
-    return import_module(f"curvote.reproduce.qcu.{REPRODUCTIONS[name].module}")
+    return import_module(f"curvote.papers.qcu.{REPRODUCTIONS[name].module}")
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
@@ -162,11 +166,9 @@ def test_exact_shares_are_those_of_draws() -> None:
     """Of every printed law on both features, redraws left out."""
     known = generated("stroke-logistic", 3)
     rng, n = np.random.default_rng(8), 40_000
-    for name in channels.MECHANISMS:
+    for name in laws.MECHANISMS:
         law = curves.printed_law(name, 2.0)
-        share = channels.printed_agreement(
-            known.surface, known.values, law, redraws=False
-        )
+        share = laws.printed_agreement(known.surface, known.values, law, redraws=False)
         for i, record in enumerate(known.question.records):
             many = np.repeat(record[None], n, axis=0)
             for place in known.question.sensitive:

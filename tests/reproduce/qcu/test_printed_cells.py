@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import raw
-from curvote.reproduce.qcu import curves
-from curvote.reproduce.qcu.known import analyze_setting
-from curvote.reproduce.qcu.printed import PrintedCurve, printed_values
-from curvote.run.project import Project
+from curvote.data import raw_files
+from curvote.papers.qcu import curves
+from curvote.papers.qcu.studies import PrintedCurve, analyze_setting, printed_values
+from curvote.pipeline.config.project import Project
 
 pytestmark = pytest.mark.skipif(
-    not os.environ.get(raw.MIRROR), reason=f"needs the real files: {raw.MIRROR} unset"
+    not os.environ.get(raw_files.MIRROR),
+    reason=f"needs the real files: {raw_files.MIRROR} unset",
 )
 
 

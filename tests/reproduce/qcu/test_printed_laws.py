@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.reproduce.qcu import concentration, example, laws
-from curvote.reproduce.qcu.channels import MECHANISMS
-from curvote.reproduce.rows import select
+from curvote.papers.qcu import concentration, example, laws
+from curvote.papers.qcu.laws import MECHANISMS
+from curvote.papers.rows import select
 
 Array = NDArray[np.float64]
 

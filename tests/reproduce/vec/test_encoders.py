@@ -6,9 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from curvote.datasets import circle
-from curvote.labels import encode, theory
-from curvote.validate import FloatArray
+from curvote.base.validate import FloatArray
+from curvote.data.simulation import circle
+from curvote.labels import encode
+from curvote.systems.labels.method import theory
 
 
 def accuracies(

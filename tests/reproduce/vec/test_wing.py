@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import circle
-from curvote.errors import UserError
-from curvote.reproduce.figures import draw_files
-from curvote.reproduce.gather import Evidence
-from curvote.reproduce.rows import COLUMNS, Row, select
-from curvote.reproduce.vec import beyond, bounds, measured, shown, tables
-from curvote.reproduce.vec.names import REPRODUCTIONS
+from curvote.base.errors import UserError
+from curvote.data.simulation import circle
+from curvote.papers.drawing import draw_files
+from curvote.papers.evidence import Evidence
+from curvote.papers.rows import COLUMNS, Row, select
+from curvote.papers.vec import beyond, entries, tables
+from curvote.papers.vec import circle as bounds
+from curvote.papers.vec.entries import REPRODUCTIONS
 
 ENCODERS = ("rr", "lp_2st", "alibi", "vector", "oue", "hadamard", "subset", "auto")
 VALUES = {"labels": 0.8, "majority": 0.1, "bayes": 0.9, "clean": 0.85}
@@ -128,7 +129,7 @@ FOUND = {
 
 def module(name: str) -> Any:
     """Return the module of a reproduction."""
-    return import_module(f"curvote.reproduce.vec.{REPRODUCTIONS[name].module}")
+    return import_module(f"curvote.papers.vec.{REPRODUCTIONS[name].module}")
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
@@ -139,24 +140,24 @@ def test_rows_are_complete_drawn_and_told(name: str) -> None:
     places = [n for n in COLUMNS if n not in ("published", "curvote", "se", "z")]
     assert len({tuple(one[n] for n in places) for one in rows}) == len(rows)
     accuracies = select(rows, quantity="accuracy")
-    assert {one["protocol"] for one in accuracies} <= set(measured.LOOKS)
+    assert {one["protocol"] for one in accuracies} <= set(tables.LOOKS)
     assert all(one["n_classes"] >= 2 for one in rows)
     drawn = draw_files(name, module(name).__name__, rows, "svg")["svg"].decode()
     for setting in {one["setting"] for one in rows}:
         assert setting in drawn
-    lines, columns = shown.laid_out(name, rows)
+    lines, columns = entries.laid_out(name, rows)
     assert lines
     assert {column for line in lines for column in line} <= set(columns)
-    assert len(list(shown.agreement(name, rows))) >= 3
+    assert len(list(entries.agreement(name, rows))) >= 3
 
 
 def test_a_figure_has_a_column_for_each_number_of_classes() -> None:
     """A baseline stands once, whatever protocols bring it, and needs no learner."""
     rows = module("figure-2-vec").rows("figure-2-vec", figure())
-    _, columns = shown.laid_out("figure-2-vec", rows)
+    _, columns = entries.laid_out("figure-2-vec", rows)
     assert columns[-2:] == ["2 classes", "16 classes"]
     cell = select(rows, quantity="accuracy", setting="2/K", n_classes=16)
-    assert [one["protocol"] for one in cell] == [*measured.LOOKS]
+    assert [one["protocol"] for one in cell] == [*tables.LOOKS]
     assert {one["learner"] for one in select(cell, protocol="bayes")} == {None}
 
 

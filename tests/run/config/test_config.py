@@ -9,12 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from curvote.errors import UserError
-from curvote.run.config.editor import editor_schema
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import labelled_parts
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.settings import labelled_parts
+from curvote.pipeline.config.starter import editor_schema
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests import plain
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml
 from tests import plain
 
 DEFAULTS = {"learners": ["cg"], "seed": 3, "epsilon": [2.0]}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets.raw import digest
-from curvote.errors import UserError
-from curvote.run.keyed import keyed_digest
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.data.raw_files import digest
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.source import keyed_digest
 from tests import plain, production
 from tests.datasets.test_own_data import REAL, STUDY
 from tests.datasets.test_own_data import project as people  # noqa: F401  a fixture

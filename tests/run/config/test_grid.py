@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.reporting.columns import assign_columns
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.parts import labelled_parts
-from curvote.run.config.settings import expand_settings, labels_by_setting, setting_name
-from curvote.run.project import Project
-from curvote.run.results import final_views
-from curvote.run.summary import mean_scores
+from curvote.base.errors import UserError
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.settings import (
+    expand_settings,
+    labelled_parts,
+    labels_by_setting,
+    setting_name,
+)
+from curvote.pipeline.run.results import final_views
+from curvote.pipeline.run.scores import mean_scores
+from curvote.report.loader import assign_columns
 from tests import plain
 
 SIZES = {"project.size": [4, 5]}

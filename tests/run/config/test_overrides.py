@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from curvote.base.errors import UserError
 from curvote.chain.registry import SYSTEMS
-from curvote.errors import UserError
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.overrides import overridable_settings
-from curvote.run.config.schema import pipeline_model
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
+from curvote.pipeline.config.file import PipelinesFile, overridable_settings
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import pipeline_model
+from curvote.pipeline.run.planner import make_plan
 from tests import plain, production
 from tests.exchange import FAR
 from tests.production import NAME

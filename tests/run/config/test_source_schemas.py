@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from curvote.datasets.lookup import module
-from curvote.datasets.registry import DATASETS
-from curvote.run.config.editor import editor_schema
-from curvote.run.config.yaml_lines import as_yaml, parse_value
+from curvote.data.lookup import module
+from curvote.data.registry import DATASETS
+from curvote.pipeline.config.starter import editor_schema
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from tests.house import ROOT
 
 SCHEMA = editor_schema()

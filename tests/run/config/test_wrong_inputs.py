@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import table
-from curvote.errors import UserError
-from curvote.run.config.file import PipelinesFile
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.data.tables import table
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
 
 RIGHT = """\
 defaults:

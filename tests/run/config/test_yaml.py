@@ -10,9 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml.error import YAMLError
 
-from curvote.errors import UserError
-from curvote.run.config import yaml_lines
-from curvote.run.config.yaml_lines import LineIndex, as_yaml, load_document, parse_value
+from curvote.base.errors import UserError
+from curvote.pipeline.config import yaml_document
+from curvote.pipeline.config.yaml_document import (
+    LineIndex,
+    as_yaml,
+    load_document,
+    parse_value,
+)
 
 SHARED = """\
 a: &usual
@@ -133,13 +138,13 @@ def test_a_text_is_parsed_once_and_another_one_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command asks many times for the same file; an edit is always seen."""
-    path, texts, compose = tmp_path / "p.yaml", [], yaml_lines._compose
+    path, texts, compose = tmp_path / "p.yaml", [], yaml_document._compose
 
     def counted(text: str) -> Any:
         texts.append(text)
         return compose(text)
 
-    monkeypatch.setattr(yaml_lines, "_compose", counted)
+    monkeypatch.setattr(yaml_document, "_compose", counted)
     path.write_text("once: 1\n")
     assert load_document(path, "p")[0] == load_document(path, "p")[0] == {"once": 1}
     path.write_text("once: 2\n")
@@ -152,14 +157,14 @@ def test_both_parsers_read_the_shipped_files_alike(
 ) -> None:
     """The one in C is quick; the one in Python says what is wrong with a text."""
     root = Path(__file__).resolve().parents[3]
-    paths = [root / "pipelines.yaml", *root.glob("curvote/reproduce/*/pipelines.yaml")]
+    paths = [root / "pipelines.yaml", *root.glob("curvote/papers/*/pipelines.yaml")]
     assert len(paths) > 1
     quick = [parse_value(path.read_text()) for path in paths]
 
     def failing(_: str) -> None:
         raise YAMLError
 
-    monkeypatch.setattr(yaml_lines, "_FastComposer", failing)
+    monkeypatch.setattr(yaml_document, "_FastComposer", failing)
     assert [repr(parse_value(path.read_text())) for path in paths] == list(
         map(repr, quick)
     )

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import simulated
-from curvote.errors import UserError
-from curvote.run import history
-from curvote.run.history import RunRecord
-from curvote.run.project import Project
-from curvote.run.results import final_model, final_views
-from curvote.run.summary import mean_scores
+from curvote.base.errors import UserError
+from curvote.data.simulation import simulated
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.results import final_model, final_views
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store import history
+from curvote.pipeline.store.history import RunRecord
 from tests import plain
 from tests.exchange import FAR
 from tests.production import REAL
@@ -75,7 +75,7 @@ def _two_runs(project: Project) -> Ran:
     os.environ.pop("PREFECT_API_URL", None)
     prepare_environment(project.root)
     with PrefectServer(project.root) as server:
-        from curvote.flows.chain import chain
+        from curvote.flows.flow import chain
         from curvote.flows.tracking import log as tracking
 
         server.wait()

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.protocols.roles import ROLES, split_roles
-from curvote.protocols.stages import ingest
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.source import raw_files
-from curvote.run.plan import fingerprint, identity
-from curvote.run.plan.identity import Population
-from curvote.run.project import Project
+from curvote.base.errors import UserError
+from curvote.messages import stages
+from curvote.messages.roles import ROLES, split_roles
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.source import raw_files
+from curvote.pipeline.plan import fingerprint, identity
+from curvote.pipeline.plan.identity import Population
 from tests import production
 
 N = 160
@@ -83,9 +83,9 @@ def test_ids_are_read_once_for_each_content(
 ) -> None:
     """Not again for the same bytes under another date; again for other bytes."""
     read: list[int] = []
-    members = ingest.client_groups
+    members = stages.client_groups
     monkeypatch.setattr(
-        ingest, "client_groups", lambda params: read.append(1) or members(params)
+        stages, "client_groups", lambda params: read.append(1) or members(params)
     )
     project = write(tmp_path)
     first = people(project).cohort

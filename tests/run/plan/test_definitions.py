@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run.plan import definitions
-from curvote.run.plan.definitions import Module, Notes, of_code
+from curvote.pipeline.plan import definitions
+from curvote.pipeline.plan.definitions import Module, Notes, of_code
 
 Package = Callable[..., set[str]]
-MODULES = ["curvote.protocols.mrma.system"]
+MODULES = ["curvote.systems.mrma.system"]
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_a_changed_file_is_parsed_anew(notes: Notes, tmp_path: Path) -> None:
     """Also one of equal size and date: another file has another inode, or change."""
     path = tmp_path / "one.py"
     path.write_text("x = 1\n")
-    module = Module({"x": ({"": "digest"}, ["curvote.errors"])})
+    module = Module({"x": ({"": "digest"}, ["curvote.base.errors"])})
     notes.add(path, module)
     assert notes.find(path) == module
     before = path.stat()

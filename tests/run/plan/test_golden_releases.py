@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.datasets import raw
-from curvote.run.config.file import PipelinesFile
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
+from curvote.data import raw_files
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.planner import make_plan
 from tests import production
 from tests.protocols.test_direct_production import arm
 
@@ -56,7 +56,7 @@ def shipped(tmp_path: Path) -> Project:
 
 
 @pytest.mark.skipif(
-    not os.environ.get(raw.MIRROR),
+    not os.environ.get(raw_files.MIRROR),
     reason="needs the real file: CURVOTE_DATA_MIRROR unset",
 )
 def test_the_release_of_phonemes_keeps_its_names(shipped: Project) -> None:

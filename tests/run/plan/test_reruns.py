@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
-from curvote.run.history import completed_run
-from curvote.run.plan import definitions
-from curvote.run.plan.fingerprint import file_digest
-from curvote.run.planner import Selection
-from curvote.run.project import Project
-from curvote.run.results import final_model, final_views, find_artifact
-from curvote.run.store import artifacts
-from curvote.run.store.artifacts import MANIFEST, all_folders, artifact
-from curvote.run.summary import mean_scores
+from curvote.base.errors import UserError
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan import definitions
+from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.run.planner import Selection
+from curvote.pipeline.run.results import final_model, final_views, find_artifact
+from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.store import artifacts
+from curvote.pipeline.store.artifacts import MANIFEST, all_folders, artifact
+from curvote.pipeline.store.history import completed_run
 from tests import plain
 
 Edit = Callable[[str, str, str], None]
@@ -143,7 +143,9 @@ def test_an_edit_in_a_helper_of_a_learner_reruns_train_and_what_follows(
         "aggregate",
         "report",
     }
-    assert "code curvote.server.learners.fits.has_one_class changed" in reasons(done)
+    assert "code curvote.learning.learners.registry.has_one_class changed" in reasons(
+        done
+    )
 
 
 def test_an_edit_in_one_learner_leaves_the_other_alone(
@@ -255,9 +257,9 @@ def test_a_result_that_does_not_repeat_is_our_bug(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A forced step whose tables differ from the stored ones stops the run."""
-    from curvote.errors import InternalError
-    from curvote.protocols.mrma import aggregate
-    from curvote.run.execute import execute_step
+    from curvote.base.errors import InternalError
+    from curvote.pipeline.run.execution import execute_step
+    from curvote.systems.mrma import stages as aggregate
 
     step = next(s for s in plain.plan(done).steps if s.stage.name == "aggregate")
     real = aggregate.averaging_weights

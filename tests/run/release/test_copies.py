@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_backup import back_up_ledger
-from curvote.errors import UserError
-from curvote.run.project import Project
-from curvote.run.release import ledger_check, releasing, restoring
+from curvote.base.errors import UserError
+from curvote.ledger.book import Ledger, back_up_ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import ledger_report, restore, session
 from tests import plain, production
 from tests.witnessed import refused, run, witnessed
 
@@ -29,7 +28,7 @@ def test_two_copies_that_release_at_once_draw_once(
     run(project, "one")
     back_up_ledger(project.ledger, tmp_path / "backup.sqlite")
     other = Project(shutil.copytree(project.root, tmp_path / "other"))
-    reserve = releasing._reserve_release
+    reserve = session._reserve_release
 
     def late(*given: Any) -> None:
         if project in given:
@@ -37,16 +36,16 @@ def test_two_copies_that_release_at_once_draw_once(
         reserve(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "_reserve_release", late)
+        patch.setattr(session, "_reserve_release", late)
         with pytest.raises(UserError, match="Another copy of it is in use"):
             run(project, "two")
     assert [e.state for e in production.ledger_entries(project)][2:] == ["cancelled"]
     assert len(list(project.artifacts.glob("privatize/*"))) == 1
     assert refused(project, "one", "two")
     for file in (project.ledger, tmp_path / "backup.sqlite"):
-        restoring.restore_ledger(project, file)
+        restore.restore_ledger(project, file)
         assert spent(project) == spent(other)
-        assert ledger_check.ledger_problems(project) == []
+        assert ledger_report.ledger_problems(project) == []
 
 
 def spent(project: Project) -> dict[str, float]:

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from curvote import durable
-from curvote.client import ledger_chain, ledger_witness
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.run.project import Project
-from curvote.run.release import ledger_check, releasing, restoring
-from curvote.run.store.artifacts import Artifact
+from curvote.base import durable
+from curvote.base.errors import UserError
+from curvote.ledger import chain, journal
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import ledger_report, restore, session
+from curvote.pipeline.store.artifacts import Artifact
 from tests import production
 from tests.processes import in_child
 
@@ -36,7 +36,7 @@ def completes(project: Project) -> None:
     production.run(project)
     assert len(production.confirmed(project)) == 2
     assert len(production.ledger_entries(project)) == 2
-    assert ledger_check.ledger_problems(project) == []
+    assert ledger_report.ledger_problems(project) == []
 
 
 def test_a_ledger_that_is_locked_for_long_is_waited_for_then_named(
@@ -61,17 +61,17 @@ def test_a_clock_that_moves_between_reservation_and_confirmation(
     project: Project, monkeypatch: pytest.MonkeyPatch, moved: str, killed: bool
 ) -> None:
     """Back or forward: the order is the chain's, no time decides anything."""
-    commit = releasing.commit
+    commit = session.commit
 
     def moves(*given: Any) -> Artifact:
-        monkeypatch.setattr(ledger_chain, "utc_now", lambda: f"{moved}+00:00")
+        monkeypatch.setattr(chain, "utc_now", lambda: f"{moved}+00:00")
         made = commit(*given)
         if killed:
             os._exit(9)
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "commit", moves)
+        patch.setattr(session, "commit", moves)
         os.waitpid(in_child(partial(production.run, project)), 0)
     completes(project)
     with Ledger(project.ledger) as ledger:
@@ -93,13 +93,13 @@ def test_a_full_disk_under_an_append_only_file_releases_nothing_unseen(
 
     What was published by then is counted; with room again the same command completes.
     """
-    write, calls = ledger_witness._write_all, iter(range(1, 100))
+    write, calls = journal._write_all, iter(range(1, 100))
 
     def fails(*given: Any) -> None:
         (full if next(calls) >= call else write)(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger_witness, "_write_all", fails)
+        patch.setattr(journal, "_write_all", fails)
         with pytest.raises(UserError, match="no space is left on its disk") as raised:
             production.run(project)
     assert len(str(raised.value).splitlines()) == 1
@@ -108,7 +108,7 @@ def test_a_full_disk_under_an_append_only_file_releases_nothing_unseen(
     assert there <= {e.release for e in production.ledger_entries(project) if e.counts}
     completes(project)
     for path in (tmp_path / WHERE, project.state / "releases.jsonl"):
-        lines = ledger_witness.Journal(path).lines()
+        lines = journal.Journal(path).lines()
         with Ledger(project.ledger) as ledger:
             heads = {move.head for move in ledger.movements()}
         assert {line["head"] for line in lines} == heads
@@ -122,9 +122,9 @@ def _kills(monkeypatch: pytest.MonkeyPatch, where: object, name: str) -> None:
 @pytest.mark.parametrize(
     "dies",
     [
-        lambda patch: _kills(patch, releasing, "commit"),
-        lambda patch: _kills(patch, releasing, "_confirm_release"),
-        lambda patch: _kills(patch, releasing, "_with_chain_head"),
+        lambda patch: _kills(patch, session, "commit"),
+        lambda patch: _kills(patch, session, "_confirm_release"),
+        lambda patch: _kills(patch, session, "_with_chain_head"),
     ],
 )
 def test_a_kill_between_reservation_and_confirmation_under_counts_nothing(
@@ -153,8 +153,8 @@ def test_a_kill_while_a_backup_takes_its_place_is_mended_by_the_same_command(
     with Ledger(project.ledger):  # its journal is there, too
         child = in_child(partial(_dying, monkeypatch, where, step, project, backup))
         os.waitpid(child, 0)
-    restoring.restore_ledger(project, backup)
-    assert ledger_check.ledger_problems(project) == []
+    restore.restore_ledger(project, backup)
+    assert ledger_report.ledger_problems(project) == []
     made = production.run(project)
     assert not made.steps_to_run()
 
@@ -162,8 +162,8 @@ def test_a_kill_while_a_backup_takes_its_place_is_mended_by_the_same_command(
 def _dying(
     patch: pytest.MonkeyPatch, where: Any, step: str, project: Project, backup: Path
 ) -> None:
-    patch.setattr(restoring, "_replace_ledger", partial(_put, patch, where, step))
-    restoring.restore_ledger(project, backup)
+    patch.setattr(restore, "_replace_ledger", partial(_put, patch, where, step))
+    restore.restore_ledger(project, backup)
 
 
 def _put(
@@ -173,4 +173,4 @@ def _put(
     restoring_put(made, ledger)
 
 
-restoring_put = restoring._replace_ledger
+restoring_put = restore._replace_ledger

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from tests import plain
 from tests.exchange import FAR, NAME, Server
 

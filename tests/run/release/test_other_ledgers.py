@@ -9,13 +9,13 @@ import sqlite3
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.privacy import Budget
-from curvote.run.config.file import PipelinesFile
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.release import caps
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import production as caps
+from curvote.pipeline.run.planner import make_plan
 from tests import plain, production
 from tests.town import (
     CAP,

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.flows import retention
-from curvote.privacy import Budget
-from curvote.protocols.roles import split_roles
-from curvote.run.config.file import PipelinesFile
-from curvote.run.garbage import RetentionLimits
-from curvote.run.plan import definitions, fingerprint
-from curvote.run.plan import expand as chain
-from curvote.run.planner import Selection, make_plan
-from curvote.run.project import Project
-from curvote.run.release import ledger_check, releasing
-from curvote.run.store.artifacts import artifact
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.flows.serving import retention
+from curvote.ledger.book import Ledger
+from curvote.messages.roles import split_roles
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.plan import expand as chain
+from curvote.pipeline.release import ledger_report, session
+from curvote.pipeline.run.planner import Selection, make_plan
+from curvote.pipeline.store.artifacts import artifact
+from curvote.pipeline.store.garbage import RetentionLimits
 from tests import production
 from tests.processes import in_child
 
@@ -182,7 +182,7 @@ def test_a_kill_at_any_step_is_settled_by_the_next_run(
 ) -> None:
     """Before or after each step; the next run ends it and draws nothing twice."""
     project = production.write(tmp_path)
-    step = getattr(releasing, where)
+    step = getattr(session, where)
 
     def dies(*given: object, **named: object) -> None:
         if after:
@@ -190,7 +190,7 @@ def test_a_kill_at_any_step_is_settled_by_the_next_run(
         os._exit(9)
 
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, where, dies)
+        patch.setattr(session, where, dies)
         os.waitpid(in_child(lambda: production.run(project)), 0)
     before = production.bytes_of(project, production.plan(project))
     told = {s.stage.name: s.reason for s in production.plan(project).steps}
@@ -203,7 +203,7 @@ def test_a_kill_at_any_step_is_settled_by_the_next_run(
     made = production.run(project)
     assert before.items() <= production.bytes_of(project, made).items()
     assert len(production.confirmed(project)) == 2
-    assert ledger_check.ledger_problems(project) == []
+    assert ledger_report.ledger_problems(project) == []
 
 
 def test_another_split_cannot_overspend(real: Project) -> None:

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from curvote import sealed, signed
-from curvote.envelope import Invitation, seal_message
-from curvote.errors import UserError
-from curvote.flows.commands import intake as cli_intake
-from curvote.run.project import Project
-from curvote.run.release.publishing import publish_rounds, server_key
-from curvote.run.store.artifacts import artifact
-from curvote.server.intake import Intake, RefusedEnvelope
+from curvote.base.errors import UserError
+from curvote.cli.commands import intake as cli_intake
+from curvote.intake.admission import RefusedEnvelope
+from curvote.intake.box import Intake
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release.publication import publish_rounds, server_key
+from curvote.pipeline.store.artifacts import artifact
+from curvote.wire import sealing, signing
+from curvote.wire.envelope import Invitation, seal_message
 from tests import exchange, online_round, plain, production
 from tests.exchange import FAR, NAME, Server
 from tests.federation.test_exchange import some_clients
@@ -69,7 +70,7 @@ def test_tasks_are_signed_and_invitations_name_the_signer(server: Server) -> Non
     invited = [
         Invitation.from_json(json.loads(x)) for x in secret.read_text().splitlines()
     ]
-    found = signed.open_signed(task.read_bytes())
+    found = signing.open_signed(task.read_bytes())
     words = ["key", "--project", str(server.project.root)]
     told = CliRunner().invoke(cli_intake.app, words).stdout.strip()
     assert {i.signer for i in invited} == {found.fingerprint} == {told}
@@ -83,7 +84,7 @@ def test_an_open_round_is_signed_again(server: Server, kind: str) -> None:
     """Of an earlier version, or altered in its place: the same task, the same names."""
     task, secret = server.published("report")
     good, invited = task.read_bytes(), secret.read_bytes()
-    document = signed.open_signed(good).document
+    document = signing.open_signed(good).document
     if kind == "unsigned":
         task.write_text(json.dumps(document["task"], indent=1))
     elif kind == "altered":
@@ -137,9 +138,9 @@ def test_sealed_envelopes_travel_the_whole_way(tmp_path: Path) -> None:
     assert len({len(data) for data in sent}) == 1
     for line, data in zip(secret.read_text().splitlines(), sent, strict=True):
         invitation = Invitation.from_json(json.loads(line))
-        assert sealed.is_sealed(data)
+        assert sealing.is_sealed(data)
         assert not any(each.encode() in data for each in (invitation.id, "label"))
-    seal_to = signed.open_signed(task.read_bytes()).document["seal_to"]
+    seal_to = signing.open_signed(task.read_bytes()).document["seal_to"]
     assert invitation.seal_to == seal_to
     unsealed = seal_message(
         replace(invitation, seal_to=None), {"z": [0.5] * 4, "label": 1}
@@ -150,7 +151,7 @@ def test_sealed_envelopes_travel_the_whole_way(tmp_path: Path) -> None:
     plan, _ = server.run()
     assert plan.blocked_steps()[0].reason == "votes 0 of 80"
     other, _ = server.published("vote")
-    assert signed.open_signed(other.read_bytes()).document["seal_to"] not in (
+    assert signing.open_signed(other.read_bytes()).document["seal_to"] not in (
         None,
         seal_to,
     )
@@ -186,7 +187,7 @@ def test_a_kill_before_a_sealed_round_is_open_leaves_no_dead_invitation(
     server.run()
     assert secret.read_bytes() != before
     named = {json.loads(line)["seal_to"] for line in secret.read_text().splitlines()}
-    assert named == {signed.open_signed(task.read_bytes()).document["seal_to"]}
+    assert named == {signing.open_signed(task.read_bytes()).document["seal_to"]}
 
 
 def test_a_kill_before_the_task_is_written_loses_no_key(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.flows.commands import ledger as cli_ledger
-from curvote.privacy import Budget
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
+from curvote.cli.commands import ledger as cli_ledger
+from curvote.ledger.book import Ledger
 
 TWO = Budget(2, 1e-6)
 

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from curvote import durable
-from curvote.client import ledger_backup
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_backup import back_up_ledger
-from curvote.errors import UserError
-from curvote.flows.commands.ledger import app
-from curvote.run.project import Project
-from curvote.run.release import ledger_check, releases_log, releasing, restoring
+from curvote.base import durable
+from curvote.base.errors import UserError
+from curvote.cli.commands.ledger import app
+from curvote.ledger import book
+from curvote.ledger.book import Ledger, back_up_ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import ledger_report, release_log, restore, session
 from tests import plain, production
 from tests.ledgers import filled, says
 from tests.production import REAL
@@ -91,7 +90,7 @@ def test_what_a_backup_lacks_is_spent_by_exactly_its_clients(
     assert result.stdout.count("spent by ") == 2
     assert "60 clients of population simulated" in result.stdout
     assert spent(project) == before
-    assert ledger_check.ledger_problems(project) == []
+    assert ledger_report.ledger_problems(project) == []
     run(project, "one")
     made = run(project, "three")
     assert not made.blocked_steps()
@@ -112,12 +111,12 @@ def test_the_ledger_in_place_is_set_aside_and_not_forgotten(
     lose_traces = (project.state / "runs", project.artifacts, project.clients)
     for folder in lose_traces:
         shutil.rmtree(folder, ignore_errors=True)
-    releases_log.copy_path(project).unlink()
+    release_log.copy_path(project).unlink()
     file.with_name("witness.jsonl").unlink()
     with pytest.raises(UserError, match="is gone"):
-        restoring.restore_ledger(project, file)
+        restore.restore_ledger(project, file)
     plain.write(project.root, **TWO)
-    done = restoring.restore_ledger(project, file)
+    done = restore.restore_ledger(project, file)
     assert done.aside is not None
     assert says(done.aside) == now
     assert spent(project) == before
@@ -151,11 +150,11 @@ def test_a_deleted_pipeline_costs_everybody_and_who_comes_later(
     later = set(spent(project)) - set(before)
     assert len(later) == 20
     assert {spent(project)[client] for client in later} == {3 + 3 + 1}
-    assert ledger_check.ledger_problems(project) == []
+    assert ledger_report.ledger_problems(project) == []
     before = spent(project)
     for forget in (lambda *_: None, lose_ledger):  # the same backup once more
         forget(project, file)
-        restoring.restore_ledger(project, file)
+        restore.restore_ledger(project, file)
         assert spent(project) == before
     most = more | {"epsilon": 2, "clients": {"train": 60, "vote": 120}}
     plain.write(project.root, **TWO, more=more, most=most)
@@ -172,8 +171,8 @@ def test_with_manifests_alone_everybody_has_spent_all(
     without_pipeline(project)
     lose_sight(project, file)
     shutil.rmtree(project.clients)
-    releases_log.copy_path(project).unlink()
-    done = restoring.restore_ledger(project, file)
+    release_log.copy_path(project).unlink()
+    done = restore.restore_ledger(project, file)
     assert [one.population for one in done.entered] == [None, None]
     assert min(spent(project).values()) == 4 + 40 + 40
     (said,) = refused(project, "three")
@@ -183,16 +182,16 @@ def test_with_manifests_alone_everybody_has_spent_all(
 def test_a_restored_ledger_is_restored_again(project: Project, file: Path) -> None:
     """From the same backup, and from one made after: nothing is counted less."""
     run(project, "two")
-    restoring.restore_ledger(project, file)
+    restore.restore_ledger(project, file)
     before = spent(project)
-    restoring.restore_ledger(project, file)
+    restore.restore_ledger(project, file)
     assert spent(project) == before
     later = file.with_name("later.sqlite")
     back_up_ledger(project.ledger, later)
     run(project, "three")
     before = spent(project)
     lose_all(project, file)
-    restoring.restore_ledger(project, later)
+    restore.restore_ledger(project, later)
     assert spent(project) == before
     run(project, "one")
 
@@ -207,11 +206,11 @@ def test_a_release_that_was_taken_back_is_not_charged(
 
     before = spent(project)
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "commit", fails)
+        patch.setattr(session, "commit", fails)
         with pytest.raises(UserError):
             run(project, "two")
     assert [e.state for e in production.ledger_entries(project)][2:] == ["cancelled"]
-    done = restoring.restore_ledger(project, file)
+    done = restore.restore_ledger(project, file)
     assert done.entered == ()
     assert spent(project) == before
     run(project, "two")
@@ -222,7 +221,7 @@ def test_what_waits_in_a_journal_is_never_left_behind(
 ) -> None:
     """What was entered must be in the file that takes the ledger's place, or none."""
     run(project, "two")
-    before, enter, held = spent(project), restoring._enter_evidence, ExitStack()
+    before, enter, held = spent(project), restore._enter_evidence, ExitStack()
 
     def kept(made: Path, *given: Any) -> None:
         reader = held.enter_context(closing(sqlite3.connect(made)))
@@ -231,21 +230,21 @@ def test_what_waits_in_a_journal_is_never_left_behind(
         enter(made, *given)
 
     with monkeypatch.context() as patch, held:
-        patch.setattr(restoring, "_enter_evidence", kept)
+        patch.setattr(restore, "_enter_evidence", kept)
         with pytest.raises(UserError, match="Nothing was changed"):
-            restoring.restore_ledger(project, file)
+            restore.restore_ledger(project, file)
     assert spent(project) == before
-    restoring.restore_ledger(project, file)
+    restore.restore_ledger(project, file)
     assert spent(project) == before
 
 
 def test_no_ledger_changes_place_under_a_release(project: Project, file: Path) -> None:
     """A release holds it where it is."""
     with (
-        releasing.hold_ledger(project),
+        session.hold_ledger(project),
         pytest.raises(UserError, match="a release is going on"),
     ):
-        restoring.restore_ledger(project, file)
+        restore.restore_ledger(project, file)
 
 
 def test_a_backup_is_whole_alone_and_replaces_only_its_like(
@@ -274,13 +273,13 @@ def test_a_backup_while_others_write_is_of_one_moment(
     project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another's open transaction is not in it, and goes on; one may begin meanwhile."""
-    copy_of = ledger_backup._copy_pages
+    copy_of = book._copy_pages
 
     def meanwhile(taken: Path, made: Path) -> None:
         assert (taken == file) or durable.journal_paths(taken)  # else none could begin
         copy_of(taken, made)
 
-    monkeypatch.setattr(ledger_backup, "_copy_pages", meanwhile)
+    monkeypatch.setattr(book, "_copy_pages", meanwhile)
     back_up_ledger(project.ledger, file)
     with Ledger(project.ledger) as busy:
         busy._db.execute("BEGIN IMMEDIATE")

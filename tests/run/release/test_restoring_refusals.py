@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_backup import back_up_ledger
-from curvote.errors import UserError
-from curvote.run.project import Project
-from curvote.run.release import restoring
+from curvote.base.errors import UserError
+from curvote.ledger.book import Ledger, back_up_ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import restore
 from tests import plain
 from tests.ledgers import filled
 from tests.witnessed import TWO, run
@@ -67,7 +66,7 @@ def test_what_is_no_backup_of_this_ledger_is_refused(
     made(other := tmp_path / "other.sqlite")
     before = project.ledger.read_bytes(), sorted(project.state.iterdir())
     with pytest.raises(UserError, match=said) as raised:
-        restoring.restore_ledger(project, other)
+        restore.restore_ledger(project, other)
     assert str(other) in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
     assert (project.ledger.read_bytes(), sorted(project.state.iterdir())) == before
@@ -80,7 +79,7 @@ def test_another_population_is_refused_where_nothing_was_released(
     """Nothing tells of it, but it is about others."""
     project = plain.write(tmp_path / "new", **TWO)
     with pytest.raises(UserError, match="another ledger of population p"):
-        restoring.restore_ledger(project, filled(tmp_path / "other.sqlite"))
+        restore.restore_ledger(project, filled(tmp_path / "other.sqlite"))
 
 
 def test_a_foreign_ledger_in_place_charges_nobody(
@@ -90,7 +89,7 @@ def test_a_foreign_ledger_in_place_charges_nobody(
     back_up_ledger(project.ledger, tmp_path / "backup.sqlite")
     project.ledger.unlink()
     filled(project.ledger)
-    done = restoring.restore_ledger(project, tmp_path / "backup.sqlite")
+    done = restore.restore_ledger(project, tmp_path / "backup.sqlite")
     assert done.entered == ()
     with Ledger(project.ledger) as ledger:
         assert {entry.population for entry in ledger.entries()} == {"simulated"}
@@ -106,7 +105,7 @@ def test_a_cap_stays_what_it_was_once_set_to(project: Project, tmp_path: Path) -
     shutil.rmtree(project.artifacts)
     back_up_ledger(file, project.ledger)
     run(project, "one")
-    restoring.restore_ledger(project, file)
+    restore.restore_ledger(project, file)
     wide = TWO["two"] | {"ledger": {"per_client": {"epsilon": 50}}}
     plain.write(project.root, **(TWO | {"two": wide}))
     with pytest.raises(UserError, match="the ledger's cap is epsilon 40"):

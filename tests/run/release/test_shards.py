@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from curvote.chain.sharded import make_all_shards
-from curvote.chain.stage import StageContext
-from curvote.client.ledger import Ledger
-from curvote.entropy import Entropy, SeededEntropy, random_buckets
-from curvote.errors import InternalError
-from curvote.run import shards
-from curvote.run.engines import Engine
-from curvote.run.execute import execute_step
-from curvote.run.project import Project
-from curvote.run.release import releasing
-from curvote.run.store.artifacts import artifact
+from curvote.base.entropy import Entropy, SeededEntropy, random_buckets
+from curvote.base.errors import InternalError
+from curvote.chain.stage import StageContext, make_all_shards, stage_functions
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import session
+from curvote.pipeline.run import shards
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.store.artifacts import artifact
 from tests import production
 from tests.protocols.test_direct_production import arm
 from tests.small_shards import make_small
@@ -98,7 +96,7 @@ def test_the_table_is_the_one_whose_order_is_audited(
         inputs = {name: artifact(project, *at) for name, at in step.sources.items()}
         given = step.stage.name, (0,), step.sizes, inputs, step.params, stored.metadata
         expected = make_all_shards(
-            import_module(step.stage.module),
+            stage_functions(step.stage.module),
             StageContext(*given, entropy_source=Recorded(5)),
         )
         for table, columns in expected.items():
@@ -204,7 +202,7 @@ def test_a_release_is_nobody_s_to_read_until_it_is_published(
 
     monkeypatch.setattr(shards, "_merge_buckets", looked)
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "open_to_readers", killed)
+        patch.setattr(session, "open_to_readers", killed)
         with pytest.raises(KeyboardInterrupt):
             production.run(project)
     (made,) = shelf.iterdir()

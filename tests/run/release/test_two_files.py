@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.yaml_lines import as_yaml, parse_value
-from curvote.run.execute import execute_step
-from curvote.run.history import record_end, record_start
-from curvote.run.planner import Plan, make_plan
-from curvote.run.project import Project
-from curvote.run.release.releases_log import ProjectAccounts
+from curvote.base.errors import UserError
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.yaml_document import as_yaml, parse_value
+from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.planner import Plan, make_plan
+from curvote.pipeline.store.history import record_end, record_start
 from tests import plain, production
 from tests.town import PEOPLE, TABLE, TOWN, export
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from curvote.client.ledger import Ledger
-from curvote.client.ledger_witness import Journal
-from curvote.flows.examining import released
-from curvote.run.project import Project
-from curvote.run.release import ledger_check
+from curvote.cli import doctor_checks
+from curvote.ledger.book import Ledger
+from curvote.ledger.journal import Journal
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import ledger_report
 from tests import plain
 from tests.production import REAL
 from tests.witnessed import TWO, WIDE, back, refused, run, witnessed
@@ -55,7 +55,7 @@ def test_a_whole_folder_put_back_is_recognised(
     said = refused(project, "one", "two", "three")
     assert all("witness.jsonl: release" in words for words in said)
     assert all("`curvote ledger restore FILE`" in words for words in said)
-    assert any("witness" in line for line in ledger_check.ledger_problems(project))
+    assert any("witness" in line for line in ledger_report.ledger_problems(project))
     project.state.mkdir(parents=True, exist_ok=True)
     if since == "nothing":
         with Ledger(project.ledger):
@@ -137,7 +137,7 @@ def test_a_witness_may_be_named_later_or_anew(project: Project, tmp_path: Path) 
     lines = path.read_text().splitlines(keepends=True)
     path.write_text(lines[0].replace('"head"', '"haed"') + "".join(lines[1:]))
     assert Journal(path).count_unreadable() == 2
-    (_, found) = released.check_witnesses(project)
+    (_, found) = doctor_checks.check_witnesses(project)
     assert (found.status, found.found[-23:]) == ("warning", "lines cannot be read: 2")
 
 

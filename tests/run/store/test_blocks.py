@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.chain.stage import Columns
-from curvote.chain.tables import ROWS, Table
-from curvote.errors import InternalError
-from curvote.run import execute as module
-from curvote.run.engines import Engine, Function
-from curvote.run.execute import execute_step
-from curvote.run.project import Project
-from curvote.run.store import blocks
-from curvote.run.store.block_files import BlockWriter, read_block
+from curvote.base.errors import InternalError
+from curvote.chain.stage import ROWS, Columns, Table
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import blocks
+from curvote.pipeline.run import execution as module
+from curvote.pipeline.run.blocks import BlockWriter, read_block
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.workers import Function
 from tests import plain
 
 

@@ -13,10 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from curvote.chain.stage import Columns
-from curvote.chain.tables import BITS, FILE, MATRIX, TEXT, VECTOR, Table
-from curvote.errors import InternalError
-from curvote.run.store.arrow import to_arrow, to_columns
+from curvote.base.errors import InternalError
+from curvote.chain.stage import BITS, FILE, MATRIX, TEXT, VECTOR, Columns, Table
+from curvote.pipeline.store.arrow import to_arrow, to_columns
 
 COLOURS = ("red", "green", "blue")
 # Each kind and the numpy type in which stages see it.

@@ -16,12 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curvote.chain.stage import SHARED, Place
-from curvote.chain.tables import TEXT, VECTOR, Table
-from curvote.errors import InternalError
-from curvote.run.store import merging
-from curvote.run.store.arrow import to_arrow
-from curvote.run.store.merging import Batch, merge_blocks
+from curvote.base.errors import InternalError
+from curvote.chain.stage import SHARED, TEXT, VECTOR, Place, Table
+from curvote.pipeline.store import table_files
+from curvote.pipeline.store.arrow import to_arrow
+from curvote.pipeline.store.table_files import Batch, merge_blocks
 
 SHARD = 8
 TABLE = Table("t", {"name": TEXT, "x": VECTOR, "colour": ("red", "blue")}, shared=True)
@@ -31,7 +30,7 @@ TABLE = Table("t", {"name": TEXT, "x": VECTOR, "colour": ("red", "blue")}, share
 def _small() -> Any:
     """Let a shard have 8 rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "SHARD", SHARD)
+        patch.setattr(table_files, "SHARD", SHARD)
         yield
 
 
@@ -81,7 +80,7 @@ def test_a_row_group_holds_whole_repetitions_or_a_shard_of_one(
     sizes: list[int],
 ) -> None:
     """Never more than a shard; what fits beside others stands beside them."""
-    found = list(merging.group_batches(cut(sizes, [1] * len(sizes))))
+    found = list(table_files.group_batches(cut(sizes, [1] * len(sizes))))
     every = [sum(len(part) for _, part in group) for group in found]
     assert sum(every) == sum(sizes)
     assert max(every) <= SHARD

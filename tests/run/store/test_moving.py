@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.retention import collect_garbage
-from curvote.run.garbage import RetentionLimits
-from curvote.run.project import Project
-from curvote.run.release import ledger_check
-from curvote.run.store import moving
-from curvote.run.store.artifacts import all_folders, artifact
+from curvote.flows.serving.retention import collect_garbage
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import ledger_report
+from curvote.pipeline.store import artifacts
+from curvote.pipeline.store.artifacts import all_folders, artifact
+from curvote.pipeline.store.garbage import RetentionLimits
 from tests import plain, production
 
 
@@ -38,7 +38,7 @@ def test_raw_tables_are_moved_and_nothing_is_made_again(
     assert "moved 2 artifacts with raw tables" in capsys.readouterr().err
     assert {step.action for step in made.steps} == {"reuse"}
     assert production.confirmed(earlier) == before
-    assert ledger_check.ledger_problems(earlier) == []
+    assert ledger_report.ledger_problems(earlier) == []
     paths = [earlier.clients, *earlier.clients.rglob("*")]
     modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in paths}
     assert modes == {(True, 0o700), (False, 0o600)}
@@ -52,7 +52,7 @@ def test_a_kill_between_two_moves_costs_nothing(
     earlier: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each artifact is here or there; the next run moves the rest."""
-    real, moved = moving._move_folder, []
+    real, moved = artifacts._move_folder, []
 
     def dies_at_the_second(project: Project, folder: Path) -> None:
         moved.append(folder)
@@ -61,7 +61,7 @@ def test_a_kill_between_two_moves_costs_nothing(
         real(project, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(moving, "_move_folder", dies_at_the_second)
+        patch.setattr(artifacts, "_move_folder", dies_at_the_second)
         with pytest.raises(KeyboardInterrupt):
             production.run(earlier)
     assert {s.action for s in production.run(earlier).steps} == {"reuse"}
@@ -91,7 +91,7 @@ def test_a_stage_that_was_renamed_is_known_by_its_manifest(tmp_path: Path) -> No
     place = project.artifacts / "train" / fit.name
     place.parent.mkdir(parents=True)
     fit.rename(place)
-    moving.migrate_raw_artifacts(project)
+    artifacts.migrate_raw_artifacts(project)
     assert (project.clients / "train" / fit.name / "manifest.json").is_file()
     assert not place.exists()
     (freed,) = collect_garbage(project, limits=RetentionLimits(), dry_run=True)
@@ -113,6 +113,6 @@ def test_what_is_not_curvotes_stays(tmp_path: Path) -> None:
     other = project.artifacts / "privatize" / "mine"
     other.mkdir(parents=True)
     (project.artifacts / "notes.txt").touch()
-    moving.migrate_raw_artifacts(project)
+    artifacts.migrate_raw_artifacts(project)
     assert other.is_dir()
     assert not project.clients.exists()

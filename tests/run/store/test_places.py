@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from pyarrow import fs
 
-from curvote.client.ledger import Ledger
-from curvote.errors import UserError
+from curvote.base.errors import UserError
 from curvote.flows.environment import workers_ended
-from curvote.flows.retention import collect_garbage
-from curvote.run import places
-from curvote.run.engines import Engine
-from curvote.run.garbage import RetentionLimits
-from curvote.run.project import Project
-from curvote.run.release import evidence
-from curvote.run.release.ledger_check import ledger_problems
-from curvote.run.remote import ObjectStoreError, store_error
-from curvote.run.status import project_status
-from curvote.run.store.artifacts import Artifact, artifact
+from curvote.flows.serving.retention import collect_garbage
+from curvote.ledger.book import Ledger
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.release import evidence
+from curvote.pipeline.release.ledger_report import ledger_problems
+from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.status import project_status
+from curvote.pipeline.store import locations
+from curvote.pipeline.store.artifacts import Artifact, artifact
+from curvote.pipeline.store.garbage import RetentionLimits
+from curvote.pipeline.store.locations import ObjectStoreError, store_error
 from tests import object_store, plain, production, town
 
 Store = fs.S3FileSystem
@@ -76,7 +76,9 @@ def test_what_lacks_its_manifest_is_not_there(
     store.delete_file(f"{object_store.ROOT[5:]}/{folder}/manifest.json")
     step = next(s for s in plain.plan(remote).steps if s.key in folder)
     assert (step.action, step.reason) == ("run", "not finished, or removed")
-    assert not places.artifact_exists(places.as_path(f"{object_store.ROOT}/{folder}"))
+    assert not locations.artifact_exists(
+        locations.as_path(f"{object_store.ROOT}/{folder}")
+    )
     assert plain.hashes(remote, plain.run(remote)) == here
 
 
@@ -138,7 +140,7 @@ def test_a_store_that_fails_is_told_and_nothing_is_lost(
     with broken as other:
         object_store.point_at(monkeypatch, other, seconds=1)
         with pytest.raises(UserError, match=said) as told:
-            places.check_writable(places.server_store(remote) / str(status))
+            locations.check_writable(locations.server_store(remote) / str(status))
         assert len(str(told.value)) < 5 * 80
         for asked in (plain.plan, evidence.artifact_manifests, ledger_problems):
             with pytest.raises(ObjectStoreError):
@@ -183,14 +185,14 @@ def test_digits_of_a_name_are_no_status() -> None:
 
 def failing(monkeypatch: pytest.MonkeyPatch, last: str) -> Any:
     """Let the store answer 503 when a file of this name is uploaded."""
-    real = places._upload_file
+    real = locations._upload_file
 
     def upload(file: Path, name: str) -> None:
         if file.name == last:
             raise OSError("AWS Error UNKNOWN (HTTP status 503) during PutObject")
         real(file, name)
 
-    return monkeypatch.setattr(places, "_upload_file", upload)
+    return monkeypatch.setattr(locations, "_upload_file", upload)
 
 
 def test_a_release_that_was_half_uploaded_is_not_drawn_again(
@@ -230,7 +232,7 @@ def test_the_ledger_is_held_against_what_is_there(store: Store, tmp_path: Path) 
 
 def test_paths_there_are_like_paths_here(store: Store) -> None:
     """Whoever walks the store needs no second way."""
-    root = places.as_path(object_store.ROOT)
+    root = locations.as_path(object_store.ROOT)
     with store.open_output_stream(f"{root.bucket_key}/a/k/x.parquet"):
         pass
     found = list(root.glob("*/*"))
@@ -242,12 +244,12 @@ def test_paths_there_are_like_paths_here(store: Store) -> None:
     with pytest.raises(FileNotFoundError):
         (root / "none").stat()
     assert Artifact(found[0]).problem(content=False) == "missing"
-    assert places.as_path(str(found[0])) == found[0]
+    assert locations.as_path(str(found[0])) == found[0]
 
 
 def test_without_an_object_store_nothing_changes(project: Project) -> None:
     """The file is read for it; what names none is a folder."""
-    assert places.server_store(project) == project.artifacts
+    assert locations.server_store(project) == project.artifacts
     place = artifact(project, "train", "k").path
     assert place == project.artifacts / "train" / "k"
-    assert places.temporary_folder(project, place).parent == place.parent
+    assert locations.temporary_folder(project, place).parent == place.parent

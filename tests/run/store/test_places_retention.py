@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from curvote.flows.retention import collect_garbage
-from curvote.run import garbage
-from curvote.run.garbage import RetentionLimits
+from curvote.flows.serving.retention import collect_garbage
+from curvote.pipeline.store import garbage
+from curvote.pipeline.store.garbage import RetentionLimits
 from tests import object_store, plain, production
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from curvote.run.project import Project
-from curvote.run.store import reading, spans
-from curvote.run.store.artifacts import Artifact
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import tables
+from curvote.pipeline.store.artifacts import Artifact
 from tests import earlier
 
 ENCODED = ("client_id", "label", "group", "coefficients", "z", "clipped", "part")
@@ -28,7 +28,7 @@ def test_only_the_columns_asked_for(
     encoded: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They alone are decoded, each once for all repetitions of a row group."""
-    reading.clear_cache()
+    tables.clear_cache()
     read: list[list[str]] = []
     real = pq.ParquetFile.read_row_group
 
@@ -68,7 +68,7 @@ def test_shards_are_the_rows_in_order(
     """Of an earlier version, too: its row groups may be larger, and are streamed."""
     if aged:
         earlier.age(encoded.path)
-    for module in (spans, reading):
+    for module in (tables, tables):
         monkeypatch.setattr(module, "SHARD", 50)
     there = Artifact(encoded.path)
     whole = there.columns("encoded", (3,))
@@ -84,7 +84,7 @@ def test_shards_are_the_rows_in_order(
 
 def test_an_artifact_that_was_altered_is_read_anew(encoded: Artifact) -> None:
     """What was kept belongs to the file as it stood."""
-    reading.clear_cache()
+    tables.clear_cache()
     before = encoded.columns("encoded", (0,), ["label"])["label"]
     path = encoded.path / "encoded.parquet"
     table = pq.read_table(path)
@@ -93,4 +93,4 @@ def test_an_artifact_that_was_altered_is_read_anew(encoded: Artifact) -> None:
     pq.write_table(table.set_column(at, table.field(at), [other]), path)
     after = Artifact(encoded.path).columns("encoded", (0,), ["label"])["label"]
     assert not np.array_equal(before, after)
-    reading.clear_cache()
+    tables.clear_cache()

@@ -11,16 +11,16 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from curvote.base.errors import InternalError, UserError
 from curvote.chain.stage import SHARED
-from curvote.errors import InternalError, UserError
-from curvote.run.execute import execute_step
-from curvote.run.history import completed_run
-from curvote.run.project import Project
-from curvote.run.status import project_status
-from curvote.run.store import artifacts as store
-from curvote.run.store import blocks
-from curvote.run.store.arrow import to_arrow, to_columns
-from curvote.run.store.artifacts import artifact
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run import blocks
+from curvote.pipeline.run.execution import execute_step
+from curvote.pipeline.run.status import project_status
+from curvote.pipeline.store import artifacts as store
+from curvote.pipeline.store.arrow import to_arrow, to_columns
+from curvote.pipeline.store.artifacts import artifact
+from curvote.pipeline.store.history import completed_run
 from tests import declared, plain
 
 
@@ -159,7 +159,7 @@ def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> No
     """After the file's own pipelines: what `reproduce` ran is in the store, too."""
     from dataclasses import replace
 
-    from curvote.run import history
+    from curvote.pipeline.store import history
 
     record = history.completed_run(done, "tiny")
     history.save_record(done, replace(record, id="later", pipeline="another"))
@@ -169,8 +169,8 @@ def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> No
 
 def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
     """An older run's artifacts and left-over folders go, nothing else."""
-    from curvote.flows.retention import collect_garbage
-    from curvote.run.garbage import RetentionLimits
+    from curvote.flows.serving.retention import collect_garbage
+    from curvote.pipeline.store.garbage import RetentionLimits
 
     plain.run(project)
     record = plain.run(project, "tiny", "aggregate.cutoff=0.6")
@@ -193,7 +193,7 @@ def test_a_run_whose_process_is_gone_is_written_down_as_killed(done: Project) ->
     from dataclasses import replace
 
     from curvote.flows.environment import is_alive
-    from curvote.run import history
+    from curvote.pipeline.store import history
 
     record = history.load_records(done)[0]
     for name, owner in (("gone", "pid:1@0"), ("here", record.owner)):

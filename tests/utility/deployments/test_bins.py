@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from curvote.mechanisms import make
-from curvote.utility.deployments.bins import MOST, bin_edges, bin_masses, count_bins
+from curvote.systems.utility.method.decoding import (
+    MOST,
+    bin_edges,
+    bin_masses,
+    count_bins,
+)
 
 VALUES = np.linspace(-1, 1, 9)
 

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.utility.deployments import bins, decode
-from curvote.utility.deployments.binned import bin_laws
-from curvote.utility.deployments.decode_drawn import decode_draws
-from curvote.utility.deployments.deployment import Deployment, deployment_channel
-from curvote.utility.deployments.scan import measure
-from curvote.utility.engines.base import Draws
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.utility.method import decoding
+from curvote.systems.utility.method.decoding import bin_laws, decode_draws
+from curvote.systems.utility.method.deployment import Deployment, deployment_channel
+from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.scan import measure
 from tests.utility.settings_of import other, people, people_known
 
 AGE = Deployment("pm_01", 3.0, (1.0, 0.0), "decode")
@@ -44,7 +43,7 @@ def on_bins(deployment):
 def test_exact_decoding_agrees_with_outputs_that_are_drawn_and_decoded(deployment):
     """Sums over bins are what draws of the same rule come to."""
     setting, known = people(), people_known()
-    exact = decode.decode(setting, known, deployment, Draws())
+    exact = decoding.decode(setting, known, deployment, Draws())
     seen = deployment_channel(setting, deployment, clip=False)
     prior = seen.law(setting.prior)
     found = decode_draws(
@@ -67,7 +66,7 @@ def test_no_other_rule_agrees_more_where_the_prior_is_true(deployment):
     np.testing.assert_allclose(likelihood.sum(axis=1), 1, atol=1e-9)
     np.testing.assert_allclose(own.block(slice(None)).sum(axis=1), 1, atol=1e-9)
     scores = np.stack([each @ likelihood for each in held])
-    answer = decode._best_class(held, likelihood)
+    answer = decoding._best_class(held, likelihood)
     reached = np.take_along_axis(scores, answer[None], axis=0)[0].sum(axis=1)
     np.testing.assert_allclose(reached, scores.max(axis=0).sum(axis=1), rtol=1e-12)
     # A server that always guessed, or that took the likelier point's answer, has less.
@@ -83,9 +82,9 @@ def test_many_classes_are_decoded_by_the_same_rule():
     held = list(rng.random((4, 7, 9)))
     likelihood = rng.random((9, 5))
     best = np.argmax([each @ likelihood for each in held], axis=0)
-    assert np.array_equal(decode._best_class(held, likelihood), best)
+    assert np.array_equal(decoding._best_class(held, likelihood), best)
     assert np.array_equal(
-        decode._best_class(held[:2], likelihood),
+        decoding._best_class(held[:2], likelihood),
         np.argmax([each @ likelihood for each in held[:2]], axis=0),
     )
 
@@ -93,8 +92,8 @@ def test_many_classes_are_decoded_by_the_same_rule():
 def test_bins_are_fine_enough(monkeypatch):
     """Eight times as many bins gain nothing that matters."""
     found = read(AGE).agreement
-    monkeypatch.setattr(bins, "FINENESS", 96)
-    monkeypatch.setattr(bins, "MOST", 8192)
+    monkeypatch.setattr(decoding, "FINENESS", 96)
+    monkeypatch.setattr(decoding, "MOST", 8192)
     assert np.abs(read(AGE).agreement - found).mean() < 0.01
     assert read(AGE).agreement.mean() == pytest.approx(found.mean(), abs=0.002)
 

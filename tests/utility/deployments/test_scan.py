@@ -5,24 +5,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
 from curvote.mechanisms.base import ScalarMechanism
-from curvote.mechanisms.making import mechanism_class
-from curvote.utility.deployments.deployment import (
+from curvote.mechanisms.factory import mechanism_class
+from curvote.systems.utility.method.deployment import (
     Deployment,
     deployment_channel,
+    floor_deployments,
     level_count,
+    majority_floor,
 )
-from curvote.utility.deployments.floors import floor_deployments, majority_floor
-from curvote.utility.deployments.retrain import Refit
-from curvote.utility.deployments.scan import (
+from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.scan import (
+    Refit,
+    candidate_splits,
+    influence,
     list_deployments,
     measure,
     scanned_mechanisms,
 )
-from curvote.utility.deployments.splits import candidate_splits, influence
-from curvote.utility.engines.base import Draws
 from tests.utility.settings_of import other, people, people_known
 
 SETTING, KNOWN = people(), people_known()
@@ -211,8 +213,8 @@ def test_retraining_without_training_data_is_refused():
 
 def test_models_that_must_be_asked_are_drawn():
     """Draws carry intervals at their confidence."""
-    from curvote.utility.engines.black_box import BlackBox
-    from curvote.utility.known import build_profile
+    from curvote.systems.utility.method.engines.black_box import BlackBox
+    from curvote.systems.utility.method.profile import build_profile
 
     drawn = build_profile(SETTING, engine=BlackBox())
     how = Draws(400, 0.99, SeededEntropy(1))

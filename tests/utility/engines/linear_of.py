@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.utility.engines.base import Question
-from curvote.utility.engines.linear import Linear, LinearModel
+from curvote.systems.utility.method.engines.base import Question
+from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
 from tests.utility import models_of
 
 STROKE, DIGITS = models_of.stroke_like(), models_of.digits_like()

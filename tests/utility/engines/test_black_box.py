@@ -9,15 +9,25 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.utility.channel import Channel, make_channel, withheld_channel
-from curvote.utility.engines import black_box
-from curvote.utility.engines.asking import MOST_ROWS, predict_batched, predict_indices
-from curvote.utility.engines.base import Answers, Draws, Question
-from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.utility.evidence.binomial import mean_share_interval
-from curvote.validate import FloatArray
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.systems.utility.method.channel import (
+    Channel,
+    make_channel,
+    withheld_channel,
+)
+from curvote.systems.utility.method.engines import black_box
+from curvote.systems.utility.method.engines.base import (
+    MOST_ROWS,
+    Answers,
+    Draws,
+    Question,
+    predict_batched,
+    predict_indices,
+)
+from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.systems.utility.method.intervals import mean_share_interval
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 

@@ -4,21 +4,26 @@ import numpy as np
 import pytest
 
 from curvote.mechanisms.law import atomic_law, product_law
-from curvote.utility.channel import make_channel
-from curvote.utility.engines.boxes import (
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.boxes import (
     cut_points,
+    make_snap,
     mass_weigher,
     root_boxes,
     volume_weigher,
 )
-from curvote.utility.engines.branch import Oracle, Search, Verdict, judge_boxes
-from curvote.utility.engines.branched import (
+from curvote.systems.utility.method.engines.branch import (
+    Oracle,
+    Search,
+    Verdict,
+    judge_boxes,
+)
+from curvote.systems.utility.method.engines.branched import (
     box_shares,
     bracket_from_certain,
+    reference_law,
     stop_when_narrow,
 )
-from curvote.utility.engines.reference import reference_law
-from curvote.utility.engines.snapping import make_snap
 
 BOUNDS = np.array([[0.0, 1.0], [-2.0, 3.0]])
 VALUES = np.array([[0.3, 1.0], [0.9, -2.0]])

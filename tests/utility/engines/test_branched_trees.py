@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from curvote.utility.channel import make_channel
-from curvote.utility.engines import branched_trees
-from curvote.utility.engines.base import Draws
-from curvote.utility.engines.branched_trees import BranchedTrees, tree_bounds
-from curvote.utility.engines.trees.engine import Trees
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines import branched_trees
+from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.engines.branched_trees import (
+    BranchedTrees,
+    tree_bounds,
+)
+from curvote.systems.utility.method.engines.trees.engine import Trees
 from tests.utility import models_of
 from tests.utility.trees_of import KINDS, asked, fitted
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from curvote.errors import UserError
-from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import choose_engine, make_engine
-from curvote.utility.engines.registry import ENGINES
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.engines.base import (
+    ENGINES,
+    Question,
+    choose_engine,
+    make_engine,
+)
 from tests.utility import models_of
 
 DATA = models_of.stroke_like()

@@ -12,10 +12,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import choose_engine
-from curvote.utility.engines.closed_form import ClosedForm
-from curvote.utility.robustness.box import certify_box
+from curvote.systems.utility.method.engines.base import Question, choose_engine
+from curvote.systems.utility.method.engines.discriminants import ClosedForm
+from curvote.systems.utility.method.robustness import certify_box
 from tests.utility import models_of
 from tests.utility.engines.scores.laws_of import MECHANISMS, answers, errors
 

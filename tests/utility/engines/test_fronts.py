@@ -25,11 +25,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import choose_engine
-from curvote.utility.engines.fronts import Front, split_front
-from curvote.utility.engines.linear import Linear
-from curvote.utility.projections import principal_coordinates
+from curvote.systems.utility.method.engines.base import Question, choose_engine
+from curvote.systems.utility.method.engines.discriminants import Linear
+from curvote.systems.utility.method.engines.fronts import Front, split_front
+from curvote.systems.utility.method.projections import principal_coordinates
 from tests.utility import models_of
 
 DATA = models_of.stroke_like()

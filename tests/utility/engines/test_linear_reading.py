@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from curvote.utility.engines.base import Question
-from curvote.utility.engines.linear import Linear
+from curvote.systems.utility.method.engines.base import Question
+from curvote.systems.utility.method.engines.discriminants import Linear
 from tests.utility import models_of
 from tests.utility.engines.linear_of import DIGITS, STROKE, surface_of
 from tests.utility.engines.scores.laws_of import answers, errors

@@ -7,13 +7,16 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from curvote.entropy import SeededEntropy
-from curvote.utility.channel import make_channel
-from curvote.utility.engines import branched as surfaces
-from curvote.utility.engines import network
-from curvote.utility.engines.activations import RELAXATIONS
-from curvote.utility.engines.base import Answers, Draws, Question
-from curvote.utility.engines.network import Network, NeuronForm
+from curvote.base.entropy import SeededEntropy
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines import branched as surfaces
+from curvote.systems.utility.method.engines import network
+from curvote.systems.utility.method.engines.base import Answers, Draws, Question
+from curvote.systems.utility.method.engines.network import (
+    RELAXATIONS,
+    Network,
+    NeuronForm,
+)
 from tests.utility import models_of
 
 FOUR = [[0.0, 100.0], [0.0, 1.0], [50.0, 300.0], [12.0, 60.0]]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.utility.engines.base import Draws, Question
-from curvote.utility.engines.trees import axes as axes_module
-from curvote.utility.engines.trees import building
+from curvote.systems.utility.method.engines.base import Draws, Question
+from curvote.systems.utility.method.engines.trees import cells as axes_module
+from curvote.systems.utility.method.engines.trees import engine
 from tests.utility.models_of import DATA, digits_like, stroke_like
 from tests.utility.trees_of import (
     KINDS,
@@ -124,13 +124,13 @@ def test_ties_broken_by_exact_sums_are_sometimes_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The broken twin: nothing is asked."""
-    known = building.whole_units
+    known = engine.whole_units
 
     def sure(table: Any) -> Any:
         found = known(table)
         return type(found)(found.value, found.start, 0)
 
-    monkeypatch.setattr(building, "whole_units", sure)
+    monkeypatch.setattr(engine, "whole_units", sure)
     assert sum(wrong_at_ties(coarse(seed, 2)) for seed in range(12)) > 0
 
 

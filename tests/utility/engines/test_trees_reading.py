@@ -22,11 +22,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from curvote.errors import UserError
-from curvote.utility.engines.base import Question
-from curvote.utility.engines.trees import axes as axes_module
-from curvote.utility.engines.trees import building, engine
-from curvote.utility.engines.trees.engine import Trees, cell_counts
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.engines.base import Question
+from curvote.systems.utility.method.engines.trees import cells as axes_module
+from curvote.systems.utility.method.engines.trees import engine
+from curvote.systems.utility.method.engines.trees.engine import Trees, cell_counts
 from tests.utility.models_of import forest, stroke_like
 from tests.utility.trees_of import answered, asked, corners, fitted, predicted, read
 
@@ -166,14 +166,14 @@ def test_cells_are_counted_as_they_would_be_made(
 ) -> None:
     """The count of each record is that of the sums which are made for it."""
     question, made = asked(fitted("forest", "stroke"), "stroke"), []
-    real = building.cell_sums
+    real = engine.cell_sums
 
     def noted(*given: Any) -> Any:
         total = real(*given)
         made.append(total[0].size)
         return total
 
-    monkeypatch.setattr(building, "cell_sums", noted)
+    monkeypatch.setattr(engine, "cell_sums", noted)
     counted = cell_counts(question)
     assert not made
     read(question)
@@ -186,7 +186,7 @@ def test_a_surface_that_would_not_fit_is_refused_before_it_is_made(
 ) -> None:
     """The reason names the number of cells, and what takes their place."""
     question = asked(forest(), "stroke")
-    monkeypatch.setattr(building, "cell_sums", None)
+    monkeypatch.setattr(engine, "cell_sums", None)
     monkeypatch.setattr(engine, limit, 10)
     reason = Trees().refusal(question)
     assert reason is not None
@@ -213,7 +213,7 @@ def test_slabs_make_the_same_answers(
     """However thin the slabs in which cells are made."""
     question = asked(fitted(kind, "digits"), "digits")
     whole = read(question)
-    monkeypatch.setattr(building, "SLAB_BYTES", 1000)
+    monkeypatch.setattr(engine, "SLAB_BYTES", 1000)
     thin = read(question)
     for i in range(5):
         points = corners(whole, 400, seed=i)

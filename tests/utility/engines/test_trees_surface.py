@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.utility.channel import make_channel
-from curvote.utility.engines.base import Draws
-from curvote.utility.engines.trees import surface as surface_module
-from curvote.utility.engines.trees.engine import Trees
+from curvote.base.entropy import SeededEntropy
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.engines.trees import surface as surface_module
+from curvote.systems.utility.method.engines.trees.engine import Trees
 from tests.utility.models_of import DATA
 from tests.utility.trees_of import (
     KINDS,

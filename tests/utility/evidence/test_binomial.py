@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from curvote.errors import UserError
-from curvote.utility.evidence.binomial import (
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.intervals import (
     Interval,
     binomial_interval,
     mean_share_interval,

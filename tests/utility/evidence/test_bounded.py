@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from curvote.errors import UserError
-from curvote.utility.evidence.bounded import population_mean_interval
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.intervals import population_mean_interval
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import multinomial, norm
 
-from curvote.utility.evidence import paired
-from curvote.utility.evidence.binomial import Interval
+from curvote.systems.utility.method import intervals
+from curvote.systems.utility.method.intervals import Interval
 
 Way = Callable[[np.ndarray, np.ndarray, int, float], Interval]
 DRAWS = 40
@@ -42,7 +42,7 @@ def least_cover(way: Way, confidence: float = 0.95) -> float:
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_interval_covers_at_all_rates(confidence: float) -> None:
     """Also where differences are rare, or all one way."""
-    assert least_cover(paired.paired_interval, confidence) >= confidence - 1e-9
+    assert least_cover(intervals.paired_interval, confidence) >= confidence - 1e-9
 
 
 def test_normal_interval_is_caught() -> None:
@@ -52,16 +52,16 @@ def test_normal_interval_is_caught() -> None:
 
 def test_rare_differences_need_fewer_draws() -> None:
     """Two that differ in 4 % of draws: narrower than twice as many draws of one."""
-    from curvote.utility.evidence import binomial
+    from curvote.systems.utility.method import intervals
 
-    low, high = paired.paired_interval(20, 20, 1000, 0.95)
-    alone = np.subtract(*binomial.binomial_interval(1400, 2000, 0.95)[::-1])
+    low, high = intervals.paired_interval(20, 20, 1000, 0.95)
+    alone = np.subtract(*intervals.binomial_interval(1400, 2000, 0.95)[::-1])
     assert high - low < 0.9 * alone
     assert low < 0 < high
 
 
 def test_average_adds_the_rates_of_all_records() -> None:
     """The mean difference lies inside, narrowly."""
-    low, high = paired.mean_difference_interval([3, 0, 5], [0, 4, 1], 1000, 0.95)
+    low, high = intervals.mean_difference_interval([3, 0, 5], [0, 4, 1], 1000, 0.95)
     assert low < (8 - 5) / 3000 < high
     assert high - low < 0.01

@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
-from curvote.utility.channel import Channel, make_channel
-from curvote.utility.engines.base import Answers, Draws, Question
-from curvote.utility.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.utility.evidence import pool as pools
-from curvote.utility.evidence.pool import PoolSurface, draw_pool
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.channel import Channel, make_channel
+from curvote.systems.utility.method.engines import draws as pools
+from curvote.systems.utility.method.engines.base import Answers, Draws, Question
+from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.systems.utility.method.engines.draws import PoolSurface, draw_pool
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 

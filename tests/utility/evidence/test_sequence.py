@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from curvote.utility.evidence import binomial, sequence
+from curvote.systems.utility.method import intervals
 
 Array = NDArray[np.float64]
 Decide = Callable[[Array, int, float, float], NDArray[np.int8]]
@@ -39,7 +39,7 @@ def by_fixed_intervals(
     hits: Array, draws: int, target: float, confidence: float
 ) -> NDArray[np.int8]:
     """The broken twin: an interval made for one look, looked at often."""
-    low, high = binomial.binomial_interval(hits, draws, confidence)
+    low, high = intervals.binomial_interval(hits, draws, confidence)
     return (low > target).astype(np.int8) - (high < target).astype(np.int8)
 
 
@@ -47,14 +47,14 @@ def by_sequence_of_intervals(
     hits: Array, draws: int, target: float, confidence: float
 ) -> NDArray[np.int8]:
     """Name the side on which the interval lies that holds at every look."""
-    low, high = sequence.anytime_interval(hits, np.array(draws), confidence)
+    low, high = intervals.anytime_interval(hits, np.array(draws), confidence)
     return (low > target).astype(np.int8) - (high < target).astype(np.int8)
 
 
 @pytest.mark.parametrize("target", [0.03, 0.5, 0.8])
 def test_wrong_side_is_named_rarely_at_every_look(target: float) -> None:
     """At the target itself, where it is easiest: either side in at most 5 %."""
-    above, below, _ = stopped(sequence.decide_side, target, target, looks=1, last=400)
+    above, below, _ = stopped(intervals.decide_side, target, target, looks=1, last=400)
     assert max(above, below) <= 0.05
     assert above + below > 0.01, "the check would not notice a test that never ends"
 
@@ -78,7 +78,7 @@ def test_targets_are_decided_by_a_thousand_draws(target: float, gap: float) -> N
     """From .05 away: in the mean, looking every 50 draws; wrong in at most 5 %."""
     share = min(target + gap, 1.0)
     above, below, mean = stopped(
-        sequence.decide_side, share, target, looks=50, last=3000
+        intervals.decide_side, share, target, looks=50, last=3000
     )
     assert mean <= 1000
     wrong, right = (below, above) if gap > 0 else (above, below)
@@ -88,7 +88,7 @@ def test_targets_are_decided_by_a_thousand_draws(target: float, gap: float) -> N
 
 def test_interval_narrows_around_the_share() -> None:
     """More draws of the same share tell more."""
-    low, high = sequence.anytime_interval([8, 80, 8000], [10, 100, 10000], 0.95)
+    low, high = intervals.anytime_interval([8, 80, 8000], [10, 100, 10000], 0.95)
     assert (low < 0.8).all()
     assert (high > 0.8).all()
     assert (np.diff(high - low) < 0).all()
@@ -97,7 +97,7 @@ def test_interval_narrows_around_the_share() -> None:
 
 def test_ends_of_the_line_are_reached() -> None:
     """All hits, or none, leave that end open."""
-    low, high = sequence.anytime_interval([0, 100], [100, 100], 0.95)
+    low, high = intervals.anytime_interval([0, 100], [100, 100], 0.95)
     assert low[0] == 0
     assert high[1] == 1
     assert high[0] < 0.1

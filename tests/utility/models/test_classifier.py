@@ -13,8 +13,8 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote.errors import UserError
-from curvote.utility.models.classifier import (
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.models.classifier import (
     checked_answers,
     constant_note,
     describe_model,

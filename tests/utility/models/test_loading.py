@@ -35,9 +35,12 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
-from curvote.errors import UserError
-from curvote.utility.models.loading import load_model
-from curvote.utility.models.safe_types import KNOWN_SAFE, check_memory
+from curvote.base.errors import UserError
+from curvote.systems.utility.method.models.loading import (
+    KNOWN_SAFE,
+    check_memory,
+    load_model,
+)
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.random((80, 2)), RNG.integers(0, 4, 80)])

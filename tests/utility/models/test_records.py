@@ -7,16 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from curvote.errors import UserError
-from curvote.utility.models import asked, records
+from curvote.base.errors import UserError
+from curvote.systems.utility import request
+from curvote.systems.utility.method.models import records
 
 
 def test_bounds_and_places_are_read() -> None:
     """In the order of the sensitive features."""
-    assert asked.sensitive_columns(["bmi", "age"], ["age", "sex", "bmi"]) == (2, 0)
-    found = asked.parse_bounds(["age=0:100", "bmi=-1.5:1e2"], ["bmi", "age"])
+    assert request.sensitive_columns(["bmi", "age"], ["age", "sex", "bmi"]) == (2, 0)
+    found = request.parse_bounds(["age=0:100", "bmi=-1.5:1e2"], ["bmi", "age"])
     np.testing.assert_array_equal(found, [[-1.5, 100], [0, 100]])
-    assert asked.check_epsilons([4, 1, 4]) == (1.0, 4.0)
+    assert request.check_epsilons([4, 1, 4]) == (1.0, 4.0)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_bounds_and_places_are_read() -> None:
 def test_bounds_that_are_none_are_said(given: list[str], said: str) -> None:
     """One message each."""
     with pytest.raises(UserError, match=said):
-        asked.parse_bounds(given, ["age", "bmi"])
+        request.parse_bounds(given, ["age", "bmi"])
 
 
 @pytest.mark.parametrize(
@@ -51,14 +52,14 @@ def test_bounds_that_are_none_are_said(given: list[str], said: str) -> None:
 def test_features_that_are_none_are_said(names: list[str], said: str) -> None:
     """One message each."""
     with pytest.raises(UserError, match=said):
-        asked.sensitive_columns(names, ["age", "a"])
+        request.sensitive_columns(names, ["age", "a"])
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, 1e-9])
 def test_an_epsilon_that_is_none_is_said(value: float) -> None:
     """Zero, negative, no number, without end, too small."""
     with pytest.raises(UserError, match="epsilon is"):
-        asked.check_epsilons([1, value])
+        request.check_epsilons([1, value])
 
 
 def test_records_are_numbers() -> None:

@@ -11,9 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from curvote.utility.engines.asking import predict_batched
-from curvote.utility.models.records import model_matrix
-from curvote.utility.models.texts import code_texts
+from curvote.systems.utility.method.engines.base import predict_batched
+from curvote.systems.utility.method.models.records import code_texts, model_matrix
 
 RNG = np.random.default_rng(3)
 PEOPLE = pd.DataFrame(

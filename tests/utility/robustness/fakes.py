@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curvote.utility.engines.base import Question, Surface
+from curvote.systems.utility.method.engines.base import Question, Surface
 
 Points = np.ndarray
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
 from curvote.mechanisms.law import Mixture
-from curvote.utility.channel import Channel, Part, make_channel
-from curvote.utility.robustness.bound import certified_bound, concentration_probability
-from curvote.utility.robustness.box import Box, certify_box
-from curvote.utility.robustness.published import (
+from curvote.systems.utility.method.channel import Channel, Part, make_channel
+from curvote.systems.utility.method.robustness import (
+    Box,
+    TrialRule,
+    box_by_trials,
+    certified_bound,
+    certify_box,
+    concentration_probability,
+    grow_by_trials,
+    make_trial,
     published_boxes,
     published_claim,
     query_count,
-)
-from curvote.utility.robustness.trials import (
-    TrialRule,
-    box_by_trials,
-    grow_by_trials,
-    make_trial,
 )
 from tests.noise import SEED
 from tests.utility.robustness.fakes import half_space, question, surface

@@ -7,14 +7,21 @@ from functools import cache
 import numpy as np
 import pytest
 
-from curvote.entropy import SeededEntropy
-from curvote.utility.channel import make_channel
-from curvote.utility.engines.asking import predict_batched
-from curvote.utility.engines.base import Draws, Question, Surface
-from curvote.utility.engines.choosing import choose_engine
-from curvote.utility.robustness.asked import uniform_numbers
-from curvote.utility.robustness.bound import certified_bound
-from curvote.utility.robustness.box import Box, certify_box
+from curvote.base.entropy import SeededEntropy
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import (
+    Draws,
+    Question,
+    Surface,
+    choose_engine,
+    predict_batched,
+)
+from curvote.systems.utility.method.robustness import (
+    Box,
+    certified_bound,
+    certify_box,
+    uniform_numbers,
+)
 from tests.noise import SEED
 from tests.utility import models_of
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from curvote.chain.stage import Columns, Rows, StageContext
-from curvote.protocols.labels.regression import privatize, score, train
-from curvote.protocols.labels.regression.system import SYSTEM, describe_numbers
-from curvote.protocols.roles import roles_of_table
+from curvote.messages.roles import roles_of_table
+from curvote.systems.labels.labels_regression import stages
+from curvote.systems.labels.labels_regression.system import SYSTEM, describe_numbers
 from tests import plain
 
 N, TRAIN = 3000, 2400
@@ -68,11 +68,11 @@ def ran(clients: Columns, randomizer: str, epsilon: float) -> dict[str, Rows]:
     names = np.array([str(each) for each in clients["client_id"]], dtype=object)
     features = Fake({"features": {"record": names, "values": clients["curve"]}})
     ingest, own = Fake({"clients": clients}), (randomizer, epsilon)
-    sent = privatize.one(here("privatize", {"ingest": ingest}, *own))
+    sent = stages.privatize(here("privatize", {"ingest": ingest}, *own))
     known = {"features": features, "privatize": Fake(sent)}
-    made = train.one(here("train", known, *own))
+    made = stages.train(here("train", known, *own))
     seen = {"ingest": ingest, "features": features, "train": Fake(made)}
-    scores = score.one(here("report", seen, *own))
+    scores = stages.score(here("report", seen, *own))
     return {"privatize": sent, "train": made, "report": scores}
 
 

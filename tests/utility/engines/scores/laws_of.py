@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from curvote.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms.law import Mixture, continuous_law, product_law
-from curvote.utility.channel import make_channel
-from curvote.utility.engines.base import Draws
+from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.engines.base import Draws
 from tests.noise import SEED
 
 # Every mechanism that has a law for two features, with what it needs.

@@ -7,10 +7,10 @@ import pytest
 from scipy import special
 
 from curvote.mechanisms.law import continuous_law, product_law
-from curvote.utility.engines.scores import quadrature
-from curvote.utility.engines.scores.forms import Scores
-from curvote.utility.engines.scores.surface import mixture_shares
-from curvote.utility.engines.scores.winning import ValueLaw
+from curvote.systems.utility.method.engines.scores import shares
+from curvote.systems.utility.method.engines.scores.engine import mixture_shares
+from curvote.systems.utility.method.engines.scores.forms import Scores
+from curvote.systems.utility.method.engines.scores.shares import ValueLaw
 from tests.utility.engines.scores.laws_of import normal
 
 
@@ -50,19 +50,19 @@ def test_uniform_values_in_closed_form():
         constants = -low @ slopes - rng.uniform(0, 1, 20) * (slopes * wide).sum()
         found, _ = mixture_shares(line(constants, slopes), uniform(low, wide))
         right = area(constants, slopes, low, wide)
-        assert np.abs(found[:, 1] - right).max() < quadrature.TOLERANCE
+        assert np.abs(found[:, 1] - right).max() < shares.TOLERANCE
         assert 0.01 < right.mean() < 0.99
 
 
 def test_few_looks_lose_what_is_stated(monkeypatch):
     """The twin: even points alone miss a narrow window."""
-    monkeypatch.setattr(quadrature, "LOOK_POINTS", (33,))
+    monkeypatch.setattr(shares, "LOOK_POINTS", (33,))
     slopes, wide = np.array([1.0, 1.0]), np.array([0.01, 0.02])
     low = np.full((20, 2), 0.3)
     constants = -np.linspace(0.6, 0.63, 20)
     found, _ = mixture_shares(line(constants, slopes), uniform(low, wide))
     right = area(constants, slopes, low, wide)
-    assert np.abs(found[:, 1] - right).max() > 100 * quadrature.TOLERANCE
+    assert np.abs(found[:, 1] - right).max() > 100 * shares.TOLERANCE
 
 
 def test_sum_lies_between_lower_and_upper_sums():
@@ -73,9 +73,9 @@ def test_sum_lies_between_lower_and_upper_sums():
     first, second = law.terms[0]
     found, _ = mixture_shares(scores, law)
     left, right = ValueLaw.rest(first), ValueLaw.rest(second)
-    points = np.linspace(*quadrature.law_ends(left), 20_001, axis=-1)
+    points = np.linspace(*shares.law_ends(left), 20_001, axis=-1)
     mass = np.diff(left.upto(points))
-    at = quadrature.winning_shares(scores.along(1, 0, points), right)[..., 1]
+    at = shares.winning_shares(scores.along(1, 0, points), right)[..., 1]
     pairs = np.stack([at[:, 1:], at[:, :-1]])
     low, high = ((mass * each).sum(axis=1) for each in (pairs.min(0), pairs.max(0)))
     assert (low - 1e-7 < found[:, 1]).all()
@@ -89,7 +89,7 @@ def test_three_classes_share_the_plane():
     linear = np.stack([np.cos(turns), np.sin(turns)])[None]
     scores = Scores(np.zeros((2, 3)), linear, np.zeros((2, 2, 3)))
     found, _ = mixture_shares(scores, normal(np.zeros((2, 2)), np.array([3.0, 3.0])))
-    assert np.abs(found - 1 / 3).max() < quadrature.TOLERANCE
+    assert np.abs(found - 1 / 3).max() < shares.TOLERANCE
 
 
 @pytest.mark.parametrize("radius", [0.3, 1.0, 2.5])
@@ -105,6 +105,6 @@ def test_circle_in_a_round_law(radius):
 def test_ends_of_an_unbounded_law():
     """No more than the stated mass lies beyond either."""
     law = normal(np.array([[3.0], [-40.0]]), np.array([2.0])).terms[0][0]
-    low, high = quadrature.law_ends(ValueLaw.with_atoms(law))
-    assert special.ndtr((low + 40) / 2).max() <= quadrature.CUT_MASS
-    assert special.ndtr((3 - high) / 2).max() <= quadrature.CUT_MASS
+    low, high = shares.law_ends(ValueLaw.with_atoms(law))
+    assert special.ndtr((low + 40) / 2).max() <= shares.CUT_MASS
+    assert special.ndtr((3 - high) / 2).max() <= shares.CUT_MASS

@@ -1,0 +1,1 @@
+"""Theory's word before anything is released: variances, drift, and a planner."""

@@ -1,0 +1,389 @@
+"""Expectation of protocol ``direct`` from N, d, epsilon and the signal's strength.
+
+The mean of n reports is normal around the mean of the clients' unit vectors x, which a
+`Signal` fixes. One report of `PrivUnit` has the second moment
+
+    E[r r'] = b I + (a - b) E[x x'],
+
+a along x and b across it, so the mean's covariance is (b I + (a - b) Cov(x)) / n but
+for (a - b - 1) E[x] E[x]' / n, which is 0 while epsilon is small. Means are drawn from
+that law and read by the decoders that protocol ``direct`` has; the errors of the rules
+that they return are integrals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import chi2
+from threadpoolctl import threadpool_limits
+
+from curvote.advise.scenario import NO_LIES, WEIGHTS, Lies, Signal, X
+from curvote.base import validate
+from curvote.curves.direction import Directions, Whitening
+from curvote.learning import directions as decoder
+from curvote.learning.directions import Line, ReportMean
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
+from curvote.systems.direct.choice import choose_protocol
+
+Array = NDArray[np.float64]
+
+SLANTS = 8  # random directions of the signal
+RUNS, FEWEST = 32, 2  # for each of them
+RECORDS = 128  # that stand for the scatter of unit vectors, and for their moves
+# Where vectors are long there are fewer of both.
+RECORD_VALUES, RUN_VALUES = 2**18, 2**14
+_QUANTILES = (np.arange(100) + 0.5) / 100
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Expected error of one run, in [0, 1].
+
+    Parameters
+    ----------
+    error : float
+        The mean error of the classifier on new records.
+    spread : float
+        Its standard deviation from run to run.
+    arm : str
+        The arm of protocol ``direct``.
+
+    Examples
+    --------
+    >>> from curvote.theory import expect_votes, strengths
+    >>> found = expect_votes(1000, 4, 4.0, strengths()["middle"])
+    >>> print(f"{found.error:.2f} +- {found.spread:.2f} by {found.arm}")
+    0.27 +- 0.01 by votes
+    """
+
+    error: float
+    spread: float
+    arm: str
+
+
+@dataclass(frozen=True)
+class World:
+    """Records of a signal along ``slant`` (d,), and the law of their reports."""
+
+    signal: Signal
+    slant: Array
+    directions: Directions
+    z: Array
+    label_mean: Array
+
+    @classmethod
+    def draw(
+        cls, rng: np.random.Generator, signal: Signal, directions: Directions
+    ) -> World:
+        """Draw a random direction and some records; ``label_mean`` is E[y | z]."""
+        slant = rng.standard_normal(directions.d)
+        slant /= np.linalg.norm(slant)
+        count = int(np.clip(RECORD_VALUES // directions.size, 16, RECORDS))
+        z = rng.standard_normal((count, directions.d))
+        return cls(signal, slant, directions, z, 2 * signal.chance(z @ slant) - 1)
+
+    def scatter(self, rng: np.random.Generator) -> Array:
+        """Return unit vectors of these records less their mean, (records, size)."""
+        labels = np.where(
+            rng.random(len(self.z)) < (1 + self.label_mean) / 2, 1.0, -1.0
+        )
+        x = self.directions.vectors(self.z, labels)
+        return np.asarray((x - x.mean(axis=0)) / np.sqrt(len(x) - 1))
+
+    def mean(self) -> Array:
+        """Return the exact mean of the unit vectors, (size,)."""
+        s, lean = self.directions.intercept, 2 * self.signal.chance(X) - 1
+        square = s**2 + (X**2)[:, None] + _rest_quantiles(self.directions.d - 1)
+        inverse = (square**-0.5).mean(axis=1) * WEIGHTS
+        label = np.r_[s * (lean @ inverse), (lean * X) @ inverse * self.slant]
+        constant = s**2 * float(WEIGHTS @ (1 / square).mean(axis=1))
+        # E[u u'] is diagonal, (1 - constant)/d but for one entry: it lies on the line
+        # from I/p to what z = 0 reports.
+        share = constant - (1 - constant) / self.directions.d
+        mean = (
+            share
+            * self.directions.vectors(np.zeros((1, self.directions.d)), np.zeros(1))[0]
+        )
+        mean[: self.directions.p] += np.sqrt(self.directions.share) * label
+        return np.asarray(mean)
+
+    def mean_shift(self, whitening: Whitening) -> Array:
+        """Return the change of the mean by new coordinates, from the records."""
+        after = self.directions.vectors(whitening.apply(self.z), self.label_mean)
+        return np.asarray(after.mean(axis=0) - self._mean_before)
+
+    @cached_property
+    def _mean_before(self) -> Array:
+        return np.asarray(self.directions.vectors(self.z, self.label_mean).mean(axis=0))
+
+    def errors(self, lines: list[Line]) -> Array:
+        """Return the errors of (coef, intercept), (R,)."""
+        coef = np.array([line[0] for line in lines])
+        along = coef @ self.slant
+        across = np.sqrt(np.maximum((coef**2).sum(axis=1) - along**2, 0))
+        return self.signal.error(along, across, np.array([line[1] for line in lines]))
+
+
+def _rest_quantiles(df: int) -> Array:
+    """Return quantiles of the squared length of ``df`` other coordinates."""
+    return chi2.ppf(_QUANTILES, df) if df else np.zeros(1)
+
+
+def expect_direct(
+    n: int,
+    d: int,
+    epsilon: float,
+    signal: Signal,
+    *,
+    arm: str | None = None,
+    seed: int = 0,
+    lies: Lies = NO_LIES,
+) -> Expectation:
+    """Return the expected error of protocol ``direct``.
+
+    Parameters
+    ----------
+    n : int
+        Clients, 2 or more; each reports once.
+    d : int
+        Numbers of a record.
+    epsilon : float
+        Budget of a report.
+    signal : Signal
+        How labels depend on records.
+    arm : str or None, default=None
+        None takes that of the public rule.
+    seed : int, default=0
+        Of the draws.
+    lies : Lies, default=nobody's
+        Reports of full length in the place of honest ones.
+
+    Returns
+    -------
+    Expectation
+        Mean error, spread and arm. Values out of range are a UserError.
+
+    Examples
+    --------
+    >>> from curvote.theory import strengths
+    >>> found = expect_direct(1000, 4, 4.0, strengths()["middle"])
+    >>> print(f"{found.error:.2f}, arm {found.arm}")
+    0.26, arm two
+    """
+    validate.at_least(2, n=n)
+    chosen = arm or choose_protocol(n, d, epsilon).arm or "mean"
+    directions = make_directions(chosen, d, "standard", "auto")
+    case = DirectCase(n, epsilon, directions, chosen == "two", lies)
+    rng = np.random.default_rng(seed)
+    with threadpool_limits(limits=1):  # matrices are too small to share
+        errors = [
+            case.errors(rng, World.draw(rng, signal, directions)) for _ in range(SLANTS)
+        ]
+    return Expectation(float(np.mean(errors)), float(np.std(errors)), chosen)
+
+
+@dataclass(frozen=True)
+class DirectCase:
+    """N, epsilon, the vectors of records, whether in two rounds, and lies."""
+
+    n: int
+    epsilon: float
+    directions: Directions
+    two_rounds: bool
+    lies: Lies = NO_LIES
+
+    def errors(self, rng: np.random.Generator, world: World, most: int = RUNS) -> Array:
+        """Return the errors of some rules, ``most`` at most, in one world."""
+        noise = _MeanNoise(rng, world, self.epsilon, self.lies)
+        runs = int(np.clip(RUN_VALUES // self.directions.size, FEWEST, most))
+        lines = (
+            self._two_rounds(world, noise, runs)
+            if self.two_rounds
+            else self._one_round(noise, runs)
+        )
+        return world.errors(lines)
+
+    def _one_round(self, noise: _MeanNoise, runs: int) -> list[Line]:
+        sums = (ReportMean(mean, self.n) for mean in noise.draw_means(self.n, runs))
+        return [
+            decoder.one_round_classifier(total, self.directions, self.epsilon)
+            for total in sums
+        ]
+
+    def _two_rounds(self, world: World, noise: _MeanNoise, runs: int) -> list[Line]:
+        first = round(FIRST_ROUND_SHARE * self.n)
+        ways, lines = (self.directions, self.epsilon), []
+        rounds = [noise.draw_means(n, runs) for n in (first, self.n - first)]
+        for first_mean, second_mean in zip(*rounds, strict=True):
+            start = ReportMean(first_mean, first)
+            whitening = decoder.estimate_whitening(start, *ways)
+            shift = (1 - self.lies.share) * world.mean_shift(whitening)
+            sums = start, ReportMean(second_mean + shift, self.n - first)
+            lines.append(decoder.two_round_classifier(sums, whitening, *ways))
+        return lines
+
+
+def honest_means(
+    rng: np.random.Generator, world: World, epsilon: float, n: int, runs: int
+) -> Array:
+    """Return means of ``n`` honest reports of a signal's records, (runs, size)."""
+    return _MeanNoise(rng, world, epsilon, NO_LIES).draw_means(n, runs)
+
+
+class _MeanNoise:
+    """The law of means of reports around the mean of unit vectors, and of lies."""
+
+    def __init__(
+        self, rng: np.random.Generator, world: World, epsilon: float, lies: Lies
+    ) -> None:
+        size = world.directions.size
+        mechanism: Any = PrivUnit(epsilon=epsilon, d=size)
+        variance = mechanism.variance(np.eye(1, size))[0]
+        self.rng, self.scatter = rng, world.scatter(rng)
+        lie = np.zeros(size)
+        lie[1 : world.directions.p] = lies.pull(world.slant) / mechanism.m
+        self.mean = (1 - lies.share) * world.mean() + lies.share * lie
+        self.across = variance[1]
+        self.along = max(variance[0] + 1 - variance[1], 0.0)
+
+    def draw_means(self, n: int, runs: int) -> Array:
+        """Return means of ``n`` reports, (runs, size)."""
+        shape = runs, self.scatter.shape[1]
+        noise = np.sqrt(self.across) * self.rng.standard_normal(shape)
+        weights = self.rng.standard_normal((runs, len(self.scatter)))
+        sampling = np.sqrt(self.along) * weights @ self.scatter
+        return np.asarray(self.mean + (noise + sampling) / np.sqrt(n))
+
+
+Rng = np.random.Generator
+
+HARD_SLANTS, HARD_RECORDS, HARD_RUNS = 6, 1000, 8
+# Of a law's runs, so many end below the interval and as many above it.
+TAIL, WIDE = 0.05, 1.645
+STEEPEST = 60.0  # a slope at which the label is all but certain
+
+
+def _normal_records(rng: Rng, d: int) -> Array:
+    return np.asarray(rng.standard_normal((HARD_RECORDS, d)))
+
+
+def _shifted_records(rng: Rng, d: int) -> Array:
+    """Return records whose centre is off by one deviation in every number."""
+    return np.asarray(_normal_records(rng, d) + rng.choice([-1.0, 1.0], d))
+
+
+def _skewed_records(rng: Rng, d: int) -> Array:
+    """Return log-normal records of mean 0 and variance 1; 0.8 in the logarithm."""
+    mean, grown = np.exp(0.32), np.exp(0.64)
+    z = rng.lognormal(0, 0.8, (HARD_RECORDS, d)) - mean
+    return np.asarray(z / (mean * np.sqrt(grown - 1)))
+
+
+def _heavy_tailed_records(rng: Rng, d: int) -> Array:
+    """Return records by Student's t of three degrees of freedom, variance 1."""
+    return np.asarray(rng.standard_t(3, (HARD_RECORDS, d)) / np.sqrt(3))
+
+
+def _correlated_records(rng: Rng, d: int) -> Array:
+    """Return normal records whose neighbours correlate by 0.7."""
+    apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+    return np.asarray(_normal_records(rng, d) @ np.linalg.cholesky(0.7**apart).T)
+
+
+LAWS: dict[str, Callable[[Rng, int], Array]] = {
+    "shifted": _shifted_records,
+    "skewed": _skewed_records,
+    "heavy-tailed": _heavy_tailed_records,
+    "correlated": _correlated_records,
+}
+
+
+@dataclass(frozen=True)
+class EmpiricalWorld(World):
+    """A law that some records stand for: the mean and the error are theirs."""
+
+    def mean(self) -> Array:
+        """Return the mean of the unit vectors of these records, (size,)."""
+        return np.asarray(self.directions.vectors(self.z, self.label_mean).mean(axis=0))
+
+    def errors(self, lines: list[Line]) -> Array:
+        """Return the errors of (coef, intercept) on these records, (R,)."""
+        coef = np.array([line[0] for line in lines])
+        level = self.z @ coef.T + np.array([line[1] for line in lines])
+        wrong = (1 - np.sign(level) * self.label_mean[:, None]) / 2
+        return np.asarray(wrong.mean(axis=0))
+
+
+def error_range(
+    n: int, d: int, epsilon: float, signal: Signal, expectation: Expectation
+) -> tuple[float, float]:
+    """Return the range of the error of a run of `direct`, in [0, 1].
+
+    Under each of `LAWS` nine runs of ten do, and of normal records, of which
+    ``expectation`` is expected; the arm is that of the public rule.
+    """
+    arm = choose_protocol(n, d, epsilon).arm or "mean"
+    case = DirectCase(
+        n, epsilon, make_directions(arm, d, "standard", "auto"), arm == "two"
+    )
+    with threadpool_limits(limits=1):
+        errors = [_errors_under_law(case, signal, law) for law in LAWS]
+    ends = np.quantile(errors, [TAIL, 1 - TAIL], axis=1)
+    normal_range = (
+        expectation.error - WIDE * expectation.spread,
+        expectation.error + WIDE * expectation.spread,
+    )
+    low = max(min(normal_range[0], ends[0].min()), signal.best)
+    return float(low), float(max(normal_range[1], ends[1].max()))
+
+
+def _errors_under_law(case: DirectCase, signal: Signal, law: str) -> Array:
+    rng = np.random.default_rng(0)
+    worlds = (
+        _world_of_law(case.directions, signal, law, seed) for seed in range(HARD_SLANTS)
+    )
+    return np.concatenate([case.errors(rng, world, HARD_RUNS) for world in worlds])
+
+
+def _world_of_law(
+    directions: Directions, signal: Signal, law: str, seed: int
+) -> EmpiricalWorld:
+    return EmpiricalWorld(
+        signal,
+        np.zeros(directions.d),
+        directions,
+        *_draw_law(directions.d, signal, law, seed),
+    )
+
+
+@lru_cache(maxsize=512)
+def _draw_law(d: int, signal: Signal, law: str, seed: int) -> tuple[Array, Array]:
+    """Return records of a law (n, d), and E[y | z] (n,) along a random line."""
+    rng = np.random.default_rng([seed, d])
+    z = LAWS[law](rng, d)
+    x = z @ rng.standard_normal(d)
+    x = (x - x.mean()) / x.std()
+
+    def intercept(slope: float) -> float:
+        def excess(c: float) -> float:
+            return float(expit(slope * x + c).mean()) - signal.positive
+
+        far = 10 * (1 + slope)
+        return float(brentq(excess, -far, far, xtol=1e-4))
+
+    def error(slope: float) -> float:
+        chance = expit(slope * x + intercept(slope))
+        return float(np.minimum(chance, 1 - chance).mean()) - signal.best
+
+    reached = error(STEEPEST) < 0 < error(0)
+    slope = brentq(error, 0, STEEPEST, xtol=1e-3) if reached else STEEPEST
+    return z, 2 * expit(slope * x + intercept(slope)) - 1

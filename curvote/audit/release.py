@@ -1,0 +1,456 @@
+"""Releases as subjects: an outbox, a stored table, all bytes that leave a client.
+
+And what the message draws from the words that were given, to be compared with it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.entropy import Entropy, SeededEntropy, random_buckets
+from curvote.base.errors import InternalError, UserError
+from curvote.base.privacy import Budget
+from curvote.base.validate import FloatArray
+from curvote.chain import streams
+from curvote.chain.lookup import find_system
+from curvote.chain.stage import (
+    Columns,
+    Place,
+    StageContext,
+    make_all_shards,
+    stage_functions,
+)
+from curvote.chain.streams import generator
+from curvote.checks import examples
+from curvote.checks.subject import Finding
+from curvote.checks.tape import (
+    ReplayedEntropy,
+    Tape,
+    WordMismatch,
+    play_tape,
+    run_in_child,
+)
+from curvote.ledger import session
+from curvote.ledger.account import POPULATION
+from curvote.ledger.register import open_books
+from curvote.messages.message import (
+    ClientData,
+    assign_candidates,
+    client_data,
+    message_of,
+    payload_at,
+)
+from curvote.messages.roles import ROLES, Senders, split_roles
+from curvote.messages.stages import bucket_count, sum_counts
+from curvote.wire.envelope import issue_invitations, read_envelope
+from curvote.wire.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Clients with their own curves (n, T) and labels (n,).
+
+    ``judge`` (n,) is what each was asked about: the candidate that is up for a vote, or
+    the number of a public record.
+    """
+
+    curves: FloatArray
+    labels: FloatArray
+    judge: Any = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseOutcome:
+    """The outcome of one release, and the operating system's answers.
+
+    ``rows`` are the messages in the order in which the server has them, ``facts`` all
+    else that anybody can see, ``files`` the envelopes of a command.
+    """
+
+    rows: Columns
+    facts: Mapping[str, Any]
+    answers: list[bytes] = field(repr=False)
+    files: Mapping[str, bytes] = field(repr=False, default_factory=dict)
+
+    @property
+    def noised_bytes(self) -> bytes:
+        """All noised bytes."""
+        return b"".join(np.ascontiguousarray(v).tobytes() for v in self.rows.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Release(ABC):
+    """A way from clients' files to the bytes that a server gets.
+
+    ``sizes`` are the numbers of clients that it is tried with; ``ordered`` says that
+    the order of the rows could tell who sent which; ``runs`` is how often it may be
+    asked to release where many releases say more than one. Where rows are not
+    ``shuffled`` they stand in the clients' order.
+    """
+
+    shuffled: ClassVar[bool] = True
+
+    task: Any
+    message: Any
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+    sizes: tuple[int, ...]
+    ordered: bool
+    runs: int = 400
+
+    def people(self, n: int, rng: np.random.Generator) -> People:
+        """Return ``n`` clients with random curves, the last class first."""
+        encoding = self.task.encoding
+        z = np.clip(rng.uniform(-1, 1, (n, encoding.d)), -0.999999, 0.999999)
+        curves = np.arctanh(z) @ np.linalg.pinv(encoding.projection.matrix).T
+        labels = np.where(np.arange(n) < n / 2, len(self.task.classes) - 1.0, 0.0)
+        return People(curves, labels, self.candidates(n))
+
+    def candidates(self, n: int) -> Any:
+        """Return the candidate that each of ``n`` clients is asked about."""
+        up = self.task.candidates
+        return None if up is None else np.arange(n) % len(up.coef)
+
+    def client_data(self, people: People) -> ClientData:
+        """Return the client data of these people."""
+        return client_data(self.task, people.curves, people.labels, people.judge)
+
+    def to_table(self, columns: Columns) -> Columns:
+        """Return drawn messages in the form of outcome rows."""
+        return columns
+
+    def redraw(self, people: People, entropy: Entropy) -> Columns:
+        """Return the unordered rows, drawn again from words.
+
+        The order in which the words are taken is that of the release.
+        """
+        return self.to_table(
+            self.message.draw(self.task, self.client_data(people), entropy)
+        )
+
+    @abstractmethod
+    def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
+        """Release once, with ``tape`` in the operating system's place."""
+
+    @abstractmethod
+    def leave_forked(self, people: People, children: int) -> list[ReleaseOutcome]:
+        """Release once, then in ``children`` of a fork, with real entropy."""
+
+    def neighbours(self) -> list[tuple[str, People, People]]:
+        """Return named pairs of clients whose records differ."""
+        rng = np.random.default_rng(1)
+        base = self.people(1, rng)
+        turned = replace(base, labels=len(self.task.classes) - 1 - base.labels)
+        changes = {
+            "label": turned,
+            "record": replace(turned, curves=self.people(1, rng).curves),
+            "curve of zeros": replace(base, curves=np.zeros_like(base.curves)),
+            "huge curve": replace(base, curves=1e6 * base.curves),
+        }
+        return [(f"another {name}", base, other) for name, other in changes.items()]
+
+    def close(self) -> None:
+        """Release the resources; by default there are none."""
+        return
+
+
+def seeded_people(release: Release, n: int, seed: int) -> People:
+    """Return ``n`` clients by a seed."""
+    return release.people(n, np.random.default_rng([seed, n]))
+
+
+class RedrawnTable(NamedTuple):
+    """A table before ordering, with the answers used before and after."""
+
+    table: Columns
+    before: list[bytes]
+    after: list[bytes]
+
+
+def redraw_table(
+    release: Release, people: People, outcome: ReleaseOutcome
+) -> RedrawnTable | None:
+    """Return the table redrawn from a run of answers, None for none.
+
+    None: no run does.
+    """
+    for start in range(len(outcome.answers)):
+        entropy = ReplayedEntropy(outcome.answers[start:])
+        try:
+            table = release.redraw(people, entropy)
+        except (WordMismatch, UserError):
+            continue
+        if sort_table(table) == sort_table(outcome.rows):
+            end = len(outcome.answers) - entropy.remaining
+            return RedrawnTable(table, outcome.answers[:start], outcome.answers[end:])
+    return None
+
+
+def sort_table(table: Columns) -> bytes:
+    """Return the rows in canonical order."""
+    rows = table_matrix(table)
+    return rows[np.lexsort(rows.T)].tobytes()
+
+
+def table_matrix(table: Columns) -> FloatArray:
+    """Return all columns of numbers side by side, by name, (n, k)."""
+    named = [np.asarray(table[name]) for name in sorted(table)]
+    columns = [
+        column.astype(np.float64) for column in named if column.dtype.kind != "U"
+    ]
+    return np.hstack([c.reshape(len(c), -1) for c in columns])
+
+
+SIZES = (1, 5, 17, 70_000)
+SEED = 1
+
+
+class TableRelease(Release):
+    """The rows that a production stage stores."""
+
+    def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
+        """Release the table of a cohort of these people."""
+        declared, sizes = (
+            find_system(self.task.protocol).production,
+            self._role_sizes(len(people)),
+        )
+        stage = next(
+            candidate
+            for candidate in declared
+            if candidate.message == self.message.name
+        )
+        functions = stage_functions(stage.module)
+        source = {"ingest": _PeopleSource(people, self.message.senders, sizes)}
+        params = {
+            "protocol": self.task.protocol,
+            "message": self.message.name,
+            "seed": SEED,
+            "source.groups": False,
+            "clients": sizes,
+        }
+        facts = {"task": self.task.to_json()}
+        with play_tape(tape, world=world):
+            context = StageContext(stage.name, (0,), (1,), source, params, facts)
+            tables = make_all_shards(functions, context)
+        rows = tables[self.message.table]
+        column_types = {name: (v.dtype.str, v.shape) for name, v in rows.items()}
+        return ReleaseOutcome(
+            rows, {"tables": sorted(tables)} | column_types, tape.answers
+        )
+
+    def leave_forked(self, people: People, children: int) -> list[ReleaseOutcome]:
+        """Release in this process, then in forked children."""
+        first = self.leave(people, Tape())
+        return [first] + [
+            run_in_child(lambda: self.leave(people, Tape())) for _ in range(children)
+        ]
+
+    def candidates(self, n: int) -> Any:
+        """Return the candidates as the stage assigns them."""
+        judge = assign_candidates(
+            self.task, n, generator(SEED, self.message.stage, "split", 0)
+        )
+        return judge if judge is None else judge[np.argsort(self._role_order(n))]
+
+    def to_table(self, columns: Columns) -> Columns:
+        """Return the server's table of these messages."""
+        gathered: Columns = self.message.collect(self.task, columns)
+        return gathered
+
+    def redraw(self, people: People, entropy: Entropy) -> Columns:
+        """Return the table in the clients' order, shard by shard."""
+        data, shards = self.client_data(people), self._shard_rows(len(people))
+        count = 1 if self.message.count_columns else bucket_count(len(people))
+        parts = []
+        for part in shards:
+            columns = self.message.draw(self.task, data.subset(part), entropy)
+            parts.append(self.to_table(columns))
+            random_buckets(len(part), count, entropy)
+        table = {
+            n: np.concatenate([part_columns[n] for part_columns in parts])
+            for n in parts[0]
+        }
+        counted = self.message.count_columns
+        return sum_counts(table, counted) if counted else table
+
+    def _shard_rows(self, n: int) -> list[NDArray[np.int64]]:
+        """Return who of ``n`` clients draws in each shard."""
+        rows = np.sort(self._role_order(n)) // streams.CLIENT_BLOCK
+        ends = np.flatnonzero(np.diff(rows)) + 1
+        return np.split(np.arange(n), ends)
+
+    def _role_order(self, n: int) -> NDArray[np.int64]:
+        """Return the senders' rows in the order of roles."""
+        sizes = self._role_sizes(n)
+        senders: Senders = self.message.senders
+        return senders.rows(split_roles(SEED, 0, sum(sizes.values()), sizes))
+
+    def _role_sizes(self, n: int) -> dict[str, int]:
+        """Return sizes of the roles at which ``n`` clients send."""
+        senders = self.message.senders
+        population = round(n / (senders.end - senders.start))
+        sizes = dict.fromkeys(ROLES, 0) | {senders.roles[0]: population}
+        for more in range(-2, 3):
+            role_sizes = sizes | {senders.roles[0]: population + more}
+            if senders.count(role_sizes) == n:
+                return role_sizes
+        raise InternalError(f"no cohort of {self.name} has {n} senders")
+
+
+class _PeopleSource:
+    """An ingest artifact that holds these people as senders."""
+
+    def __init__(self, people: People, senders: Senders, sizes: dict[str, int]) -> None:
+        count = sum(sizes.values())
+        rows = np.sort(senders.rows(split_roles(SEED, 0, count, sizes)))
+        curves = np.zeros((count, people.curves.shape[1]))
+        labels = np.zeros(count, dtype=np.int64)
+        curves[rows], labels[rows] = people.curves, people.labels
+        ids = np.array([f"client {i}" for i in range(count)])
+        self._columns = {"client_id": ids, "label": labels, "curve": curves}
+        self.metadata: dict[str, Any] = {}
+
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of all clients."""
+        del table, place
+        return {n: v for n, v in self._columns.items() if only is None or n in only}
+
+    def count(self, table: str, place: Place) -> int:
+        """Return how many shards the clients are."""
+        return -(-len(self._columns["label"]) // streams.CLIENT_BLOCK)
+
+    def shard(
+        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the clients of one shard."""
+        start = number * streams.CLIENT_BLOCK
+        part = slice(start, start + streams.CLIENT_BLOCK)
+        return {
+            n: shard_rows[part]
+            for n, shard_rows in self.columns(table, place, only).items()
+        }
+
+    def shards(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield the clients of each shard."""
+        for number in range(self.count(table, place)):
+            yield self.shard(table, place, number, only)
+
+    def pieces(self, table: str) -> Iterator[Columns]:
+        """Yield the clients."""
+        yield self._columns
+
+
+def table_release(name: str, epsilon: float) -> TableRelease:
+    """Return the table ``table.<protocol>.<message>`` of a small task."""
+    task = examples.task_named(name, epsilon)
+    facts = task, message_of(task), name, {"rows": SIZES}, task.budget, SIZES
+    return TableRelease(*facts, ordered=task.candidates is None)
+
+
+CALLS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Memo:
+    """A release of one client's record that claims to spend ``budget`` once.
+
+    ``release(seed)`` returns the function that is called 1,000 times; ``truth`` is what
+    a release without noise would be.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+    truth: FloatArray
+    release: Callable[[int], Callable[[], FloatArray]]
+
+
+def check_reruns(
+    release: Callable[[], NDArray[np.float64]], truth: FloatArray, budget: Budget
+) -> Finding:
+    """Release one record 1,000 times: k different outputs cost k budgets.
+
+    ``release`` returns what leaves the client as an array of ``truth``'s shape; how
+    near the mean of all outputs comes to ``truth`` is reported as evidence.
+    """
+    outputs = np.stack([np.asarray(release(), dtype=float) for _ in range(CALLS)])
+    distinct = len(np.unique(outputs.reshape(CALLS, -1), axis=0))
+    if distinct == 1:
+        return Finding("reruns")
+    noise = float(np.abs(outputs[0] - truth).max())
+    mean = float(np.abs(outputs.mean(axis=0) - truth).max())
+    return Finding(
+        "reruns",
+        f"{distinct} different outputs in {CALLS} runs spend at least"
+        f" epsilon {distinct * budget.epsilon:g}, not {budget.epsilon:g}: one output is"
+        f" {noise:.3g} from the truth, their mean {mean:.3g}",
+    )
+
+
+# The example's curve, on the grid of 30 points.
+_CURVE = np.sin(np.linspace(0, 3, 30))[None]
+
+
+def outbox_memo(name: str, epsilon: float) -> Memo:
+    """Return the repeated release ``outbox.<protocol>.<message>``."""
+    task = examples.task_named(name, epsilon)
+    judge = None if task.candidates is None else np.zeros(1, dtype=np.int64)
+    data = client_data(task, _CURVE, np.ones(1), judge)
+    truth = data.z[0] if judge is None else np.zeros(1)
+    size = len(_payload_numbers(_draw_payload(task, data, SeededEntropy(0))))
+    return Memo(
+        name,
+        {"epsilon": epsilon},
+        task.budget,
+        np.resize(truth, size),
+        lambda seed: _repeated_release(task, data, seed),
+    )
+
+
+def _repeated_release(task: Task, data: Any, seed: int) -> Callable[[], FloatArray]:
+    """Return the function that asks one client once more."""
+    entropy, folder = SeededEntropy(seed), TemporaryDirectory()
+    invitation = issue_invitations(task, 1)[0]
+
+    def release_again() -> FloatArray:
+        home = Path(folder.name)
+        with open_books(home / "ledger.sqlite", home / "register.sqlite") as opened:
+            opened[0].set_cap(POPULATION, task.budget)
+            path = session.release_message(
+                lambda: _draw_payload(task, data, entropy),
+                task=task,
+                invitation=invitation,
+                sender="me",
+                number=1,
+                books=opened,
+                outbox=home / "outbox",
+            )
+        return _payload_numbers(read_envelope(path.read_bytes()).payload)
+
+    return release_again
+
+
+def _draw_payload(task: Task, data: Any, entropy: SeededEntropy) -> dict[str, Any]:
+    return payload_at(message_of(task).draw(task, data, entropy), 0)
+
+
+def _payload_numbers(payload: Mapping[str, Any]) -> FloatArray:
+    """Return all numbers of a payload as one row."""
+    parts = [np.ravel(np.asarray(payload[name], dtype=float)) for name in payload]
+    return np.concatenate(parts)

@@ -1,0 +1,335 @@
+"""Broken twins of mechanisms: noise, thresholds, records and rare paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.mechanisms import exact
+from curvote.mechanisms.coordinates import PerCoordinate
+from curvote.mechanisms.duchi import Duchi
+from curvote.mechanisms.exact import (
+    GRID_BITS,
+    GRID_ONE,
+    GRID_STEP,
+    Bits,
+    Labels,
+    grid_index,
+)
+from curvote.mechanisms.frequency_oracles import SubsetSelection, UnarySymmetric
+from curvote.mechanisms.gaussian import DiscreteGaussian, Gaussian
+from curvote.mechanisms.laplace import Laplace
+from curvote.mechanisms.piecewise import Piecewise
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.mechanisms.randomized_response import BinaryRR, RRWithPrior
+
+ECHO_BITS = 10
+
+
+class SensitivityHalved(Laplace):
+    """Takes the range of [-1, 1] for 1: half the noise, twice the loss."""
+
+    def __init__(self, *, epsilon: float) -> None:
+        super().__init__(epsilon=epsilon)
+        self.noise = Laplace(epsilon=2 * epsilon).noise
+
+
+class FloatLaplace(Laplace):
+    """Adds floating-point noise: low bits tell where it was added (Mironov 2012)."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        rng = np.random.default_rng(int(entropy.words(1)[0]))
+        return values + rng.laplace(scale=2 / self.epsilon, size=values.shape)
+
+
+class NoNoise(Laplace):
+    """Declares the Laplace law, and releases the value itself."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        del entropy
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP)
+
+
+class RawEcho(Laplace):
+    """Releases the raw value once in 1,024 times."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        echoes = entropy.words(values.size) >> np.uint64(64 - ECHO_BITS) == 0
+        noised = super()._draw(values, entropy)
+        return np.where(echoes.reshape(values.shape), values, noised)
+
+
+class SameSeed(Laplace):
+    """Starts the same seeded stream at each call, whatever entropy it is given."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        del entropy
+        return super()._draw(values, SeededEntropy(0))
+
+
+class SharedNoise(Laplace):
+    """Draws noise once a call and adds it to every client."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        noise = super()._draw(np.zeros(1), entropy)
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + noise)
+
+
+class RepeatedBlocks(Laplace):
+    """Uses the same noise for each block of 65,536 clients."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        block = 65_536
+        noise = super()._draw(np.zeros(min(block, values.size)), entropy)
+        steps = np.rint(values / GRID_STEP) * GRID_STEP
+        return np.asarray(steps + np.resize(noise, values.shape))
+
+
+class PassesNaN(Laplace):
+    """Clips without looking: a missing value is released as missing."""
+
+    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
+        """Return the clipped values; NaN stays NaN."""
+        array: Any = np.asarray(values, dtype=np.float64)
+        return np.clip(array, self.low, self.high), 0
+
+
+class MissingForLarge(Laplace):
+    """Loses large values: its NaN names them."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        return np.where(values > 0.75, np.nan, super()._draw(values, entropy))
+
+
+class NoClipping(Laplace):
+    """Trusts the input to lie in [-1, 1]."""
+
+    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
+        """Return the values as they are."""
+        super().clip(values)
+        return np.asarray(values, dtype=np.float64), 0
+
+
+class OffByOneThreshold(BinaryRR):
+    """Keeps the label for one word in 2^64 too many."""
+
+    def __init__(self, *, epsilon: float) -> None:
+        super().__init__(epsilon=epsilon)
+        self.threshold += 1
+
+
+class OffByOneComparison(BinaryRR):
+    """Declares the right threshold, and compares with <= instead of <."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        words = entropy.words(values.size).reshape(values.shape)
+        return np.where(words <= np.uint64(self.threshold), values, -values)
+
+
+class UnaryFullEpsilon(UnarySymmetric):
+    """Spends the full epsilon on each bit; two labels differ in two bits."""
+
+    def __init__(self, *, epsilon: float, n_classes: int) -> None:
+        super().__init__(epsilon=2 * epsilon, n_classes=n_classes)
+        self.epsilon = epsilon
+
+
+class SubsetWithLabel(SubsetSelection):
+    """Always reports a set that holds the true label."""
+
+    def _draw_rows(self, labels: Labels, entropy: Entropy) -> Bits:
+        sizes = np.full(labels.size, self.omega - 1)
+        rows = exact.random_subsets(sizes, labels, self.n_classes, entropy)
+        rows[np.arange(labels.size), labels] = True
+        return rows
+
+
+# Two records of four numbers that the formula drives apart.
+FAR_APART = (
+    np.array([-1.0, -0.99, -0.98, 1.02]),
+    np.array([1.0, 0.0, 0.5, -0.5]),
+)
+
+
+class BudgetNotSplit(PerCoordinate):
+    """Spends the whole epsilon on each coordinate."""
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__("laplace", d, epsilon=epsilon)
+        self.scalar = Laplace(epsilon=epsilon)
+
+
+class MinMax2023(PerCoordinate):
+    """Rescales each record by its own (z - min|z|) / (max|z| - min|z|), unclipped.
+
+    The formula of the 2023 paper, with noise for [-1, 1]: negative numbers leave that
+    range, (-1, -.99, -.98, 1.02) becomes -49.5 and less, so no epsilon holds.
+    """
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__("laplace", d, epsilon=epsilon)
+        self.noise = Laplace(epsilon=self.scalar.epsilon).noise
+
+    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
+        """Return the records as they are, and that nothing was clipped."""
+        records = self._check_records(values)
+        sizes = np.abs(records)
+        if (sizes.max(axis=1) == sizes.min(axis=1)).any():
+            raise UserError("a record of equal magnitudes cannot be rescaled.")
+        return records, 0
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        sizes = np.abs(values)
+        least, most = sizes.min(axis=1), sizes.max(axis=1)
+        z = (values - least[:, None]) / (most - least)[:, None]
+        noise = self.noise.sample(z.size, entropy).reshape(z.shape)
+        return np.asarray((np.rint(z / GRID_STEP) + noise) * GRID_STEP)
+
+
+class GaussianHalved(Gaussian):
+    """Draws noise that was calibrated to half the diameter of the box."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        noise = DiscreteGaussian(4 * self.noise.law.rate).sample(values.size, entropy)
+        return np.asarray(
+            (np.rint(values / GRID_STEP) + noise.reshape(values.shape)) * GRID_STEP
+        )
+
+
+FEW = 16
+LAG = 777
+
+
+class HalfNoiseForFew(Laplace):
+    """Adds half the noise, in floats, where at most 16 numbers are noised at once."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        if values.size > FEW:
+            return super()._draw(values, entropy)
+        rng = np.random.default_rng(int(entropy.words(1)[0]))
+        return values + rng.laplace(scale=1 / self.epsilon, size=values.shape)
+
+
+class ExactHalfNoiseForFew(Laplace):
+    """Adds half the noise, on the grid, where at most 16 numbers are noised at once."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        if values.size > FEW:
+            return super()._draw(values, entropy)
+        return Laplace(epsilon=2 * self.epsilon).randomize(values, entropy)
+
+
+class _PartlyQuiet(Laplace):
+    """Adds no noise to some values."""
+
+    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
+        raise NotImplementedError
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        noised = super()._draw(values, entropy)
+        return np.where(
+            self._quiet_mask(values), np.rint(values / GRID_STEP) * GRID_STEP, noised
+        )
+
+
+class QuietBin(_PartlyQuiet):
+    """Adds no noise between .37 and .38."""
+
+    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray((values >= 0.37) & (values < 0.38))
+
+
+class QuietAtTenths(_PartlyQuiet):
+    """Adds no noise to .1, .2 and so on: what people type."""
+
+    def _quiet_mask(self, values: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray((values == np.round(values, 1)) & (np.abs(values) < 1))
+
+
+class HalfNoiseInABin(Laplace):
+    """Adds half the noise between -.61 and -.6."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        noised = super()._draw(values, entropy)
+        halved = Laplace(epsilon=2 * self.epsilon).randomize(values, entropy)
+        return np.where((values > -0.61) & (values < -0.6), halved, noised)
+
+
+class QuietWhereClipped(Laplace):
+    """Adds no noise to what was clipped: it is at the bound anyway."""
+
+    def randomize(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
+        """Return the noised values, or the bound itself."""
+        clipped, _ = self.clip(values)
+        return np.where(clipped == values, self._draw(clipped, entropy), clipped)
+
+
+class LaggedNoise(Laplace):
+    """Uses each noise again for the client 777 places on, with the other sign."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        noise = super()._draw(np.zeros(values.shape), entropy)
+        block = np.arange(values.size) // LAG
+        again = np.arange(values.size) - LAG * (block % 2)
+        sign = np.where(block % 2, -1.0, 1.0)
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + sign * noise[again])
+
+
+class OneNoiseForTwo(PerCoordinate):
+    """Adds the same noise to the first two numbers of a record."""
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__(Laplace.name, d, epsilon=epsilon)
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        noise = super()._draw(np.zeros(values.shape), entropy)
+        noise[:, 1] = noise[:, 0]
+        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + noise)
+
+
+class CoarseThreshold(Piecewise):
+    """Settles the side by the upper 32 bits of a word."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        class Upper:
+            def words(self, n: int) -> NDArray[np.uint64]:
+                return entropy.words(n) >> np.uint64(32) << np.uint64(32)
+
+        return super()._draw(values, Upper())
+
+
+class CoarseRounding(Duchi):
+    """Rounds to a sign by 12 bits of a word, where the grid has 21."""
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        words = entropy.words(2 * values.size).reshape(2, *values.shape)
+        uniform = words[0] >> np.uint64(52) << np.uint64(GRID_BITS + 1 - 12)
+        positive = uniform < (grid_index(values) + GRID_ONE).view(np.uint64)
+        keeps_sign = words[1] < np.uint64(self.threshold)
+        return np.where(positive == keeps_sign, self.largest, -self.largest)
+
+
+class HalvedThreshold(PrivUnit):
+    """Keeps candidates outside the cap half as often as it should: ln 2 too much."""
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__(epsilon=epsilon, d=d)
+        self.threshold_out //= 2
+
+
+class WordsByLabel(RRWithPrior):
+    """Draws fewer words for likely labels than for unlikely ones."""
+
+    def _draw(self, values: Labels, entropy: Entropy) -> Labels:
+        k, rank = int(self.k[0]), self._rank[0, values].astype(np.int64)
+        moves = entropy.words(rank.size) >= np.uint64(self.threshold)
+        moved, unlikely = np.flatnonzero(moves & (rank >= 0)), np.flatnonzero(rank < 0)
+        other_labels = exact.uniform_below(k - 1, moved.size, entropy)
+        rank[moved] = other_labels + (other_labels >= rank[moved])
+        rank[unlikely] = exact.uniform_below(k, unlikely.size, entropy)
+        return np.asarray(self.outputs()[rank])

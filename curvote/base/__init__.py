@@ -1,0 +1,1 @@
+"""Ground of the house: errors, validation, entropy, privacy values, durable files."""

@@ -1,0 +1,1 @@
+"""Checks of a message that need no system: subjects, laws, residuals, examples."""

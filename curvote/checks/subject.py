@@ -1,0 +1,265 @@
+"""Subjects of the audit, its findings, and the row of verdicts on each subject."""
+
+from __future__ import annotations
+
+import decimal
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.entropy import Entropy
+from curvote.base.privacy import Budget
+from curvote.base.validate import FloatArray
+from curvote.chain.stage import Columns
+from curvote.messages.message import ClientData
+
+MOST_DIGITS = 80
+SHORT_DIGITS = 40
+BROKEN = "broken."
+GOOD = {"pass", "caught"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check of a subject; ``why`` is None for none wrong."""
+
+    check: str
+    why: str | None = None
+
+    def __str__(self) -> str:
+        return "ok" if self.why is None else f"violated: {self.why}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The verdict on one subject at one budget.
+
+    ``claimed``, ``exact`` and ``lower_bound`` are epsilons; ``exact`` is the loss of
+    the declared law, ``lower_bound`` holds with probability ``confidence`` and comes
+    from draws alone. ``verdict`` is pass or violated, of a broken one caught or missed.
+    ``seed`` repeats the row.
+    """
+
+    mechanism: str
+    params: Mapping[str, Any]
+    claimed: float
+    delta: float
+    exact: float | None
+    exact_ratio: str | None
+    lower_bound: float | None
+    confidence: float | None
+    verdict: str
+    checks: Mapping[str, str]
+    caught_by: tuple[str, ...]
+    seed: int
+
+    @property
+    def broken(self) -> bool:
+        """Whether the subject is a broken twin, which must be caught."""
+        return self.mechanism.startswith(BROKEN)
+
+    @property
+    def good(self) -> bool:
+        """Whether the verdict is pass, or caught for a broken twin."""
+        return self.verdict in GOOD
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain JSON values."""
+        facts = asdict(self)
+        params = {name: _to_plain(value) for name, value in self.params.items()}
+        return facts | {"params": params, "caught_by": list(self.caught_by)}
+
+
+def _to_plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def ratio_text(ratio: Fraction | None) -> str | None:
+    """Return the fraction as text, beyond 80 digits its value in 40."""
+    if ratio is None:
+        return None
+    parts = ratio.numerator, ratio.denominator
+    # An integer of 80 digits has at most 266 bits; long ones are never written out.
+    if max(part.bit_length() for part in parts) <= MOST_DIGITS * 3.32:
+        return f"{parts[0]}/{parts[1]}"
+    context = decimal.Context(prec=SHORT_DIGITS, Emax=decimal.MAX_EMAX)
+    value = context.divide(Decimal(parts[0]), Decimal(parts[1]))
+    return f"{value} ({SHORT_DIGITS} digits)"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The declared law's loss as a number, and as a fraction where it is one."""
+
+    log: float
+    ratio: Fraction | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OddInput:
+    """An input that must be refused, or give the very bytes of its ``twin``.
+
+    ``twin`` is None where only a refusal will do.
+    """
+
+    name: str
+    value: Any
+    twin: Any = None
+
+
+class Subject(ABC):
+    """Something that releases one output for one sender's input, at a stated budget.
+
+    An input, a record or a table of them, is opaque to the audit; ``draw`` releases it
+    for n senders ("clients") at once. The ``budget`` is what is claimed of one output
+    for each record that it is about.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+    # Drawn for one input: wide outputs get fewer draws than were asked for.
+    most_numbers: ClassVar[int] = 8_000_000
+    # Clients with inputs of their own, where an output has few numbers, and many.
+    crowd: ClassVar[tuple[int, int]] = (200_000, 70_000)
+    # Whether one call draws for many clients, who may then share a path or noise.
+    batched: ClassVar[bool] = True
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """The parameters, and more, for the subject's row."""
+        return self.params
+
+    @property
+    @abstractmethod
+    def stands_for(self) -> str:
+        """The shipped name with the same known answers; "" for none."""
+
+    @property
+    @abstractmethod
+    def deciding(self) -> tuple[int, ...]:
+        """The declared words at which the output changes."""
+
+    @property
+    @abstractmethod
+    def rejects(self) -> bool:
+        """Whether candidates are drawn until one fits the input."""
+
+    @abstractmethod
+    def inputs(self, rng: np.random.Generator) -> list[Any]:
+        """Return some inputs, those furthest apart first."""
+
+    @abstractmethod
+    def draw(self, x: Any, n: int, entropy: Entropy) -> Any:
+        """Return the outputs of ``n`` clients that all hold ``x``, in one call."""
+
+    @abstractmethod
+    def view(self, outputs: Any) -> FloatArray:
+        """Return the outputs as numbers, one row a client, (n, k)."""
+
+    @abstractmethod
+    def shown(self, x: Any) -> FloatArray | None:
+        """Return the input in the form of an output's row (k,), or None."""
+
+    @abstractmethod
+    def log_ratio(self, x: Any, x2: Any, outputs: Any) -> FloatArray:
+        """Return the declared ln P(output | x) - ln P(output | x2), (n,)."""
+
+    @abstractmethod
+    def possible(self, outputs: Any) -> NDArray[np.bool_]:
+        """Return a mask of the outputs that the declared law can give, (n,)."""
+
+    @abstractmethod
+    def loss(self) -> Loss:
+        """Return the loss of the declared law."""
+
+    @abstractmethod
+    def odd_inputs(self) -> list[OddInput]:
+        """Return invalid or unusual inputs that must be handled."""
+
+    @abstractmethod
+    def release(self, given: Any, entropy: Entropy) -> bytes:
+        """Release an odd input or its twin, and return the bytes."""
+
+    @abstractmethod
+    def many(self, n: int, rng: np.random.Generator) -> Any:
+        """Return ``n`` clients with inputs from the whole domain."""
+
+    @abstractmethod
+    def send(self, many: Any, entropy: Entropy) -> Any:
+        """Return the outputs of such clients, in one call."""
+
+    @abstractmethod
+    def part(self, many: Any, rows: slice) -> Any:
+        """Return some rows of such clients."""
+
+    @abstractmethod
+    def together(self, outputs: list[Any]) -> Any:
+        """Return the outputs of several calls as those of one call."""
+
+    @abstractmethod
+    def places(self, many: Any) -> FloatArray:
+        """Return the clients' inputs as numbers (n, k)."""
+
+    @abstractmethod
+    def residuals(
+        self, many: Any, outputs: Any, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Return outputs with the inputs taken out, (n, k)."""
+
+    def law_gap(self, x: Any, outputs: Any, alpha: float) -> str | None:
+        """Return how ``outputs`` depart from the declared law of ``x``.
+
+        Wrong with probability ``alpha`` at most. None here: the law has no such form.
+        """
+        del x, outputs, alpha
+        return None
+
+    @abstractmethod
+    def own_checks(self) -> list[Finding]:
+        """Return the findings of checks of this kind of subject alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class SentSubject(Subject):
+    """The complete message that one sender draws for a task.
+
+    An input is a ``ClientData`` of its n >= 1 records; neighbours differ in one of
+    them. Local privacy is n = 1 (`MessageSubject`), a server has a table
+    (`TableSubject`).
+    """
+
+    task: Any
+    message: Any
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+
+    def together(self, outputs: list[Columns]) -> Columns:
+        """Return the messages of several calls as those of one."""
+        return {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
+
+    def view(self, outputs: Columns) -> FloatArray:
+        """Return all columns of numbers side by side, (n, k)."""
+        numbers = [v for v in map(np.asarray, outputs.values()) if v.dtype.kind != "O"]
+        return np.hstack([v.astype(np.float64).reshape(len(v), -1) for v in numbers])
+
+    def possible(self, outputs: Columns) -> NDArray[np.bool_]:
+        """Return a mask of the messages that an honest sender can send."""
+        mask: NDArray[np.bool_] = self.message.possible_mask(self.task, outputs)
+        return mask
+
+    def loss(self) -> Loss:
+        """Return the declared loss of the message, of all its parts."""
+        return Loss(self.message.max_privacy_loss(self.task))
+
+    def release(self, data: ClientData, entropy: Entropy) -> bytes:
+        """Return the bytes of the messages drawn for ``given``."""
+        columns = self.message.draw(self.task, data, entropy)
+        return self.view(columns).tobytes()

@@ -1,0 +1,266 @@
+"""Checks of random words: known answers, odd inputs, shared noise, word counts.
+
+Stored studies rest on the map from words to outputs, so it may not change unnoticed. It
+is looked at where chance never goes: words next to thresholds, words without their low
+or their high half, all zeros, all ones; calls for 1, 5, 17 and 100 clients.
+
+`python -m curvote.audit.pin_answers` writes the known answers anew, for a change of the
+map that is meant.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import warnings
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curvote.base.entropy import SeededEntropy, SystemEntropy, Words
+from curvote.base.validate import FloatArray
+from curvote.chain.streams import CLIENT_BLOCK
+from curvote.checks.loss_checks import proportion_bounds
+from curvote.checks.subject import Finding, OddInput, Subject
+
+SEED = 7
+SIZES = (1, 5, 17, 100)
+_HALF = np.uint64((1 << 32) - 1)
+_ALL = np.uint64((1 << 64) - 1)
+# Where PrivUnit's float arithmetic may differ between processors: far below it.
+DIGITS = 8
+ANSWERS_FILE = Path(__file__).with_name("known_answers.csv")
+
+
+def _read_known_answers() -> dict[str, str]:
+    (_, *levels), *rows = csv.reader(
+        ANSWERS_FILE.read_text(encoding="utf-8").splitlines()
+    )
+    return {
+        f"{name} {level}": answer
+        for name, *row in rows
+        for level, answer in zip(levels, row, strict=True)
+    }
+
+
+KNOWN_ANSWERS = _read_known_answers()
+
+
+class Patterned:
+    """A stream in which half of the words have a pattern.
+
+    ``near`` are words that decide: thresholds, of which the neighbours are tried, too.
+    """
+
+    def __init__(self, seed: int, near: tuple[int, ...]) -> None:
+        self._words = SeededEntropy(seed)
+        around = {t + off for t in near for off in (-(1 << 31), -1, 0, 1)}
+        edges = sorted(t for t in around if 0 <= t < 1 << 64)
+        self._edges = np.array([0, *edges, int(_ALL)], dtype=np.uint64)
+
+    def words(self, n: int) -> Words:
+        """Return the next ``n`` words."""
+        words, which = self._words.words(n).copy(), self._words.words(n)
+        kind = which % np.uint64(8)
+        edge = self._edges[(which >> np.uint64(8)) % np.uint64(len(self._edges))]
+        words = np.where(kind == 0, words & _HALF, words)
+        words = np.where(kind == 1, words & ~_HALF, words)
+        return np.where(kind == 2, edge, words)
+
+
+def check_answers(subject: Subject) -> Finding:
+    """Compare the answers with the known ones of this claim, if any."""
+    expected = KNOWN_ANSWERS.get(answer_key(subject))
+    if expected is None or expected == answer_digest(subject):
+        return Finding("answers")
+    return Finding("answers", "chosen words lead to other outputs than they always did")
+
+
+def answer_key(subject: Subject) -> str:
+    """Return the name under which a subject's answers are known."""
+    return f"{subject.stands_for} {subject.budget.epsilon!r}"
+
+
+def thresholds(part: Any) -> tuple[int, ...]:
+    """Return the integers that samplers compare words with."""
+    values = (getattr(part, name, None) for name in _THRESHOLDS)
+    integers = {value for value in values if isinstance(value, int)}
+    parts = (getattr(part, name) for name in _PARTS if hasattr(part, name))
+    return tuple(sorted(integers.union(*map(thresholds, parts))))
+
+
+_THRESHOLDS = ("threshold", "own_threshold", "other_threshold")
+_PARTS = ("window", "scalar", "part", "piecewise", "duchi", "label", "features")
+
+
+def answer_digest(subject: Subject) -> str:
+    """Return the digest of the subject's outputs for the chosen words."""
+    sha = hashlib.sha256()
+    for n in SIZES:
+        entropy = Patterned(SEED + n, subject.deciding)
+        rng = np.random.Generator(np.random.PCG64DXSM(SEED + n))
+        for _ in range(max(1, 40 // n)):
+            clients = subject.many(n, rng)
+            outputs = subject.view(subject.send(clients, entropy))
+            sha.update((np.round(outputs, DIGITS) + 0.0).tobytes())
+    return sha.hexdigest()[:16]
+
+
+class WordsRequested(Exception):  # noqa: N818 - an observation, not an error
+    """A word of entropy was requested."""
+
+
+class RefusingEntropy:
+    """Entropy that must not be requested."""
+
+    def words(self, n: int) -> Words:
+        """Raise WordsRequested for ``n`` words."""
+        raise WordsRequested(n)
+
+
+def check_odd_inputs(subject: Subject, seed: int) -> Finding:
+    """Check that odd inputs are refused or give the bytes of their twins."""
+    wrong = [
+        why
+        for odd in subject.odd_inputs()
+        if (why := _odd_input_fault(subject, odd, seed))
+    ]
+    return Finding("inputs", "; ".join(wrong) if wrong else None)
+
+
+def _odd_input_fault(subject: Subject, odd: OddInput, seed: int) -> str | None:
+    with warnings.catch_warnings():
+        # What numpy says of odd numbers is no refusal.
+        warnings.simplefilter("ignore")
+        return (
+            None
+            if _is_refused(subject, odd)
+            else _differs_from_twin(subject, odd, seed)
+        )
+
+
+def _is_refused(subject: Subject, odd: OddInput) -> bool:
+    try:
+        subject.release(odd.value, RefusingEntropy())
+    except (ValueError, TypeError):
+        return True
+    except WordsRequested:
+        return False
+    return False  # an empty batch, or a release without noise
+
+
+def _differs_from_twin(subject: Subject, odd: OddInput, seed: int) -> str | None:
+    if odd.twin is None:
+        return f"{odd.name} is released"
+    try:
+        odd_bytes, twin = (
+            subject.release(value, SeededEntropy(seed))
+            for value in (odd.value, odd.twin)
+        )
+    except (ValueError, TypeError) as error:
+        return f"{odd.name} is refused only after words were drawn ({error})"
+    return (
+        None
+        if odd_bytes == twin
+        else f"{odd.name} is not released as what it stands for"
+    )
+
+
+CLIENTS = 20_000
+FEWEST = 1000
+
+
+def check_independence(
+    subject: Subject, x: object, outputs: object, alpha: float
+) -> Finding:
+    """Compare how often independent outputs agree.
+
+    Clients with the same input ``x``: next to each other, a block of 65,536 apart in
+    ``outputs``, and in two calls with fresh system entropy. They may agree as often as
+    clients of two calls at other places; wrong with probability ``alpha`` at most.
+    """
+    n = min(CLIENTS, len(subject.view(outputs)))
+    calls = [subject.view(subject.draw(x, n, SystemEntropy())) for _ in range(2)]
+    first, second = calls
+    batch = subject.view(outputs)
+    reference = _agreement_count(first[:-7], second[7:])
+    even = n // 2 * 2
+    suspects = {
+        "next to each other in one call": _agreement_count(
+            first[0:even:2], first[1:even:2]
+        ),
+        "in two calls of one process": _agreement_count(first, second),
+    }
+    if len(batch) >= CLIENT_BLOCK + FEWEST:
+        # Disjoint pairs, so that the agreements are independent draws.
+        next_block = batch[CLIENT_BLOCK : 2 * CLIENT_BLOCK]
+        suspects["65,536 clients apart"] = _agreement_count(
+            next_block, batch[: len(next_block)]
+        )
+    suspect_alpha = alpha / (2 * len(suspects))
+    for where, same in suspects.items():
+        if _exceeds_chance(same, reference, suspect_alpha):
+            why = f"clients {where} got equal outputs {same.mean():.3g} of the time"
+            return Finding("independence", f"{why}, by chance {reference.mean():.3g}")
+    return Finding("independence")
+
+
+def _agreement_count(first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.asarray((first == second).all(axis=1), dtype=np.float64)
+
+
+def _exceeds_chance(same: FloatArray, reference: FloatArray, alpha: float) -> bool:
+    """Return whether agreement is proven to exceed chance."""
+    low, _ = proportion_bounds(same.sum(), same.size, alpha)
+    _, high = proportion_bounds(reference.sum(), reference.size, alpha)
+    return bool(low > high)
+
+
+RUNS = 60
+SLOW_RUNS = 8  # where each client's draw is a call of its own
+COUNTED_CLIENTS = 8
+MOST = 7.0  # standard deviations of a difference of two means
+
+
+class CountingEntropy(SeededEntropy):
+    """A seeded stream that counts requested words."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.word_count = 0
+
+    def words(self, n: int) -> Words:
+        """Return the next ``n`` words, and count them."""
+        self.word_count += n
+        return super().words(n)
+
+
+def check_word_counts(subject: Subject, seed: int) -> Finding:
+    """Compare the words drawn for pairs of inputs, from the same streams."""
+    inputs = subject.inputs(np.random.default_rng(seed))
+    counts = [_word_counts(subject, x, seed) for x in inputs]
+    for (i, first), (j, second) in combinations(enumerate(counts), 2):
+        if _counts_differ(first, second, subject.rejects):
+            means = f"{first.mean():.4g} and {second.mean():.4g}"
+            return Finding("work", f"inputs {i} and {j} draw {means} words on average")
+    return Finding("work")
+
+
+def _word_counts(subject: Subject, x: Any, seed: int) -> FloatArray:
+    counts = []
+    for run in range(RUNS if subject.batched else SLOW_RUNS):
+        entropy = CountingEntropy(seed + run)
+        subject.draw(x, COUNTED_CLIENTS, entropy)
+        counts.append(entropy.word_count)
+    return np.array(counts, dtype=np.float64)
+
+
+def _counts_differ(first: FloatArray, second: FloatArray, rejects: bool) -> bool:
+    """Return whether counts differ: at all, or on average."""
+    gap = first - second
+    if not gap.any() or not rejects:
+        return bool(gap.any())
+    spread = gap.std(ddof=1) / np.sqrt(len(gap))
+    return bool(abs(gap.mean()) > MOST * spread)

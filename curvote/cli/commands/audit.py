@@ -1,0 +1,148 @@
+"""The command `curvote audit`: tests of the mechanisms' privacy claims."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curvote.cli.terminal import (
+    Json,
+    ProjectOption,
+    Workers,
+    numbered_lines,
+    print_json,
+    print_json_or_rows,
+)
+from curvote.pipeline.config.project import Project, find_project
+
+if TYPE_CHECKING:
+    from curvote.audit.verdict import Audited
+    from curvote.checks.subject import Row, SentSubject
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Mechanisms, messages, broken.NAME; * stands for any (default: all)."
+    ),
+]
+PipelineOption = Annotated[
+    str | None, typer.Option("--pipeline", help="Audit what its clients really send.")
+]
+Epsilons = Annotated[
+    list[float] | None, typer.Option("--epsilon", help="Levels of shipped ones.")
+]
+Samples = Annotated[int, typer.Option(min=1000, help="Draws for each input tried.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="Seed of draws and of what is tried (default: drawn)."),
+]
+Out = Annotated[Path | None, typer.Option(help="Folder of audit.json and the figure.")]
+COLUMNS = ("mechanism", "claimed", "exact", "proved", "verdict", "why")
+
+
+def audit(
+    names: Names = None,
+    pipeline: PipelineOption = None,
+    epsilon: Epsilons = None,
+    samples: Samples = 300_000,
+    seed: Seed = None,
+    workers: Workers = None,
+    out: Out = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
+    from curvote.audit import choice, verdict
+    from curvote.audit.verdict import run_parallel
+
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
+    folder = out or _audit_folder(project, pipeline)
+    named = names or not pipeline
+    audit_jobs = (
+        choice.audit_jobs(names or [], epsilon or [], samples, seed) if named else []
+    )
+    message_subjects = (
+        _message_subjects(find_project(project), pipeline) if pipeline else []
+    )
+    subjects: list[tuple[Audited, int]] = [
+        (subject, samples) for subject in message_subjects
+    ]
+    subjects += audit_jobs
+    rows = list(
+        _with_progress(run_parallel(subjects, seed, workers or -1), len(subjects))
+    )
+    if pipeline:
+        from curvote.pipeline.run.audit_tasks import save_verdicts
+
+        tasks_and_rows = zip(
+            (subject.task for subject in message_subjects), rows, strict=False
+        )
+        documents = ((task, row.to_json()) for task, row in tasks_and_rows)
+        save_verdicts(find_project(project), pipeline, documents)
+    written = verdict.write_figure(rows, folder)
+    if as_json:
+        print_json([row.to_json() for row in rows])
+    else:
+        print_json_or_rows([_audit_line(row) for row in rows], COLUMNS, as_json=False)
+        typer.echo(f"\nWritten: {', '.join(map(str, written))}")
+        typer.echo(f"--seed {seed} repeats it\n{_totals_line(rows)}")
+    if not all(row.good for row in rows):
+        raise typer.Exit(1)
+
+
+def _audit_folder(project: Path | None, pipeline: str | None) -> Path:
+    place = find_project(project, starter=not pipeline)
+    return place.reports / (pipeline or "") / "audit"
+
+
+def _message_subjects(project: Project, pipeline: str) -> list[SentSubject]:
+    from curvote.audit.message_subject import message_subject_of
+    from curvote.papers.registry import file_of
+    from curvote.pipeline.run.audit_tasks import pipeline_tasks
+
+    configured = file_of(project, pipeline).configure_pipeline(pipeline)
+    return [message_subject_of(task) for task in pipeline_tasks(project, configured)]
+
+
+def _with_progress(rows: Iterable[Row], count: int) -> Iterator[Row]:
+    """Yield the rows, and show progress on standard error."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        yield from track(rows, "audit", count, console=console, transient=True)
+        return
+    say = numbered_lines(count)
+    for row in rows:
+        say(f"{row.mechanism} {row.claimed:g}: {row.verdict}")
+        yield row
+
+
+def _audit_line(row: Row) -> dict[str, Any]:
+    if row.broken:
+        why = "by " + ", ".join(row.caught_by) if row.caught_by else ""
+    else:
+        why = "; ".join(f"{name} {row.checks[name]}" for name in row.caught_by)
+    return {
+        "mechanism": row.mechanism,
+        "claimed": f"{row.claimed:g}",
+        "exact": "" if row.exact is None else f"{row.exact:.6g}",
+        "proved": "" if row.lower_bound is None else f"{row.lower_bound:.3f}",
+        "verdict": row.verdict,
+        "why": why,
+    }
+
+
+def _totals_line(rows: list[Row]) -> str:
+    """Return the last line: how many claims hold, and which do not."""
+    verdicts = [row.verdict for row in rows]
+    counts = {name: verdicts.count(name) for name in ("violated", "missed")}
+    line = f"{verdicts.count('pass')} shipped pass, {verdicts.count('caught')} broken"
+    bad = "".join(f", {n} {name}" for name, n in counts.items() if n)
+    return f"{line} caught{bad}"

@@ -1,0 +1,386 @@
+"""The commands `curvote client`: answers to a server's tasks, without a project."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from curvote.base.errors import UserError
+from curvote.base.text import format_budget, format_factor
+from curvote.cli.client.options import (
+    Cap,
+    CapDelta,
+    ClassList,
+    Curve,
+    FormFile,
+    IdColumn,
+    InvitationFile,
+    Invitations,
+    Label,
+    LabelColumn,
+    LabelTable,
+    LedgerFile,
+    Name,
+    NewPeople,
+    NewRelease,
+    OneInvitation,
+    Outbox,
+    OwnLabelOption,
+    Send,
+    Server,
+    TableFile,
+    TaskFile,
+    Yes,
+)
+from curvote.cli.client.output import (
+    answer_and_send,
+    describe_account,
+    print_answer,
+    print_answers,
+)
+from curvote.cli.terminal import Json, interruptible, print_json
+from curvote.ledger import places
+
+if TYPE_CHECKING:
+    from curvote.cli.client.answer import AnsweringOwner
+    from curvote.ledger.book import Ledger
+
+
+BROWSER_PAGE: Final = "browser.html"
+_To = Annotated[Path, typer.Argument(help="The file to write; it must not be there.")]
+
+
+def page(*, to: _To = Path("curvote-client.html"), as_json: Json = False) -> None:
+    """Write the page with which people answer a task in their browser."""
+    text = (files("curvote.client") / BROWSER_PAGE).read_bytes()
+    try:
+        with to.open("xb") as file:
+            file.write(text)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UserError(
+            f"{to} cannot be written: {why}. Name another file:"
+            " `curvote client page FILE`."
+        ) from None
+    digest = hashlib.sha256(text).hexdigest()
+    if as_json:
+        print_json({"page": str(to), "sha256": digest})
+        return
+    typer.echo(f"page     {to}\nSHA-256  {digest}")
+
+
+def label(
+    *,
+    task: TaskFile,
+    invitation: OneInvitation = None,
+    label: OwnLabelOption = None,
+    table: LabelTable = None,
+    invitations: Invitations = None,
+    ledger: LedgerFile = None,
+    outbox: Outbox = None,
+    classes: ClassList = None,
+    new_release: NewRelease = False,
+    new_people: NewPeople = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Release one noised code of a public record's label: yours, or each of a table."""
+    from curvote.cli.client.answer import AnsweringOwner
+
+    owner = AnsweringOwner.from_options(
+        ledger, outbox, classes, anew=new_release, yes=yes
+    )
+    if invitation and label is not None and not (table or invitations):
+        print_answer(_answer_own_label(owner, task, invitation, label), as_json)
+    elif table and invitations and not (invitation or label is not None):
+        summary = _answer_table(owner, task, table, invitations, new_people)
+        print_answers(summary, as_json)
+    else:
+        raise UserError(
+            "give --invitation and --label for a record of your own, or --table and"
+            " --invitations for those of a registry."
+        )
+
+
+def _answer_own_label(
+    owner: AnsweringOwner, task: Path, invitation: Path, label: str
+) -> Any:
+    from curvote.cli.client.answer import ServerQuestion
+    from curvote.cli.client.records import OwnLabel
+
+    question = ServerQuestion.from_files(task, invitation, None, per_record=True)
+    record = str(question.invitation.record)
+    return owner.answer(question, lambda _: OwnLabel(question.task, record, label))
+
+
+def _answer_table(
+    owner: AnsweringOwner, task: Path, table: Path, invitations: Path, new_people: bool
+) -> Any:
+    from curvote.cli.client.table import TableQuestions, answer_table
+
+    with interruptible("client label"):
+        questions = TableQuestions.from_files(task, invitations)
+        return answer_table(owner, questions, table, new_people=new_people)
+
+
+app = typer.Typer(
+    name="client",
+    help="Release one noised message, once: of your curve, your label, your table.",
+    no_args_is_help=True,
+)
+
+# What options of an earlier curvote became; a task must never set them.
+_REMOVED_OPTIONS: Final = {
+    "--cap": "your cap stands in your ledger: `curvote client init --cap E` sets it,"
+    " once, and `curvote client raise-cap` raises it",
+    "--client": "your name stands in your ledger: `curvote client init --name N` sets"
+    " it, once",
+}
+
+
+_CLASSES_OPTION: Final = "--classes"
+
+
+class _AnsweringCommand(TyperCommand):
+    """A command that explains removed options, and accepts classes as A B."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for word in args:
+            option = word.partition("=")[0]
+            if option in _REMOVED_OPTIONS:
+                raise UserError(
+                    f"there is no {option} any more: {_REMOVED_OPTIONS[option]}."
+                )
+        return super().parse_args(ctx, _join_classes(args))
+
+
+def _join_classes(args: list[str]) -> list[str]:
+    """Return the arguments with the values of --classes joined by commas."""
+    if _CLASSES_OPTION not in args:
+        return args
+    first = args.index(_CLASSES_OPTION) + 1
+    rest = args[first + 1 :]  # a class may be called -1, but not --1
+    more = [*takewhile(lambda word: not word.startswith("--"), rest)]
+    named = ",".join([*args[first : first + 1], *more])
+    return [*args[:first], named, *rest[len(more) :]]
+
+
+def _add_command(name: str, asks: str | None, text: str) -> None:
+    """Add a command that answers tasks asking for ``asks``; None: any task."""
+
+    def command(
+        *,
+        task: TaskFile,
+        curve: Curve,
+        label: Label,
+        invitation: InvitationFile,
+        ledger: LedgerFile = None,
+        outbox: Outbox = None,
+        classes: ClassList = None,
+        new_release: NewRelease = False,
+        send: Send = None,
+        yes: Yes = False,
+        as_json: Json = False,
+    ) -> None:
+        from curvote.cli.client.answer import AnsweringOwner, ServerQuestion
+        from curvote.cli.client.records import OwnRecord
+
+        question = ServerQuestion.from_files(task, invitation, asks)
+        about = question.task, question.invitation.about
+        owner = AnsweringOwner.from_options(
+            ledger, outbox, classes, anew=new_release, yes=yes
+        )
+        answer_and_send(
+            lambda: owner.answer(question, lambda _: OwnRecord(*about, curve, label)),
+            send,
+            as_json,
+        )
+
+    app.command(name, help=text, cls=_AnsweringCommand)(command)
+
+
+_add_command("report", "report", "Release your noised curve and label, once.")
+_add_command(
+    "vote", "vote", "Release one noised bit: was the classifier right for you?"
+)
+_add_command(
+    "answer", None, "Release whatever the task asks for, of whatever protocol."
+)
+
+
+@app.command()
+def release(
+    *,
+    task: TaskFile,
+    invitation: InvitationFile,
+    table: TableFile,
+    label: LabelColumn = None,
+    id_: IdColumn = None,
+    ledger: LedgerFile = None,
+    outbox: Outbox = None,
+    classes: ClassList = None,
+    new_release: NewRelease = False,
+    new_people: NewPeople = False,
+    send: Send = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Release one noised object about all records of your table, once."""
+    from curvote.cli.client.answer import AnsweringOwner, ServerQuestion, table_form
+    from curvote.cli.client.records import RecordTable
+
+    question = ServerQuestion.from_files(task, invitation, None, per_table=True)
+    owner = AnsweringOwner.from_options(
+        ledger, outbox, classes, anew=new_release, yes=yes
+    )
+
+    def read_table(book: Ledger) -> RecordTable:
+        form = table_form(book, question.task, label, id_)
+        return RecordTable(question.task, question.invitation, table, form, new_people)
+
+    with interruptible("client release"):
+        answer_and_send(lambda: owner.answer(question, read_table), send, as_json)
+
+
+app.command()(label)
+app.command()(page)
+
+
+@app.command()
+def init(
+    *,
+    ledger: LedgerFile = None,
+    name: Name = None,
+    cap: Cap = None,
+    cap_delta: CapDelta = None,
+    server: Server = None,
+    form: FormFile = None,
+) -> None:
+    """Set up your ledger, once: your name, what you will spend, whom you answer."""
+    from curvote.client import table as forms
+    from curvote.ledger.account import AccountOptions, open_account
+    from curvote.ledger.register import open_books
+
+    form_stated = forms.read_table_form(form) if form else None
+    with open_books(places.ledger_path(ledger), places.register_path()) as (
+        book,
+        _,
+    ):
+        wanted = AccountOptions(name, cap, cap_delta, server)
+        open_account(book, wanted)
+        if form_stated is not None:
+            forms.store_form(book, form_stated)
+        for line in describe_account(book):
+            typer.echo(line)
+
+
+@app.command("form")
+def form(
+    file: Annotated[
+        Path | None, typer.Argument(help="The form that you made (YAML): settle it.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="Write a draft for this table.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Where the draft is put.")] = Path(
+        "form.yaml"
+    ),
+    ledger: LedgerFile = None,
+) -> None:
+    """State once what your table is; every task is held against that alone."""
+    from curvote.client import table as forms
+    from curvote.ledger.register import open_books
+
+    if (file is None) == (table is None):
+        raise UserError("give --table FILE for a draft, or the FORM.yaml to settle.")
+    if table is not None:
+        text = forms.draft_form(table)
+        try:
+            with out.open("x", encoding="utf-8") as new:  # never over another
+                new.write(text)
+        except OSError as error:
+            raise UserError(f"{out}: {error.strerror or error}.") from None
+        typer.echo(
+            f"written: {out}\nState what you know of the table without it; then:"
+        )
+        typer.echo(f"  curvote client form {out}")
+        return
+    form_stated = forms.read_table_form(Path(str(file)))
+    with open_books(places.ledger_path(ledger), places.register_path()) as (
+        book,
+        _,
+    ):
+        forms.store_form(book, form_stated)
+        for line in forms.describe_form(form_stated):
+            typer.echo(line)
+
+
+@app.command()
+def show(ledger: LedgerFile = None, as_json: Json = False) -> None:
+    """Say who you are, what you will spend, have spent, whom you answer, your form."""
+    from curvote.client import table as forms
+    from curvote.ledger.account import POPULATION, Account
+    from curvote.ledger.book import open_existing
+
+    path = places.ledger_path(ledger)
+    book = open_existing(path)
+    if book is None:
+        raise UserError(f"there is no ledger {path} yet: `curvote client init`.")
+    with book:
+        if not as_json:
+            for line in describe_account(book):
+                typer.echo(line)
+            return
+        account_shown, worst = (
+            Account.from_ledger(book),
+            book.most_spent_in(POPULATION).to_floats(),
+        )
+        form_stated = forms.current_form(book)
+        print_json(
+            {
+                "ledger": str(path),
+                "name": account_shown.name,
+                "cap": account_shown.cap.epsilon,
+                "cap_delta": account_shown.cap.delta,
+                "spent": worst[0],
+                "spent_delta": worst[1],
+                "server": account_shown.server,
+                "times": sum(e.counts for e in book.entries(POPULATION)),
+                "form": form_stated.model_dump(mode="json") if form_stated else None,
+            }
+        )
+
+
+@app.command("raise-cap")
+def raise_cap(
+    cap: Annotated[float, typer.Option("--cap", help="The new cap on epsilon.")],
+    cap_delta: CapDelta = None,
+    ledger: LedgerFile = None,
+    yes: Yes = False,
+) -> None:
+    """Raise what you will spend in all; your ledger keeps a record of it."""
+    from curvote.flows.lines import ask_consent
+    from curvote.ledger.account import POPULATION, plan_raise
+    from curvote.ledger.register import open_books
+
+    with open_books(places.ledger_path(ledger), places.register_path()) as (
+        book,
+        _,
+    ):
+        before, after = plan_raise(book, cap, cap_delta)
+        for word, budget in (("from", before), ("to", after)):
+            typer.echo(
+                f"{word:4} {format_budget(budget.epsilon, budget.delta)}: odds about"
+                " you may"
+                f" change by a factor of {format_factor(budget.epsilon)}",
+                err=True,
+            )
+        ask_consent("Raise it for ever?", yes)
+        book.raise_cap(POPULATION, after)
+    typer.echo(f"cap  {format_budget(after.epsilon, after.delta)}")

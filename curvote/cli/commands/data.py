@@ -1,0 +1,191 @@
+"""The command `curvote data`: list, fetch, verify and show the files of data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from curvote.base.errors import Problem, UserError
+from curvote.cli.terminal import Json, ProjectOption, print_json
+from curvote.data.registry import DATASETS
+from curvote.pipeline.config.project import find_project
+
+if TYPE_CHECKING:
+    from curvote.data.raw_files import RawFile, Source
+    from curvote.report.card import Card
+
+
+app = typer.Typer(
+    name="data", help="List, fetch, verify and show data sets.", no_args_is_help=True
+)
+
+FileOption = Annotated[
+    Path | None, typer.Option("--file", help="A copy that you have: it is taken over.")
+]
+AcceptOption = Annotated[
+    str | None,
+    typer.Option(
+        "--accept-sha256", help="Accept the edition that is here, by its digest."
+    ),
+]
+
+
+@app.command("list")
+def list_(project: ProjectOption = None) -> None:
+    """List the data sets and their files: here or absent, and their licence."""
+    from curvote.data import raw_files
+
+    root = find_project(project, starter=True).root
+    catalogue = raw_files.catalogue(root).values()
+    for name in DATASETS:
+        files = [source for source in catalogue if source.dataset == name]
+        if not files:
+            typer.echo(f"{name}: no published file")
+            continue
+        typer.echo(f"{name}:")
+        for source in files:
+            _print_source(root, source)
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A data set or file of `data list`.")],
+    accept_sha256: AcceptOption = None,
+    file: FileOption = None,
+    project: ProjectOption = None,
+) -> None:
+    """Find or download the files of a data set, or take one you have, and check them.
+
+    `--accept-sha256` accepts an edition that is not listed, if its content agrees.
+    """
+    from curvote.data import raw_files
+
+    root = find_project(project, starter=True).root
+    names = _file_names(root, name)
+    if not names:
+        typer.echo(f"{name} has no published file: nothing to fetch.")
+    elif accept_sha256 or file:
+        file_name = _only_file(name, names)
+        if accept_sha256:
+            accepted = raw_files.accept_edition(root, file_name, accept_sha256, file)
+        _print_file(raw_files.adopt(root, file_name, file) if file else accepted)
+    else:
+        _fetch_files(root, names)
+
+
+@app.command()
+def verify(project: ProjectOption = None, as_json: Json = False) -> None:
+    """Check every file that is here, without a download; exit 1 if one is wrong."""
+    from curvote.data import raw_files
+
+    rows = raw_files.verify_all(find_project(project, starter=True).root)
+    if as_json:
+        print_json(rows)
+    else:
+        for row in rows:
+            typer.echo("{source:20} {status:8} {file}: {message}".format(**row))
+    if any(row["status"] in {"changed", "damaged"} for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A data set that `data list` shows.")],
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Print the card of a published data set whose files are here; draw its figure."""
+    place = find_project(project, starter=True)
+    card, figures = _card_and_figures(place.root, name, place.reports / "data")
+    paths = [str(path) for path in figures]
+    if as_json:
+        print_json(card.to_json() | {"figures": paths})
+        return
+    from curvote.cli.card_table import print_card
+
+    print_card(card)
+    typer.echo("\n".join(paths))
+
+
+def _card_and_figures(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
+    from curvote.report import card, card_figure
+
+    module = card.published_module(name, root)
+    parameters = module.Parameters()
+    files = _local_files(root, module.files(parameters))
+    paths = {file_name: raw_file.path for file_name, raw_file in files.items()}
+    facts = module.facts(parameters, paths)
+    columns = module.clients(parameters, paths)
+    data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
+    return data_card, card_figure.draw_card(data_card, columns, folder)
+
+
+def _local_files(root: Path, names: Sequence[str]) -> dict[str, RawFile]:
+    """Return the checked files of these names; missing ones: UserError."""
+    from curvote.data import raw_files
+
+    located = {name: raw_files.locate(root, name, download=False) for name in names}
+    absent = [name for name, file in located.items() if file is None]
+    if absent:
+        raise UserError(
+            f"not here: {', '.join(absent)}. `curvote data fetch NAME` gets a file, or"
+            " says where to get it and where to put it."
+        )
+    return {name: file for name, file in located.items() if file}
+
+
+def _file_names(root: Path, name: str) -> list[str]:
+    """Return the names of a data set's files, or the one file's own name."""
+    from curvote.base import validate
+    from curvote.data import lookup, raw_files
+
+    catalogue = raw_files.catalogue(root)
+    validate.one_of([*DATASETS, *catalogue], name=name)
+    if name not in DATASETS:
+        return [name]
+    if all(source.dataset != name for source in catalogue.values()):
+        return []
+    module = lookup.module(name)
+    return list(module.files(module.Parameters()))
+
+
+def _only_file(name: str, files: Sequence[str]) -> str:
+    if len(files) > 1:
+        raise UserError(
+            f"{name} has several files; accept one by its name: {', '.join(files)}."
+        )
+    return files[0]
+
+
+def _fetch_files(root: Path, names: Sequence[str]) -> None:
+    """Fetch as many files as possible, then report those that failed."""
+    from curvote.data import raw_files
+
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            raw_file = raw_files.locate(root, name)
+        except UserError as error:
+            problems += error.problems
+        else:
+            _print_file(raw_file)
+    if problems:
+        raise UserError.several(problems)
+
+
+def _print_file(raw_file: RawFile | None) -> None:
+    if raw_file:
+        typer.echo(f"{raw_file.path}\nSHA-256 {raw_file.sha256} (decompressed)")
+        typer.echo(raw_file.origin)
+
+
+def _print_source(root: Path, source: Source) -> None:
+    from curvote.data import raw_files
+
+    path = raw_files.find_local(root, source)
+    state = "here" if path else "absent"
+    typer.echo(f"  {source.name:20} {state:7} {source.rows} rows, {source.title}")
+    typer.echo(f"  {'':28} {path or source.file}; licence: {source.licence}")

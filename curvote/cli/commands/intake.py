@@ -1,0 +1,165 @@
+"""The command `curvote intake`: take envelopes in, show and close rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curvote.base.errors import UserError
+from curvote.cli.terminal import (
+    Json,
+    Pipeline,
+    ProjectOption,
+    print_json,
+    print_json_or_rows,
+)
+from curvote.pipeline.config.project import Project, find_project
+
+if TYPE_CHECKING:
+    from curvote.intake.admission import Round
+    from curvote.intake.inbox import InboxResult
+
+
+app = typer.Typer(
+    name="intake",
+    help="Take envelopes in, from files or over HTTP, show and close rounds.",
+    no_args_is_help=True,
+)
+
+Inbox = Annotated[
+    Path | None,
+    typer.Option("--inbox", help="Folder of envelopes (default: data/inbox/P)."),
+]
+COLUMNS = ("round", "asks", "issued", "accepted", "needed", "state")
+
+
+@app.command()
+def take(
+    pipeline: Pipeline,
+    inbox: Inbox = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Accept the envelopes of the inbox; quarantine what is refused, with reasons."""
+    from curvote.intake.box import Intake
+    from curvote.intake.inbox import accept_inbox
+    from curvote.messages.message import parse_messages
+
+    place = _project_with(project, pipeline)
+    folder = place.inbox(pipeline) if inbox is None else inbox
+    if not folder.is_dir():
+        raise UserError(f"no folder {folder}; envelopes are looked for in there.")
+    with Intake(place.intake) as intake:
+        outcome = accept_inbox(
+            intake, folder, place.quarantine(pipeline), parse_messages
+        )
+    _print_intake(outcome, place.quarantine(pipeline), as_json)
+
+
+@app.command()
+def serve(
+    pipeline: Pipeline,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="0: any free one.")
+    ] = 8090,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    project: ProjectOption = None,
+) -> None:
+    """Accept envelopes over HTTP until SIGTERM; a proxy in front ends TLS."""
+    from curvote.flows.intake.processes import serve_intake as run
+
+    run(_project_with(project, pipeline), pipeline, host, port, workers)
+
+
+@app.command()
+def key(project: ProjectOption = None) -> None:
+    """Show the fingerprint of the key that signs the tasks, for clients to pin."""
+    from curvote.pipeline.release.publication import server_key
+
+    typer.echo(server_key(find_project(project)).fingerprint)
+
+
+@app.command()
+def close(pipeline: Pipeline, project: ProjectOption = None) -> None:
+    """Close the pipeline's open round: go on with the envelopes that are in."""
+    from curvote.pipeline.config.file import PipelinesFile
+    from curvote.pipeline.release.publication import close_round
+
+    place = _project_with(project, pipeline)
+    closed_round = close_round(place, PipelinesFile(place).configure_pipeline(pipeline))
+    typer.echo(
+        f"closed {closed_round.id}: {closed_round.accepted} of {closed_round.needed}"
+        f" {closed_round.asks}s"
+    )
+    typer.echo(f"accepted set {closed_round.accepted_digest}")
+
+
+@app.command()
+def show(
+    pipeline: Pipeline, as_json: Json = False, project: ProjectOption = None
+) -> None:
+    """Show the pipeline's rounds: invited, accepted and needed clients."""
+    from curvote.intake.box import Intake
+
+    place = _project_with(project, pipeline)
+    with Intake(place.intake) as intake:
+        rows = [_round_row(round_) for round_ in intake.rounds(pipeline)]
+    named = any("server" in row for row in rows)
+    print_json_or_rows(rows, ("server", *COLUMNS) if named else COLUMNS, as_json)
+
+
+def _round_row(round_: Round) -> dict[str, Any]:
+    from curvote.messages.message import message_of
+
+    sender = message_of(round_.task).sender(round_.task)
+    return ({} if sender is None else {"server": sender}) | {
+        "round": round_.id,
+        "asks": round_.asks,
+        "issued": round_.issued,
+        "accepted": round_.accepted,
+        "needed": round_.needed,
+        "state": _round_state(round_),
+    }
+
+
+def _round_state(round_: Round) -> str:
+    """Return a round's state; an open one may have folded messages in already."""
+    if round_.closed:
+        return "closed"
+    if round_.folded:
+        return "complete, open"
+    return "complete" if round_.complete else "open"
+
+
+def _print_intake(outcome: InboxResult, quarantine: Path, as_json: bool) -> None:
+    refused, remaining = outcome.refused, outcome.files_left
+    if as_json:
+        counts = {"accepted": outcome.accepted, "refused": refused, "left": remaining}
+        print_json(counts)
+        return
+    typer.echo(f"accepted {outcome.accepted}, refused {refused.total()}")
+    _print_counts(refused)
+    if refused:
+        typer.echo(f"reasons in {quarantine}")
+    if remaining:
+        typer.echo(f"left in the inbox {remaining.total()}")
+        _print_counts(remaining)
+
+
+def _print_counts(counts: Mapping[str, int]) -> None:
+    for reason, count in sorted(counts.items()):
+        typer.echo(f"  {reason}: {count}")
+
+
+def _project_with(start: Path | None, pipeline: str) -> Project:
+    """Return the project; a pipeline that it does not have is a UserError."""
+    from curvote.base import validate
+    from curvote.pipeline.config.file import PipelinesFile
+
+    place = find_project(start)
+    validate.one_of(PipelinesFile(place).names(), pipeline=pipeline)
+    return place

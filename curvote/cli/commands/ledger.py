@@ -1,0 +1,367 @@
+"""The command `curvote ledger`: show, check, export, copy and restore a ledger."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curvote.base import text
+from curvote.base.errors import UserError, did_you_mean
+from curvote.cli.terminal import Json, ProjectOption, print_json, print_json_or_rows
+from curvote.pipeline.config.project import find_project
+
+if TYPE_CHECKING:
+    from curvote.base.privacy import Budget
+    from curvote.ledger.amounts import Entry
+    from curvote.ledger.book import Ledger
+    from curvote.messages.amplification import ShuffledGuarantee
+
+
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="A ledger of its own (default: the project's)."),
+]
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The copy; an earlier one is replaced.")],
+    project: ProjectOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Copy the ledger, checked, while others may write to it.
+
+    FILE appears whole or not at all, for its owner alone. Keep it on another disk.
+    """
+    from curvote.ledger import book
+
+    path = ledger or find_project(project).ledger
+    if not path.exists():
+        raise UserError(f"{path}: there is no ledger yet that could be copied.")
+    sequence, _ = book.back_up_ledger(path, file)
+    typer.echo(f"{file}: {sequence} entries, sound")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup of this project's ledger.")],
+    project: ProjectOption = None,
+) -> None:
+    """Put a backup in the ledger's place; nothing that it lacks is forgotten.
+
+    What store, records, witness and the ledger in place tell of is entered as spent.
+    The ledger in place is set aside, never deleted.
+    """
+    from curvote.pipeline.release import restore as restoring
+
+    place = find_project(project)
+    done = restoring.restore_ledger(place, file)
+    for release in done.entered:
+        population = (
+            f" of population {release.population}" if release.population else ""
+        )
+        whom = f"spent by everybody{population}"
+        if release.clients is not None:
+            whom = f"spent by {len(release.clients)} clients{population}"
+        typer.echo(f"{whom}: release {release.release} ({release.where})")
+    typer.echo(f"{place.ledger}: restored, {len(done.entered)} releases were missing")
+    if done.aside:
+        typer.echo(f"the ledger that was there: {done.aside}")
+
+
+app = typer.Typer(
+    name="ledger",
+    help="Show, check and export what was released.",
+    no_args_is_help=True,
+)
+
+COLUMNS = (
+    *("release", "population", "stage", "clients", "epsilon", "delta", "outside"),
+    "state",
+)
+# Where servers with a name have released about their records.
+SERVER_COLUMNS = ("release", "server", "records", "epsilon", "delta", "state")
+
+
+@app.command()
+def show(
+    client: Annotated[str | None, typer.Option(help="Only about this client.")] = None,
+    population: Annotated[str | None, typer.Option(help="Only of this group.")] = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """List the releases, or those about one client with their total."""
+    if client is not None and population is None:
+        raise UserError(
+            "--client also needs --population: an id names a client within one."
+        )
+    with _open_ledger(project, ledger) or nullcontext() as book:
+        entries = _choose_entries(book, population, client)
+        caps = book.caps() if book else {}
+    rows = [_ledger_row(entry) for entry in entries]
+    if client is None:
+        _print_entries(rows, rows, as_json)
+        if not as_json:
+            _print_joint_costs(entries)
+            _print_caps(caps, population)
+        return
+    from curvote.ledger.amounts import sum_entries
+
+    epsilon, delta = sum_entries(entries)
+    about = {"population": population, "client": client}
+    spent = {"epsilon": epsilon, "delta": delta}
+    if not rows and not as_json:
+        typer.echo(
+            f"no release stands in the ledger about {client!r} of population"
+            f" {population!r}: is the id spelt so?"
+        )
+        return
+    _print_entries(rows, about | spent | {"releases": rows}, as_json)
+    if not as_json:
+        typer.echo(f"total of client {client}: epsilon {epsilon!r}, delta {delta!r}")
+
+
+@app.command()
+def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
+    """Check the ledger and that the store holds no other release; exit 1 if not so.
+
+    A ledger named by --ledger is checked alone; so is your own, outside of a project.
+    """
+    from curvote.pipeline.release import ledger_report
+
+    ledger = _ledger_path(project, ledger)
+    with _open_ledger(project, ledger) or nullcontext() as book:
+        if ledger is None:
+            problems = ledger_report.ledger_problems(find_project(project))
+        else:
+            problems = book.problems() if book else []
+        releases, clients = book.count_releases() if book else (0, 0)
+    for line in problems:
+        typer.echo(line)
+    if problems:
+        raise typer.Exit(1)
+    typer.echo(
+        f"sound: {releases} {'release' if releases == 1 else 'releases'},"
+        f" {clients} clients"
+    )
+
+
+@app.command()
+def export(
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: standard output).")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--format", help="csv, parquet or json (default: as --out ends)."),
+    ] = None,
+    project: ProjectOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Write one row for each client and release."""
+    from curvote.base import validate
+    from curvote.pipeline.release.ledger_report import WRITERS
+    from curvote.pipeline.release.ledger_report import export_ledger as write
+
+    ending = out.suffix.removeprefix(".") if out else ""
+    kind = kind or (ending if ending in WRITERS else "csv")
+    validate.one_of(WRITERS, format=kind)
+    if kind == "parquet" and out is None:
+        raise UserError("--format parquet needs --out: a terminal cannot show it.")
+    with _open_ledger(project, ledger) or nullcontext() as book:
+        write(book, kind, out)
+
+
+@app.command("raise-cap")
+def raise_cap(
+    population: Annotated[str, typer.Argument(help="Whose cap: as `show` names it.")],
+    *,
+    epsilon: Annotated[float, typer.Option(help="The most epsilon, from now on.")],
+    delta: Annotated[
+        float | None, typer.Option(help="The most delta (default: as it is).")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    project: ProjectOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Let more be released about each client of a population, for good.
+
+    The ledger keeps when that was done. Nothing is released by it.
+    """
+    from curvote.base.privacy import Budget, refuse_delta
+
+    with _open_ledger(project, ledger) or nullcontext() as book:
+        before = book.cap(population) if book else None
+        if book is None or before is None:
+            populations = {e.population for e in book.entries()} if book else ()
+            hint = did_you_mean(population, populations) if populations else ""
+            raise UserError(
+                f"population {population!r} has no cap yet; its first release sets the"
+                f" one of pipelines.yaml.{hint}"
+            )
+        after = Budget(epsilon, refuse_delta(before.delta if delta is None else delta))
+        _confirm_raise(population, before, after, book.count_spenders(population), yes)
+        book.raise_cap(population, after)
+    typer.echo(f"the cap of {population} is {after}")
+
+
+app.command()(backup)
+app.command()(restore)
+
+
+def _confirm_raise(
+    population: str, before: Budget, after: Budget, clients: int, yes: bool
+) -> None:
+    """Explain a raise of a cap; without consent end the command."""
+    typer.echo(
+        f"The cap of population {population} goes from {before} to {after}, for good:"
+        f" about each of its {clients} clients so much may be released that an"
+        f" observer's odds on anything about one person change by a factor of"
+        f" e^{after.epsilon:g} instead of e^{before.epsilon:g}."
+    )
+    if yes:
+        return
+    if not _is_on_terminal():
+        raise UserError("nobody is there to ask; --yes says it beforehand.")
+    typer.confirm("Raise it?", abort=True)
+
+
+def _is_on_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _ledger_path(project: Path | None, path: Path | None) -> Path | None:
+    """Return the ledger that was named, or outside a project the user's own."""
+    from curvote.ledger import places
+
+    with suppress(UserError):
+        find_project(project)
+        return path
+    user_ledger = places.ledger_path()
+    if path or project or not user_ledger.exists():
+        return path
+    typer.echo(f"no project here: your own ledger, {user_ledger}", err=True)
+    return user_ledger
+
+
+def _open_ledger(project: Path | None, path: Path | None) -> Ledger | None:
+    """Open the chosen ledger; None: the project has released nothing yet.
+
+    Outside of a project that is the user's own, of `curvote client`.
+    """
+    from curvote.ledger.book import open_existing
+
+    path = _ledger_path(project, path)
+    book = open_existing(path or find_project(project).ledger)
+    if path and book is None:
+        raise UserError(f"--ledger {path}: there is no such file.")
+    return book
+
+
+def _choose_entries(
+    book: Ledger | None, population: str | None, client: str | None
+) -> list[Entry]:
+    if book is None:
+        return []
+    populations = {entry.population for entry in book.entries()}
+    if population is not None and population not in populations:
+        raise UserError(
+            f"--population {population!r} has no release."
+            f"{did_you_mean(population, populations)}"
+        )
+    if client is None or population is None:
+        return book.entries(population)
+    ids = (client, str(text.id_number(client)))  # as texts of a table are kept
+    return next(filter(None, (book.releases_of(population, i) for i in ids)), [])
+
+
+def _ledger_row(entry: Entry) -> dict[str, Any]:
+    return {
+        "release": entry.release,
+        "population": entry.population,
+        "state": entry.state,
+        "clients": entry.n_clients,
+        "server": entry.facts.get("server"),
+        "records": entry.n_clients,
+        "epsilon": entry.budget.epsilon,
+        "delta": entry.budget.delta,
+        "cap_epsilon": entry.cap.epsilon if entry.cap else None,
+        "cap_delta": entry.cap.delta if entry.cap else None,
+        "reserved": entry.reserved,
+        "settled": entry.settled,
+        "place": entry.place,
+        "digest": entry.digest,
+        "reason": entry.reason,
+        "facts": entry.facts,
+        "outside": asdict(guarantee)
+        if (guarantee := _outsider_guarantee(entry))
+        else None,
+    }
+
+
+def _outsider_guarantee(entry: Entry) -> ShuffledGuarantee | None:
+    """Return the guarantee of a release against outsiders, if there is one."""
+    from curvote.messages.amplification import ShuffledGuarantee
+
+    return ShuffledGuarantee.from_local(entry.budget, int(entry.facts.get("crowd", 0)))
+
+
+def _print_entries(
+    rows: Sequence[dict[str, Any]], document: Any, as_json: bool
+) -> None:
+    if as_json:
+        print_json(document)
+        return
+    if not rows:
+        typer.echo("nothing was released")
+        return
+    columns = SERVER_COLUMNS if all(row["server"] for row in rows) else COLUMNS
+    print_json_or_rows(
+        [row | _short_row(row) for row in rows], (*columns, "reserved"), as_json=False
+    )
+    if any(row["outside"] for row in rows):
+        from curvote.messages.amplification import OUTSIDER
+
+        typer.echo(f"outside: epsilon (delta) of one client for {OUTSIDER}")
+
+
+def _print_caps(caps: dict[str, Budget], population: str | None) -> None:
+    for name, cap in caps.items():
+        if population in {None, name}:
+            most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
+            typer.echo(f"cap of population {name}: {most} for each client")
+
+
+def _print_joint_costs(entries: Sequence[Entry]) -> None:
+    """Print the joint cost of several releases of one server for a record."""
+    from curvote.base.accounting import compose_releases
+
+    counting = [entry for entry in entries if entry.counts and "server" in entry.facts]
+    for server in dict.fromkeys(str(entry.facts["server"]) for entry in counting):
+        releases = [entry for entry in counting if entry.facts["server"] == server]
+        if len(releases) == 1:
+            continue
+        rhos = [float(e.facts["rho"]) if "rho" in e.facts else None for e in releases]
+        losses = zip((entry.budget for entry in releases), rhos, strict=True)
+        cost, plain = (
+            compose_releases(losses),
+            sum(entry.budget.epsilon for entry in releases),
+        )
+        typer.echo(
+            f"{len(releases)} releases of {server} cost a record that is in all of them"
+            f" epsilon {cost.epsilon:.3g}, delta {cost.delta:.3g} together; caps count"
+            f" the sum, epsilon {plain:g}"
+        )
+
+
+def _short_row(row: dict[str, Any]) -> dict[str, str]:
+    from curvote.messages.amplification import ShuffledGuarantee
+
+    outside = str(ShuffledGuarantee(**row["outside"])) if row["outside"] else ""
+    stage = row["facts"].get("stage", "")
+    return {"release": row["release"][:12], "stage": stage, "outside": outside}

@@ -1,0 +1,166 @@
+"""The command `curvote predict`: predictions of a stored model for a table."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from curvote.base.errors import UserError
+from curvote.cli.terminal import Pipeline, ProjectOption
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from curvote.chain.axis import Cell
+    from curvote.pipeline.config.project import Project
+    from curvote.pipeline.store.history import RunRecord
+
+
+COLUMN: Final = "prediction"
+WRITERS: Final = (".csv", ".parquet")
+
+
+def predict(
+    pipeline: Pipeline,
+    *,
+    table: Annotated[
+        Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="CSV or Parquet to write: a column more.")
+    ],
+    cell: Annotated[
+        list[str],
+        typer.Option("--cell", help="Which model, where there are several: epsilon=2."),
+    ] = [],  # noqa: B006 - typer copies the default
+    run_id: Annotated[
+        str | None, typer.Option("--run", help="An id, or NAME~1.")
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Say the class of each record of a table, by the model of the latest run."""
+    from curvote.base import validate
+    from curvote.pipeline.config.project import find_project
+    from curvote.pipeline.store.history import completed_run
+
+    validate.one_of(WRITERS, out=out.suffix.lower())
+    if out.resolve() == table.resolve():
+        raise UserError(f"{out} is the table itself; write to another file.")
+    place = find_project(project)
+    record = completed_run(place, pipeline, run_id)
+    model = model_of_cell(place, record, choose_cell(place, record, cell))
+    frame = _predict_table(table, model)
+    form = getattr(model, "form", None)
+    try:
+        if out.suffix.lower() == ".parquet":
+            frame.to_parquet(out, index=False)
+        elif form is None:
+            frame.to_csv(out, index=False)
+        else:  # written as the source is, so that it reads as the source does
+            how = form.writing
+            csv_options = {"sep": how.separator, "decimal": how.decimal}
+            frame.to_csv(out, index=False, encoding=how.encoding, **csv_options)
+    except UnicodeEncodeError:
+        raise UserError(
+            f"{out}: some letters of {table} have no place in {how.encoding}, as the"
+            " source is written; write to a .parquet file."
+        ) from None
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror or error}.") from None
+    typer.echo(f"{len(frame)} records, column {COLUMN}: {out}")
+
+
+def choose_cell(project: Project, record: RunRecord, chosen: list[str]) -> Cell:
+    """Return the cell of the one model that is meant; UserError: not one."""
+    from curvote.pipeline.run.results import final_views
+
+    cells = [view.cell for view in final_views(project, record)]
+    matches = [
+        candidate
+        for candidate in cells
+        if all(_matches_cell(candidate, text) for text in chosen)
+    ]
+    if len(matches) != 1:
+        listed = "; ".join(f'"{", ".join(_cell_values(cell))}"' for cell in cells)
+        raise UserError(
+            f"{record.pipeline} has {len(matches)} models"
+            f"{' with ' + ', '.join(chosen) if chosen else ''}; name one by --cell:"
+            f" {listed}."
+        )
+    return matches[0]
+
+
+def model_of_cell(project: Project, record: RunRecord, cell: Cell) -> Any:
+    """Return the model of a cell, any object with ``predict``; UserError: none."""
+    from curvote.pipeline.run.results import final_model
+
+    model = final_model(project, record, cell)
+    if model is None:
+        raise UserError(f"{record.pipeline} keeps no model that could predict.")
+    return model
+
+
+def _cell_values(cell: Cell) -> list[str]:
+    """Return a cell's values in the form that `--cell` takes."""
+    return [f"{axis}={_short_value(value)}" for axis, value in cell.to_json().items()]
+
+
+def _short_value(value: Any) -> str:
+    """Return a value in as few digits as distinguish it."""
+    if not isinstance(value, float):
+        return str(value)
+    return short if float(short := f"{value:g}") == value else repr(value)
+
+
+def _matches_cell(cell: Cell, text: str) -> bool:
+    """Return whether a cell has the values that one `--cell` names."""
+    rest = f", {text.strip()},"
+    for word in sorted(_cell_values(cell), key=len, reverse=True):
+        rest = rest.replace(f", {word},", ",", 1)
+    pairs = (part.partition("=") for part in rest.strip(", ").split(",") if part)
+    return all(_equals(cell[axis.strip()], value.strip()) for axis, _, value in pairs)
+
+
+def _equals(value: Any, text: str) -> bool:
+    try:
+        return bool(value == text or float(text) == value)
+    except ValueError:
+        return False
+
+
+def _predict_table(path: Path, model: Any) -> pd.DataFrame:
+    """Return the table with its predictions; some may be empty.
+
+    What is empty and why is said. UserError: no row can be used, or a column is not
+    there; of models that know no form of raw records, every problem, with lines.
+    """
+    import pandas as pd
+
+    from curvote.base import table_file
+    from curvote.base.warning_filters import FILTERS
+
+    form = getattr(model, "form", None)
+    frame = form.file(path) if form else table_file.read_table(path)
+    problems = table_file.Problems(path)
+    if not len(frame):
+        problems.add("it has no row")
+    if COLUMN in frame:
+        problems.add(f"it has a column {COLUMN!r} already")
+    raw = form and ({*form.raw} <= {*frame} or not {*model.columns} <= {*frame})
+    wanted = form.raw if form and raw else model.columns
+    table_file.note_missing_columns(frame, wanted, problems)
+    inputs = frame
+    if not raw:  # the numbers of the model itself
+        present = [name for name in wanted if list(frame).count(name) == 1]
+        values = table_file.read_numbers(frame, present, problems)
+        inputs = pd.DataFrame(values, columns=present)
+    problems.check()
+    with FILTERS, warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", UserWarning)
+        answers = model.predict(inputs)
+    for warning_heard in heard:
+        typer.echo(f"{path}: {warning_heard.message}", err=True)
+    return frame.assign(**{COLUMN: answers})

@@ -1,0 +1,190 @@
+"""Runs from the command line: a server for each, the flow, and printed results."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, redirect_stdout
+from functools import partial
+from typing import Any
+
+from curvote.base.errors import InternalError, Problem, UserError
+from curvote.cli.terminal import interruptible, relative_to_here
+from curvote.data import raw_files as raw
+from curvote.data import raw_files as sources
+from curvote.flows import lines
+from curvote.flows.environment import fast_imports
+from curvote.flows.machine import explained_errors, server_watched
+from curvote.flows.notices import failures_noticed, send_notice
+from curvote.flows.server.flow_runs import close_dead_flow_runs
+from curvote.flows.server.private import PrefectServer
+from curvote.papers.registry import file_of
+from curvote.papers.reproduction import Reproduction
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import Pipeline
+from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
+from curvote.pipeline.store.history import RunRecord, completed_run, load_record
+
+Row = dict[str, Any]  # of `scores --json`
+BLOCKED_EXIT = 3
+
+
+def run_and_print(project: Project, options: dict[str, Any]) -> None:
+    """Run the flow, print its results, then log the run in MLflow.
+
+    A run that waits for envelopes ends with exit code 3: a script can tell it from one
+    that is done.
+    """
+    with interruptible(f"run {options['pipeline']}"):
+        run_id = _run_flow(project, options, _print_results)
+    record = load_record(project, run_id)
+    if record and record.status == "blocked":
+        raise SystemExit(BLOCKED_EXIT)
+
+
+def run_to_completion(project: Project, options: dict[str, Any]) -> RunRecord:
+    """Run the flow and return its record; a blocked run is a UserError."""
+    run_id = _run_flow(project, options, lambda _project, _run_id: None)
+    return completed_run(project, options["pipeline"], run_id)
+
+
+def _run_flow(
+    project: Project,
+    options: dict[str, Any],
+    tell: Callable[[Project, str], list[Row] | None],
+) -> str:
+    """Run the flow and return the run's id, after printing and logging."""
+    pipeline, new_server = options["pipeline"], PrefectServer(project.root)
+    with failures_noticed(project, pipeline):
+        with new_server as server, explained_errors(project):
+            # Imports take as long as the server: both at once.
+            with fast_imports():
+                from curvote.flows.flow import chain
+                from curvote.flows.tracking import log as tracking
+
+                tracking.preload(project)
+            server.wait()
+            close_dead_flow_runs()
+            set_options = {
+                name: value for name, value in options.items() if value is not None
+            }
+            send_failure = partial(send_notice, project, "failed", pipeline)
+            with (
+                nullcontext()
+                if server.is_ours
+                else server_watched(server.url, send_failure)
+            ):
+                run_id = str(chain(project=str(project.root), **set_options))
+            rows = tell(project, run_id)
+        tracking.log_missing_runs(project, {run_id: rows} if rows else {})
+        return run_id
+
+
+def _print_results(project: Project, run_id: str) -> list[Row] | None:
+    """Print the results of a run; return its scores, if there are any."""
+    from curvote.cli.tables import print_outcomes, print_scores
+    from curvote.flows.tracking.headline import study_headline
+    from curvote.pipeline.run.results import (
+        drift_alerts,
+        production_outcomes,
+        run_notes,
+    )
+    from curvote.pipeline.run.scores import mean_scores
+
+    record = load_record(project, run_id)
+    if record is None:
+        raise InternalError(f"the record of run {run_id} is gone")
+    done = Counter(step["action"] for step in record.steps)
+    text = f"run {run_id}: {len(record.steps)} steps, {done['reuse']} reused"
+    text += f", {done['copy']} copied" if done["copy"] else ""
+    lines.write_line(text, run=run_id, pipeline=record.pipeline)
+    if record.status != "completed":
+        return None
+    rows: list[Row] = []
+    if record.config.get("mode") == "production":
+        print_outcomes(record, production_outcomes(project, record))
+        for line in drift_alerts(project, record):
+            print(line)
+    else:
+        rows = mean_scores(project, record)
+        print_scores(record, rows)
+        if title := study_headline(record, rows).title:
+            print(f"main: {title}")
+    for line in run_notes(project, record):
+        print(line)
+    page = project.reports / record.pipeline / "report.html"
+    print(f"report: {relative_to_here(page)}", flush=True)
+    return rows
+
+
+def run_reproduction(
+    project: Project, entry: Reproduction, options: dict[str, Any]
+) -> list[RunRecord]:
+    """Run the pipelines of ``entry``; return their records.
+
+    ``options`` is what the user set of replicates, seed, engine and workers. Standard
+    output stays free: whatever a run prints goes to standard error.
+    """
+    options = options | {"replicates": options["replicates"] or entry.replicates}
+    fixed = {name: options[name] for name in ("replicates", "seed")}
+    pipelines = [
+        file_of(project, name).configure_pipeline(name, **fixed).pipeline
+        for name in entry.pipelines
+    ]
+    with redirect_stdout(sys.stderr):
+        _fetch_files(project, entry, pipelines)
+        return list(_run_each(project, entry, options))
+
+
+def _run_each(
+    project: Project, entry: Reproduction, options: dict[str, Any]
+) -> Iterator[RunRecord]:
+    n = len(entry.pipelines)
+    for rank, name in enumerate(entry.pipelines, start=1):
+        if n > 1:
+            print(f"{name} ({rank} of {n})", file=sys.stderr, flush=True)
+        yield run_to_completion(project, {"pipeline": name, **options})
+
+
+def _fetch_files(
+    project: Project, entry: Reproduction, pipelines: Iterable[Pipeline]
+) -> None:
+    """Fetch all files before the first run; report missing ones together."""
+    problems: list[Problem] = []
+    absent: list[str] = []
+    for pipeline in {
+        raw_file_names(pipeline): pipeline for pipeline in pipelines
+    }.values():
+        try:
+            raw_files(project, pipeline, fetch=True)
+        except UserError as error:
+            problems += error.problems
+            absent += _missing_names(project, pipeline)
+    if absent:
+        problems.append(
+            Problem(_describe_missing(project, entry, dict.fromkeys(absent)))
+        )
+    if problems:
+        raise UserError.several(problems)
+
+
+def _missing_names(project: Project, pipeline: Pipeline) -> tuple[str, ...]:
+    try:
+        files = raw_files(project, pipeline, fetch=False)
+    except UserError:  # a file is here, but damaged: that has been told
+        return ()
+    return files.names if isinstance(files, MissingFiles) else ()
+
+
+def _describe_missing(
+    project: Project, entry: Reproduction, names: Iterable[str]
+) -> str:
+    catalogue = sources.catalogue(project.root)
+    files = ", ".join(
+        f"{catalogue[name].file} ({catalogue[name].url})" for name in names
+    )
+    return (
+        f"{entry.name} needs {files}: put them into {raw.raw_folder(project.root)} or"
+        f" a folder that {raw.MIRROR} names, then repeat the command."
+    )

@@ -1,0 +1,138 @@
+"""Options and output that the commands share."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from curvote.pipeline.config.project import Project, find_project
+
+Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
+ProjectOption = Annotated[
+    Path | None,
+    typer.Option("--project", help="Folder with pipelines.yaml (default: nearest)."),
+]
+Why = Annotated[bool, typer.Option("--why", help="Every reason, not just the first.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Workers inside a stage (default: cores).")
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option("--engine", help="What runs them: local, threads or dask."),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from curvote.base.version import __version__
+
+        typer.echo(f"curvote {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", help="Say which it is.", is_eager=True, callback=_print_version
+    ),
+]
+
+
+def top(version: Version = False) -> None:
+    """Train classifiers from data that never leaves its owner unprotected."""
+
+
+LogFormat = Annotated[
+    Literal["text", "json"], typer.Option(help="How lines of progress are written.")
+]
+
+
+def open_project(start: Path | None, *, starter: bool = False) -> Project:
+    """Return the project; report if it has no pipelines.yaml of its own.
+
+    Parameters and errors are those of `find_project`.
+    """
+    from curvote.flows import lines
+
+    project = find_project(start, starter=starter)
+    if project.starter:
+        lines.write_line(
+            f"no pipelines.yaml in {project.root}: these pipelines are those that"
+            " curvote brings. `curvote init` begins your own."
+        )
+    return project
+
+
+def set_up_output(project: Project, log_format: str, port: int | None) -> None:
+    """Set the format of lines, and serve metrics at ``port`` if it is given."""
+    from curvote.flows import lines
+
+    lines.set_format(log_format)
+    if port is not None:
+        from curvote.flows.serving.metrics import ProjectMetrics, serve_metrics
+
+        serve_metrics(ProjectMetrics(project), port)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(document, indent=1))
+
+
+def print_json_or_rows(
+    rows: Sequence[dict[str, Any]], columns: Sequence[str], as_json: bool
+) -> None:
+    """Print rows as a JSON document, or chosen columns of them as a table."""
+    if as_json:
+        print_json(rows)
+        return
+    from curvote.cli.tables import print_rows
+
+    print_rows(rows, columns)
+
+
+def relative_to_here(path: Path) -> Path:
+    """Return a path relative to the current folder, if it lies below."""
+    working_folder = Path.cwd()
+    return (
+        path.relative_to(working_folder)
+        if path.is_relative_to(working_folder)
+        else path
+    )
+
+
+def numbered_lines(total: int) -> Callable[[str], None]:
+    """Return a function that prints a numbered line with the elapsed time."""
+    started, numbers = time.monotonic(), count(1)
+
+    def print_numbered(text: str) -> None:
+        line = f"[{next(numbers)}/{total}] {text} ({time.monotonic() - started:.1f} s)"
+        print(line, file=sys.stderr, flush=True)
+
+    return print_numbered
+
+
+@contextmanager
+def interruptible(command: str) -> Iterator[None]:
+    """Turn Ctrl-C into one line and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        line = f"curvote: interrupted; `curvote {command}` goes on from here."
+        print(line, file=sys.stderr)
+        raise SystemExit(130) from None

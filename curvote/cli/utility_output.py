@@ -1,0 +1,149 @@
+"""Output of `curvote utility`: one JSON document, or a table and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import typer
+from rich.table import Table
+
+from curvote.cli.tables import make_console
+from curvote.systems.utility.analysis import Analysis, DeploymentRows
+from curvote.systems.utility.method.deployment import OUTPUT, Deployment
+from curvote.systems.utility.method.measurement import Row
+
+# The deployments of a total that the table shows; --json prints every one.
+DISPLAYED_DEPLOYMENTS: Final = 3
+EVIDENCE_RANK: Final = {"exact": 0, "bracket": 1, "draws": 2}
+COLUMN_HEADS: Final = {
+    "agreement": "agreement",
+    "worst": "worst",
+    "under_target": "under target",
+    "bound": "bound",
+    "claimed": "claimed",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
+}
+
+
+def analysis_document(analysis: Analysis) -> dict[str, Any]:
+    """Return the analysis as plain JSON values."""
+    described = analysis.ready.described
+    last = list(analysis.advice.values())[-1]
+    return {
+        "model": {
+            "kind": described.kind,
+            "classes": list(described.classes),
+            "features": list(described.features),
+            "evidence": weakest_evidence(analysis),
+        },
+        "records": analysis.ready.setting.n,
+        "floors": [row.as_json() for row in analysis.rows(free=True)],
+        "rows": [row.as_json() for row in analysis.rows(free=False)],
+        "recommendation": last.as_json(),
+    }
+
+
+def weakest_evidence(analysis: Analysis) -> str:
+    """Return the weakest evidence among rows whose noise stands before the model."""
+    kinds = [
+        row.evidence for row in analysis.rows(free=False) if row.mechanism != OUTPUT
+    ]
+    return max(kinds or ["exact"], key=EVIDENCE_RANK.__getitem__)
+
+
+def print_analysis(analysis: Analysis) -> None:
+    """Print the table, and below it the recommendation in words."""
+    lines = list(_displayed_lines(analysis.lines))
+    rows = [row for line in lines for row in line.rows]
+    columns = [
+        name for name in COLUMN_HEADS if any(getattr(r, name) is not None for r in rows)
+    ]
+    table = Table(box=None, pad_edge=False)
+    for head in (
+        "epsilon",
+        "what is sent",
+        *map(COLUMN_HEADS.__getitem__, columns),
+        "evidence",
+    ):
+        right = head not in {"what is sent", "evidence"}
+        table.add_column(head, justify="right" if right else "left")
+    for line in lines:
+        words = _describe_deployment(line.deployment, analysis.ready.setting.names)
+        for row in line.rows:
+            table.add_row(*_row_cells(words, row, columns))
+    make_console().print(table)
+    for sentence in analysis_sentences(analysis):
+        typer.echo(sentence)
+
+
+def _displayed_lines(lines: Sequence[DeploymentRows]) -> Iterator[DeploymentRows]:
+    """Yield the lines of the table: floors, then the best of each total."""
+    yield from (line for line in lines if line.free)
+    noised_lines = [line for line in lines if not line.free]
+    for total in sorted({line.row.epsilon for line in noised_lines}):
+        lines_of_total = [line for line in noised_lines if line.row.epsilon == total]
+        best = sorted(lines_of_total, key=lambda line: -line.row.agreement)
+        noised = [line for line in best if line.row.mechanism != OUTPUT]
+        equal = [line for line in noised if is_equal_split(line.row)]
+        displayed = [*noised[:DISPLAYED_DEPLOYMENTS], *equal[:1]]
+        yield from (line for line in noised if line in displayed)
+        yield from (line for line in lines_of_total if line.row.mechanism == OUTPUT)
+
+
+def is_equal_split(row: Row) -> bool:
+    """Return whether every feature has the same epsilon, read raw."""
+    shares = set((row.split or {}).values())
+    return row.read == "raw" and len(shares) == 1
+
+
+def _row_cells(words: str, row: Row, columns: Sequence[str]) -> Iterator[str]:
+    """Yield the cells of a row."""
+    yield f"{row.epsilon:g}"
+    yield words if row.group is None else f"  of them {row.group}"
+    for name in columns:
+        value = getattr(row, name)
+        yield "" if value is None else _format_share(row, name, value)
+    yield row.evidence
+
+
+def _describe_deployment(deployment: Deployment, names: tuple[str, ...]) -> str:
+    """Return a deployment in words."""
+    words = deployment.describe(names)
+    client = deployment.mechanism == OUTPUT
+    return f"{words} (clients run the model)" if client else words
+
+
+def _format_share(row: Row, name: str, value: float) -> str:
+    """Return a share as text, with its interval if that is wide."""
+    if name == "agreement" and row.upper - row.lower > 5e-4:
+        return f"{value:.3f} [{row.lower:.3f}, {row.upper:.3f}]"
+    return f"{value:.3f}"
+
+
+def analysis_sentences(analysis: Analysis) -> Iterator[str]:
+    """Yield the recommendations, a line for each total without a target."""
+    yield ""
+    for total, advice in analysis.advice.items():
+        at = "" if total is None else f"total epsilon {total:g}: "
+        yield f"{at}{advice.reason}"
+    yield from _notes(analysis)
+
+
+def _notes(analysis: Analysis) -> Iterator[str]:
+    """Yield notes on sampling, evidence and the meaning of agreement."""
+    if analysis.ready.sample:
+        total = analysis.ready.total
+        yield (
+            f"{analysis.ready.setting.n} of {total:,} records, drawn at random:"
+            " intervals"
+            " are of all of them and more like them (--rows N takes more)."
+        )
+    if analysis.profile.why and weakest_evidence(analysis) != "exact":
+        yield f"why {weakest_evidence(analysis)}: {analysis.profile.why}"
+    yield (
+        "agreement is with the answer without noise, not with the truth. The figures"
+        " are a population's: nobody should choose epsilon, or whether to take part, by"
+        " that of their own record."
+    )

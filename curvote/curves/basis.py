@@ -1,0 +1,357 @@
+"""Public bases of curves, and the matrices that project curves onto them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+
+Array = NDArray[np.float64]
+
+STEP_TOLERANCE = 1e-3
+
+
+def check_grid(grid: ArrayLike) -> Array:
+    """Return grid points (T,); a grid that is not equidistant: UserError."""
+    points = np.atleast_1d(validate.finite(grid=grid))
+    if points.ndim != 1 or len(points) < 2:
+        raise UserError(
+            f"grid has shape {points.shape}; it must be a list of at least 2 points."
+        )
+    steps = np.diff(points)
+    if (steps <= 0).any():
+        raise UserError(
+            "grid must be strictly increasing, but "
+            + _describe_place(points, steps <= 0)
+        )
+    usual = np.median(steps)
+    rounding = 4 * np.spacing(np.abs(points).max())
+    odd = ~np.isclose(steps, usual, rtol=STEP_TOLERANCE, atol=rounding)
+    if odd.any():
+        raise UserError(
+            f"grid must be equidistant (its usual step is {usual:.6g}), but "
+            + _describe_place(points, odd)
+        )
+    return points
+
+
+def _describe_place(points: Array, wrong: NDArray[np.bool_]) -> str:
+    i = int(np.flatnonzero(wrong)[0])
+    return f"point {i} is {points[i]:.10g} and point {i + 1} is {points[i + 1]:.10g}."
+
+
+COSINES = "cosines"
+
+
+def image_side(points: int) -> int:
+    """Return the side of a square image of so many pixels."""
+    side = isqrt(points)
+    if side < 1 or side * side != points:
+        raise UserError(
+            f"a record has {points} values, which make no square; the basis {COSINES}"
+            " takes grey images as high as wide.",
+            where=("project", "basis"),
+        )
+    return side
+
+
+def lowest_frequencies(points: int, size: int) -> NDArray[np.int64]:
+    """Return the lowest frequencies (down, across), (size, 2).
+
+    The first is (0, 0), the mean. Equal sums begin with the most alike. More than
+    pixels, or pixels that make no square, are a UserError.
+    """
+    side = image_side(points)
+    if size > points:
+        message = f"size is {size}, but an image has only {points} pixels."
+        raise UserError(message, where=("project", "size"))
+    down, across = np.divmod(np.arange(points), side)
+    order = np.lexsort((down, np.abs(down - across), down + across))[:size]
+    return np.column_stack([down[order], across[order]])
+
+
+def cosine_matrix(points: int, size: int) -> Array:
+    """Return the cosines on all pixels, (size, points)."""
+    from scipy.fft import dct  # no client needs it
+
+    down, across = lowest_frequencies(points, size).T
+    waves = dct(np.eye(image_side(points)), norm="ortho", axis=0)
+    return np.asarray((waves[down, :, None] * waves[across, None]).reshape(size, -1))
+
+
+def cosine_roughness(points: int, size: int) -> Array:
+    """Return the sums of products of Laplacians over all pixels.
+
+    A cosine of frequency (i, j) is its own Laplacian but for - (pi/side)^2 (i^2 + j^2).
+    """
+    steep = (np.pi / image_side(points)) ** 2
+    waves = (lowest_frequencies(points, size) ** 2).sum(axis=1)
+    return np.diag((steep * waves) ** 2)
+
+
+Domain = tuple[float, float]
+
+CLEAR_PRODUCT = 1e-6
+# FITPACK, which integrates splines for scikit-fda, crashes the process beyond.
+MAX_SPLINE_ORDER = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The least-squares projection of curves on T grid points onto d basis functions.
+
+    ``matrix`` is (d, T); ``gram`` (d, d) holds the L2 inner products of the functions
+    over ``domain``.
+    """
+
+    matrix: Array = field(repr=False)
+    gram: Array = field(repr=False)
+    domain: Domain
+    name: str
+    size: int
+    order: int
+
+    def __post_init__(self) -> None:
+        # One memory layout, so that a projection read from JSON gives the same bits.
+        object.__setattr__(self, "matrix", np.ascontiguousarray(self.matrix))
+
+    def apply(self, curves: ArrayLike) -> Array:
+        """Return the coefficients (n, d) of ``curves`` (n, T).
+
+        Another shape, NaN or infinity is a UserError; curves and grid points are
+        counted from 0.
+        """
+        values = np.asarray(curves, dtype=np.float64)
+        _check_curves(values, self.matrix.shape[1])
+        return np.asarray(values @ self.matrix.T)
+
+
+def projection(
+    basis: str, size: int, grid: ArrayLike, order: int = 4, called: str = "size"
+) -> Projection:
+    """Return the projection of curves on ``grid`` onto ``size`` functions of ``basis``.
+
+    ``grid`` (T,) is increasing and equidistant, and its ends are the domain. ``order``
+    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it. Errors
+    name the size as it is ``called`` where it was given.
+    """
+    points = check_grid(grid)
+    check_size(basis, size, order, len(points), size_name=called)
+    domain = (float(points[0]), float(points[-1]))
+    functions = BASES[basis](domain, size, order)
+    return Projection(
+        matrix=_projection_matrix(functions, points),
+        gram=_gram_matrix(functions),
+        domain=domain,
+        name=basis,
+        size=size,
+        order=order,
+    )
+
+
+def identity(d: int) -> Projection:
+    """Return the projection that leaves vectors of ``d`` features unchanged."""
+    d = validate.at_least(1, d=d)
+    return Projection(np.eye(d), np.eye(d), (1.0, float(d)), IDENTITY, d, 1)
+
+
+def grid_projection(grid: ArrayLike) -> Projection:
+    """Return the projection that leaves curves on ``grid`` (T,) unchanged.
+
+    The Gram matrix holds the weights of the trapezoid rule, so that inner products are
+    those of the curves.
+    """
+    points = check_grid(grid)
+    step = (points[-1] - points[0]) / (len(points) - 1)
+    weights = np.full(len(points), step)
+    weights[[0, -1]] /= 2
+    domain = (float(points[0]), float(points[-1]))
+    identity_matrix = np.eye(len(points))
+    return Projection(identity_matrix, np.diag(weights), domain, VALUES, len(points), 1)
+
+
+def image_projection(points: int, size: int) -> Projection:
+    """Return the projection of square images onto 2-D cosines.
+
+    They are orthonormal: the Gram matrix of sums over pixels is 1. Pixels that make no
+    square, or fewer than ``size``, are a UserError.
+    """
+    size = validate.at_least(1, size=size)
+    domain = (1.0, float(points))
+    return Projection(
+        cosine_matrix(points, size), np.eye(size), domain, COSINES, size, 1
+    )
+
+
+def roughness_matrix(basis: Projection) -> Array:
+    """Return R (d, d), the integrals of phi_i'' phi_j''.
+
+    For curves given by their values second differences stand in, for feature vectors
+    their size: R = 1, and of images the Laplacian counts. In the coordinates of
+    ``basis``, whichever they are.
+    """
+    if basis.name == IDENTITY:
+        return np.eye(basis.size)
+    if basis.name == VALUES:
+        return _second_differences(basis)
+    if basis.name == COSINES:
+        return cosine_roughness(basis.matrix.shape[1], basis.size)
+    functions = BASES[basis.name](basis.domain, basis.size, basis.order)
+    integrals = _derivative_gram(functions, 2)
+    if np.allclose(basis.gram, _gram_matrix(functions), rtol=1e-9, atol=0):
+        return integrals
+    vectors = _smooth_coordinates(functions)
+    return np.asarray(vectors.T @ integrals @ vectors)
+
+
+def _second_differences(basis: Projection) -> Array:
+    step = (basis.domain[1] - basis.domain[0]) / (basis.size - 1)
+    differences = np.diff(np.eye(basis.size), n=2, axis=0) / step**2
+    return np.asarray(differences.T @ differences * step)
+
+
+def orthonormal(basis: Projection) -> Projection:
+    """Return the same space in L2-orthonormal coordinates, smoothest first.
+
+    The functions solve the eigenproblem of their roughness, integral phi_i' phi_j',
+    relative to the Gram matrix. The new Gram matrix is the identity, so Euclidean
+    products of coefficients are L2 products of curves.
+    """
+    if basis.name not in BASES:
+        raise UserError("coordinates: orthonormal needs a basis of functions.")
+    functions = BASES[basis.name](basis.domain, basis.size, basis.order)
+    if not np.allclose(basis.gram, _gram_matrix(functions), rtol=1e-9, atol=0):
+        return basis  # already orthonormal
+    vectors = _smooth_coordinates(functions)
+    matrix = vectors.T @ basis.gram @ basis.matrix
+    return replace(basis, matrix=matrix, gram=np.eye(basis.size))
+
+
+def check_size(
+    basis: str,
+    size: int,
+    order: int = 4,
+    points: int | None = None,
+    *,
+    size_name: str = "size",
+) -> None:
+    """Refuse (UserError) a size that ``basis`` does not have."""
+    validate.one_of((*BASES, COSINES), basis=basis)
+    validate.at_least(1, **{size_name: size})
+    validate.at_least(1, order=order)
+    if basis == "fourier" and size % 2 == 0:
+        odd = f"{size - 1} or {size + 1}"
+        raise UserError(f"{size_name}: Fourier sizes are odd: {odd}, not {size}.")
+    if basis == "bspline" and size < order:
+        raise UserError(
+            f"{size_name} is {size}; B-splines of order {order} need a size of at least"
+            f" {order}."
+        )
+    if basis == "bspline" and order > MAX_SPLINE_ORDER:
+        raise UserError(f"order is {order}; B-splines have at most {MAX_SPLINE_ORDER}.")
+    if points is not None:
+        _check_fit(basis, size, points, size_name)
+
+
+def _check_fit(basis: str, size: int, points: int, size_name: str) -> None:
+    if size > points:
+        raise UserError(
+            f"{size_name} is {size}, but a curve has only {points} grid points."
+        )
+    if basis == "fourier" and size > points - 1:
+        raise UserError(
+            f"{size_name} is {size}; a Fourier basis takes the two ends of the grid for"
+            f" one point, so {points} grid points allow at most {points - 1} functions."
+        )
+
+
+def _bspline_basis(domain: Domain, size: int, order: int) -> Any:
+    from skfda.representation.basis import BSplineBasis
+
+    return BSplineBasis(domain_range=domain, n_basis=size, order=order)
+
+
+def _fourier_basis(domain: Domain, size: int, _order: int) -> Any:
+    from skfda.representation.basis import FourierBasis
+
+    return FourierBasis(domain_range=domain, n_basis=size)
+
+
+# Not a basis of functions: feature vectors are their own coefficients.
+IDENTITY = "identity"
+# Nor this: curves are given by their values on the grid.
+VALUES = "values"
+
+BASES: dict[str, Callable[[Domain, int, int], Any]] = {
+    "bspline": _bspline_basis,
+    "fourier": _fourier_basis,
+}
+
+
+def _projection_matrix(functions: Any, points: Array) -> Array:
+    from skfda import FDataGrid
+
+    impulses = FDataGrid(np.eye(len(points)), grid_points=points)
+    return np.asarray(impulses.to_basis(functions).coefficients.T, dtype=np.float64)
+
+
+def _gram_matrix(functions: Any) -> Array:
+    return np.asarray(functions.gram_matrix(), dtype=np.float64)
+
+
+def _derivative_gram(functions: Any, order: int) -> Array:
+    from skfda.misc.operators import LinearDifferentialOperator, gram_matrix
+
+    derivative = LinearDifferentialOperator(order)
+    return np.asarray(gram_matrix(derivative, functions), dtype=np.float64)
+
+
+def _smooth_coordinates(functions: Any) -> Array:
+    """Return the L2-orthonormal functions, smoothest first, (d, d)."""
+    from scipy.linalg import eigh
+
+    gram = _gram_matrix(functions)
+    _, vectors = eigh(_derivative_gram(functions, 1), gram)  # ascending
+    return _fix_signs(vectors, gram)
+
+
+def _fix_signs(vectors: Array, gram: Array) -> Array:
+    """Return eigenvectors whose first clear product is positive.
+
+    Not its largest: symmetric functions tie, and rounding would decide.
+    """
+    products = gram @ vectors
+    clear = np.abs(products) > CLEAR_PRODUCT * np.abs(products).max(axis=0)
+    first = products[clear.argmax(axis=0), np.arange(len(gram))]
+    return np.asarray(vectors * np.sign(first))
+
+
+def _check_curves(curves: Array, points: int) -> None:
+    if curves.ndim != 2 or curves.shape[1] != points:
+        raise UserError(
+            f"curves have shape {curves.shape}; they must be (n, {points}), one row a"
+            " curve and one column a grid point."
+        )
+    bad = ~np.isfinite(curves)
+    if bad.any():
+        raise UserError(_describe_bad_curve(curves, bad))
+
+
+def _describe_bad_curve(curves: Array, bad: NDArray[np.bool_]) -> str:
+    row = int(np.flatnonzero(bad.any(axis=1))[0])
+    count, first = int(bad[row].sum()), int(np.flatnonzero(bad[row])[0])
+    kind = "missing" if np.isnan(curves[row, first]) else "infinite"
+    further = int(bad.any(axis=1).sum()) - 1
+    more = f" ({further} more such curves)" if further else ""
+    plural = "s" if count > 1 else ""
+    return (
+        f"curve {row} has {count} {kind} value{plural}, the first at grid point"
+        f" {first}{more}; every value must be finite."
+    )

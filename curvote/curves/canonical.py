@@ -1,0 +1,247 @@
+"""Canonical bases recomputed with NumPy: clients check a task's matrices with them.
+
+A matrix that a task brings along is a name for a basis, nothing else: a client compares
+it with its own and refuses whatever it cannot derive from name, size, order, domain and
+number of grid points. So nobody's curve is multiplied by a matrix of the server's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.curves.basis import MAX_SPLINE_ORDER, Projection, image_side
+
+Array = NDArray[np.float64]
+IndexArray = NDArray[np.int64]
+
+# Of the largest entry: between two good ways to solve the same least squares problem.
+MATRIX_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class BasisMatrices:
+    """Matrices of a basis on a grid: projection, Gram and slope products.
+
+    ``matrix`` is the least-squares projection, ``gram`` and ``slopes`` hold the L2
+    products of the functions and of their first derivatives. Without ``slopes`` there
+    are no orthonormal coordinates beside these.
+    """
+
+    matrix: Array
+    gram: Array
+    slopes: Array | None = None
+
+
+def check_projection(projection: Projection) -> None:
+    """Refuse (UserError) a projection that is not the one of its name.
+
+    Its grid is T equidistant points on its domain. Both coordinates are known: those of
+    the functions, and the orthonormal ones, smoothest first, whose Gram matrix is the
+    identity.
+    """
+    points, (start, end) = projection.matrix.shape[1], projection.domain
+    _check_existence(projection)
+    expected = basis_matrices(projection, points)
+    actual = BasisMatrices(projection.matrix, projection.gram)
+    matches = _is_close(actual.gram, expected.gram) and _is_close(
+        actual.matrix, expected.matrix
+    )
+    if not matches and not _is_orthonormal_form(actual, expected):
+        raise UserError(
+            f"the task's matrix is not that of basis {projection.name}, size"
+            f" {projection.size},"
+            f" order {projection.order}, on {points} equidistant points from {start:g}"
+            " to"
+            f" {end:g}; a client multiplies its curve by no other."
+        )
+
+
+def _check_existence(projection: Projection) -> None:
+    """Refuse a basis that does not exist."""
+    (d, points), (start, end) = projection.matrix.shape, projection.domain
+    size, order = projection.size, projection.order
+    conditions = {
+        "identity": points == size and order == 1 and (start, end) == (1.0, size),
+        "values": points == size > 1 and order == 1,
+        "cosines": size <= points and order == 1 and (start, end) == (1.0, points),
+        "fourier": size % 2 == 1 and size < points,
+        "bspline": order <= min(size, MAX_SPLINE_ORDER) and size <= points,
+    }
+    exists = (
+        conditions[validate.one_of(conditions, basis=projection.name)] and d == size
+    )
+    if not exists or (start >= end and projection.name not in ("identity", "cosines")):
+        raise UserError(
+            f"there is no basis {projection.name} of size {size} and order {order} on"
+            f" {points} points from {start:g} to {end:g} with {d} coefficients."
+        )
+
+
+def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
+    """Return the matrices of the named basis on equidistant points."""
+    if projection.name == "identity":
+        return BasisMatrices(np.eye(projection.size), np.eye(projection.size))
+    if projection.name == "cosines":
+        return BasisMatrices(
+            cosine_waves(points, projection.size), np.eye(projection.size)
+        )
+    grid = np.linspace(*projection.domain, points)
+    if projection.name == "values":
+        return BasisMatrices(np.eye(points), np.diag(_trapezoid_weights(grid)))
+    if projection.name == "fourier":
+        values = fourier_functions(grid, projection.size)
+        return BasisMatrices(_least_squares_matrix(values), np.eye(projection.size))
+    return _spline_matrices(grid, projection)
+
+
+def _spline_matrices(grid: Array, projection: Projection) -> BasisMatrices:
+    order = projection.order
+    knots = np.linspace(*projection.domain, projection.size - order + 2)
+    nodes, weights = _gauss_quadrature(knots, order)
+    inside, slopes = (
+        f(nodes, knots, order) for f in (bspline_functions, bspline_slopes)
+    )
+    return BasisMatrices(
+        _least_squares_matrix(bspline_functions(grid, knots, order)),
+        (inside * weights) @ inside.T,
+        (slopes * weights) @ slopes.T,
+    )
+
+
+def cosine_waves(points: int, size: int) -> Array:
+    """Return the lowest orthonormal cosines of a square of pixels, (size, points).
+
+    s_i cos(pi i (x + 1/2) / side) down times the same across, s_0 = 1/sqrt(side) and
+    sqrt(2/side) else, by i + j, then |i - j|, then i.
+    """
+    side = image_side(points)
+    pixels = (np.arange(side) + 0.5) * (np.pi / side)
+    waves = np.cos(np.outer(np.arange(side), pixels)) * np.sqrt(2 / side)
+    waves[0] /= np.sqrt(2)
+    frequencies = ((i + j, abs(i - j), i, j) for i in range(side) for j in range(side))
+    lowest = sorted(frequencies)[:size]
+    return np.array([np.outer(waves[i], waves[j]).ravel() for *_, i, j in lowest])
+
+
+def fourier_functions(grid: Array, size: int) -> Array:
+    """Return the orthonormal Fourier functions on a grid, (size, T).
+
+    1/sqrt(L), then sqrt(2/L) sin and cos of 2 pi k t/L, as scikit-fda orders them.
+    """
+    period = grid[-1] - grid[0]
+    k = 1 + np.arange(size // 2)
+    phases = np.outer(k, grid) * (2 * np.pi / period)
+    pairs = np.stack([np.sin(phases), np.cos(phases)], axis=1).reshape(-1, len(grid))
+    constant = np.full((1, len(grid)), np.sqrt(0.5))
+    return np.asarray(np.vstack([constant, pairs])[:size] * np.sqrt(2 / period))
+
+
+def bspline_functions(points: Array, knots: Array, order: int) -> Array:
+    """Return the B-splines of ``order`` on ``knots``, (functions, T).
+
+    By the recursion of Cox and de Boor (de Boor 1978, chapter X), one degree after the
+    other: on an interval only ``order`` functions are not 0.
+    """
+    first = _knot_intervals(points, knots)
+    full = np.concatenate([[knots[0]] * (order - 1), knots, [knots[-1]] * (order - 1)])
+    interval = first + order - 1  # full[at] <= point < full[at + 1]
+    local = np.ones((1, len(points)))
+    for degree in range(1, order):
+        local = _raise_degree(local, points, full, interval, degree)
+    values = np.zeros((len(knots) + order - 2, len(points)))
+    values[first + np.arange(order)[:, None], np.arange(len(points))] = local
+    return values
+
+
+def _raise_degree(
+    local: Array, x: Array, full: Array, interval: IndexArray, degree: int
+) -> Array:
+    """Return the B-splines of a degree from those of degree - 1.
+
+    N_{i,k}(x) = (x - t_i)/(t_{i+k} - t_i) N_{i,k-1} + (its mirror image) N_{i+1,k-1}.
+    """
+    j = np.arange(degree)[:, None]
+    left_knots, right_knots = full[interval - degree + 1 + j], full[interval + 1 + j]
+    share = local / (right_knots - left_knots)
+    higher = np.zeros((degree + 1, len(x)))
+    higher[:-1] += (right_knots - x) * share
+    higher[1:] += (x - left_knots) * share
+    return higher
+
+
+def bspline_slopes(points: Array, knots: Array, order: int) -> Array:
+    """Return the first derivatives of the B-splines."""
+    if order == 1:
+        return np.zeros((len(knots) - 1, len(points)))
+    # With full knots t: N'_{i,k} = (k - 1) (N_{i,k-1}/w_i - N_{i+1,k-1}/w_{i+1}).
+    full = np.concatenate([[knots[0]] * (order - 1), knots, [knots[-1]] * (order - 1)])
+    widths = full[order - 1 :] - full[: -order + 1]
+    scaled = (
+        (order - 1) * bspline_functions(points, knots, order - 1) / widths[1:-1, None]
+    )
+    slopes = np.zeros((len(scaled) + 1, len(points)))
+    slopes[1:] += scaled
+    slopes[:-1] -= scaled
+    return slopes
+
+
+def _knot_intervals(points: Array, knots: Array) -> IndexArray:
+    """Return the interval of each point between the knots."""
+    intervals = np.searchsorted(knots, points, side="right") - 1
+    return np.clip(intervals, 0, len(knots) - 2)
+
+
+def _gauss_quadrature(knots: Array, order: int) -> tuple[Array, Array]:
+    """Return nodes and weights that integrate spline products exactly."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    half = np.diff(knots)[:, None] / 2
+    middle = (knots[:-1] + knots[1:])[:, None] / 2
+    return (middle + half * nodes).ravel(), (half * weights).ravel()
+
+
+def _least_squares_matrix(values: Array) -> Array:
+    """Return the matrix that fits functions (d, T) to any curve, (d, T)."""
+    # No larger than the matrix itself, whatever number of points a task states.
+    return np.asarray(np.linalg.pinv(values.T, rcond=np.finfo(float).eps))
+
+
+def _trapezoid_weights(grid: Array) -> Array:
+    weights = np.full(len(grid), (grid[-1] - grid[0]) / (len(grid) - 1))
+    weights[[0, -1]] /= 2
+    return weights
+
+
+def _is_close(matrix: Array, expected: Array) -> bool:
+    return bool(
+        (np.abs(matrix - expected) <= MATRIX_TOLERANCE * np.abs(expected).max()).all()
+    )
+
+
+def _is_orthonormal_form(actual: BasisMatrices, expected: BasisMatrices) -> bool:
+    """Return whether ``actual`` is ``expected`` in orthonormal coordinates.
+
+    With G = L L', the coordinates L' c are orthonormal, and all others are U L' c with
+    an orthogonal U. U must turn the products of the slopes into an increasing diagonal,
+    which leaves signs, and rotations among functions that are equally rough.
+    """
+    if expected.slopes is None or not _is_close(
+        actual.gram, np.eye(len(expected.gram))
+    ):
+        return False
+    lower = np.linalg.cholesky(expected.gram)
+    straight = lower.T @ expected.matrix
+    turn = np.linalg.lstsq(straight.T, actual.matrix.T, rcond=None)[0].T
+    rough = np.linalg.solve(lower, np.linalg.solve(lower, expected.slopes).T)
+    turned = turn @ rough @ turn.T
+    ordered = np.diag(np.linalg.eigvalsh(rough))
+    limit = max(np.abs(ordered).max(), np.finfo(float).tiny)
+    return (
+        _is_close(actual.matrix, turn @ straight)
+        and _is_close(turn @ turn.T, np.eye(len(turn)))
+        and bool((np.abs(turned - ordered) <= MATRIX_TOLERANCE * limit).all())
+    )

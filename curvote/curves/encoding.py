@@ -1,0 +1,331 @@
+"""Encoding of curves into the numbers of a report, and linear classifiers of them.
+
+The formulas are MRMA section 5.1; `scale_to_bounds` takes public bounds and clips,
+because bounds taken from the record itself leave [-1, 1] and are not private (item 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.curves.basis import Projection
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+RESCALING_CONSTANTS = {
+    "tanh": ("centre", "scale"),
+    "max_abs": (),
+    "min_max": ("lower", "upper"),
+}
+RESCALING_CONSTANTS |= {"none": (), "standard": ("centre", "scale")}
+# Values of these have no bounds: only a mechanism that takes directions hides them.
+UNBOUNDED_RESCALINGS = ("none", "standard")
+
+
+def rescale(
+    name: str, c: ArrayLike, constants: Mapping[str, ArrayLike]
+) -> tuple[Array, Counts]:
+    """Return z (n, d) and the number of clipped values of each client.
+
+    ``constants`` holds exactly what ``RESCALES[name]`` lists, each (d,) or a number.
+    ``keep_coefficients`` leaves the coefficients as they are and ``standardise``
+    centres and scales them; both stay unbounded, which only protocols that report
+    directions can hide.
+    """
+    validate.one_of(RESCALING_CONSTANTS, rescale=name)
+    if set(constants) != set(RESCALING_CONSTANTS[name]):
+        wanted = ", ".join(RESCALING_CONSTANTS[name]) or "no constants"
+        names = ", ".join(sorted(constants)) or "none"
+        raise UserError(f"rescale {name} takes {wanted}; given: {names}.")
+    if name == "min_max":
+        return scale_to_bounds(c, constants["lower"], constants["upper"])
+    z = _UNCLIPPED[name](c, **constants)
+    return z, np.zeros(len(z), dtype=np.int64)
+
+
+def keep_coefficients(c: ArrayLike) -> Array:
+    """Return the coefficients (n, d) unchanged."""
+    return _check_coefficients(c)
+
+
+def squash(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
+    """Return tanh of (c - centre) / scale for each coordinate."""
+    with np.errstate(over="ignore"):  # tanh of an overflow is the right +1 or -1
+        return np.asarray(np.tanh(standardise(c, centre, scale)))
+
+
+def standardise(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
+    """Return (c - centre) / scale for each coordinate of ``c`` (n, d)."""
+    values = _check_coefficients(c)
+    middle = _broadcast_constant(values.shape[1], centre=centre)
+    width = _broadcast_constant(values.shape[1], scale=scale)
+    if not (width > 0).all():
+        i = int(np.flatnonzero(~(width > 0))[0])
+        raise UserError(
+            f"scale is {width[i]:g} for coordinate {i}; it must be above 0."
+        )
+    return np.asarray((values - middle) / width)
+
+
+def divide_by_max(c: ArrayLike) -> Array:
+    """Return each record of ``c`` (n, d) divided by its largest magnitude."""
+    values = _check_coefficients(c)
+    largest = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
+    return values / np.where(largest > 0, largest, 1.0)
+
+
+def scale_to_bounds(
+    c: ArrayLike, lower: ArrayLike, upper: ArrayLike
+) -> tuple[Array, Counts]:
+    """Return ``c`` mapped from [lower, upper] to [-1, 1], and clip counts."""
+    values = _check_coefficients(c)
+    low = _broadcast_constant(values.shape[1], lower=lower)
+    high = _broadcast_constant(values.shape[1], upper=upper)
+    with np.errstate(over="ignore"):
+        width = high - low
+    wrong = ~((width > 0) & (width < np.inf))
+    if wrong.any():
+        i = int(np.flatnonzero(wrong)[0])
+        raise UserError(
+            f"lower is {low[i]:g} and upper {high[i]:g} for coordinate {i}; lower must"
+            " be below upper, and their distance finite."
+        )
+    clipped = np.clip(values, low, high)
+    z = 2 * ((clipped - low) / width) - 1
+    return np.asarray(z), (clipped != values).sum(axis=1, dtype=np.int64)
+
+
+def data_bounds(c: ArrayLike) -> dict[str, Array]:
+    """Return the least and largest values of the data: not private.
+
+    **Not private**, whatever noise follows: studies that repeat a paper only. A
+    constant coordinate gets a width of 1.
+    """
+    values = _check_coefficients(c)
+    lower, upper = values.min(axis=0), values.max(axis=0)
+    return {"lower": lower, "upper": np.where(upper > lower, upper, lower + 1)}
+
+
+def volunteer_constants(c: ArrayLike) -> tuple[Array, Array]:
+    """Return centre and scale of public records ``c`` (n, d).
+
+    The records must be public: those of volunteers who take no part in anything else.
+    """
+    values = _check_coefficients(c)
+    if len(values) < 2:
+        raise UserError(
+            f"{len(values)} volunteers; a standard deviation takes at least 2."
+        )
+    centre, scale = values.mean(axis=0), values.std(axis=0, ddof=1)
+    constant = (values == values[0]).all(axis=0) | ~(scale > 0)
+    if constant.any():
+        raise UserError(
+            f"coordinate {int(np.flatnonzero(constant)[0])} is the same for all"
+            f" {len(values)} volunteers, so its scale would be 0; take more volunteers"
+            " or state centre and scale."
+        )
+    return centre, scale
+
+
+def _check_coefficients(c: ArrayLike) -> Array:
+    values = validate.finite(coefficients=c)
+    if values.ndim != 2:
+        raise UserError(f"coefficients have shape {values.shape}; they must be (n, d).")
+    return values
+
+
+_UNCLIPPED: dict[str, Callable[..., Array]] = {
+    "none": keep_coefficients,
+    "standard": standardise,
+    "tanh": squash,
+    "max_abs": divide_by_max,
+}
+
+
+def _broadcast_constant(d: int, /, **named: ArrayLike) -> Array:
+    ((name, value),) = named.items()
+    array = validate.finite(**{name: value})
+    if array.shape not in ((), (1,), (d,)):
+        raise UserError(
+            f"{name} has shape {array.shape}; it must be a number or one for each of"
+            f" the {d} coordinates."
+        )
+    return np.broadcast_to(array, (d,))
+
+
+FEATURE_MAPS = ("rescaled", "coefficients", "inner_products")
+
+
+def decision_sign(decision: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return -1/+1 for each score; a score of 0 is -1."""
+    return np.where(decision > 0, 1.0, -1.0)
+
+
+def predict_indices(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the indices of the classes (n,) with the largest scores.
+
+    One of (n,) or (n, 1): class 1 above 0; (n, K): the largest, the first of equal
+    ones.
+    """
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        return (scores.reshape(len(scores)) > 0).astype(np.int64)
+    return np.asarray(scores.argmax(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Scores features @ coef + intercept of classes, tied to their feature map.
+
+    ``coef`` is [d] and ``intercept`` a number for two classes, [K, d] and [K] for more;
+    ``feature_map`` says which features are judged: ``rescaled`` (the z in [-1, 1] that
+    clients report), ``coefficients`` (those of the raw curve) or ``inner_products``
+    (the raw curve's with each basis function). Values that are not finite and other
+    shapes or names are a UserError.
+    """
+
+    coef: NDArray[np.float64]
+    intercept: Any
+    feature_map: str
+
+    def __post_init__(self) -> None:
+        validate.one_of(FEATURE_MAPS, feature_map=self.feature_map)
+        coef = validate.finite(coef=self.coef).copy()
+        if coef.ndim not in {1, 2} or not coef.size:
+            raise UserError(
+                f"coef has shape {coef.shape}; it must be a vector, [d], or one for"
+                " each class, [K, d]."
+            )
+        intercept = validate.finite(intercept=self.intercept)
+        if intercept.shape != coef.shape[:-1]:
+            raise UserError(
+                f"intercept has shape {intercept.shape}; give one number for each line."
+            )
+        coef.setflags(write=False)
+        object.__setattr__(self, "coef", coef)
+        constant = intercept if intercept.ndim else float(intercept)
+        object.__setattr__(self, "intercept", constant)
+
+    def decision(self, features: ArrayLike) -> NDArray[np.float64]:
+        """Return the scores [n] or [n, K] of ``features`` [n, d]."""
+        values, d = validate.finite(features=features), self.coef.shape[-1]
+        if values.ndim != 2 or values.shape[1] != d:
+            raise UserError(
+                f"features has shape {values.shape}; this classifier judges rows of"
+                f" {d} values, [n, {d}]."
+            )
+        return np.asarray(values @ self.coef.T + self.intercept)
+
+    def predict(self, features: ArrayLike) -> NDArray[np.int64]:
+        """Return -1/+1, or places of K classes, for each row of ``features`` [n, d].
+
+        A score of 0 gives -1, and of equal ones the first class.
+        """
+        places = predict_indices(self.decision(features))
+        return 2 * places - 1 if self.coef.ndim == 1 else places
+
+    def reversed(self) -> Linear:
+        """Return the classifier with the opposite sign (MRMA, equation 9)."""
+        return Linear(-self.coef, -self.intercept, self.feature_map)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Encoded curves: coefficients (n, d), z in [-1, 1]^d, clipped values."""
+
+    coefficients: Array
+    z: Array
+    clipped: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A projection, a rescaling with public constants, and a feature map.
+
+    ``feature_map`` is ``"rescaled"`` (a classifier judges z, the numbers that were
+    reported), ``"coefficients"`` (it judges the raw coefficients, as MRMA section 6) or
+    ``"inner_products"``, those of the raw curve with each basis function: what MRMA's
+    Method I (section 5.2) judges although it was trained on coefficients.
+    """
+
+    projection: Projection
+    rescale: str = "tanh"
+    constants: Mapping[str, Array] = field(default_factory=dict)
+    feature_map: str = "rescaled"
+
+    def __post_init__(self) -> None:
+        validate.one_of(FEATURE_MAPS, judge=self.feature_map)
+
+    @property
+    def d(self) -> int:
+        """Number of coefficients."""
+        return int(self.projection.matrix.shape[0])
+
+    def encode(self, curves: Array) -> Encoded:
+        """Return the encoded form of ``curves`` (n, T); NaN or infinity: UserError."""
+        coefficients = self.projection.apply(curves)
+        return Encoded(coefficients, *self.rescaled(coefficients))
+
+    def rescaled(self, coefficients: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return z and the number of clipped values of each client."""
+        return rescale(self.rescale, coefficients, self.constants)
+
+    def features(self, curves: Array) -> Array:
+        """Return the features that a classifier sees of ``curves``, (n, d)."""
+        return self.judged(self.encode(curves))
+
+    def judged(self, encoded: Encoded) -> Array:
+        """Return the features of ``encoded`` that a classifier is applied to."""
+        gram = self.projection.gram
+        return classifier_features(
+            self.feature_map, encoded.coefficients, encoded.z, gram
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values from which `from_json` builds an equal encoding."""
+        projection = self.projection
+        return {
+            "basis": projection.name,
+            "size": projection.size,
+            "order": projection.order,
+            "domain": [float(end) for end in projection.domain],
+            "matrix": projection.matrix.tolist(),
+            "gram": projection.gram.tolist(),
+            "rescale": self.rescale,
+            "constants": {k: np.asarray(v).tolist() for k, v in self.constants.items()},
+            "judge": self.feature_map,
+        }
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Encoding:
+        """Build the encoding that `to_json` wrote."""
+        a, b = facts["domain"]
+        projection = Projection(
+            matrix=np.asarray(facts["matrix"], dtype=np.float64),
+            gram=np.asarray(facts["gram"], dtype=np.float64),
+            domain=(float(a), float(b)),
+            name=facts["basis"],
+            size=facts["size"],
+            order=facts["order"],
+        )
+        constants = {
+            name: np.asarray(value, dtype=np.float64)
+            for name, value in facts["constants"].items()
+        }
+        return cls(projection, facts["rescale"], constants, facts["judge"])
+
+
+def classifier_features(
+    feature_map: str, coefficients: Array, z: Array, gram: Array
+) -> Array:
+    """Return the features that a feature map takes from an encoding."""
+    if feature_map == "inner_products":
+        return coefficients @ gram
+    return z if feature_map == "rescaled" else coefficients

@@ -1,0 +1,71 @@
+"""Data sets behind their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base import validate
+from curvote.base.classes import Classes
+from curvote.data.registry import DATASETS
+
+Array = NDArray[np.float64]
+
+
+def module(name: str) -> ModuleType:
+    """Return the module of data set ``name``; an unknown name is a UserError."""
+    return import_module(DATASETS[validate.one_of(DATASETS, source=name)])
+
+
+def resolve_source(source: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the module of a valid source's data set, and its parameters."""
+    dataset = module(source["name"])
+    return dataset, dataset.Parameters.model_validate(source)
+
+
+def servers(source: Mapping[str, Any]) -> Mapping[str, int | None] | None:
+    """Return the servers that hold the records, and the public size of each.
+
+    The first is 0 in the column ``group``, and so on. None stands for a size that only
+    the pipeline or the server itself will say; None for all: there are no servers.
+    """
+    dataset, parameters = resolve_source(source)
+    return dataset.servers(parameters) if hasattr(dataset, "servers") else None
+
+
+def drawn_per_server(source: Mapping[str, Any]) -> bool:
+    """Return whether clients are simulated for each server by itself."""
+    simulated = module(source["name"]).SIMULATED and not is_remote(source)
+    return simulated and None in (servers(source) or {}).values()
+
+
+def is_remote(source: Mapping[str, Any]) -> bool:
+    """Return whether the records stay with their owners."""
+    return bool(getattr(module(source["name"]), "REMOTE", False))
+
+
+def classes(source: Mapping[str, Any]) -> Classes | None:
+    """Return the classes of a source whose pipeline lists them; others have two."""
+    dataset, parameters = resolve_source(source)
+    return dataset.classes(parameters) if hasattr(dataset, "classes") else None
+
+
+def eta(source: Mapping[str, Any]) -> Callable[[Array], Array] | None:
+    """Return the known regression functions, x (n, d) -> (n, K); None: unknown.
+
+    None for a source whose law nobody knows.
+    """
+    dataset, parameters = resolve_source(source)
+    has_eta = hasattr(dataset, "eta")
+    return partial(dataset.eta, parameters) if has_eta else None
+
+
+def keeps_published_split(source: Mapping[str, Any]) -> bool:
+    """Return whether the publisher's split into training and test is kept."""
+    return source.get("split") == "published"

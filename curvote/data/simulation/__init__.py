@@ -1,0 +1,1 @@
+"""Simulated data sets, a module each."""

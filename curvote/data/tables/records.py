@@ -1,0 +1,291 @@
+"""Raw records as inputs of a model: a source's form without its file.
+
+A model carries it, so that it reads the same table as its training did. Cells become
+numbers by the code that training has, missing ones by the source's own rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.base.table_file import indicator_name
+from curvote.curves.columns import TableValues, select_columns
+from curvote.data.tables import cells, long_rows, wide_rows
+from curvote.data.tables.cells import Integers
+from curvote.data.tables.long_rows import LongReader, LongRows, LongScan
+from curvote.data.tables.schema import (
+    CsvForm,
+    Violations,
+    column_names,
+    file_kind,
+    label_text,
+    read_batches,
+    row_lines,
+)
+from curvote.data.tables.wide_rows import TableCells, spread_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from curvote.chain.system import View
+
+
+Parameters = wide_rows.Parameters | long_rows.Parameters
+
+_GIVEN_RECORDS: Final = Path("the records given")  # instead of a file, in messages
+_EPOCH: Final = date(1970, 1, 1)
+_ANY: Final = (0.0, 1.0)  # bounds of what needs none to be read
+_REMOTE: Final = ("remote_table", "remote_labels")
+
+
+class RawRecords:
+    """The form of raw records: columns, categories, missing values, how a file is read.
+
+    ``source`` is what pipelines.yaml says, without the file's place; ``fill`` is the
+    number that stands for a missing one, for each of those that have one. A row with
+    any other missing value, or a cell of no use, has no answer.
+    """
+
+    def __init__(self, source: dict[str, Any], fill: dict[str, float]) -> None:
+        self.source = source
+        self.fill = fill
+
+    @classmethod
+    def of(cls, view: View) -> RawRecords | None:
+        """Return the form of a cell's source; None: records are numbers."""
+        source = view.settings.source
+        name, place = source["name"], {"path": str(_GIVEN_RECORDS)}
+        if name == "curves":
+            curves = long_rows.Parameters.model_validate({**source, **place})
+            return cls(_to_plain(curves), {})
+        if name not in {"table", *_REMOTE}:
+            return None
+        section = _as_table(source) if name in _REMOTE else {**source}
+        parameters = wide_rows.Parameters.model_validate(section | place)
+        fill: dict[str, float] = {}
+        if name == "remote_labels":  # a missing text is none of its categories
+            texts = parameters.categories  # in the source's order, as its numbers are
+            names = [
+                name for x in parameters.features for name in _number_names(x, texts)
+            ]
+            curve = view.columns("ingest", "clients")["curve"]
+            fill = dict(zip(names, curve.mean(axis=0).tolist(), strict=True))
+            fill |= {name: 0.0 for x in texts for name in _number_names(x, texts)}
+        elif parameters.missing == "centre":
+            features = spread_schema(parameters, ()).features
+            fill = {feature.name: float(feature.middle) for feature in features}
+        return cls(_to_plain(parameters), fill)
+
+    @property
+    def raw(self) -> list[str]:
+        """The columns of raw records."""
+        parameters = self._parameters
+        if isinstance(parameters, long_rows.Parameters):
+            return [parameters.id, parameters.time, parameters.value]
+        return list(parameters.features)
+
+    def example(self) -> dict[str, Any]:
+        """Return an invented row: mid bounds, first categories."""
+        parameters = self._parameters
+        if isinstance(parameters, long_rows.Parameters):
+            middle = sum(parameters.bounds) / 2
+            return {
+                parameters.id: "a",
+                parameters.time: parameters.grid.start,
+                parameters.value: middle,
+            }
+        row: dict[str, Any] = {
+            x: categories[0] for x, categories in parameters.categories.items()
+        }
+        row |= {x: sum(ends) / 2 for x, ends in parameters.bounds.items()}
+        for name, form in parameters.dates.items():
+            row[name] = (_EPOCH + timedelta(days=row[name])).strftime(form)
+        return {name: row[name] for name in parameters.features}
+
+    def file(self, path: Path) -> pd.DataFrame:
+        """Return the table at ``path`` in the source's own writing.
+
+        The index counts lines (CSV, whose first is the header) or rows (Parquet).
+        UserError: it cannot be read, or has no row.
+        """
+        import pandas as pd
+        import pyarrow as pa
+
+        form = self.writing
+        violations = Violations(path, form)
+        row_batches = [
+            *read_batches(path, [x for x in column_names(path, form) if x], violations)
+        ]
+        violations.check()
+        if not sum(map(len, row_batches)):
+            raise UserError(f"{path} has no rows.")
+        frame: pd.DataFrame = pa.Table.from_batches(row_batches).to_pandas()
+        rows = range(1, len(frame) + 1)
+        if file_kind(path) == "parquet":
+            frame.index = pd.Index(rows, name="row")
+        else:
+            lines = row_lines(path, form, rows)
+            frame.index = pd.Index([lines[row] for row in rows], name="line")
+        return frame
+
+    @property
+    def writing(self) -> CsvForm:
+        """The writing of the source's CSV files."""
+        return self._parameters
+
+    def read(self, X: pd.DataFrame, columns: list[str]) -> TableValues:
+        """Return the numbers of records as the model's ``columns`` have them.
+
+        UserError: a column is missing; of curves, a row that is of no use.
+        """
+        table = select_columns(X, self.raw)
+        parameters = self._parameters
+        column = {name: _to_arrow(table[name], parameters.decimal) for name in self.raw}
+        if isinstance(parameters, long_rows.Parameters):
+            return _read_curves(parameters, column)
+        rows = _MarkedCells(
+            parameters, _GIVEN_RECORDS, Violations(_GIVEN_RECORDS, parameters)
+        )
+        values = rows.features(column)
+        names = [feature.name for feature in spread_schema(parameters, ()).features]
+        filling = np.array([self.fill.get(name, np.nan) for name in names])
+        values = np.where(np.isnan(values), filling, values)
+        wrong = np.any([*rows.wrong.values(), np.zeros(len(values), bool)], axis=0)
+        lacking = np.isnan(values) & ~wrong[:, np.newaxis]
+        reasons = dict(rows.wrong)
+        for name in parameters.features:
+            positions = [
+                names.index(number)
+                for number in _number_names(name, parameters.categories)
+            ]
+            absent = lacking[:, positions].any(axis=1)
+            reasons |= {f"{name} is missing": absent} if absent.any() else {}
+        used = ~(wrong | lacking.any(axis=1))
+        of = np.where(used, np.cumsum(used) - 1, -1)
+        order = [names.index(name) for name in columns]
+        return TableValues(values[used][:, order], of, reasons)
+
+    @property
+    def _parameters(self) -> Parameters:
+        if self.source["name"] == "curves":
+            return long_rows.Parameters.model_validate(self.source)
+        return wide_rows.Parameters.model_validate(self.source)
+
+
+class _MarkedCells(TableCells):
+    """Cells that keep which rows hold something of no use, and what."""
+
+    def __init__(self, *parameters: Any) -> None:
+        super().__init__(*parameters)
+        self.wrong: dict[str, NDArray[np.bool_]] = {}
+
+    def _count_violation(
+        self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
+    ) -> None:
+        if wrong.any():
+            self.wrong[what] = wrong
+
+
+class _MemoryReader(LongReader):
+    """Rows of a long table that is in memory."""
+
+    columns: tuple[Any, ...] = ()
+
+    def _read_parts(self) -> Iterator[LongRows]:
+        yield self._parse_part(*self.columns)
+        self.rows += len(self.columns[0])
+
+
+def _read_curves(
+    parameters: long_rows.Parameters, column: dict[str, Any]
+) -> TableValues:
+    """Return a curve for each client, and each row's curve index."""
+    import pyarrow as pa
+
+    first, n = (parameters.classes or ("any", "other"))[0], len(column[parameters.id])
+    if not n:
+        return TableValues(
+            np.empty((0, parameters.grid.points)), np.empty(0, np.int64), {}
+        )
+    listed = {"classes": parameters.classes or (first, "other"), "positive": None}
+    scan = LongScan(parameters.model_copy(update=listed), _GIVEN_RECORDS)
+    scan_reader = scan.reader
+    reader = _MemoryReader(
+        _GIVEN_RECORDS,
+        scan_reader.names,
+        scan.violations,
+        scan_reader.label_codes,
+        scan_reader.written,
+    )
+    reader.columns = (*column.values(), pa.array([first] * n))
+    scan.reader = reader
+    blocks = [*scan.blocks()]
+    values = np.concatenate(
+        [block.segments.interpolate(parameters.points) for block in blocks]
+    )
+    usable_ids = np.concatenate([block.ids for block in blocks])
+    client_ids = cells.identify(cells.trim_ids(column[parameters.id]))[0]
+    order = np.argsort(usable_ids)
+    places = order[
+        np.minimum(np.searchsorted(usable_ids[order], client_ids), len(usable_ids) - 1)
+    ]
+    of: Integers = np.where(usable_ids[places] == client_ids, places, -1)
+    reason = (
+        f"a gap above {parameters.gaps.most:g} {parameters.unit}, or an end not reached"
+    )
+    return TableValues(values, of, {reason: of < 0} if (of < 0).any() else {})
+
+
+def _number_names(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the names of the numbers that a feature becomes."""
+    return [indicator_name(name, text) for text in categories.get(name, ())] or [name]
+
+
+def _to_plain(parameters: Parameters) -> dict[str, Any]:
+    """Return parameters as plain JSON values."""
+    return parameters.model_dump(mode="json", exclude_none=True)
+
+
+def _as_table(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a remote source as the source of a local table."""
+    features, texts = source["features"], source.get("categories", {})
+    unbounded = {x: _ANY for x in features if x not in texts}
+    return {
+        "name": "table",
+        "label": "\n",  # a column that nobody has: words of these are printable
+        "features": [*features],
+        "categories": texts,
+        "bounds": features if isinstance(features, Mapping) else unbounded,
+        "missing": "drop",
+        "classes": source["classes"],
+    }
+
+
+def _to_arrow(column: pd.Series[Any], decimal: str) -> Any:
+    """Return a column as Arrow has it; what is of several kinds as a file's texts."""
+    import pyarrow as pa
+
+    def cell_text(cell: Any) -> str:
+        shown_text = str(label_text(cell))
+        return (
+            shown_text.replace(".", decimal) if isinstance(cell, float) else shown_text
+        )
+
+    try:
+        array = pa.Array.from_pandas(column)
+    except (pa.ArrowException, TypeError):
+        array = pa.Array.from_pandas(column.map(cell_text, na_action="ignore"))
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.string())
+    return cells.plain_column(array)

@@ -1,0 +1,601 @@
+"""Wide tables of a user, one client a row: settings, cells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    Field,
+    FiniteFloat,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from curvote.base.errors import UserError
+from curvote.data import columns, reader
+from curvote.data.columns import (
+    DISTINCT_CLASSES,
+    Feature,
+    category_feature,
+    indicator_features,
+)
+from curvote.data.reader import TableParameters, TableSchema
+from curvote.data.tables import cells
+from curvote.data.tables import schema as labelled
+from curvote.data.tables.cells import SPELT, ColumnSpans, Floats, Integers, RepeatedRows
+from curvote.data.tables.schema import (
+    EXAMPLES,
+    CsvForm,
+    Labelled,
+    LabelText,
+    Violations,
+    convert_column,
+    read_batches,
+)
+
+Text = Annotated[str, Field(min_length=1)]
+Bounds = dict[str, tuple[FiniteFloat, FiniteFloat]]
+Categories = dict[str, Annotated[tuple[LabelText, ...], DISTINCT_CLASSES]]
+
+
+class Parameters(Labelled, TableParameters, CsvForm):
+    """Settings of ``source:``: file, columns, classes, features' bounds.
+
+    Rows of different ids are different people, however equal they look: with an ``id``
+    the default of ``duplicates`` is ``keep``. ``missing_values`` are texts that mean
+    missing, beside `table_rows.MARKS`. ``dates`` says of columns of dates how they are
+    written, as ``%d.%m.%Y``; each counts as days since 1970-01-01, and its bounds may
+    be dates like 1920-01-31.
+
+    ``categories`` lists the texts of a feature that is no number. A mark of
+    `table_rows.MARKS` that is listed there is a category, and not missing.
+    """
+
+    name: Literal["table"] = "table"
+    path: Text
+    label: Text
+    features: Annotated[tuple[Text, ...], Field(min_length=1)]
+    categories: Categories = Field(default_factory=dict)
+    missing_values: tuple[Text, ...] = ()
+    dates: dict[str, Text] = Field(default_factory=dict)
+    bounds: Bounds = Field(default_factory=dict)
+    id: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_repeats(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("id") is not None:
+            return {"duplicates": "keep", **values}
+        return values
+
+    @field_validator("features")
+    @classmethod
+    def _check_features(
+        cls, features: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
+        columns = [*features, info.data.get("label")]
+        twice = sorted({name for name in features if columns.count(name) > 1})
+        if twice:
+            raise ValueError(f"columns that are named twice: {', '.join(twice)}")
+        return features
+
+    @field_validator("categories")
+    @classmethod
+    def _check_categories(
+        cls, categories: Categories, info: ValidationInfo
+    ) -> Categories:
+        features = info.data.get("features", categories)
+        other = [name for name in categories if name not in features]
+        if other:
+            raise ValueError(f"categories of what is no feature: {', '.join(other)}")
+        return categories
+
+    @field_validator("dates")
+    @classmethod
+    def _check_dates(
+        cls, dates: dict[str, str], info: ValidationInfo
+    ) -> dict[str, str]:
+        features = info.data.get("features", dates)
+        texts = info.data.get("categories", {})
+        other = [name for name in dates if name not in features or name in texts]
+        if other:
+            raise ValueError(f"dates of what is no number: {', '.join(other)}")
+        return dates
+
+    @field_validator("bounds", mode="before")
+    @classmethod
+    def _dates_to_days(cls, bounds: Any, info: ValidationInfo) -> Any:
+        """Return bounds that are dates as days since 1970-01-01."""
+        dates = info.data.get("dates", {})
+        if not isinstance(bounds, Mapping):
+            return bounds
+        return {
+            name: [_date_to_days(end) for end in ends]
+            if name in dates and isinstance(ends, list | tuple)
+            else ends
+            for name, ends in bounds.items()
+        }
+
+    @field_validator("bounds")
+    @classmethod
+    def _check_complete(cls, bounds: Bounds, info: ValidationInfo) -> Bounds:
+        if "categories" not in info.data:  # wrong, and said
+            return bounds
+        features = info.data.get("features", bounds)
+        texts = info.data["categories"]
+        wrong = [name for name, (low, high) in bounds.items() if not low < high]
+        problems = {
+            "every feature needs public bounds [low, high], or categories, known"
+            " without the data; there are none for": [
+                x for x in features if x not in {*bounds, *texts}
+            ],
+            "bounds of what is no feature": [x for x in bounds if x not in features],
+            "bounds of what has categories": [x for x in bounds if x in texts],
+            "the first must be below the second": wrong,
+        }
+        messages = [
+            f"{what}: {', '.join(who)}" for what, who in problems.items() if who
+        ]
+        if messages:
+            raise ValueError("; ".join(messages))
+        return bounds
+
+    @field_validator("id")
+    @classmethod
+    def _check_other_column(cls, name: str | None, info: ValidationInfo) -> str | None:
+        if name in {*info.data.get("features", ()), info.data.get("label")} - {None}:
+            raise ValueError(
+                "it must be another column than the features and the label"
+            )
+        return name
+
+
+def _date_to_days(end: object) -> object:
+    """Return a date like 1920-01-31 as days since 1970-01-01."""
+    try:
+        return (date.fromisoformat(str(end)) - date(1970, 1, 1)).days
+    except ValueError:
+        return end
+
+
+_DAY: Final = 86_400 * cells.MICROSECONDS
+MARKS: Final = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
+
+
+@dataclass(frozen=True, eq=False)
+class TableBlock:
+    """Rows of the file from ``begin`` on: ids (m,), features (m, p), codes."""
+
+    begin: int
+    ids: Integers
+    values: Floats
+    codes: Integers
+
+    def select(self, chosen: slice | NDArray[np.bool_]) -> TableBlock:
+        """Return some of the rows."""
+        columns = self.ids[chosen], self.values[chosen], self.codes[chosen]
+        begin = self.begin + (chosen.start or 0 if isinstance(chosen, slice) else 0)
+        return TableBlock(begin, *columns)
+
+
+class TableCells:
+    """A pass over the table at ``path``, with its cells as numbers.
+
+    Labels become codes in the order in which they are met, those that are listed first;
+    ``label_codes`` holds their texts, and ``empty`` the rows without an id. What is
+    wrong is counted in ``violations``.
+    """
+
+    def __init__(
+        self, parameters: Parameters, path: Path, violations: Violations
+    ) -> None:
+        self.parameters, self.path, self.violations = parameters, path, violations
+        self.label_codes = parameters.places
+        self.empty: list[Integers] = []
+        self._listed = len(self.label_codes)
+        self._features = table_schema(parameters, ()).features
+
+    def blocks(self) -> Iterator[TableBlock]:
+        """Yield the rows; none at all is a UserError."""
+        parameters, begin = self.parameters, 0
+        wanted = [
+            *parameters.features,
+            parameters.label,
+            *filter(None, [parameters.id]),
+        ]
+        for batch in read_batches(self.path, wanted, self.violations):
+            columns = {name: cells.plain_column(batch[name]) for name in wanted}
+            if len(batch):
+                yield self._make_block(columns, begin)
+            begin += len(batch)
+        if not begin:
+            raise UserError(f"{self.path} has no rows.")
+
+    def ids(self) -> Iterator[Integers]:
+        """Yield the ids alone, row numbers without a column of ids."""
+        begin, column = 0, self.parameters.id or self.parameters.label
+        for batch in read_batches(self.path, [column], self.violations):
+            yield self._client_ids(
+                {column: cells.plain_column(batch[column])}, len(batch), begin
+            )
+            begin += len(batch)
+        if not begin:
+            raise UserError(f"{self.path} has no rows.")
+
+    def rows_with_ids(self, rows: Integers) -> Iterator[tuple[int, str]]:
+        """Yield rows (ascending) with their written ids, for a message."""
+        id_name, begin = str(self.parameters.id), 0
+        for batch in read_batches(
+            self.path, [id_name], Violations(self.path, self.parameters)
+        ):
+            column = cells.trim_ids(cells.plain_column(batch[id_name]))
+            batch_rows = rows[(rows >= begin) & (rows < begin + len(batch))]
+            yield from (
+                (r + 1, repr(column[r - begin].as_py())) for r in batch_rows.tolist()
+            )
+            begin += len(batch)
+
+    def _make_block(self, columns: dict[str, Any], begin: int) -> TableBlock:
+        codes = self._labels(columns[self.parameters.label], begin)
+        values = self.features(columns, begin)
+        ids = self._client_ids(columns, len(codes), begin)
+        return TableBlock(begin, ids, values, codes)
+
+    def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
+        """Return features (m, p) of rows, NaN where missing or of no use."""
+        names = self.parameters.features
+        return self._spread_categories(
+            [self._feature_values(x, columns[x], begin) for x in names]
+        )
+
+    def _labels(self, column: Any, begin: int) -> Integers:
+        """Return the codes of the labels, those listed as their places."""
+        name = self.parameters.label
+        codes = cells.encode_labels(
+            column, self.label_codes, self._listed + cells.VOCABULARY
+        )
+        self._count_violation(f"{name} is empty", codes < 0, begin)
+        if self._listed:
+            what = f"{name} {self.parameters.unlisted_text}"
+            self._count_violation(what, codes >= self._listed, begin, column)
+        return codes
+
+    def _feature_values(self, name: str, column: Any, begin: int) -> Floats:
+        """Return a feature, NaN where it is missing: a number, or a category's code."""
+        texts = sorted(self.parameters.categories.get(name, ()))
+        if not texts:
+            return self._feature_numbers(name, column, begin)
+        column = self._null_missing(column, texts)
+        codes = cells.encode_labels(
+            column, {text: code for code, text in enumerate(texts)}
+        )
+        what = f"{name} is none of the categories {', '.join(texts)}"
+        self._count_violation(what, codes >= len(texts), begin, column)
+        return np.where(codes < 0, np.nan, codes)
+
+    def _feature_numbers(self, name: str, column: Any, begin: int) -> Floats:
+        """Return a feature, NaN where missing; count cells that are no number.
+
+        A date is a number, too, where the source says how dates are written: days
+        since 1970-01-01.
+        """
+        import pyarrow.compute as pc
+
+        column, form = self._null_missing(column), self.parameters.dates.get(name)
+        with convert_column(self.path, name, column):
+            if form:
+                values = cells.wall_clock(column, form) / _DAY
+            else:
+                values = cells.parse_numbers(column, self.parameters.decimal)
+        is_number_text = np.asarray(pc.is_valid(column)) & cells.is_text(column)
+        wrong = np.isinf(values) | (np.isnan(values) & is_number_text)
+        what = f"a date like {form}" if form else "a finite number"
+        self._count_violation(f"{name} is not {what}", wrong, begin, column)
+        return values
+
+    def _client_ids(self, columns: dict[str, Any], n: int, begin: int) -> Integers:
+        column_name = self.parameters.id
+        if column_name is None:
+            return np.arange(begin + 1, begin + n + 1)
+        column = cells.trim_ids(columns[column_name])
+        empty = np.asarray(column.is_null())
+        self.empty.append(np.flatnonzero(empty) + begin)
+        self._count_violation(f"{column_name} is empty", empty, begin)
+        with convert_column(self.path, column_name, column):
+            id_column = column.fill_null("0" if cells.is_text(column) else 0)
+            ids, _ = cells.identify(id_column)
+        return ids
+
+    def _null_missing(self, column: Any, meant: Collection[str] = ()) -> Any:
+        """Return trimmed texts, null where one means missing; numbers as they are."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not cells.is_text(column):
+            return column
+        text, all_marks = (
+            pc.utf8_trim_whitespace(column),
+            self.parameters.missing_values,
+        )
+        marks = [mark for mark in (*MARKS, *all_marks) if mark not in meant]
+        absent = pc.is_in(text, pa.array(marks, pa.string()))
+        return cells.plain_column(pc.if_else(absent, None, text))
+
+    def _spread_categories(self, values: list[Floats]) -> Floats:
+        """Return features (m, p), a category as a 0 or 1 for each of its texts."""
+        parts: list[Floats] = []
+        for feature, codes in zip(self._features, values, strict=True):
+            indicators = [
+                np.where(np.isnan(codes), np.nan, codes == code)
+                for code in range(len(feature.categories))
+            ]
+            parts += indicators or [codes]
+        return np.column_stack(parts)
+
+    def _count_violation(
+        self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
+    ) -> None:
+        rows = np.flatnonzero(wrong)
+        texts = (
+            (begin + row + 1, "" if examples is None else repr(examples[row].as_py()))
+            for row in rows.tolist()
+        )
+        self.violations.add(what, len(rows), texts)
+
+
+def table_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
+    """Return the table's public layout, a text feature as its categories' codes."""
+    why = "stated by the user"
+    texts, bounds = parameters.categories, parameters.bounds
+    return TableSchema(
+        features=tuple(
+            category_feature(x, texts[x], why)
+            if x in texts
+            else Feature(x, "", *bounds[x], why)
+            for x in parameters.features
+        ),
+        label=parameters.label,
+        labels={name: place for place, name in enumerate(classes)},
+        classes=classes,
+    )
+
+
+def spread_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
+    """Return the schema with a 0/1 feature for each category.
+
+    A missing text is a bit of each of them: its public centre.
+    """
+    plain, shares = table_schema(parameters, classes), parameters.categories
+    features = tuple(
+        replace(feature, centre=1 / len(shares[f.name])) if f.categories else feature
+        for f in plain.features
+        for feature in (indicator_features(f) or (f,))
+    )
+    return replace(plain, features=features)
+
+
+Bits = NDArray[np.bool_]
+Columns = dict[str, NDArray[np.int64] | NDArray[np.float64]]
+CLIENTS: Final = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class TableSurvey:
+    """The counts of a whole table file.
+
+    ``first`` (rows,) are the rows that repeat no earlier one; None where that is no
+    question. ``counts`` are the clients of each class, ``missing`` the values that each
+    feature lacks before rows are left out for it, ``labels`` the texts by code, and
+    ``spans`` how the features' values lie within their bounds.
+    """
+
+    schema: TableSchema
+    rows: int
+    distinct: int
+    first: Bits | None
+    counts: dict[str, int]
+    missing: dict[str, int]
+    labels: tuple[str, ...]
+    spans: ColumnSpans
+
+    def by_class(self, classes: Sequence[str]) -> list[int]:
+        """Return how many clients each class has."""
+        return [self.counts.get(name, 0) for name in classes]
+
+
+def survey_table(parameters: Parameters, path: Path) -> TableSurvey:
+    """Return the survey of the file at ``path``; UserError: violations.
+
+    A file that stays the same is read once.
+    """
+    stat = path.stat()
+    stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    return _cached_survey(_Hashable(parameters), path, stamp)
+
+
+class _Hashable:
+    """Parameters by their text: their mappings have no hash."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self._text = parameters.model_dump_json()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashable) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+@lru_cache(maxsize=1)
+def _cached_survey(
+    wanted: _Hashable, path: Path, _stamp: tuple[int, ...]
+) -> TableSurvey:
+    parameters, violations = wanted.parameters, Violations(path, wanted.parameters)
+    table, repeated, ids = (
+        TableCells(parameters, path, violations),
+        RepeatedRows(),
+        _SeenIds(),
+    )
+    total = _tally_blocks(_note_repeats(table.blocks(), repeated, ids), parameters)
+    ids.check(table)
+    names = labelled.resolve_classes(
+        violations, parameters.label, table.label_codes, parameters
+    )
+    first = repeated.first_occurrences()
+    rows = total.rows
+    distinct = rows if first is None else int(first.sum())
+    if parameters.duplicates != "distinct":
+        first = None
+    if first is not None:
+        again = TableCells(parameters, path, violations).blocks()
+        total = _tally_blocks(_choose_rows(again, first), parameters)
+    schema, labels = spread_schema(parameters, names), tuple(table.label_codes)
+    missing = dict(zip(schema.names, total.missing.tolist(), strict=True))
+    _refuse_policy(parameters, missing, total)
+    counts = {text: int(n) for text, n in zip(labels, total.codes, strict=False)}
+    return TableSurvey(
+        schema, rows, distinct, first, counts, missing, labels, total.spans
+    )
+
+
+def pieces(parameters: Parameters, path: Path) -> Iterator[Columns]:
+    """Yield client_id, label, group (n,) and curve (n, p) of at most 65,536 clients."""
+    counts = survey_table(parameters, path)
+    place = np.array([counts.schema.classes.index(text) for text in counts.labels])
+    begin = 0
+    table = TableCells(parameters, path, Violations(path, parameters))
+    for block in _choose_rows(table.blocks(), counts.first):
+        for part in _split_block(block):
+            absent = reader.missing_mask(part.values, counts.schema)
+            settled = reader.fill_missing(
+                part.values, absent, counts.schema, parameters.missing
+            )
+            selection = _keep_mask(absent, parameters)
+            n = int(selection.sum())
+            ids, labels = part.ids[selection], place[part.codes[selection]]
+            groups = np.arange(begin, begin + n)
+            yield columns.client_columns(settled[selection], labels, ids, groups)
+            begin += n
+
+
+def members(parameters: Parameters, path: Path) -> Iterator[Columns]:
+    """Yield client_id and group of the clients of ``pieces``.
+
+    Only the column of ids is read, unless other ones decide who is a client.
+    """
+    if parameters.duplicates == "distinct" or parameters.missing == "drop":
+        for piece in pieces(parameters, path):
+            yield {name: piece[name] for name in ("client_id", "group")}
+        return
+    violations, seen_ids, begin = Violations(path, parameters), _SeenIds(), 0
+    table = TableCells(parameters, path, violations)
+    for ids in table.ids():
+        seen_ids.add(ids)
+        yield {"client_id": ids, "group": np.arange(begin, begin + len(ids))}
+        begin += len(ids)
+    seen_ids.check(table)
+    violations.check()
+
+
+@dataclass
+class _RowCounts:
+    """Counts over rows: all, those that stay clients by label code, missing values."""
+
+    rows: int
+    codes: Integers
+    missing: Integers
+    empty: Integers
+    spans: ColumnSpans
+
+
+def _tally_blocks(blocks: Iterator[TableBlock], parameters: Parameters) -> _RowCounts:
+    schema = spread_schema(parameters, ())
+    p = len(schema.features)
+    ends = ([getattr(f, end) for f in schema.features] for end in ("lower", "upper"))
+    spans = ColumnSpans(*(np.array(end, dtype=np.float64) for end in ends))
+    total = _RowCounts(0, np.zeros(1, int), np.zeros(p, int), np.zeros(p, int), spans)
+    for block in blocks:
+        absent = reader.missing_mask(block.values, schema)
+        codes = block.codes[_keep_mask(absent, parameters) & (block.codes >= 0)]
+        size = max(len(total.codes), int(codes.max(initial=0)) + 1)
+        counted = np.bincount(codes, minlength=size)
+        counted[: len(total.codes)] += total.codes
+        total.codes = counted
+        total.rows += len(block.ids)
+        total.missing += absent.sum(axis=0)
+        spans.add(block.values, absent)
+        total.empty += np.isnan(block.values).sum(axis=0)
+    return total
+
+
+def _refuse_policy(
+    parameters: Parameters, missing: dict[str, int], total: _RowCounts
+) -> None:
+    """Refuse a policy that the missing values do not allow."""
+    if parameters.missing == "keep":
+        reader.refuse_empty_cells(dict(zip(missing, total.empty.tolist(), strict=True)))
+    if parameters.missing == "drop" and not total.codes.sum():
+        raise reader.no_rows_error()
+
+
+def _keep_mask(absent: Bits, parameters: Parameters) -> Bits:
+    if parameters.missing != "drop":
+        return np.full(len(absent), True)
+    return np.asarray(~absent.any(axis=1))
+
+
+def _note_repeats(
+    blocks: Iterator[TableBlock], repeated: RepeatedRows, ids: _SeenIds
+) -> Iterator[TableBlock]:
+    for block in blocks:
+        repeated.add(np.column_stack([block.values, block.codes]))
+        ids.add(block.ids)
+        yield block
+
+
+def _choose_rows(
+    blocks: Iterator[TableBlock], first: Bits | None
+) -> Iterator[TableBlock]:
+    for block in blocks:
+        end = block.begin + len(block.ids)
+        yield block if first is None else block.select(first[block.begin : end])
+
+
+def _split_block(block: TableBlock) -> Iterator[TableBlock]:
+    for start in range(0, len(block.ids), CLIENTS):
+        yield block.select(slice(start, start + CLIENTS))
+
+
+class _SeenIds:
+    """All ids so far."""
+
+    def __init__(self) -> None:
+        self._parts: list[Integers] = []
+
+    def add(self, ids: Integers) -> None:
+        self._parts.append(ids)
+
+    def check(self, table: TableCells) -> None:
+        """Count ids that repeat an earlier one; empty ones are counted elsewhere."""
+        if table.parameters.id is None or not self._parts:
+            return
+        ranked = np.concatenate(self._parts)
+        ranked.sort()
+        if (ranked[1:] != ranked[:-1]).all():
+            return
+        every = np.concatenate(self._parts)
+        nonempty = np.delete(np.arange(len(every)), np.concatenate(table.empty))
+        again = np.ones(len(nonempty), dtype=bool)
+        again[np.unique(every[nonempty], return_index=True)[1]] = False
+        rows = nonempty[again]
+        what = f"{table.parameters.id} repeats an earlier one{SPELT}"
+        table.violations.add(what, len(rows), table.rows_with_ids(rows[:EXAMPLES]))

@@ -1,1 +1,0 @@
-"""Published tables: features with public bounds, parsing, checks, policies."""

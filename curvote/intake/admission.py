@@ -1,0 +1,435 @@
+"""Rounds of an intake, and the admission of envelopes to them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from curvote.base.errors import UserError
+from curvote.chain import lookup
+from curvote.wire import envelope, sealing
+from curvote.wire.envelope import Envelope
+from curvote.wire.sealing import public_key
+from curvote.wire.strict_json import canonical_json
+from curvote.wire.task import AnyTask
+
+Payload = dict[str, Any]
+
+# A round's columns, how many were invited and accepted, the sizes of its batches: as
+# one text, which each database joins in its own way.
+SELECT_ROUNDS: Final = """SELECT id, pipeline, task, digest, needed, accepted_digest,
+(SELECT count(*) FROM invitations i WHERE i.round = r.number),
+(SELECT count(*) FROM messages m WHERE m.round = r.number),
+(SELECT {sizes} FROM (SELECT batch, count(*) AS n FROM messages m
+  WHERE m.round = r.number AND batch IS NOT NULL GROUP BY batch ORDER BY batch) AS b),
+seal
+FROM rounds r"""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One question to invited clients, and the number of answers.
+
+    ``messages_digest`` is the task's. ``needed`` messages make it complete;
+    ``accepted_digest`` names the accepted set once the round is closed. ``batches``
+    counts the messages that were folded in, each time. Envelopes are sealed to
+    ``seal_to``, None: to none.
+    """
+
+    id: str
+    pipeline: str
+    task: AnyTask
+    digest: str
+    issued: int
+    accepted: int
+    needed: int
+    accepted_digest: str | None
+    batches: tuple[int, ...] = ()
+    seal_to: str | None = None
+
+    @classmethod
+    def from_row(cls, row: Any) -> Round:
+        """Return the round of one row of `SELECT_ROUNDS`."""
+        (
+            name,
+            pipeline,
+            task,
+            task_digest,
+            needed,
+            final,
+            issued,
+            accepted,
+            sizes,
+            seal,
+        ) = row
+        counts = issued, accepted, needed
+        batches = tuple(int(size) for size in (sizes or "").split(",") if size)
+        seal_to = public_key(seal) if seal else None
+        identity = name, pipeline, read_task(task), task_digest
+        return cls(*identity, *counts, final, batches, seal_to)
+
+    @property
+    def asks(self) -> str:
+        """The name of the message that the round's task asks for."""
+        return self.task.asks
+
+    @property
+    def closed(self) -> bool:
+        """Whether the accepted set is final."""
+        return self.accepted_digest is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the round is closed or has enough messages."""
+        return self.closed or self.accepted >= self.needed
+
+    @property
+    def folded(self) -> int:
+        """The number of messages that were folded in."""
+        return sum(self.batches)
+
+    @property
+    def waiting(self) -> int:
+        """The number of messages accepted since."""
+        return self.accepted - self.folded
+
+
+@lru_cache(maxsize=8)
+def read_task(text: str) -> AnyTask:
+    """Return the task that an intake stores as JSON."""
+    return lookup.read_task(json.loads(text))
+
+
+def messages_digest(batches: Sequence[Sequence[str]]) -> str | None:
+    """Return the SHA-256 of a set of messages, sorted; None of none.
+
+    It does not depend on how they were split into batches. None names no message.
+    """
+    texts = sorted(text for batch in batches for text in batch)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest() if texts else None
+
+
+def shuffle_messages(texts: Sequence[str]) -> list[Payload]:
+    """Return the parsed messages in random order."""
+    messages: list[Payload] = [json.loads(text) for text in texts]
+    secrets.SystemRandom().shuffle(messages)
+    return messages
+
+
+# The message may be one that was accepted: such an envelope should not be kept.
+USED_INVITATION = "used invitation"
+# Nor should one of a record that has its message: together both tell more of it.
+RECORD_ANSWERED = "record answered"
+# All that an envelope can be refused for.
+REASONS: Final = (
+    "unreadable",
+    "unknown invitation",
+    "another round",
+    "unknown task",
+    "wrong seal",
+    "not sealed",
+    "another round's seal",
+    USED_INVITATION,
+    RECORD_ANSWERED,
+    "round closed",
+    "impossible message",
+    "another record",
+    "unknown record",
+)
+# About what a message must be, and the message as it was sent.
+SubjectPayload = tuple[int | str | None, Payload]
+# Returns each message as it is to be kept; a UserError in its place refuses it.
+BatchCheck = Callable[
+    [AnyTask, Sequence[SubjectPayload]], Sequence[Payload | UserError]
+]
+# The same for one: it returns the message, or raises the UserError.
+MessageCheck = Callable[[AnyTask, int | str | None, Payload], Payload]
+RowReader = Callable[..., list[Any]]
+
+# `row` is named in quotes: it is a word of SQL.
+SELECT_INVITATIONS = """SELECT i.id, i.key, i.about, i.record, i.used, r.number, r.id,
+r.digest,
+r.accepted_digest IS NOT NULL, r.seal,
+i.record IS NOT NULL AND EXISTS (SELECT 1 FROM invitations o WHERE o.round = i.round
+AND o.record IS NOT NULL AND o.record = i.record AND o.used = 1)
+FROM invitations i JOIN rounds r ON r.number = i.round WHERE i.id IN ({marks})"""
+
+
+class RefusedEnvelope(UserError):  # noqa: N818 - what happened to an envelope
+    """Error for an envelope that is not accepted, with a short ``reason``.
+
+    Of one that is not ``storable`` nothing may be stored: it may be a copy of an
+    accepted one, and even its digest would tell who sent that.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.storable = reason not in {USED_INVITATION, RECORD_ANSWERED}
+
+
+@dataclass(frozen=True)
+class AcceptedMessage:
+    """An accepted message, its round's number and its invitation."""
+
+    invitation: str
+    round: int
+    text: str
+
+
+@dataclass(frozen=True)
+class OpenedEnvelope:
+    """A readable envelope, and the private key that it was sealed to."""
+
+    envelope: Envelope
+    private: str | None
+
+
+@dataclass(frozen=True)
+class _InvitationRow:
+    """The intake's row of an envelope's invitation."""
+
+    id: str
+    key: str
+    about: int | None
+    record: str | None
+    used: bool
+    number: int
+    round: str
+    digest: str
+    closed: bool
+    seal: str | None
+    answered: bool
+
+    @property
+    def subject(self) -> int | str | None:
+        """The candidate or record that the message must be about."""
+        return self.about if self.record is None else self.record
+
+    @property
+    def unique_key(self) -> tuple[Any, ...]:
+        """The key of which at most one message is accepted."""
+        return (self.number, self.record) if self.record is not None else (self.id,)
+
+
+def open_envelopes(
+    envelopes: Iterable[bytes], seals: Iterable[str]
+) -> list[OpenedEnvelope | RefusedEnvelope]:
+    """Return the opened envelopes, or why they cannot be read.
+
+    Nothing of it is believed yet.
+    """
+    private_keys = {sealing.public_key(key): key for key in seals}
+    return [_open_envelope(data, private_keys) for data in envelopes]
+
+
+def _open_envelope(
+    data: bytes, private_keys: dict[str, str]
+) -> OpenedEnvelope | RefusedEnvelope:
+    private = None
+    try:
+        if sealing.is_sealed(data):
+            to, data = sealing.open_sealed(data, private_keys.get)
+            private = private_keys[to]
+        return OpenedEnvelope(envelope.read_envelope(data), private)
+    except UserError as error:
+        return RefusedEnvelope("unreadable", str(error))
+
+
+def named_invitations(
+    envelopes: Iterable[OpenedEnvelope | RefusedEnvelope],
+) -> list[str]:
+    """Return the distinct invitations that envelopes name, sorted."""
+    return sorted(
+        {e.envelope.invitation for e in envelopes if isinstance(e, OpenedEnvelope)}
+    )
+
+
+def admit_envelopes(
+    envelopes: Sequence[OpenedEnvelope | RefusedEnvelope],
+    check: BatchCheck,
+    rows: RowReader,
+) -> list[AcceptedMessage | RefusedEnvelope]:
+    """Return for each envelope the accepted message, or why it is refused.
+
+    ``rows(query, *values)`` reads the intake. An invitation that comes twice counts
+    once: the first good envelope, as if each had come alone, in this order.
+    """
+    return _AdmissionBatch(envelopes, check, rows).outcomes()
+
+
+class _AdmissionBatch:
+    """A batch of envelopes that pass through all checks."""
+
+    def __init__(
+        self,
+        envelopes: Sequence[OpenedEnvelope | RefusedEnvelope],
+        check: BatchCheck,
+        rows: RowReader,
+    ) -> None:
+        self._envelopes, self._check, self._rows = envelopes, check, rows
+        self._invited = _read_invitations(named_invitations(envelopes), rows)
+        self._used_keys: set[tuple[Any, ...]] = set()
+
+    def outcomes(self) -> list[AcceptedMessage | RefusedEnvelope]:
+        """Return the outcome of each envelope."""
+        waiting = list(range(len(self._envelopes)))
+        outcomes: dict[int, AcceptedMessage | RefusedEnvelope] = {}
+        while waiting:
+            current, waiting = self._split_repeats(waiting)
+            outcomes |= self._check_all(current)
+        for place, outcome in outcomes.items():
+            if isinstance(outcome, RefusedEnvelope) and self._is_used(place):
+                outcome.storable = False
+        return [outcomes[place] for place in range(len(self._envelopes))]
+
+    def _is_used(self, place: int) -> bool:
+        """Return whether an envelope's invitation is used by now."""
+        invited = self._find_invitation(place)
+        if invited is None:
+            return False
+        return invited.used or invited.answered or invited.unique_key in self._used_keys
+
+    def _split_repeats(self, waiting: list[int]) -> tuple[list[int], list[int]]:
+        """Return the first envelope of each invitation, and the others."""
+        keys: set[tuple[Any, ...]] = set()
+        current: list[int] = []
+        later: list[int] = []
+        for place in waiting:
+            invited = self._find_invitation(place)
+            again = invited is not None and invited.unique_key in keys
+            (later if again else current).append(place)
+            if invited is not None:
+                keys.add(invited.unique_key)
+        return current, later
+
+    def _find_invitation(self, place: int) -> _InvitationRow | None:
+        """Return the invitation of an envelope, None if it is unknown."""
+        item = self._envelopes[place]
+        if isinstance(item, RefusedEnvelope):
+            return None
+        return self._invited.get(item.envelope.invitation)
+
+    def _check_all(
+        self, places: list[int]
+    ) -> dict[int, AcceptedMessage | RefusedEnvelope]:
+        outcomes: dict[int, AcceptedMessage | RefusedEnvelope] = {}
+        good: dict[int, list[int]] = {}
+        for place in places:
+            try:
+                invited = self._valid_invitation(place)
+            except RefusedEnvelope as refused:
+                outcomes[place] = refused
+            else:
+                good.setdefault(invited.number, []).append(place)
+        for number, indices in good.items():
+            outcomes |= zip(indices, self._check_round(number, indices), strict=True)
+        return outcomes
+
+    def _valid_invitation(self, place: int) -> _InvitationRow:
+        """Return the invitation of a genuine envelope; else `RefusedEnvelope`."""
+        opened = self._envelopes[place]
+        if isinstance(opened, RefusedEnvelope):
+            raise opened
+        invited = self._invited.get(opened.envelope.invitation)
+        if invited is None:
+            raise RefusedEnvelope(
+                "unknown invitation",
+                f"invitation {opened.envelope.invitation} was never issued here.",
+            )
+        _refuse_forged(opened, invited, self._rows)
+        self._refuse_late(invited)
+        return invited
+
+    def _refuse_late(self, invited: _InvitationRow) -> None:
+        if invited.used or (invited.id,) in self._used_keys:
+            raise RefusedEnvelope(USED_INVITATION, "this invitation was used before.")
+        if invited.answered or invited.unique_key in self._used_keys:
+            raise RefusedEnvelope(
+                RECORD_ANSWERED,
+                "the record has its message, which came by another invitation.",
+            )
+        if invited.closed:
+            raise RefusedEnvelope("round closed", f"round {invited.round} is closed.")
+
+    def _check_round(
+        self, number: int, places: list[int]
+    ) -> Iterator[AcceptedMessage | RefusedEnvelope]:
+        """Yield the outcomes of messages of one round."""
+        ((task,),) = self._rows("SELECT task FROM rounds WHERE number = ?", number)
+        pairs = [*self._valid_pairs(places)]
+        messages = [
+            (invited.subject, envelope_.payload) for envelope_, invited in pairs
+        ]
+        results = self._check(read_task(task), messages)
+        for (envelope_, invited), message in zip(pairs, results, strict=True):
+            if isinstance(message, UserError):
+                yield RefusedEnvelope(
+                    _refusal_reason(envelope_, invited, self._rows), str(message)
+                )
+                continue
+            self._used_keys |= {invited.unique_key, (invited.id,)}
+            text = canonical_json(message).decode()
+            yield AcceptedMessage(invited.id, invited.number, text)
+
+    def _valid_pairs(
+        self, places: list[int]
+    ) -> Iterator[tuple[Envelope, _InvitationRow]]:
+        for place in places:
+            item, invited = self._envelopes[place], self._find_invitation(place)
+            if isinstance(item, OpenedEnvelope) and invited is not None:
+                yield item.envelope, invited
+
+
+def _read_invitations(
+    names: Sequence[str], rows: RowReader
+) -> dict[str, _InvitationRow]:
+    if not names:
+        return {}
+    query = SELECT_INVITATIONS.format(marks=", ".join("?" * len(names)))
+    return {row[0]: _InvitationRow(*row) for row in rows(query, *names)}
+
+
+def _refuse_forged(
+    opened_envelope: OpenedEnvelope, invited: _InvitationRow, rows: RowReader
+) -> None:
+    """Refuse an envelope that the invited client did not seal for its round.
+
+    Only then it is told whether its invitation was used: to nobody else.
+    """
+    content = opened_envelope.envelope
+    if content.task != invited.digest:
+        if rows("SELECT id FROM rounds WHERE digest = ?", content.task):
+            raise RefusedEnvelope(
+                "another round",
+                f"an invitation to round {invited.round}, used for another round.",
+            )
+        raise RefusedEnvelope(
+            "unknown task", f"task {content.task[:12]} has no round here."
+        )
+    if not envelope.is_genuine(content, invited.key):
+        raise RefusedEnvelope(
+            "wrong seal",
+            "the seal is wrong: something was altered, or the key is another.",
+        )
+    if opened_envelope.private != invited.seal:
+        raise RefusedEnvelope(
+            "another round's seal" if opened_envelope.private else "not sealed",
+            f"round {invited.round} takes envelopes that are sealed to its own key.",
+        )
+
+
+def _refusal_reason(content: Envelope, invited: _InvitationRow, rows: RowReader) -> str:
+    named = content.payload.get("record")
+    # Any text may stand there; of one with a NUL, PostgreSQL cannot even be asked.
+    other = isinstance(named, str) and named.isprintable() and named != invited.record
+    if invited.record is None or not other:
+        return "impossible message"
+    query = "SELECT 1 FROM invitations WHERE round = ? AND record = ?"
+    matching = rows(query, invited.number, named)
+    return "another record" if matching else "unknown record"

@@ -1,0 +1,456 @@
+"""Linear classifiers from noised directions: shrinkage, discriminants, gradients.
+
+- A second moment M is read as a centre and a spread around it, M = (M_00, M_00 c';
+  M_00 c, C + M_00 c c'), and each part is shrunk towards what is public: M_00 to its
+  value for centred z, c to 0, the diagonal of C to its mean, its other entries to 0,
+  each by the positive part of 1 - noise energy / observed energy (James & Stein 1961).
+  Eigenvalues of C stay above those of noise alone.
+- The slopes: ridge regression with the ridge of an empirical Bayes prior. The
+  intercept is shrunk by itself, since it is known whenever classes are unequal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.curves.direction import (
+    DirectionMoments,
+    Directions,
+    Gradients,
+    Whitening,
+    second_moment_matrix,
+    simplex_codes,
+)
+from curvote.mechanisms.privunit import one_of_variance, privunit_variance
+
+Array = NDArray[np.float64]
+
+# The noise of a symmetric matrix has eigenvalues up to sqrt(2 d v) (Wigner 1958).
+EDGE = 0.75
+# A wrong centre spoils the slopes, so it is believed where it stands out clearly.
+DOUBT_CENTRE, DOUBT_CORNER = 2.5, 4.0
+# A signal is taken to be at least this part of the noise that hides it.
+LEAST_SLOPES, LEAST_INTERCEPT = 0.1, 1.0
+# No direction is taken to be narrower than this part of the mean.
+NARROWEST = 0.05
+
+
+@dataclass(frozen=True)
+class SecondMoment:
+    """Second moment M by its parts: corner M_00, centre c, scatter C."""
+
+    corner: float
+    centre: Array
+    around: Array
+
+    @property
+    def matrix(self) -> Array:
+        """The second moment matrix M (p, p)."""
+        first = np.concatenate([[1.0], self.centre])
+        matrix = self.corner * np.outer(first, first)
+        matrix[1:, 1:] += self.around
+        return np.asarray(matrix)
+
+
+@dataclass(frozen=True)
+class NoisyMoments:
+    """Noised label moment (K - 1, p), its variance, and the second moment."""
+
+    label: Array
+    noise: float
+    second: SecondMoment
+
+
+# From what is known to w (p,), a classifier of u.
+MomentRule = Callable[[NoisyMoments], Array]
+
+
+def shrink_second_moment(raw: Array, noise: float, public: Array) -> SecondMoment:
+    """Return the shrunk parts of a noised second moment (p, p).
+
+    ``noise`` is the variance of a coordinate, half of which an entry beside the
+    diagonal has. M_00 stays within a factor 2 of its ``public`` value, and C's mean
+    eigenvalue above a fifth of it.
+    """
+    d = len(public) - 1
+    excess = raw[0, 0] - public[0]
+    corner = (
+        public[0] + shrink_factor(np.array([excess]), DOUBT_CORNER * noise) * excess
+    )
+    corner = float(np.clip(corner, public[0] / 2, 2 * public[0]))
+    column = shrink_factor(raw[1:, 0], DOUBT_CENTRE * d * noise / 2) * raw[1:, 0]
+    centre = column / corner
+    around = raw[1:, 1:] - corner * np.outer(centre, centre)
+    least = float(public[1:].mean()) / 5
+    return SecondMoment(corner, centre, _shrink_scatter(around, noise, least))
+
+
+def _shrink_scatter(raw: Array, noise: float, least: float) -> Array:
+    """Return the shrunk scatter C (d, d) around the centre."""
+    d = len(raw)
+    mean = max(float(np.trace(raw)) / d, least)
+    deviation, off_diagonal = np.diag(raw) - mean, raw - np.diag(np.diag(raw))
+    diagonal = mean + shrink_factor(deviation, (d - 1) * noise) * deviation
+    mixed = (
+        np.diag(diagonal)
+        + shrink_factor(off_diagonal, d * (d - 1) * noise / 2) * off_diagonal
+    )
+    values, vectors = np.linalg.eigh(mixed)
+    floor = min(max(EDGE * np.sqrt(2 * d * noise), NARROWEST * mean), mean)
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
+
+
+def shrink_factor(observed: Array, noise_energy: float) -> float:
+    """Return max(0, 1 - noise energy / observed energy) (James & Stein 1961)."""
+    energy = float((observed**2).sum())
+    return 1 - noise_energy / energy if energy > noise_energy else 0.0
+
+
+def solve_weights(moments: NoisyMoments) -> Array:
+    """Return the weights w (p,) of two classes by empirical Bayes ridge.
+
+    Slopes regress h_1 - c h_0 on C. A prior N(0, t C^-1) of theirs, with t from the
+    energy that exceeds the noise, makes (C + ridge)^-1 (h_1 - c h_0) their posterior
+    mean, ridge = noise tr(C) / excess. The intercept is h_0/M_00, shrunk, less
+    c'slopes.
+    """
+    (label,), noise, second = moments.label, moments.noise, moments.second
+    centre, d = second.centre, len(second.centre)
+    penalty, _ = ridge_penalty(moments)
+    moment = label[1:] - centre * label[0]
+    slopes = np.linalg.solve(second.around + penalty * np.eye(d), moment)
+    signal = _signal_energy(label[:1], noise, LEAST_INTERCEPT)
+    constant = label[0] / second.corner * signal / (signal + noise)
+    return np.concatenate([[constant - centre @ slopes], slopes])
+
+
+def ridge_penalty(moments: NoisyMoments) -> tuple[float, float]:
+    """Return the ridge of `solve`, and the noise variance of h_1 - c h_0."""
+    second, d = moments.second, len(moments.second.centre)
+    moment = moments.label[0, 1:] - second.centre * moments.label[0, 0]
+    variance = moments.noise * (1 + float(second.centre @ second.centre) / d)
+    signal = _signal_energy(moment, variance, LEAST_SLOPES)
+    return variance * float(np.trace(second.around)) / signal, variance
+
+
+def _signal_energy(observed: Array, noise: float, least: float) -> float:
+    """Return the energy above the noise's, at least a share of the latter."""
+    hidden = len(observed) * noise
+    return max(float((observed**2).sum()) - hidden, least * hidden)
+
+
+# Class means that noise has moved scatter more, so no direction is left with less of
+# the scatter within classes than this part of all.
+LEAST_WITHIN = 0.5
+# Class means are taken to differ by at least this part of the noise that hides them.
+LEAST_SIGNAL = 0.1
+# No class is taken to be rarer than this part of an equal share.
+SMALLEST_CLASS_SHARE = 0.2
+
+
+def discriminant_classifier(moments: NoisyMoments, s: float) -> tuple[Array, Array]:
+    """Return coef (K, d) and intercept (K,) of the discriminant of z.
+
+    ``moments`` holds H (K - 1, p), the variance of its numbers and the second moment;
+    ``s`` is the constant beside z.
+    """
+    second, n_classes = moments.second, len(moments.label) + 1
+    part = (n_classes - 1) / n_classes
+    # In units of E[u_0]: pi_k times (1, z/s), less the mean of all over K.
+    class_moments = (
+        part * simplex_codes(n_classes) @ moments.label / np.sqrt(second.corner)
+    )
+    noise = part**2 * moments.noise / second.corner
+    shares = _class_shares(class_moments[:, 0], noise)
+    offsets = class_moments[:, 1:] - class_moments[:, :1] * second.centre
+    variance = noise * (1 + float(second.centre @ second.centre) / len(second.centre))
+    whitener, hidden = _whitening_matrix(second.around / second.corner, variance)
+    means = _posterior_means(offsets @ whitener, hidden) / shares[:, None]
+    rule = means @ _inverse_within(means, shares)
+    coef = rule @ whitener.T
+    level = np.log(shares) - (rule * means).sum(axis=1) / 2
+    return coef / s, level - coef @ second.centre
+
+
+def _class_shares(observed: Array, noise: float) -> Array:
+    """Return the classes' shares (K,), shrunk towards equal ones."""
+    count = len(observed)
+    uneven = shrink_factor(observed, (count - 1) * noise) * observed
+    shares = np.maximum(1 + count * uneven, SMALLEST_CLASS_SHARE)
+    return np.asarray(shares / shares.sum())
+
+
+def _whitening_matrix(around: Array, noise: float) -> tuple[Array, Array]:
+    """Return W (d, d) that whitens x, and the noise of each coordinate."""
+    values, vectors = np.linalg.eigh(around)
+    return vectors / np.sqrt(values), noise / values
+
+
+def _posterior_means(observed: Array, hidden: Array) -> Array:
+    """Return observed (K, d) as posterior means of a normal prior.
+
+    ``hidden`` (d,) is the variance of the noise (empirical Bayes).
+    """
+    excess = float(np.mean(observed**2 - hidden))
+    signal = max(excess, LEAST_SIGNAL * float(hidden.mean()))
+    return np.asarray(observed * (signal / (signal + hidden)))
+
+
+def _inverse_within(means: Array, shares: Array) -> Array:
+    """Return the inverse of the scatter within classes."""
+    between, vectors = np.linalg.eigh((means.T * shares) @ means)
+    return np.asarray((vectors / np.maximum(1 - between, LEAST_WITHIN)) @ vectors.T)
+
+
+# Of two classes (coef (d,), intercept); a line for each of K more, (K, d) and (K,).
+Line = tuple[Array, Any]
+
+
+@dataclass(frozen=True)
+class ReportMean:
+    """The mean (size,) of ``n`` reports."""
+
+    mean: Array
+    n: int
+
+    @classmethod
+    def from_reports(cls, directions: Array) -> ReportMean:
+        """Return the mean of reports (n, size); no report is a UserError."""
+        return cls.from_shards([directions])
+
+    @classmethod
+    def from_shards(cls, shards: Iterable[Array]) -> ReportMean:
+        """Return the mean of reports in parts; the parts change no bit.
+
+        They are added row after row: how they are parted changes no bit.
+        """
+        total, n = None, 0
+        for directions in shards:
+            total = add_rows(total, directions)
+            n += len(directions)
+        if total is None or not n:
+            raise UserError("no report has come; nothing can be learnt.")
+        return cls(total / n, n)
+
+    def noise(self, epsilon: float) -> float:
+        """Return the variance that privacy adds to each coordinate."""
+        return privunit_variance(len(self.mean), epsilon) / self.n
+
+
+def add_rows(total: Array | None, rows: Array) -> Array:
+    """Return a running sum (size,) with rows (n, size) added one by one."""
+    rows_and_total = rows if total is None else np.vstack([total, rows])
+    return np.asarray(rows_and_total.sum(axis=0))
+
+
+def one_round_classifier(
+    mean: ReportMean,
+    directions: Directions,
+    epsilon: float,
+    rule: MomentRule = solve_weights,
+) -> Line:
+    """Return coef and intercept of the classifier from one round's mean.
+
+    ``rule`` reads what is known of two classes.
+    """
+    return classifier_from_moments(
+        estimate_moments(mean, directions, epsilon), directions.intercept, rule
+    )
+
+
+def estimate_whitening(
+    mean: ReportMean, directions: Directions, epsilon: float
+) -> Whitening:
+    """Return centre and whitening of z from a first round's mean.
+
+    M is proportional to E[(s, z)(s, z)'] but for the lengths that u divides by, so the
+    centre is s c, and the covariance s^2 C/M_00, whose inverse root is the matrix.
+    """
+    second, s = estimate_moments(mean, directions, epsilon).second, directions.intercept
+    values, vectors = np.linalg.eigh(second.around * s**2 / second.corner)
+    values = np.maximum(values, NARROWEST * float(values.mean()))
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    return Whitening(np.asarray(root), s * second.centre)
+
+
+def two_round_classifier(
+    means: tuple[ReportMean, ReportMean],
+    whitening: Whitening,
+    directions: Directions,
+    epsilon: float,
+    rule: MomentRule = solve_weights,
+) -> Line:
+    """Return coef and intercept of the classifier from two rounds' means.
+
+    The first round's label moment is carried over to the second's coordinates, and
+    both are averaged by the inverse of their noise.
+    """
+    first = estimate_moments(means[0], directions, epsilon)
+    second = estimate_moments(means[1], directions.whitened, epsilon)
+    s = directions.whitened.intercept
+    transport = _transport_matrix(
+        whitening, first.second.matrix, (directions.intercept, s)
+    )
+    carried = first.noise * float((transport**2).sum()) / directions.p
+    part = second.noise / (carried + second.noise)
+    moved = np.array([part * transport @ row for row in first.label])
+    combined = NoisyMoments(
+        moved + (1 - part) * second.label, part * carried, second.second
+    )
+    coef, constant = classifier_from_moments(combined, s, rule)
+    slopes = (whitening.matrix.T @ coef.T).T
+    return slopes, constant - slopes @ whitening.centre
+
+
+def estimate_moments(
+    mean: ReportMean, directions: Directions, epsilon: float
+) -> NoisyMoments:
+    """Return the noised moments that a round's mean estimates."""
+    moments, noise = directions.moments(mean.mean), mean.noise(epsilon)
+    second = estimate_second_moment(moments, noise, directions)
+    return NoisyMoments(moments.label, noise / directions.share, second)
+
+
+def estimate_second_moment(
+    moments: DirectionMoments, noise: float, directions: Directions
+) -> SecondMoment:
+    """Return the shrunk second moment from the moments of reports."""
+    public = public_moment(directions)
+    if directions.share == 1:
+        return SecondMoment(
+            float(public[0]), np.zeros(directions.d), np.diag(public[1:])
+        )
+    raw = second_moment_matrix(moments.diagonal, moments.off)
+    return shrink_second_moment(raw, noise * directions.second_scale**2, public)
+
+
+def public_moment(directions: Directions) -> Array:
+    """Return the assumed diagonal (p,) of M for centred z."""
+    squares = np.full(directions.p, directions.square)
+    squares[0] = directions.intercept**2
+    return np.asarray(squares / squares.sum())
+
+
+def _transport_matrix(
+    whitening: Whitening, second: Array, intercepts: tuple[float, float]
+) -> Array:
+    """Return T (p, p) that maps u to the second round's coordinates.
+
+    (s2, W (z - centre)) = B (s1, z); both sides are divided by their lengths, in the
+    mean of squares by sqrt(tr(B M B')). ``intercepts`` are s1 and s2.
+    """
+    d, (before, after) = len(whitening.centre), intercepts
+    transport = np.zeros((d + 1, d + 1))
+    transport[0, 0] = after / before
+    transport[1:, 0] = -whitening.matrix @ whitening.centre / before
+    transport[1:, 1:] = whitening.matrix
+    return np.asarray(transport / np.sqrt(np.trace(transport @ second @ transport.T)))
+
+
+def classifier_from_moments(moments: NoisyMoments, s: float, rule: MomentRule) -> Line:
+    """Return the classifier of z from the moments of (s, z)."""
+    if len(moments.label) > 1:
+        return discriminant_classifier(moments, s)
+    w = rule(moments)
+    return w[1:], float(w[0] * s)
+
+
+@dataclass(frozen=True)
+class BlockMeans:
+    """The mean (K, size) of ``n`` reports, one row for each class."""
+
+    mean: Array
+    n: int
+
+    @classmethod
+    def from_reports(
+        cls, classes: NDArray[np.int64], directions: Array, n_classes: int
+    ) -> BlockMeans:
+        """Return the means of reports (n,), (n, size); none is a UserError."""
+        return cls.from_shards([(classes, directions)], n_classes)
+
+    @classmethod
+    def from_shards(
+        cls, shards: Iterable[tuple[NDArray[np.int64], Array]], n_classes: int
+    ) -> BlockMeans:
+        """Return the means of reports in parts; the parts change no bit."""
+        sums: list[Array | None] = [None] * n_classes
+        n = 0
+        for classes, directions in shards:
+            class_rows = [directions[classes == k] for k in range(n_classes)]
+            sums = [add_rows(*pair) for pair in zip(sums, class_rows, strict=True)]
+            n += len(classes)
+        if not n:
+            raise UserError("no report has come; nothing can be learnt.")
+        return cls(np.array(sums) / n, n)
+
+    def noise(self, epsilon: float) -> float:
+        """Return the mean variance that privacy adds to a coordinate."""
+        return one_of_variance(*self.mean.shape, epsilon) / self.n
+
+
+def one_of_classifier(
+    means: BlockMeans,
+    directions: Directions,
+    epsilon: float,
+    rule: MomentRule = solve_weights,
+) -> Line:
+    """Return coef and intercept of the classifier from the blocks' means."""
+    return classifier_from_moments(
+        estimate_block_moments(means, directions, epsilon), directions.intercept, rule
+    )
+
+
+def estimate_block_moments(
+    means: BlockMeans, directions: Directions, epsilon: float
+) -> NoisyMoments:
+    """Return the noised moments that the blocks' means estimate."""
+    n_classes, v = len(means.mean), means.noise(epsilon)
+    label = (
+        simplex_codes(n_classes).T
+        @ means.mean[:, : directions.p]
+        / np.sqrt(directions.share)
+    )
+    moments = directions.moments(means.mean.sum(axis=0))
+    label_noise = v / directions.share * n_classes / (n_classes - 1)
+    return NoisyMoments(
+        label, label_noise, estimate_second_moment(moments, n_classes * v, directions)
+    )
+
+
+# How much the energy of noise counts beside that of a clipped gradient of length C: as
+# much as if the mean gradient had half of that length.
+NOISE_WEIGHT = 4.0
+# The part of the iterates that is averaged.
+AVERAGED_PART = 0.5
+
+
+def gradient_step(
+    gradients: Gradients, reports: Array, epsilon: float, rate: float
+) -> Gradients:
+    """Return the gradients at the coefficients of the next round.
+
+    ``reports`` (n, size) are those of one round; none leave the coefficients where they
+    are. x has p numbers and a length about 1, so a step is ``rate`` mean gradients
+    times the number of coefficients, shortened by the noise that is known to be there.
+    """
+    if not len(reports):
+        return gradients
+    count = gradients.coef.size
+    noise = count * privunit_variance(gradients.size, epsilon) / len(reports)
+    step = rate * count / np.sqrt(1 + NOISE_WEIGHT * noise)
+    mean = gradients.gradient(reports.mean(axis=0))
+    return replace(gradients, coef=gradients.coef + step * mean)
+
+
+def average_iterates(iterates: Sequence[Gradients]) -> Gradients:
+    """Return the mean of the last iterates, ``AVERAGED_PART`` of them."""
+    first = min(int(len(iterates) * (1 - AVERAGED_PART)), len(iterates) - 1)
+    coef = np.mean([iterate.coef for iterate in iterates[first:]], axis=0)
+    return replace(iterates[-1], coef=coef)

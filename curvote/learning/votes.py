@@ -1,0 +1,241 @@
+"""Votes on classifiers: utilities, reversal, model averaging and drift alerts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Utility:
+    """Estimated accuracies [B] and their standard errors [B], not clipped."""
+
+    value: FloatArray
+    standard_error: FloatArray
+
+
+def estimate_utility(positive: ArrayLike, n: ArrayLike, q: float) -> Utility:
+    """Return unbiased accuracies from ``positive`` [B] of ``n`` [B] votes.
+
+    Each vote was kept with probability ``q`` in (1/2, 1] and else turned round (MRMA,
+    equation 7). The estimate is (positive/n + q - 1)/(2q - 1), equation (8), unbiased
+    by theorem 3; it may leave [0, 1]. The standard error plugs the observed rate into
+    ``utility_variance``. Counts outside 0..n, n < 1 or another q are a UserError.
+    """
+    votes, total = check_vote_counts(positive, n)
+    rate = votes / total
+    gain = _vote_gain(q)
+    error = np.sqrt(rate * (1 - rate) / total) / gain
+    return Utility((rate + q - 1) / gain, error)
+
+
+def utility_variance(r: ArrayLike, n: ArrayLike, q: float) -> FloatArray:
+    """Return the exact variance of the estimate for true accuracy ``r``.
+
+    p = q r + (1-q)(1-r) is the probability of a vote "right" after randomization. This
+    is the exact variance, not the bound printed in MRMA, theorem 3.
+    """
+    accuracy, total = np.asarray(r, dtype=np.float64), np.asarray(n)
+    if not ((accuracy >= 0) & (accuracy <= 1)).all():
+        raise UserError(f"r is {r!r}; an accuracy must lie in [0, 1].")
+    if not (total >= 1).all():
+        raise UserError(f"n is {n!r}; every classifier needs at least one vote.")
+    p = q * accuracy + (1 - q) * (1 - accuracy)
+    return np.asarray(p * (1 - p) / (total * _vote_gain(q) ** 2))
+
+
+def check_vote_counts(positive: ArrayLike, n: ArrayLike) -> tuple[IntArray, IntArray]:
+    """Return valid vote counts as integers, 0 <= positive <= n."""
+    positives, total = validate.finite(positive=positive), validate.finite(n=n)
+    if positives.shape != total.shape or positives.ndim != 1:
+        raise UserError(
+            f"positive has shape {positives.shape} and n {total.shape}; both must be"
+            " [B]."
+        )
+    valid = (positives >= 0) & (positives <= total) & (total >= 1)
+    valid &= (positives % 1 == 0) & (total % 1 == 0)
+    if not valid.all():
+        b = int(np.argmin(valid))
+        raise UserError(
+            f"classifier {b} has {positives[b]:g} positive of {total[b]:g} votes;"
+            " counts"
+            " must be whole, 0 <= positive <= n and n >= 1."
+        )
+    return positives.astype(np.int64), total.astype(np.int64)
+
+
+def _vote_gain(q: float) -> float:
+    if not 0.5 < q <= 1:
+        raise UserError(f"q is {q!r}; the probability to keep a vote lies in (1/2, 1].")
+    return 2 * q - 1
+
+
+def reversal_mask(positive: ArrayLike, n: ArrayLike) -> NDArray[np.bool_]:
+    """Return which classifiers to reverse, [B]: those with 2 * positive < n.
+
+    This is MRMA, equation (9), "estimated accuracy < 1/2", asked of the integer counts
+    ``positive`` [B] of ``n`` [B]: in floating point a tie falls to either side by
+    rounding error. A tie keeps the classifier.
+    """
+    votes, total = check_vote_counts(positive, n)
+    return 2 * votes < total
+
+
+def reversed_utility(utility: ArrayLike, reversed_: ArrayLike) -> NDArray[np.float64]:
+    """Return the utilities [B] after reversal.
+
+    The standard errors stay as they are.
+    """
+    value, mask = validate.finite(utility=utility), np.asarray(reversed_, dtype=bool)
+    if value.shape != mask.shape:
+        raise UserError(f"utility has shape {value.shape}, reversed {mask.shape}.")
+    return np.where(mask, 1 - value, value)
+
+
+WHEN_NONE_PASS = ("soft", "best", "uniform")
+WEIGHTS = ("excess", "distance")
+
+
+def averaging_weights(
+    utility: ArrayLike, cutoff: float, when_none_pass: str, form: str = "excess"
+) -> tuple[FloatArray, bool]:
+    """Return weights [B] that sum to 1, and whether none passed the cutoff.
+
+    MRMA, equation (10), ``form`` "excess": weights in proportion to max(u - ``cutoff``,
+    0), u the ``utility`` [B] after reversal, ``cutoff`` (r0) in [1/2, 1). The authors'
+    public code has another form, and their tables 1 and 2 match it, "distance": who
+    passes weighs |u - 1/2|, u clipped to [0, 1]. The paper is silent where nobody
+    passes; ``when_none_pass`` decides: ``soft`` max(u - 1/2, 0) (uniform where that is
+    0 too), ``best`` the one of highest utility, ``uniform``.
+    """
+    validate.one_of(WEIGHTS, weights=form)
+    value = validate.finite(utility=utility)
+    validate.one_of(WHEN_NONE_PASS, when_none_pass=when_none_pass)
+    if value.ndim != 1 or not value.size:
+        raise UserError(f"utility has shape {value.shape}; it must be [B], not empty.")
+    if not validate.rule_holds(lambda: 0.5 <= cutoff < 1):
+        raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
+    none_passed = not bool((value > cutoff).any())
+    if none_passed:
+        raw = _fallback_weights(value, when_none_pass)
+    else:
+        raw = (_excess_weights if form == "excess" else _distance_weights)(
+            value, cutoff
+        )
+    return _normalise_weights(raw), none_passed
+
+
+def average_classifiers(
+    coef: ArrayLike, intercept: ArrayLike, weights: ArrayLike
+) -> tuple[FloatArray, float]:
+    """Return the weighted mean of ``coef`` [B, d] and ``intercept`` [B].
+
+    MRMA, equation (11): for linear classifiers the average of the decision functions is
+    the classifier of the averaged (unnormalised) coefficient vectors.
+    ``averaging_weights`` is [B]; reverse the classifiers first.
+    """
+    slopes, constants = validate.finite(coef=coef), validate.finite(intercept=intercept)
+    share = validate.finite(weights=weights)
+    if slopes.ndim != 2 or not constants.shape == share.shape == slopes.shape[:1]:
+        raise UserError(
+            f"coef {slopes.shape}, intercept {constants.shape} and weights"
+            f" {share.shape} must be [B, d], [B] and [B]."
+        )
+    return share @ slopes, float(share @ constants)
+
+
+def _excess_weights(utility: FloatArray, over: float) -> FloatArray:
+    return np.maximum(utility - over, 0)
+
+
+def _distance_weights(utility: FloatArray, over: float) -> FloatArray:
+    # Who passes is above 1/2, so only the upper end of [0, 1] can clip.
+    return np.where(utility > over, np.minimum(utility, 1) - 0.5, 0)
+
+
+def _fallback_weights(utility: FloatArray, how: str) -> FloatArray:
+    if how == "soft":
+        return _excess_weights(utility, 0.5)
+    if how == "best":
+        best = np.zeros(utility.size)
+        best[np.argmax(utility)] = 1
+        return best
+    return np.ones(utility.size)
+
+
+def _normalise_weights(raw: FloatArray) -> FloatArray:
+    top = raw.max()
+    if top == 0:
+        return np.full(raw.size, 1 / raw.size)
+    relative = raw / top  # first, so that the sum cannot overflow
+    return np.asarray(relative / relative.sum())
+
+
+# Probabilities below this cannot matter for any level that one would act on.
+_NEGLIGIBLE = 1e-18
+
+
+def drift_p_value(
+    n: ArrayLike, positive: ArrayLike, new_n: ArrayLike, new_positive: ArrayLike
+) -> float:
+    """Return the p-value of so few new votes "right" if nothing got worse.
+
+    ``n`` and ``positive`` [B] count the votes so far and those "right" among them,
+    ``new_n`` and ``new_positive`` the newest; a candidate without both says nothing.
+    This is Fisher's exact test, one-sided, made one of all candidates: given each
+    one's totals, its new votes "right" are hypergeometric, and their sum is compared,
+    so that it does not matter which candidates the newest votes are about. A candidate
+    with less than half of its total right is reversed, as in MRMA, equation (9): fixed
+    by the totals, that choice cannot look like a fall. Counts that are not whole, or
+    outside 0..n, are a UserError.
+    """
+    comparable = (np.asarray(n) > 0) & (np.asarray(new_n) > 0)
+    if not comparable.any():
+        return 1.0
+    old_right, total = check_vote_counts(
+        np.asarray(positive)[comparable], np.asarray(n)[comparable]
+    )
+    new_right, newest = check_vote_counts(
+        np.asarray(new_positive)[comparable], np.asarray(new_n)[comparable]
+    )
+    all_votes, all_right = total + newest, old_right + new_right
+    is_reversed = 2 * all_right < all_votes
+    all_right = np.where(is_reversed, all_votes - all_right, all_right)
+    observed = int(np.where(is_reversed, newest - new_right, new_right).sum())
+    least, law = _hypergeometric_sum(all_votes, all_right, newest)
+    return min(1.0, float(law[: max(0, observed - least + 1)].sum()))
+
+
+def is_drift(level: float, drop: float) -> bool:
+    """Return whether ``level`` lies below that of ``drop`` standard errors."""
+    from scipy.special import ndtr
+
+    return bool(level <= ndtr(-drop))
+
+
+def _hypergeometric_sum(
+    all_votes: NDArray[np.int64],
+    all_right: NDArray[np.int64],
+    newest: NDArray[np.int64],
+) -> tuple[int, NDArray[np.float64]]:
+    """Return the law of a sum of hypergeometric numbers."""
+    from scipy.stats import hypergeom  # a second; who reads results needs none
+
+    least, law = 0, np.ones(1)
+    for total, right, sample_size in zip(all_votes, all_right, newest, strict=True):
+        values = np.arange(
+            max(0, sample_size + right - total), min(sample_size, right) + 1
+        )
+        probabilities = hypergeom.pmf(values, total, right, sample_size)
+        likely = np.flatnonzero(probabilities > _NEGLIGIBLE)
+        least += int(values[likely[0]])
+        law = np.convolve(law, probabilities[likely[0] : likely[-1] + 1])
+    return least, law

@@ -1,0 +1,1 @@
+"""Books of the owner's side: what was released about each client."""

@@ -1,0 +1,423 @@
+"""Release session: a message reserved, drawn, published and confirmed exactly once."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from curvote.base.durable import sync_folder
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget, refuse_delta
+from curvote.ledger.account import POPULATION
+from curvote.ledger.amounts import CONFIRMED, RESERVED, Entry, ReleaseFacts
+from curvote.ledger.book import Ledger
+from curvote.ledger.register import Register
+from curvote.wire.envelope import Invitation, seal_message
+from curvote.wire.strict_json import canonical_json
+from curvote.wire.task import AnyTask
+
+Books = tuple[Ledger, Register]
+
+
+@dataclass(frozen=True)
+class ReleasePlace:
+    """The files of a release in the outbox, temporary and final.
+
+    ``attempt`` is a random name of the one try that writes there.
+    """
+
+    outbox: Path
+    release: str
+    invitation: str
+    attempt: str
+    name: str
+
+    @property
+    def temporary(self) -> Path:
+        """The temporary file that is written first."""
+        return self.outbox / f".tmp-{self.release}"
+
+    @property
+    def final(self) -> Path:
+        """The published file."""
+        return self.outbox / self.name
+
+
+def cancel_release(books: Books, place: ReleasePlace) -> None:
+    """Cancel a release that was not published, and remove its file."""
+    ledger, register = books
+    entry = ledger.entry(place.release)
+    if entry is not None and entry.state == RESERVED:
+        register.withdraw(place.attempt)
+        ledger.cancel(place.release)
+    place.temporary.unlink(missing_ok=True)
+
+
+def recover_releases(books: Books, outbox: Path) -> None:
+    """Settle the releases of killed processes, each in its outbox.
+
+    Under its lock nobody is alive there; one lock at a time, so that none waits for us.
+    """
+    ledger, folder = books[0], outbox.resolve()
+    unsettled = [e for e in ledger.entries(POPULATION) if _is_unsettled(e)]
+    for home in {_release_outbox(entry, folder) for entry in unsettled}:
+        with lock_outbox(home):
+            for entry in ledger.entries(POPULATION):
+                if _is_unsettled(entry) and _release_outbox(entry, folder) == home:
+                    _settle_killed(books, entry, home)
+
+
+def _is_unsettled(entry: Entry) -> bool:
+    return entry.state == RESERVED and "outbox" in entry.facts
+
+
+def _release_outbox(entry: Entry, folder: Path) -> Path:
+    """Return the outbox of a release, this one if that was moved."""
+    recorded = Path(str(entry.facts["outbox"]))
+    return recorded if recorded.exists() else folder
+
+
+def _settle_killed(books: Books, entry: Entry, home: Path) -> None:
+    ledger, place = books[0], _recorded_place(entry, home)
+    if place.final.exists():
+        sync_folder(home)
+        confirm_release(ledger, entry.release, place.final)
+    elif place.temporary.exists():
+        cancel_release(books, place)
+    else:
+        ledger.mark_spent(entry.release, "reserved, but neither file is in the outbox")
+
+
+def _recorded_place(entry: Entry, home: Path) -> ReleasePlace:
+    """Return the place of a release from the facts of its entry."""
+    invitation = str(entry.facts["invitation"])
+    attempt = str(entry.facts.get("attempt", entry.release))
+    name = str(entry.facts.get("file", f"{invitation}.json"))
+    return ReleasePlace(home, entry.release, invitation, attempt, name)
+
+
+def confirm_release(ledger: Ledger, release_: str, final: Path) -> None:
+    """Confirm in the ledger that a release stands in the file ``final``."""
+    digest = hashlib.sha256(final.read_bytes()).hexdigest()
+    ledger.confirm(release_, place=str(final), digest=digest)
+
+
+@contextmanager
+def lock_outbox(outbox: Path) -> Iterator[None]:
+    """Hold the lock of an outbox."""
+    try:
+        outbox.mkdir(parents=True, exist_ok=True)
+        with (outbox / ".lock").open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise UserError(f"the outbox {outbox}: {error.strerror or error}.") from error
+
+
+__all__ = [
+    "Answer",
+    "Books",
+    "latest_number",
+    "recover_releases",
+    "release_message",
+    "release_messages",
+]
+
+Draw = Callable[[], dict[str, Any]]
+Settle = Callable[[Ledger], None]
+_NO_FACTS: ReleaseFacts = MappingProxyType({})
+# So many messages go through each step of their releases together.
+BATCH = 200
+NEW_RELEASE_HINT = "--new-release draws anew, if the cap has room for it."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A message to release: how to draw it, its invitation and its sender.
+
+    It is the sender's release of that ``number`` for a task. ``clients`` are the ids of
+    those whom it is about, () for the sender itself; each of them is charged.
+    """
+
+    draw: Draw
+    invitation: Invitation
+    sender: str
+    number: int
+    clients: Sequence[str] = ()
+
+
+def release_message(
+    draw: Draw,
+    *,
+    task: AnyTask,
+    invitation: Invitation,
+    sender: str,
+    number: int,
+    books: Books,
+    outbox: Path,
+    clients: Sequence[str] = (),
+    facts: ReleaseFacts = _NO_FACTS,
+    seal_to: str | None = None,
+    settle: Settle | None = None,
+) -> Path:
+    """Publish a message for ``task`` and return the path of its envelope.
+
+    The case of one of `release_messages`.
+    """
+    answer = Answer(draw, invitation, sender, number, clients)
+    options: dict[str, Any] = {"facts": facts, "seal_to": seal_to, "settle": settle}
+    (path,) = release_messages(
+        [answer], task=task, books=books, outbox=outbox, **options
+    )
+    return path
+
+
+def release_messages(
+    answers: Iterable[Answer],
+    *,
+    task: AnyTask,
+    books: Books,
+    outbox: Path,
+    facts: ReleaseFacts = _NO_FACTS,
+    seal_to: str | None = None,
+    settle: Settle | None = None,
+) -> list[Path]:
+    """Publish messages for ``task`` and return the paths of their envelopes.
+
+    ``draw`` is called at most once in the life of (task, sender, ``number``). A repeat
+    returns the same file, draws nothing and spends nothing, whatever its invitation,
+    and whatever records it would be about by now. ``books`` are the sender's ledger, to
+    whose cap all that was released about each client is held, this included, and the
+    register of its user. Each message is one release by itself: those that were made
+    before an error stay.
+
+    ``seal_to`` is the key of the signed task that envelopes are closed to; ``facts``
+    are further facts for the ledger. ``settle`` writes down what the owner agreed to,
+    in the transaction of the first reservation: what is refused before it settles
+    nothing.
+
+    UserError, and nothing is drawn: an invitation to another task, or one used for
+    another release, from whatever ledger; no room, or too much delta; a release whose
+    file was altered, was sent away, or of which nobody knows whether it left.
+    """
+    folder, session = (
+        outbox.resolve(),
+        _ReleaseSession(task, books, facts, seal_to, settle),
+    )
+    requests = [*answers]
+    for answer in requests:
+        _refuse_other_task(answer.invitation, task)
+    recover_releases(books, folder)
+    with lock_outbox(folder):
+        counting = (e for e in books[0].entries(POPULATION) if e.counts)
+        used = {str(entry.facts.get("invitation")) for entry in counting}
+        parts = (requests[i : i + BATCH] for i in range(0, len(requests), BATCH))
+        return [
+            path for part in parts for path in session.release_batch(part, folder, used)
+        ]
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A release to be made: its place, cost, facts and envelope."""
+
+    place: ReleasePlace
+    about: Sequence[str]
+    budget: Budget
+    facts: ReleaseFacts
+    make: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class _ReleaseSession:
+    """A session that releases messages for one task."""
+
+    task: AnyTask
+    books: Books
+    facts: ReleaseFacts
+    seal_to: str | None
+    settle: Settle | None
+
+    def release_batch(
+        self, answers: Sequence[Answer], folder: Path, used: set[str]
+    ) -> list[Path]:
+        """Return the envelopes of answers, released now or before."""
+        releases = [
+            self._find_released(answer, folder) or self._prepare(answer, folder, used)
+            for answer in answers
+        ]
+        pending = [release for release in releases if isinstance(release, _Pending)]
+        if pending:
+            _publish(pending, folder, self.books, self.settle)
+        return [
+            release.place.final if isinstance(release, _Pending) else release
+            for release in releases
+        ]
+
+    def _find_released(self, answer: Answer, folder: Path) -> Path | None:
+        """Return the envelope of an answer that was released before, or None."""
+        release_ = release_id(self.task, answer.sender, answer.number)
+        entry = self.books[0].entry(release_)
+        counts = entry is not None and entry.counts
+        return _check_released(entry, folder) if entry and counts else None
+
+    def _prepare(self, answer: Answer, folder: Path, used: set[str]) -> _Pending:
+        """Return a pending release; nothing is reserved yet."""
+        invited, attempt = answer.invitation, secrets.token_hex(16)
+        release_ = release_id(self.task, answer.sender, answer.number)
+        place = ReleasePlace(folder, release_, invited.id, attempt, invited.file_name)
+        _refuse_used_invitation(used, place, self.books[1])
+        used.add(invited.id)
+        about = answer.clients or [answer.sender]
+        budget = self.task.cost(len(about))
+        refuse_delta(budget.delta, len(about))
+        facts = {**self.facts, **_release_facts(place, self.task, answer.number)}
+        return _Pending(
+            place, about, budget, facts, partial(_draw_envelope, answer, self.seal_to)
+        )
+
+
+def _draw_envelope(answer: Answer, seal_to: str | None) -> bytes:
+    return seal_message(answer.invitation, answer.draw(), seal_to)
+
+
+def _refuse_other_task(invitation: Invitation, task: AnyTask) -> None:
+    if invitation.task != task.digest():
+        raise UserError(
+            f"the invitation is to task {invitation.task[:12]}, but the task is"
+            f" {task.digest()[:12]}; they belong to different rounds."
+        )
+
+
+def _release_facts(
+    place: ReleasePlace, task: AnyTask, number: int
+) -> dict[str, str | int | float]:
+    """Return the facts of a release that recovery needs."""
+    return {
+        "task": task.digest(),
+        "asks": task.asks,
+        "number": number,
+        "invitation": place.invitation,
+        "attempt": place.attempt,
+        "file": place.name,
+        "outbox": str(place.outbox),
+    }
+
+
+def release_id(task: AnyTask, sender: str, number: int) -> str:
+    """Return the digest that identifies a sender's release."""
+    return hashlib.sha256(canonical_json([task.digest(), sender, number])).hexdigest()
+
+
+def latest_number(ledger: Ledger, task: AnyTask, sender: str) -> int:
+    """Return the number of the sender's latest release, 0 if none."""
+    number = 0
+    while ledger.entry(release_id(task, sender, number + 1)) is not None:
+        number += 1
+    return number
+
+
+def find_release(
+    ledger: Ledger, task: AnyTask, sender: str, number: int
+) -> Entry | None:
+    """Return the release of that number if it counts, else None."""
+    entry = ledger.entry(release_id(task, sender, number))
+    return entry if entry is not None and entry.counts else None
+
+
+def _publish(
+    pending: Sequence[_Pending], outbox: Path, books: Books, settle: Settle | None
+) -> None:
+    """Reserve, draw, write, rename and confirm pending releases.
+
+    The empty files come before the reservations: a reserved release with neither file
+    is then one that was published and taken away. Several go through each step
+    together, which costs the disk one wait and not one for each.
+    """
+    places = [item.place for item in pending]
+    for place in places:  # of a call killed before it reserved
+        place.temporary.unlink(missing_ok=True)
+    try:
+        for place in places:
+            place.temporary.touch(exist_ok=False)
+        sync_folder(outbox)
+        _reserve(pending, books, settle)
+        for item in pending:
+            _write_durably(item.place.temporary, item.make())
+    except (UserError, KeyboardInterrupt):
+        for place in places:
+            cancel_release(books, place)
+        raise
+    for place in places:
+        place.temporary.rename(place.final)
+    sync_folder(outbox)
+    with books[0].transaction_if_many(len(places)):
+        for place in places:
+            confirm_release(books[0], place.release, place.final)
+
+
+def _reserve(pending: Sequence[_Pending], books: Books, settle: Settle | None) -> None:
+    """Reserve releases in the ledger, then claim their invitations."""
+    ledger, register = books
+    with ledger.transaction_if_many(len(pending)):
+        if settle is not None:
+            settle(ledger)
+        for item in pending:
+            options: dict[str, Any] = {"population": POPULATION, "facts": item.facts}
+            ledger.reserve(item.place.release, item.about, item.budget, **options)
+    with register.transaction_if_many(len(pending)):
+        for item in pending:
+            register.claim(item.place.invitation, item.place.attempt, ledger)
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _check_released(entry: Entry, folder: Path) -> Path:
+    """Return the file of a release, checked against its digest."""
+    if entry.state == RESERVED:
+        raise UserError("another process is making this release now; run again.")
+    if entry.state != CONFIRMED:
+        raise UserError(
+            f"nobody knows whether the release of {entry.reserved} left, so its"
+            f" {entry.budget} counts as spent. {NEW_RELEASE_HINT}"
+        )
+    recorded = Path(str(entry.place))
+    for path in (recorded, folder / recorded.name):
+        if path.is_file():
+            if hashlib.sha256(path.read_bytes()).hexdigest() != entry.digest:
+                raise UserError(
+                    f"{path} is not what was released: restore it. {NEW_RELEASE_HINT}"
+                )
+            return path
+    raise UserError(
+        f"released on {entry.confirmed}, and {recorded} is not there any more; its"
+        f" {entry.budget} is spent. {NEW_RELEASE_HINT}"
+    )
+
+
+def _refuse_used_invitation(
+    used_before: set[str], place: ReleasePlace, register: Register
+) -> None:
+    used = UserError(
+        "this invitation was used for another release; a server takes one message"
+        " an invitation. Ask for a new one."
+    )
+    if place.invitation in used_before:
+        raise used
+    register.refuse_answered(place.invitation, place.attempt)
+    if place.final.exists():
+        raise used

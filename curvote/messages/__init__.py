@@ -1,0 +1,1 @@
+"""Messages: what systems share about what leaves a client."""

@@ -1,0 +1,233 @@
+"""Answers of a client to tasks: validation first, then noise, never refusal.
+
+Whether a client answers, and in which words, must not depend on its record. So whatever
+a record holds becomes an input, by rules that everybody knows:
+
+- a value beyond 1e12 in size, infinite ones included, stands for that bound;
+- a record with a missing value (NaN) stands for the public centre of its rescaling;
+- a record on which anything fails, for whatever reason, stands for that centre and the
+  first class.
+
+The label is the owner's word, one of those that the task names.
+
+Of a message that belongs to a public record nothing but the label is secret, and
+nothing about a label can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base import validate
+from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.errors import UserError
+from curvote.base.text import format_names, printable_name
+from curvote.chain import lookup
+from curvote.chain.stage import Columns
+from curvote.client.record import OwnerRecord
+from curvote.curves import canonical
+from curvote.curves.encoding import Encoding, rescale
+from curvote.messages.message import ClientData, message_of, payload_at
+from curvote.wire import strict_json
+from curvote.wire.envelope import Invitation
+from curvote.wire.task import (
+    LARGEST_CURVE_VALUE,
+    SMALLEST_SCALE,
+    AnyTask,
+    Task,
+    confusable_form,
+)
+
+Array = NDArray[np.float64]
+
+
+def answer_task(
+    task: Task, record: OwnerRecord, about: int | None, entropy: Entropy
+) -> dict[str, Any]:
+    """Return the noised payload of one client for a validated task.
+
+    ``about`` is the candidate that the invitation names. Never fails because of what
+    ``record`` holds.
+    """
+    with np.errstate(all="ignore"):
+        columns = _try_draw(task, record, about, entropy)
+        if columns is None:
+            columns = message_of(task).draw(task, stand_in_inputs(task, about), entropy)
+    return payload_at(columns, 0)
+
+
+def answer_about_record(
+    task: AnyTask, record: str, place: int, entropy: Entropy
+) -> dict[str, Any]:
+    """Return the noised payload about a public record's label."""
+    no_numbers = np.empty((1, 0))
+    data = ClientData(no_numbers, no_numbers, np.array([place]))
+    return {"record": record} | payload_at(
+        message_of(task).draw(task, data, entropy), 0
+    )
+
+
+def _try_draw(
+    task: Task, record: OwnerRecord, about: int | None, entropy: Entropy
+) -> Columns | None:
+    try:
+        return message_of(task).draw(task, client_inputs(task, record, about), entropy)
+    except Exception:  # noqa: BLE001 - a failure that shows would tell of the record
+        return None
+
+
+def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientData:
+    """Return a client's record as inputs within the range of a task."""
+    encoding = task.encoding
+    finite_values = np.nan_to_num(record.values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    curve = np.clip(finite_values, -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE)[None]
+    missing = np.isnan(record.values).any()
+    coefficients = np.where(
+        missing, public_centre(encoding), encoding.projection.apply(curve)
+    )
+    return _client_data(encoding, coefficients, record.label, about)
+
+
+def stand_in_inputs(task: Task, about: int | None) -> ClientData:
+    """Return the inputs that stand for a broken record: centre, class 0."""
+    return _client_data(task.encoding, public_centre(task.encoding), 0, about)
+
+
+def public_centre(encoding: Encoding) -> Array:
+    """Return the coefficients (1, d) in the middle of the public constants."""
+    public = encoding.constants
+    middle = public.get("centre", 0.0)
+    if "lower" in public:
+        middle = (public["lower"] + public["upper"]) / 2
+    return np.broadcast_to(middle, (1, encoding.d))
+
+
+def _client_data(
+    encoding: Encoding, coefficients: Array, label: int, about: int | None
+) -> ClientData:
+    z, _ = encoding.rescaled(coefficients)
+    candidate = None if about is None else np.array([about])
+    return ClientData(coefficients, z, np.array([label]), candidate)
+
+
+def describe_answer(task: AnyTask, about: int | str | None) -> str:
+    """Return words for an answer, as ``report (5 numbers, a class of iy/sh)``.
+
+    ``about`` is the candidate or the public record that the invitation asks about; None
+    where it asks for none.
+    """
+    message = message_of(task)
+    numbers, fields = message.count_numbers(task), message.payload.model_fields
+    parts = [f"{numbers} number{'s' * (numbers > 1)}"] if numbers else []
+    if isinstance(about, int):
+        parts.append(f"one bit about candidate {about}")
+    single_class = message.per_record or "label" in fields
+    parts.append(
+        f"{'a class of' if single_class else 'classes'} {format_names(task.classes)}"
+    )
+    if isinstance(about, str):
+        parts.append(f"public record {printable_name(about)}")
+    return f"{message.name} ({', '.join(parts)})"
+
+
+# What separates words in a list: "yes, certainly" would be two classes in one.
+SEPARATORS = ",;|/"
+
+
+def validate_task(document: Any, server: str | None = None) -> AnyTask:
+    """Return the task of a document, if a client may answer it at all.
+
+    It is what ``server`` is asked, where the task asks several by name.
+
+    UserError: another form, numbers out of range, a basis that is not the one it is
+    called, classes that are no words, an unknown question, or a mechanism that cannot
+    be built. Neither a record nor the system's entropy is touched.
+    """
+    task = lookup.read_task(document)
+    # Else two texts would have one digest, and invitations to the one fit the other.
+    if strict_json.canonical_json(task.to_json()) != strict_json.canonical_json(
+        document
+    ):
+        raise UserError(
+            "the task is not written in its one form, so that its digest is not that of"
+            " its text: something was altered, or another program wrote it."
+        )
+    server_task = task if server is None else task.for_server(server)
+    _run_guarded(_check_task, server_task)
+    return server_task
+
+
+def check_invitation(task: AnyTask, invitation: Invitation) -> None:
+    """Refuse an invitation to another task or about another subject.
+
+    That is a candidate that is not up for a vote, or a record where none is told of.
+    """
+    if invitation.task != task.digest() or invitation.asks != task.asks:
+        raise UserError(
+            f"the invitation is to task {invitation.task[:12]}, but the task is"
+            f" {task.digest()[:12]}; they belong to different rounds."
+        )
+    if message_of(task).per_record != (invitation.record is not None):
+        wanted, named = ("no", "one") if invitation.record else ("a", "none")
+        raise UserError(
+            f"a {task.asks} belongs to {wanted} public record, but the invitation names"
+            f" {named}."
+        )
+    about, candidates = invitation.about, task.candidates
+    if candidates is None and about is not None:
+        raise UserError("the invitation is about a candidate, but none is up for one.")
+    if candidates is not None and (
+        about is None or not 0 <= about < len(candidates.coef)
+    ):
+        raise UserError(
+            f"the invitation is about candidate {about}; up for a vote are 0 to"
+            f" {len(candidates.coef) - 1}."
+        )
+
+
+def _run_guarded(check: Callable[[AnyTask], None], task: AnyTask) -> None:
+    """Run a check; whatever fails on somebody else's task is its fault."""
+    try:
+        with np.errstate(all="ignore"):
+            check(task)
+    except (UserError, ModuleNotFoundError):  # the latter is no fault of the task
+        raise
+    except Exception as error:  # noqa: BLE001 - a task must never crash its client
+        raise UserError(
+            f"this task cannot be answered: it fails with {type(error).__name__}."
+        ) from None
+
+
+def _check_task(task: AnyTask) -> None:
+    if len({confusable_form(word) for word in task.classes}) < len(task.classes):
+        raise UserError("two of the task's classes look alike: who could tell them?")
+    for word in task.classes:
+        if set(word) & set(SEPARATORS):
+            raise UserError(
+                f"class {validate.format_value(word)} is no single word or phrase: it"
+                " holds"
+                f" one of {' '.join(SEPARATORS)}."
+            )
+    if isinstance(task, Task):
+        _check_encoding(task)
+    message_of(task).check_task(task)
+    if isinstance(task, Task):
+        # The first draw of all is about a record that everybody knows.
+        message_of(task).draw(task, stand_in_inputs(task, 0), SeededEntropy(0))
+
+
+def _check_encoding(task: Task) -> None:
+    encoding = task.encoding
+    canonical.check_projection(encoding.projection)
+    rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
+    if encoding.rescale == "min_max":
+        _check_bounds_width(encoding.constants)
+
+
+def _check_bounds_width(constants: Any) -> None:
+    if not (constants["upper"] - constants["lower"] >= 2 * SMALLEST_SCALE).all():
+        raise UserError(f"upper must be at least {2 * SMALLEST_SCALE:g} above lower.")

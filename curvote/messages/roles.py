@@ -1,0 +1,195 @@
+"""Roles of clients in a replicate: who tests, votes, trains or volunteers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.chain.streams import generator
+
+ROLES = ("test", "vote", "train", "public")
+# From so many clients on, half of the memory counts.
+NARROW_COUNT = 1 << 22
+TRAIN_PART = " in the publisher's training part"
+TEST_PART = " in the publisher's test part"
+RowIndex = NDArray[np.int64]
+Roles = dict[str, RowIndex]
+
+
+@dataclass(frozen=True)
+class Senders:
+    """Clients who send a message: some roles, or a part of them.
+
+    Roles are filled in a random order that everybody knows, so a part is a fair one.
+    """
+
+    roles: tuple[str, ...]
+    start: float = 0.0
+    end: float = 1.0
+
+    def rows(self, roles: Mapping[str, RowIndex]) -> RowIndex:
+        """Return the row numbers of these clients."""
+        all_rows = np.concatenate([roles[role] for role in self.roles])
+        return all_rows[self._part_slice(len(all_rows))]
+
+    def parts(self, roles: Mapping[str, RowIndex]) -> Iterator[RowIndex]:
+        """Yield the rows of each role in turn, without a copy of all."""
+        wanted = self._part_slice(sum(len(roles[role]) for role in self.roles))
+        start = 0
+        for role in self.roles:
+            low, high = (max(end - start, 0) for end in (wanted.start, wanted.stop))
+            yield roles[role][low:high]
+            start += len(roles[role])
+
+    def count(self, sizes: Mapping[str, int]) -> int:
+        """Return the number of senders if each role has its size."""
+        n = sum(sizes[role] for role in self.roles)
+        return len(range(n)[self._part_slice(n)])
+
+    def _part_slice(self, n: int) -> slice:
+        return slice(round(self.start * n), round(self.end * n))
+
+
+TRAINING = Senders(("train",))
+VOTERS = Senders(("vote",))
+EVERYBODY = Senders(("train", "vote"))
+
+
+def split_roles(
+    seed: int,
+    replicate: int,
+    n: int,
+    sizes: Mapping[str, int],
+    groups: NDArray[np.int64] | None = None,
+    *,
+    test_mask: NDArray[np.bool_] | None = None,
+) -> Roles:
+    """Return the row numbers of each role among ``n`` clients.
+
+    Roles are filled in the order test, vote, train, public from a random order. With
+    ``groups`` (n,) whole groups are taken and one that would overshoot a role's size is
+    passed over, so no group stands in two roles and a role may end up smaller than
+    asked. With ``test_mask`` (n,) those who test are taken from its clients, and all
+    other roles from the rest. Asking for more clients than there are is a UserError.
+    """
+    rng = generator(seed, "shared", "split", replicate)
+    if test_mask is None:
+        return _fill_roles(rng, n, sizes, groups)
+    test_sizes = {role: sizes[role] * (role == "test") for role in ROLES}
+    other_sizes = {role: sizes[role] - test_sizes[role] for role in ROLES}
+    other_roles = _split_among(
+        rng, np.flatnonzero(~test_mask), other_sizes, groups, TRAIN_PART
+    )
+    test_roles = _split_among(
+        rng, np.flatnonzero(test_mask), test_sizes, groups, TEST_PART
+    )
+    return other_roles | {"test": test_roles["test"]}
+
+
+def roles_of_table(
+    clients: Mapping[str, NDArray[Any]], params: Mapping[str, Any], replicate: int
+) -> Roles:
+    """Return the rows of each role among a table of clients."""
+    groups = clients["group"] if params["source.groups"] else None
+    n, test_mask = len(clients["label"]), publisher_test_mask(clients)
+    return split_roles(
+        params["seed"], replicate, n, params["clients"], groups, test_mask=test_mask
+    )
+
+
+def publisher_test_mask(
+    columns: Mapping[str, NDArray[Any]],
+) -> NDArray[np.bool_] | None:
+    """Return the mask of the publisher's test clients, None if unstated."""
+    part = columns.get("part")
+    if part is None or (len(part) and not np.isfinite(part).all()):
+        return None
+    return np.asarray(part == 1)
+
+
+def _split_among(
+    rng: np.random.Generator,
+    rows: RowIndex,
+    sizes: Mapping[str, int],
+    groups: NDArray[np.int64] | None,
+    where: str,
+) -> Roles:
+    """Return the roles of clients ``rows``, all that may be asked."""
+    own_groups = None if groups is None else groups[rows]
+    roles = _fill_roles(rng, len(rows), sizes, own_groups, where)
+    return {role: rows[places] for role, places in roles.items()}
+
+
+def _fill_roles(
+    rng: np.random.Generator,
+    n: int,
+    sizes: Mapping[str, int],
+    groups: NDArray[np.int64] | None,
+    where: str = "",
+) -> Roles:
+    """Return the roles of ``n`` clients, by group where there are groups.
+
+    Of very many it has numbers of 32 bits, in the same order.
+    """
+    if sum(sizes[role] for role in ROLES) > n:
+        raise too_many_error(sizes, n, where)
+    if groups is None:
+        narrow = np.int32 if NARROW_COUNT <= n <= np.iinfo(np.int32).max else np.int64
+        order: Any = np.arange(n, dtype=narrow)
+        rng.shuffle(order)
+        return _slice_roles(order, sizes)
+    return _fill_with_groups(rng, groups, sizes)
+
+
+def too_many_error(sizes: Mapping[str, int], n: int, where: str = "") -> UserError:
+    """Return the error for more clients than there are."""
+    parts = " + ".join(f"{role} {sizes[role]}" for role in reversed(ROLES))
+    total = sum(sizes[role] for role in ROLES)
+    return UserError(
+        f"{parts} asks for {total}, but there are only {n}{where}; ask for fewer.",
+        where=("clients",),
+    )
+
+
+def _slice_roles(order: RowIndex, sizes: Mapping[str, int]) -> Roles:
+    ends = np.cumsum([sizes[role] for role in ROLES])
+    return dict(zip(ROLES, np.split(order[: ends[-1]], ends[:-1]), strict=True))
+
+
+def _fill_with_groups(
+    rng: np.random.Generator, groups: NDArray[np.int64], sizes: Mapping[str, int]
+) -> Roles:
+    members = _group_rows(groups)
+    waiting: Sequence[int] = [int(g) for g in rng.permutation(len(members))]
+    roles: Roles = {}
+    for role in ROLES:
+        chosen, waiting = _fill_role(waiting, members, sizes[role])
+        rows = [members[g] for g in chosen]
+        roles[role] = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
+    return roles
+
+
+def _group_rows(groups: NDArray[np.int64]) -> list[RowIndex]:
+    """Return the row numbers of each group."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order])) + 1
+    return [np.asarray(part) for part in np.split(order, starts)]
+
+
+def _fill_role(
+    waiting: Sequence[int], members: list[RowIndex], size: int
+) -> tuple[list[int], list[int]]:
+    """Return the groups that fill a role, and those that remain."""
+    chosen: list[int] = []
+    remaining: list[int] = []
+    room = size
+    for group in waiting:
+        fits = len(members[group]) <= room
+        (chosen if fits else remaining).append(group)
+        room -= len(members[group]) if fits else 0
+    return chosen, remaining

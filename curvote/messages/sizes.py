@@ -1,0 +1,182 @@
+"""Automatic number of coefficients of a curve, from public facts.
+
+Too few numbers miss what tells the classes apart, however many clients report; each
+further one costs noise. The more there is to learn from, the more numbers pay:
+
+    d = c (N epsilon^2)^a,
+
+the nearest size that the basis has. Both constants are those of least regret on
+simulated laws of curves, learnt by `direct` (benchmarks/bench_size.py,
+docs/choosing.md). A report that noises its numbers one by one says less, a record that
+nothing hides says more: for them N epsilon^2 is that of the reports of `direct` which
+leave as much noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.chain.axis import EPSILON, PipelineSettings
+from curvote.chain.lookup import find_system
+from curvote.chain.system import Part
+from curvote.client.report import Reporter
+from curvote.curves.basis import check_size
+from curvote.curves.direction import MEAN_SQUARE
+from curvote.data.lookup import resolve_source
+from curvote.messages.arms import MAX_WIDTH
+from curvote.messages.measures import VOLUNTEERS
+
+AUTO_SIZE: Final = "auto"
+FACTOR, POWER = 3.5, 0.1
+# One number alone, a curve's mean for one, is no curve.
+_MIN_SIZE = 2
+# A report of `direct` leaves this p/epsilon^2 of noise in a number of mean square 1
+# (curvote.systems.direct.choice).
+_DIRECT_NOISE = 5.9
+_SETTING_PATH = ("project", "size")
+
+
+def wanted_size(n: int, epsilon: float) -> float:
+    """Return the size by rule for ``n`` clients who report at ``epsilon``.
+
+    It is a real number: a basis has some whole ones (`nearest_size`).
+    """
+    n, epsilon = validate.at_least(1, n=n), validate.positive(epsilon=epsilon)
+    return _size_rule(n * epsilon**2)
+
+
+def _size_rule(worth: float) -> float:
+    return float(FACTOR * worth**POWER)
+
+
+def nearest_size(
+    wanted: Callable[[int], float],
+    basis: str,
+    order: int = 4,
+    points: int | None = None,
+) -> int:
+    """Return the size of ``basis`` nearest to the wanted one.
+
+    ``wanted`` does not grow with the size. A curve has ``points`` values, if that is
+    known; a size is `MAX_WIDTH` at most. A basis without sizes is refused elsewhere.
+    """
+    best, distance = 0, np.inf
+    for size in _valid_sizes(basis, order, points):
+        difference = size - wanted(size)
+        if abs(difference) < distance:
+            best, distance = size, abs(difference)
+        if difference >= 0:
+            break
+    return best or round(wanted(_MIN_SIZE))
+
+
+def _valid_sizes(basis: str, order: int, points: int | None) -> Iterator[int]:
+    for size in range(_MIN_SIZE, MAX_WIDTH + 1):
+        try:
+            check_size(basis, size, order, points)
+        except UserError:
+            continue
+        yield size
+
+
+@dataclass(frozen=True)
+class ReportWorth:
+    """Value of N epsilon^2 as a size leaves it, for ``n`` reports.
+
+    Without ``epsilon`` they give their records as they are.
+    """
+
+    pipeline: PipelineSettings
+    n: int
+    epsilon: float | None
+
+    def worth(self, size: int) -> float:
+        """Return N epsilon^2, or that of the reports of `direct` that are as noisy."""
+        if self.epsilon is None:
+            return self.n * _DIRECT_NOISE * (size + 1)
+        privatize = getattr(self.pipeline, "privatize", None)
+        if privatize is None:
+            return self.n * self.epsilon**2
+        share, params = privatize.label_share, privatize.params
+        mechanism = privatize.mechanism
+        try:
+            reporter = Reporter.build(size, self.epsilon, mechanism, share, params)
+        except UserError:
+            return self.n * self.epsilon**2  # it is refused elsewhere
+        return self.n * _DIRECT_NOISE * (size + 1) * self._signal_share(reporter)
+
+    def _signal_share(self, reporter: Reporter) -> float:
+        """Return the part of a report's variance that is the record's."""
+        square = MEAN_SQUARE.get(self.pipeline.project.rescale, 1.0)
+        noise = float(
+            np.mean(reporter.features.variance(np.zeros((1, reporter.features.d))))
+        )
+        return float((2 * reporter.label.keep - 1) ** 2 * square / (square + noise))
+
+    def wanted_size(self, size: int) -> float:
+        """Return the size that the rule asks for, seen from a size."""
+        return _size_rule(self.worth(size))
+
+
+def resolve_sizes(pipeline: PipelineSettings) -> list[Part]:
+    """Return the settings with a stated size, by epsilon where a rule says.
+
+    Whoever trains or votes reports, or gives a record to a system without that axis,
+    volunteers where they are its only source; where nobody does, it is a UserError.
+    """
+    project = getattr(pipeline, "project", None)
+    if project is None or project.size != AUTO_SIZE:
+        return [Part(pipeline)]
+    if EPSILON in find_system(pipeline.protocol).axes:
+        return [
+            _resolve_size(pipeline, epsilon, {"epsilon": epsilon})
+            for epsilon in pipeline.epsilon
+        ]
+    return [_resolve_size(pipeline, None, {})]
+
+
+def _resolve_size(
+    pipeline: PipelineSettings, epsilon: float | None, pairs: dict[str, Any]
+) -> Part:
+    project = pipeline.project
+    worth = ReportWorth(pipeline, _reporting_count(pipeline), epsilon)
+    size = nearest_size(
+        worth.wanted_size, project.basis, project.order, _curve_points(pipeline)
+    )
+    overrides = {name: [value] for name, value in pairs.items()}
+    update = {"project": project.model_copy(update={"size": size}), **overrides}
+    settings = pipeline.model_copy(update=update)
+    return Part(
+        settings, tuple(pairs.items()), f"d = {size}", _explain_size(worth, size)
+    )
+
+
+def _explain_size(report_worth: ReportWorth, size: int) -> str:
+    worth, rule = report_worth.worth(size), f"{FACTOR:g} (N epsilon^2)^{POWER:g}"
+    rule_text = f"{rule} = {report_worth.wanted_size(size):.1f}"
+    if report_worth.epsilon and worth == report_worth.n * report_worth.epsilon**2:
+        return f"{rule_text}, N epsilon^2 = {worth:,.6g}"
+    worth_text = f"{worth:,.0f}" if worth >= 10 else f"{worth:.2g}"
+    return f"{rule_text}, as noisy as `direct` at N epsilon^2 = {worth_text}"
+
+
+def _reporting_count(pipeline: PipelineSettings) -> int:
+    n = int(pipeline.clients.train + pipeline.clients.vote)
+    n = int(pipeline.clients.public) if pipeline.protocol == VOLUNTEERS.name else n
+    if n < 1:
+        message = "a rule asks how many clients train or vote: nobody; state the size."
+        raise UserError(message, where=_SETTING_PATH)
+    return n
+
+
+def _curve_points(pipeline: PipelineSettings) -> int | None:
+    """Return the number of values of a curve, if known without its file."""
+    dataset, parameters = resolve_source(pipeline.source)
+    width = dataset.width(parameters)
+    return None if width is None else int(width)

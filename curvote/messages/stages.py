@@ -1,0 +1,366 @@
+"""Stages that all systems share: ingestion, releases and collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.classes import Classes
+from curvote.base.entropy import random_buckets, random_permutation
+from curvote.base.errors import InternalError
+from curvote.chain import lookup, streams
+from curvote.chain.stage import (
+    Columns,
+    Inputs,
+    Metadata,
+    Params,
+    Place,
+    Rows,
+    Scattered,
+    Source,
+    StageContext,
+)
+from curvote.curves.basis import roughness_matrix
+from curvote.curves.encoding import Encoding
+from curvote.data.lookup import resolve_source
+from curvote.intake.admission import Payload
+from curvote.intake.box import Intake
+from curvote.learning.votes import drift_p_value
+from curvote.messages.message import (
+    Message,
+    assign_candidates,
+    client_data,
+    messages_of,
+    payload_columns,
+)
+from curvote.messages.roles import Roles, publisher_test_mask, roles_of_table
+from curvote.wire.task import AnyTask, Task
+
+
+def ingest_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return what is public about the source: classes, servers, grid, unit, notes."""
+    dataset, parameters = resolve_source(params["source"])
+    return dict(dataset.facts(parameters, _raw_paths(params)))
+
+
+def ingest(context: StageContext) -> Rows:
+    """Return the table ``clients``, simulated anew for this repetition."""
+    dataset, parameters = resolve_source(context.params["source"])
+    n = dataset.size(parameters)
+    if n is None:  # as many as play a role
+        n = sum((context.params["clients"] or {}).values())
+    # A repetition of one server's clients says which one behind the replicate.
+    server = context.place[1:]
+    rng = context.generator("simulate")
+    return {"clients": dataset.clients(parameters, n, rng, *server)}
+
+
+def ingest_shared_rows(
+    inputs: Inputs, params: Params, metadata: Metadata
+) -> Iterator[dict[str, Any]]:
+    """Yield the table ``clients`` that all replicates share, some clients at a time."""
+    dataset, parameters = resolve_source(params["source"])
+    if hasattr(dataset, "pieces"):
+        for columns in dataset.pieces(parameters, _raw_paths(params)):
+            yield {"clients": columns}
+        return
+    yield {"clients": dataset.clients(parameters, _raw_paths(params))}
+
+
+def client_groups(params: Params) -> Iterator[Columns]:
+    """Yield id, group and part of all clients, without any curve."""
+    dataset, parameters = resolve_source(params["source"])
+    if hasattr(dataset, "members"):
+        yield from dataset.members(parameters, _raw_paths(params))
+        return
+    for piece in ingest_shared_rows({}, params, {}):
+        clients = piece["clients"]
+        names = [name for name in ("client_id", "group", "part") if name in clients]
+        yield {name: clients[name] for name in names}
+
+
+def is_simulated(params: Params) -> bool:
+    """Say whether the source draws its curves instead of reading them."""
+    return bool(resolve_source(params["source"])[0].SIMULATED)
+
+
+def _raw_paths(params: Params) -> dict[str, Path]:
+    return {name: Path(path) for name, path in params.get("raw.paths", {}).items()}
+
+
+def configured_task(kind: Message, inputs: Inputs, params: Params) -> Task:
+    """Return the task that the configuration states for one kind of message.
+
+    Constants that volunteers decide are not in it. Nobody publishes that of a study:
+    it has no protocol, and names the feature map only where a stage says that it
+    matters.
+    """
+    public = inputs["project"].metadata
+    encoding_from_project = Encoding.from_json(public["encoding"])
+    feature_map = params.get("project.judge", encoding_from_project.feature_map)
+    encoding = replace(encoding_from_project, feature_map=feature_map)
+    return Task(
+        encoding=encoding,
+        classes=Classes(public["classes"]),
+        epsilon=params["epsilon"],
+        protocol=params.get("protocol", ""),
+        asks=kind.name,
+        number=params.get("number", 1),
+        **kind.terms(params.__getitem__, encoding),
+    )
+
+
+def study_metadata(kind: Message, inputs: Inputs, params: Params) -> Metadata:
+    """Return the metadata that later stages read of a study stage."""
+    roughness = {"roughness": inputs["project"].metadata["roughness"]}
+    return public_metadata(configured_task(kind, inputs, params)) | roughness
+
+
+def public_metadata(task: Task) -> Metadata:
+    """Return the metadata of a task that server-side stages read."""
+    return {
+        "d": task.encoding.d,
+        "gram": task.encoding.projection.gram.tolist(),
+        "epsilon": task.epsilon,
+        "mechanism": task.mechanism,
+        "params": dict(task.params),
+        "n_classes": len(task.classes),
+    }
+
+
+# What a client is asked who sends nothing in this stage.
+_NO_CANDIDATE: Final = -1
+# Buckets hold fewer rows than a shard: so many 16ths of it in the mean, at most.
+_BUCKET_FILL: Final = 15
+
+
+def release_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the published task, which is all that a client obeys."""
+    return task_metadata(release_task(inputs, params))
+
+
+def task_metadata(task: AnyTask) -> Metadata:
+    """Return the metadata of a task: its document, and what servers read."""
+    metadata = {"task": task.to_json(), "task_digest": task.digest()}
+    if not isinstance(task, Task):
+        return metadata
+    rough = {"roughness": roughness_matrix(task.encoding.projection).tolist()}
+    return metadata | public_metadata(task) | rough
+
+
+def release_shard_count(
+    inputs: Inputs, params: Params, metadata: Metadata, place: Place
+) -> int:
+    """Return how many shards the clients are."""
+    return inputs["ingest"].count("clients", place)
+
+
+def release_shared(context: StageContext) -> Columns:
+    """Return the candidate (n,) of each client; 0 without one, -1 for no sender."""
+    task, clients = _metadata_task(context), context.inputs["ingest"]
+    roles, n = stored_roles(clients, context.params, context.place)
+    sender_rows = [*stage_message(context.params).senders.parts(roles)]
+    ends = np.cumsum([len(part) for part in sender_rows])
+    assigned = assign_candidates(task, int(ends[-1]), context.generator("split"))
+    candidates = np.full(
+        n, _NO_CANDIDATE, dtype=np.int8 if assigned is None else assigned.dtype
+    )
+    for part, end in zip(sender_rows, ends, strict=True):
+        candidates[part] = 0 if assigned is None else assigned[end - len(part) : end]
+    return {"asked": candidates, "senders": ends[-1:]}
+
+
+def release_shard(context: StageContext, number: int) -> Scattered:
+    """Return the messages of a shard: noise from the operating system, no client id."""
+    task, kind = _metadata_task(context), stage_message(context.params)
+    candidates = _shard_slice(context.shared["asked"], number)
+    sender_rows = np.flatnonzero(candidates != _NO_CANDIDATE)
+    clients = context.inputs["ingest"].shard(
+        "clients", context.place, number, ("curve", "label")
+    )
+    if len(candidates) != len(clients["label"]):
+        raise InternalError(f"shard {number} has other clients than were dealt with")
+    candidate = candidates[sender_rows].astype(np.int64) if task.candidates else None
+    data = client_data(
+        task, clients["curve"][sender_rows], clients["label"][sender_rows], candidate
+    )
+    drawn_rows = kind.collect(
+        task, kind.draw(task, data, context.entropy_source("draw", number))
+    )
+    count = 1 if kind.count_columns else bucket_count(int(context.shared["senders"][0]))
+    bucket_numbers = random_buckets(
+        _row_count(drawn_rows), count, context.entropy_source("bucket", number)
+    )
+    return Scattered({kind.table: drawn_rows}, bucket_numbers, count)
+
+
+def release_join(context: StageContext, bucket: int, rows: Rows) -> Rows:
+    """Return the rows of a bucket in an order that is drawn, or the sum of counts."""
+    kind = stage_message(context.params)
+    table_rows = rows[kind.table]
+    if kind.count_columns:
+        return {kind.table: sum_counts(table_rows, kind.count_columns)}
+    order = random_permutation(
+        _row_count(table_rows), context.entropy_source("order", bucket)
+    )
+    return {kind.table: {name: values[order] for name, values in table_rows.items()}}
+
+
+def _metadata_task(context: StageContext) -> Task:
+    return Task.from_json(context.metadata["task"])
+
+
+def _shard_slice(candidates: NDArray[Any], number: int) -> NDArray[Any]:
+    """Return the candidates of the clients of one shard."""
+    size = streams.CLIENT_BLOCK
+    return np.asarray(candidates[number * size : (number + 1) * size])
+
+
+def bucket_count(senders: int) -> int:
+    """Return the number of buckets that rows are scattered over.
+
+    A bucket holds no more rows than a shard, but for a chance that never comes.
+    """
+    size = streams.CLIENT_BLOCK
+    if senders <= size:
+        return 1
+    return 1 << (-(-senders * 16 // (size * _BUCKET_FILL)) - 1).bit_length()
+
+
+def _row_count(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def sum_counts(counts: Columns, names: tuple[str, ...]) -> Columns:
+    """Return counts of all shards, added up over equal rows."""
+    (about,) = set(counts) - set(names)
+    groups, place = np.unique(counts[about], return_inverse=True)
+    total = {name: np.zeros(len(groups), dtype=np.int64) for name in names}
+    for name, values in total.items():
+        np.add.at(values, place, counts[name])
+    return {about: groups} | total
+
+
+def stage_message(params: Params) -> Message:
+    """Return the message that leaves the clients in this stage."""
+    return messages_of(params["protocol"])[params["message"]]
+
+
+def sending_rows(clients: Columns, params: Params) -> NDArray[np.int64]:
+    """Return the row numbers of the clients who release in this stage."""
+    return stage_message(params).senders.rows(roles_of_table(clients, params, 0))
+
+
+def stored_sending_rows(
+    clients: Source, params: Params, place: Place
+) -> NDArray[np.int64]:
+    """Return the row numbers of senders from the stored clients."""
+    roles, _ = stored_roles(clients, params, place)
+    return stage_message(params).senders.rows(roles)
+
+
+def stored_roles(clients: Source, params: Params, place: Place) -> tuple[Roles, int]:
+    """Return the rows of each role, and how many clients there are.
+
+    No more is read than what decides who plays which role.
+    """
+    names = ["group"] * bool(params["source.groups"])
+    first = clients.shard("clients", place, 0, ("part",))
+    names += ["part"] * (publisher_test_mask(first) is not None)
+    parts = [*clients.shards("clients", place, names)] if names else []
+    columns = {name: np.concatenate([p[name] for p in parts]) for name in names}
+    n = _client_count(clients, place)
+    return roles_of_table(columns | {"label": np.broadcast_to(0, n)}, params, 0), n
+
+
+def _client_count(clients: Source, place: Place) -> int:
+    """Return the number of clients, of which all shards but the last are full."""
+    last = clients.count("clients", place) - 1
+    remainder = clients.shard("clients", place, last, ("label",))["label"]
+    return last * streams.CLIENT_BLOCK + len(remainder)
+
+
+def release_task(inputs: Inputs, params: Params) -> Task:
+    """Return the task of this round, stated first and then carried on."""
+    earlier = [
+        source.metadata["task"] for source in inputs.values() if _has_task(source)
+    ]
+    base_task = Task.from_json(earlier[-1]) if earlier else _first_task(inputs, params)
+
+    def read(stage: str, table: str) -> Columns:
+        return inputs[stage].columns(table, (0,))
+
+    task: Task = stage_message(params).task(base_task, read)
+    return task
+
+
+def _has_task(source: Source) -> bool:
+    return "task" in source.metadata
+
+
+def _first_task(inputs: Inputs, params: Params) -> Task:
+    task = configured_task(stage_message(params), inputs, params)
+    constants = inputs["project"].columns("constants", (0,))
+    values_by_name = dict(zip(constants["name"], constants["value"], strict=True))
+    return replace(task, encoding=replace(task.encoding, constants=values_by_name))
+
+
+# A stage that states its task in another way has a ``task_of`` of its own.
+collect_task = release_task
+
+
+def collect_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the task as published, the batches, and the drift of votes.
+
+    ``batches`` counts the messages as they were folded in, and ``drift_p_value`` says
+    how probable the newest votes are if no classifier became worse
+    (`watch.drift_p_value`); None where nothing compares.
+    """
+    task = lookup.read_task(params["intake.task"])
+    batches = _accepted_batches(params)
+    counts = {"batches": [len(batch) for batch in batches]}
+    return task_metadata(task) | counts | {"fall": _drift_level(task, params, batches)}
+
+
+def collect(context: StageContext) -> Rows:
+    """Return the message's table from the accepted envelopes, shuffled."""
+    task, kind = (
+        lookup.read_task(context.metadata["task"]),
+        stage_message(context.params),
+    )
+    return {
+        kind.table: _message_table(
+            task, context.params, _accepted_batches(context.params)
+        )
+    }
+
+
+def _accepted_batches(params: Params) -> list[list[Payload]]:
+    """Return the messages that the step was named after, by batch.
+
+    Those that were accepted or folded in since are left to the next run.
+    """
+    with Intake(Path(params["intake.path"])) as intake:
+        return intake.payloads(params["intake.round"], params["accepted"])
+
+
+def _message_table(
+    task: AnyTask, params: Params, batches: list[list[Payload]]
+) -> Columns:
+    every = [payload for batch in batches for payload in batch]
+    return stage_message(params).collect(task, payload_columns(every))
+
+
+def _drift_level(
+    task: AnyTask, params: Params, batches: list[list[Payload]]
+) -> float | None:
+    *earlier, newest = batches
+    if not earlier:
+        return None
+    before, after = (_message_table(task, params, part) for part in (earlier, [newest]))
+    return drift_p_value(before["n"], before["positive"], after["n"], after["positive"])

@@ -1,0 +1,449 @@
+"""Figures of MRMA: tables as charts, errors, boxes, total variation, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from scipy.special import expit
+
+from curvote.base.errors import InternalError
+from curvote.base.privacy import label_budget_share
+from curvote.chain.measure import Look
+from curvote.papers.drawing import (
+    PlotLine,
+    axis_limits,
+    distinct_values,
+    draw_points,
+    fitting_legend,
+    label_y_axes,
+    line_panels,
+    log_axis,
+    panel_title,
+    panels,
+)
+from curvote.papers.evidence import Evidence
+from curvote.papers.mrma.comparison import USEFUL, printed_cases
+from curvote.papers.rows import Row, select
+from curvote.report import data, style
+
+LIMIT = 3
+_EDGE = 8  # no |z| is drawn beyond
+_STEP = 0.2
+_LEARNERS = ("mrma", "mr", "all_data", "best_single")  # looks of Table A.1's panels
+
+
+def table_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw a panel a method (a learner without noise), and the z of all cells."""
+    rows = sorted(rows, key=lambda row: row["representation"] == "initial")
+    split = "method" if distinct_values(rows, "epsilon") else "learner"
+    names, places = distinct_values(rows, split), _place_labels(rows)
+    fig, axes = panels(len(names) + 1, height=3.0)
+    for ax, name in zip(axes, names, strict=False):
+        selected = select(rows, **{split: name})
+        _draw_cells(ax, selected, places, _line_look(name, names))
+        panel_title(ax, data.find_method(name).label)
+        ax.set_ylim(axis_limits(rows if split == "method" else selected))
+    _draw_scores(axes[-1], rows, places, (split, names))
+    for ax in axes:
+        _place_axis(ax, places)
+    label_y_axes(axes[:-1], "misclassification (%)")
+    fitting_legend(fig, _table_handles(rows))
+    return fig
+
+
+def _place_labels(rows: Sequence[Row]) -> list[str]:
+    """Return the axis labels: epsilons, or representations and sizes."""
+    kinds = distinct_values(rows, "representation")
+    if not kinds:
+        return [f"{epsilon:g}" for epsilon in sorted(distinct_values(rows, "epsilon"))]
+    named = sorted(rows, key=lambda row: kinds.index(row["representation"]))
+    return list(dict.fromkeys(_place_label(row) for row in named))
+
+
+def _place_label(row: Row) -> str:
+    if row["epsilon"] is not None:
+        return f"{row['epsilon']:g}"
+    return " ".join(str(part) for part in (row["representation"], row["d"]) if part)
+
+
+def _line_look(name: str, names: list[str]) -> Look:
+    if name in data.methods_by_name():
+        return data.series_look(name)
+    return data.series_look(_LEARNERS[names.index(name) % len(_LEARNERS)])
+
+
+def _draw_cells(ax: Axes, rows: Sequence[Row], places: list[str], look: Look) -> None:
+    at = [places.index(_place_label(row)) for row in rows]
+    ink = _marker_ink("curvote", look.colour) | {"marker": look.marker or "h"}
+    draw_points(ax, at, rows, elinewidth=1.0, **ink)
+    for kind, step in (("published", -_STEP), ("corrected", _STEP)):
+        placed = [(x + step, row[kind]) for x, row in zip(at, rows, strict=True)]
+        visible = [point for point in placed if point[1] is not None]
+        ax.plot(
+            *zip(*visible, strict=True) if visible else ((), ()), **_marker_ink(kind)
+        )
+    for x, row in zip(at, rows, strict=True):
+        if row["z"] is not None and abs(row["z"]) > LIMIT:
+            ax.plot(x, row["curvote"], **_marker_ink("beyond"))
+
+
+def _marker_ink(kind: str, colour: str = style.INK) -> dict[str, Any]:
+    shape = {
+        "published": {"marker": "o", "mfc": style.PAPER, "ms": 4.5, "mew": 1.0},
+        "curvote": {"marker": "o", "ms": 4.5, "mew": 0},
+        "corrected": {"marker": "x", "ms": 4.5, "mew": 1.0, "mec": style.MUTED},
+        "beyond": {"marker": "o", "mfc": "none", "ms": 11, "mec": "#c1121f"},
+    }
+    return {"ls": "", "color": colour, **shape[kind]}
+
+
+def _draw_scores(
+    ax: Axes, rows: Sequence[Row], places: list[str], groups: tuple[str, list[str]]
+) -> None:
+    """Draw all z scores; a band marks the limit."""
+    split, names = groups
+    ax.axhspan(-LIMIT, LIMIT, color=style.LINE, alpha=0.6, lw=0)
+    ax.axhline(0, color=style.MUTED, lw=0.7)
+    for rank, name in enumerate(names):
+        selected = [row for row in rows if row[split] == name and row["z"] is not None]
+        look = _line_look(name, names)
+        step = 0.08 * (rank - (len(names) - 1) / 2)
+        ax.plot(
+            [places.index(_place_label(row)) + step for row in selected],
+            [max(-_EDGE, min(_EDGE, row["z"])) for row in selected],
+            ls="",
+            marker=look.marker or "h",
+            color=look.colour,
+            ms=4,
+            mew=0,
+        )
+    beyond = any(abs(row["z"] or 0) > _EDGE for row in rows)
+    ax.set_ylim(-_EDGE - 0.5, _EDGE + 0.5)
+    ax.set_title("z of every cell" + f", cut at ±{_EDGE}" * beyond)
+
+
+def _place_axis(ax: Axes, places: list[str]) -> None:
+    ax.set_xticks(range(len(places)), places)
+    ax.set_xlim(-0.6, len(places) - 0.4)
+    ax.grid(axis="y")
+    if any(" " in place for place in places):
+        ax.tick_params(axis="x", rotation=60, labelsize=7.5)
+    else:
+        ax.set_xlabel("epsilon (smaller: more private)")
+
+
+def _table_handles(rows: Sequence[Row]) -> list[Line2D]:
+    texts = {
+        "published": "printed",
+        "curvote": "curvote, as published (± 2 standard errors)",
+        "corrected": "curvote, corrected",
+        "beyond": f"beyond {LIMIT} standard errors",
+    }
+    return [
+        Line2D([], [], label=text, **_marker_ink(kind, colour))
+        for kind, text in texts.items()
+        for colour in [style.USED if kind == "curvote" else style.INK]
+        if kind != "corrected" or distinct_values(rows, kind)
+    ]
+
+
+_SPLITS = {
+    "clients": Look("#d55e00", "o", width=2.4, size=6, above=6),
+    "budget": Look("#0072b2", "s", width=1.6),
+    "single": Look("#009e73", "^", "--", width=1.6, size=5.5),
+}
+_LABELS = {
+    "clients": "splitting clients",
+    "budget": "splitting the budget",
+    "single": "each server alone",
+}
+_DASHES = {"budget": "--", "single": ":"}
+_RANDOM = "2"  # the group whose slopes point anywhere
+_CASES = (
+    Look("#d55e00", "o", above=4),
+    Look("#0072b2", "s", above=4),
+    Look("#009e73", "^", size=5, above=4),
+    Look("#cc79a7", "D", size=4, above=4),
+    Look("#8a6a4a", "v", size=5, above=4),
+)
+_SIZES = ("N0", "N1", "n0", "n1", "B")
+
+
+def method_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw figures 2, 4, 5: a panel a learner, a line a method."""
+    names = distinct_values(rows, "learner")
+    return line_panels({name: _method_lines(rows, name) for name in names})
+
+
+def _method_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
+    selected = [row for row in rows if row["learner"] in {learner, None}]
+    return [
+        PlotLine(
+            data.find_method(method).label,
+            data.series_look(method),
+            select(selected, method=method),
+        )
+        for method in distinct_values(selected, "method")
+    ]
+
+
+def split_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw figure 3: the useful groups' error by split, group 2 in grey."""
+    return line_panels(
+        {n: _split_lines(rows, n) for n in distinct_values(rows, "learner")}
+    )
+
+
+def _split_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
+    selected = select(rows, learner=learner)
+    return [
+        _split_line(group, split, select(selected, group=group, split=split))
+        for group in (USEFUL, _RANDOM)
+        for split in distinct_values(selected, "split")
+    ]
+
+
+def _split_line(group: str, split: str, rows: Sequence[Row]) -> PlotLine:
+    look = _SPLITS.get(split, data.OTHER_LOOK)
+    if group == USEFUL:
+        return PlotLine(_LABELS.get(split, split), look, rows)
+    dash = _DASHES.get(split, "-")
+    grey = replace(look, colour=style.UNUSED, marker="", line=dash, width=1.1, above=2)
+    return PlotLine(f"group 2, {split}", grey, rows)
+
+
+def case_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw tables A.2 and A.3: a panel a learner and method, a line a case."""
+    pairs = dict.fromkeys((row["learner"], row["method"]) for row in rows)
+    return line_panels(
+        {
+            f"{learner}, {data.find_method(method).label}": _case_lines(
+                rows, select(rows, learner=learner, method=method)
+            )
+            for learner, method in pairs
+        },
+        columns=len(distinct_values(rows, "method")),
+    )
+
+
+def _case_lines(rows: Sequence[Row], selected: Sequence[Row]) -> list[PlotLine]:
+    settings = distinct_values(rows, "setting")
+    looks = dict(zip(settings, _CASES, strict=False))
+    other = replace(data.OTHER_LOOK, above=4)
+    return [
+        PlotLine(
+            _case_label(case), looks.get(case, other), select(selected, setting=case)
+        )
+        for case in settings
+    ]
+
+
+def _case_label(setting: str) -> str:
+    case = setting.removeprefix("case=")
+    sizes = printed_cases().get(case)
+    if sizes is None:
+        return setting
+    return f"case {case}: " + ", ".join(f"{name} {sizes[name]}" for name in _SIZES)
+
+
+_WIDTH = 0.34
+
+
+def box_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
+    """Draw a panel a learner: boxes over replicates by epsilon and representation.
+
+    They are drawn from the ``replicates`` that were found.
+    """
+    if evidence is None:
+        raise InternalError("boxes are drawn from the values of each replicate")
+    kinds = distinct_values(rows, "representation")
+    colours = dict(zip(kinds, style.CLASS_COLOURS, strict=False))
+    levels: list[float | None] = [*sorted(distinct_values(rows, "epsilon")), None]
+    names = distinct_values(rows, "learner")
+    replicates = evidence.replicates
+    replicates = replicates[replicates["method"].isin(distinct_values(rows, "method"))]
+    fig, axes = panels(len(names), height=3.2)
+    for ax, name in zip(axes, names, strict=True):
+        learner_rows = replicates[replicates["learner"] == name]
+        for rank, (kind, colour) in enumerate(colours.items()):
+            shift = _WIDTH * 1.1 * (rank - (len(kinds) - 1) / 2)
+            kind_rows = learner_rows[learner_rows["representation"] == kind]
+            _draw_boxes(
+                ax,
+                [_replicate_values(kind_rows, level) for level in levels],
+                shift,
+                colour,
+            )
+        _level_axis(ax, levels)
+        panel_title(ax, name)
+    label_y_axes(axes)
+    fitting_legend(fig, [Patch(color=colours[kind], label=kind) for kind in colours])
+    return fig
+
+
+def _replicate_values(table: pd.DataFrame, level: float | None) -> list[float]:
+    there = table["epsilon"].isna() if level is None else table["epsilon"] == level
+    return [100 * float(value) for value in table.loc[there, "value"]]
+
+
+def _draw_boxes(ax: Axes, values: list[list[float]], shift: float, colour: str) -> None:
+    line = {"color": colour, "linewidth": 1.0}
+    ax.boxplot(
+        values,
+        positions=[at + shift for at in range(len(values))],
+        widths=_WIDTH,
+        manage_ticks=False,
+        patch_artist=True,
+        boxprops={"facecolor": f"{colour}55", "edgecolor": colour, "linewidth": 1.0},
+        medianprops={"color": style.INK, "linewidth": 1.2},
+        whiskerprops=line,
+        capprops=line,
+        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": colour},
+    )
+
+
+def _level_axis(ax: Axes, levels: list[float | None]) -> None:
+    texts = ["none" if level is None else f"{level:g}" for level in levels]
+    ax.set_xticks(range(len(levels)), texts)
+    ax.set_xlim(-0.6, len(levels) - 0.4)
+    ax.set_ylim(0, 100)
+    ax.set_xlabel("epsilon (none: no privacy)")
+    ax.grid(axis="y")
+
+
+_VARIATION_LOOKS = (
+    Look("#d55e00", "o"),
+    Look("#0072b2", "s"),
+    Look("#009e73", "^", size=5),
+    Look("#cc79a7", "D", size=4),
+)
+
+
+def variation_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
+    """Draw the closed form as lines and what the reports show as points."""
+    fig, (ax,) = panels(1, height=4.0)
+    dimensions = sorted(distinct_values(rows, "d"))
+    levels = sorted(distinct_values(rows, "epsilon"))
+    looks = dict(zip(dimensions, _VARIATION_LOOKS, strict=False))
+    handles = []
+    for d in dimensions:
+        look = looks.get(d, data.OTHER_LOOK)
+        ax.plot(
+            *_exact_variation(d, levels, _label_share(evidence, d)),
+            color=look.colour,
+            lw=1.3,
+        )
+        selected, ink = select(rows, d=d), style.line_style(look)
+        draw_points(
+            ax,
+            [row["epsilon"] for row in selected],
+            selected,
+            zorder=4,
+            **ink | {"ls": ""},
+        )
+        handles.append(Line2D([], [], label=f"d = {d}", **ink))
+    log_axis(ax, levels)
+    ax.set_ylim(0, 103)
+    ax.grid(axis="y")
+    ax.set_ylabel("total variation (%)")
+    exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")
+    dots = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
+    fitting_legend(fig, [*handles, exact, dots])
+    return fig
+
+
+def _label_share(evidence: Evidence | None, d: int) -> float:
+    """Return the share of epsilon that the run's clients spent on labels."""
+    if not evidence or not evidence.configs:
+        return 0.0
+    return label_budget_share(evidence.configs[0]["privatize"]["label_share"], d)
+
+
+def _exact_variation(
+    d: int, levels: list[float], share: float
+) -> tuple[list[float], list[float]]:
+    from curvote.advise.mrma import total_variation
+
+    at = [float(e) for e in np.geomspace(levels[0], levels[-1], 200)]
+    return at, [100 * total_variation(d, (1 - share) * e) for e in at]
+
+
+LEVELS = (10, 1, 0.1, 0.01)
+_WEIGHT_LOOKS = [
+    data.series_look(name) for name in ("mrma", "mr", "all_data", "best_single")
+]
+
+
+def weight_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
+    """Draw a heatmap of omega for each epsilon, and g by theory and reports."""
+    fig, axes = panels(len(LEVELS) + 1, height=3.1)
+    for ax, level in zip(axes, LEVELS, strict=False):
+        _draw_heatmap(fig, ax, level)
+    config = evidence.configs[0] if evidence and evidence.configs else None
+    _draw_agreement(axes[-1], rows, config)
+    return fig
+
+
+def _draw_heatmap(fig: Figure, ax: Axes, level: float) -> None:
+    from curvote.advise.mrma import omega
+
+    z, z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
+    weights = omega(z[None, :], z0[:, None], level)
+    mesh = ax.pcolormesh(
+        z, z0, weights, cmap="cividis", shading="nearest", rasterized=True
+    )
+    ax.set_title(f"weight omega, epsilon {level:g}")
+    ax.set_xlabel("value z")
+    ax.set_ylabel("report z0")
+    bar = fig.colorbar(mesh, ax=ax, shrink=0.9, aspect=18)
+    bar.outline.set_visible(False)
+
+
+def _draw_agreement(
+    ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None
+) -> None:
+    handles = []
+    levels = sorted(distinct_values(rows, "epsilon"), reverse=True)
+    for level, look in zip(levels, _WEIGHT_LOOKS, strict=False):
+        selected = select(rows, epsilon=level)
+        ink = style.line_style(look) | {"ls": ""}
+        at = [float(row["setting"].removeprefix("z0=")) for row in selected]
+        draw_points(ax, at, selected, **ink)
+        handles.append(Line2D([], [], label=f"epsilon {level:g}", **ink))
+        if config:
+            ax.plot(*_theoretical_agreement(level, config), color=look.colour, lw=1)
+            handles[-1].set_linestyle("-")
+            handles[-1].set_linewidth(1)
+    ax.set_title("g(z0), from reports" + " and by theory" * bool(config))
+    ax.set_xlabel("report z0")
+    ax.set_ylabel("g (%)")
+    ax.grid(axis="y")
+    # In the free place beside it, which the layout must not take into account.
+    beside = ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.1, 0.5))
+    beside.set_in_layout(False)
+
+
+def _theoretical_agreement(
+    epsilon: float, config: dict[str, Any]
+) -> tuple[list[float], list[float]]:
+    """Return g of proposition 2 for the run's budgets of z and y."""
+    from curvote.advise.mrma import pointwise_utility
+
+    share = label_budget_share(config["privatize"]["label_share"], 1)
+    slope = config["source"]["slope"]
+    z0 = np.linspace(-2, 2, 161)
+    g = pointwise_utility(
+        lambda z: expit(slope * z),
+        z0,
+        epsilon_z=(1 - share) * epsilon,
+        keep=float(expit(share * epsilon)),
+    )
+    return z0.tolist(), (100 * g).tolist()

@@ -1,0 +1,123 @@
+"""Figure 5: boxes around (.5, .5) of one answer, and their noise mass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from curvote.papers.drawing import fitting_legend, panel_title, panels
+from curvote.papers.evidence import Evidence
+from curvote.papers.qcu import panels as plane
+from curvote.papers.qcu.laws import agreement, our_channel, paper_law, printed_agreement
+from curvote.papers.qcu.studies import (
+    CLASSIFIERS,
+    POINT,
+    PRINTED_BOXES,
+    answer_surface,
+    example_question,
+)
+from curvote.papers.rows import Row, complete_rows, percent, select
+from curvote.systems.utility.method.engines.base import Surface
+from curvote.systems.utility.method.robustness import certify_box
+
+across: Final = "epsilon"
+SIDES: Final = ("u from", "u to", "v from", "v to")
+OURS: Final = "ours"
+MECHANISM: Final = "pm_01"
+EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
+
+
+def rows(_: str, evidence: Evidence | None = None) -> list[Row]:
+    """Return the sides of the boxes, and the noise's mass in each.
+
+    ``setting`` names the box: "a" and "b" are printed, "ours" is found. The agreement
+    itself stands in every row of that quantity, the noise in the box as its bound.
+    """
+    return complete_rows(row for name in CLASSIFIERS for row in _classifier_rows(name))
+
+
+def _classifier_rows(name: str) -> Iterator[Row]:
+    query = example_question(CLASSIFIERS[name]())
+    answers = answer_surface(query)
+    our_box = certify_box(answers, query.values, bounds=query.bounds)
+    boxes = PRINTED_BOXES | {OURS: np.column_stack([our_box.low[0], our_box.high[0]])}
+    for setting, ends in boxes.items():
+        yield from _side_rows(name, setting, ends)
+    for epsilon in EPSILONS:
+        yield from _mass_rows(name, answers, boxes, epsilon)
+
+
+def _side_rows(name: str, setting: str, ends: Any) -> Iterator[Row]:
+    by = "curvote" if setting == OURS else "published"
+    for side, value in zip(SIDES, ends.ravel(), strict=True):
+        yield {
+            "setting": setting,
+            "learner": name,
+            "group": side,
+            "quantity": "value",
+            by: float(value),
+        }
+
+
+def _mass_rows(
+    name: str, answers: Surface, boxes: dict[str, Any], epsilon: float
+) -> Iterator[Row]:
+    law, channel = paper_law(MECHANISM, epsilon), our_channel(MECHANISM, epsilon)
+    noise_law = channel.law(POINT)
+    for setting, ends in boxes.items():
+        low, high = ends.T[:, None]
+        yield {
+            "setting": setting,
+            "learner": name,
+            "method": MECHANISM,
+            "epsilon": epsilon,
+            "quantity": "agreement",
+            "curvote": percent(float(printed_agreement(answers, POINT, law)[0])),
+            "corrected": percent(float(agreement(answers, channel)[0])),
+            "bound": percent(float(noise_law.box(low, high)[0])) if noise_law else None,
+        }
+
+
+def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw the answers of both classifiers with all boxes."""
+    fig, axes = panels(len(CLASSIFIERS), 3.6)
+    lines = {"a": ":", "b": "--", OURS: "-"}
+    for ax, (name, make) in zip(axes, CLASSIFIERS.items(), strict=True):
+        plane.draw_map(
+            ax,
+            plane.same_answer_map(example_question(make())),
+            POINT[0],
+            ("x_u", "x_v"),
+        )
+        for setting, line in lines.items():
+            low, high = _box_ends(select(results, learner=name, setting=setting)).T
+            label = setting if setting == OURS else f"printed ({setting})"
+            plane.draw_box(ax, low, high, label, ls=line)
+        panel_title(ax, name)
+    fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
+    return fig
+
+
+def _box_ends(results: Sequence[Row]) -> Any:
+    sides = select(results, quantity="value")
+    by = {row["group"]: row["curvote"] or row["published"] or 0.0 for row in sides}
+    return np.reshape([by[side] for side in SIDES], (2, 2))
+
+
+def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
+    """Return all rows."""
+    return results
+
+
+def conclusions(results: Sequence[Row]) -> Iterator[str]:
+    """Yield the noise's mass outside each box."""
+    for name in CLASSIFIERS:
+        selected = select(results, learner=name, epsilon=2.0)
+        texts = ", ".join(f"{row['setting']} {row['bound']:.1f}" for row in selected)
+        yield (
+            f"{name}, {MECHANISM}, epsilon 2 a feature: agreement"
+            f" {selected[0]['corrected']:.1f} %, of the noise in the boxes: {texts}"
+        )

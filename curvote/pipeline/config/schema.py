@@ -1,0 +1,228 @@
+"""Schema of pipelines.yaml: common keys, and those of the systems that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, Field, create_model, model_validator
+
+from curvote.chain.lookup import all_systems
+from curvote.chain.registry import DEFAULT, SYSTEMS
+from curvote.chain.settings import Count, Epsilon, Strict, WholeNumber
+from curvote.pipeline.config.runtime import MOST_SECONDS
+from curvote.pipeline.config.yaml_document import as_one_line
+
+_Form = type[BaseModel] | None
+
+
+class Schedule(Strict):
+    """When `curvote serve` runs a pipeline: a cron line, or an interval in seconds.
+
+    ``catch_up: latest`` makes up once for what was missed while nothing served. A run
+    that fails is tried again, ``retries`` times, each ``retry_delay`` seconds later.
+    """
+
+    cron: str | None = None
+    timezone: str = "UTC"
+    interval: Annotated[float, Field(gt=0, le=MOST_SECONDS)] | None = None
+    catch_up: Literal["latest"] | None = None
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    retry_delay: Annotated[float, Field(ge=0, le=86_400)] = 60.0
+
+    @model_validator(mode="after")
+    def _check_trigger(self) -> Schedule:
+        if (self.cron is None) == (self.interval is None):
+            raise ValueError("give either cron or interval, not both and not neither")
+        return self
+
+
+class Cap(Strict):
+    """The most that may ever be released about one client."""
+
+    epsilon: Epsilon
+    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Accounts(Strict):
+    """What the ledger allows; pipelines of one ``population`` share their clients.
+
+    Without one it is called as its source; a second file of one's own by its path.
+    ``witness`` is an append-only file outside the project: it tells a ledger that was
+    put back together with the whole folder.
+    """
+
+    per_client: Cap
+    population: str | None = None
+    witness: str | None = None
+
+
+class Waiting(Strict):
+    """How many envelopes a round waits for; by default one from everybody invited.
+
+    ``online`` leaves a complete round of votes open: each run folds in the votes that
+    were accepted since the last one, ``fold`` of them at least. ``sealed`` gives each
+    new round a key that envelopes are sealed to: who carries them learns sizes only.
+    """
+
+    online: bool = False
+    # One vote alone, folded in, would belong to the one invitation that was just used.
+    fold: Annotated[int, Field(ge=2, strict=True)] = 50
+    sealed: bool = False
+
+    def stated_minimum(self, message: str) -> int | None:
+        """Return the stated minimum of messages of a kind; None: not stated."""
+        return getattr(self, min_messages_key(message), None)
+
+
+def min_messages_key(message: str) -> str:
+    """Return the key that states the minimum of messages of a kind."""
+    return f"min_{message}s"
+
+
+class Pipeline(Strict):
+    """The keys of every pipeline, with every default filled in.
+
+    `pipeline_model` adds those of its systems. ``protocols`` and the axes of ``grid``
+    make the settings of one run, all on the same data; ``label`` is what tables call
+    the protocol of one. ``description`` says to people what it is for.
+    """
+
+    description: str | None = None
+    mode: Literal["study", "production"] = "study"
+    protocol: str = DEFAULT
+    protocols: list[str | dict[str, Any]] = []
+    label: str | None = None
+    source: dict[str, Any]
+    grid: dict[str, list[Any] | dict[str, dict[str, Any]]] = {}
+    replicates: WholeNumber = 100
+    seed: Count = 0
+    schedule: Schedule | None = None
+    ledger: Accounts | None = None
+    intake: Waiting | None = None
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a section that one of the pipeline's systems adds."""
+
+    @property
+    def production(self) -> bool:
+        """Whether clients release messages for real."""
+        return self.mode == "production"
+
+    @property
+    def called(self) -> str:
+        """The name of the protocol in tables."""
+        return self.label or self.protocol
+
+    @property
+    def population(self) -> str:
+        """The name of the clients' population in the ledger."""
+        named = self.ledger.population if self.ledger else None
+        return named or str(self.source["name"])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _single_replicate(cls, values: Any) -> Any:
+        """Set one replicate in production, whatever the file's defaults say."""
+        if isinstance(values, dict) and values.get("mode") == "production":
+            return values | {"replicates": 1}
+        return values
+
+
+@cache
+def pipeline_model(names: frozenset[str]) -> type[Pipeline]:
+    """Return the pydantic model of pipelines of some systems."""
+    members = [member for member in all_systems() if member.name in names]
+    fields: dict[str, Any] = {}
+    for member in members:
+        for name, field in member.settings.model_fields.items():
+            # Of two forms of a section the wider one, which is the other's subclass.
+            if name not in fields or _is_wider(field.annotation, fields[name][0]):
+                fields[name] = (field.rebuild_annotation(), field)
+    messages = (name for member in members for name in member.messages)
+    minimums: dict[str, Any] = {
+        min_messages_key(name): (WholeNumber | None, None) for name in messages
+    }
+    intake = create_model(
+        "Intake", __base__=Waiting, __doc__=Waiting.__doc__, **minimums
+    )
+    fields["intake"] = (intake | None, None)
+    return create_model(
+        "Pipeline", __base__=Pipeline, __doc__=Pipeline.__doc__, **fields
+    )
+
+
+def _is_wider(first: Any, second: Any) -> bool:
+    classes = isinstance(first, type) and isinstance(second, type)
+    return classes and first is not second and issubclass(first, second)
+
+
+@cache
+def unread_sections(names: frozenset[str]) -> Mapping[str, str]:
+    """Return the sections that no named system reads, each with a reader."""
+    read_sections = pipeline_model(names).model_fields
+    return {
+        section: member.name
+        for member in reversed(all_systems())  # the first of those that read it stands
+        for section in member.settings.model_fields
+        if section not in read_sections
+    }
+
+
+def pipeline_of(values: Mapping[str, Any]) -> Pipeline:
+    """Return the resolved settings of one system, without keys of others."""
+    (name,) = names = named_systems([values])
+    return pipeline_model(names).model_validate(own_settings(values, name, SYSTEMS))
+
+
+def own_settings(
+    values: Mapping[str, Any], name: str, among: Iterable[str]
+) -> dict[str, Any]:
+    """Return ``values`` without what only other systems ``among`` these read."""
+    system_model, combined_model = (
+        pipeline_model(frozenset({name})),
+        pipeline_model(frozenset(among)),
+    )
+    kept_values: dict[str, Any] = _drop_foreign(values, system_model, combined_model)
+    return kept_values
+
+
+def _drop_foreign(value: Any, system_form: _Form, combined_form: _Form) -> Any:
+    """Return a section without the keys that only other systems know."""
+    if not (system_form and combined_form and isinstance(value, Mapping)):
+        return value
+    return {
+        key: _drop_foreign(
+            inner, section_model(system_form, key), section_model(combined_form, key)
+        )
+        for key, inner in value.items()
+        if key in system_form.model_fields or key not in combined_form.model_fields
+    }
+
+
+def section_model(parent: type[BaseModel], key: str) -> _Form:
+    """Return the model of a key whose value is a section; else None."""
+    field = parent.model_fields.get(key)
+    kinds = (field.annotation, *get_args(field.annotation)) if field else ()
+    forms = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
+    return next(forms, None)
+
+
+def named_systems(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the names of the systems that settings of a pipeline use."""
+    names = (values.get("protocol", DEFAULT) for values in settings)
+    return frozenset(
+        name if isinstance(name, str) else as_one_line(name) for name in names
+    )
+
+
+class Defaults(Strict):
+    """What every pipeline may inherit; whoever reads it says what it may be."""
+
+    seed: Any = None
+    replicates: Any = None
+    epsilon: Any = None
+    learners: Any = None

@@ -1,0 +1,362 @@
+"""Expansion of a pipeline into steps: stages, cells, inputs and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+from curvote.chain.axis import Cell, axis_combinations
+from curvote.chain.lookup import find_system
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import (
+    PREVIOUS,
+    SHARED,
+    STAGE_PARTS,
+    Place,
+    Stage,
+    StageContext,
+)
+from curvote.chain.system import Part, System
+from curvote.data.lookup import is_remote
+from curvote.messages.message import messages_of
+from curvote.pipeline.config.file import ConfiguredPipeline, Setting
+from curvote.pipeline.config.schema import Pipeline
+from curvote.pipeline.config.settings import dotted_value, resolve_parts
+from curvote.pipeline.config.source import RawInput, has_unpublished_records
+from curvote.pipeline.plan import definitions, fingerprint, identity
+from curvote.pipeline.plan.step import VERSION, Release, ReleaseState, Step
+
+
+def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
+    """Return the stages of a pipeline's system for the pipeline's mode."""
+    chain = find_system(pipeline.protocol)
+    if not pipeline.production:
+        return tuple(_with_made_tables(stage, pipeline) for stage in chain.stages)
+    if pipeline.intake is None:
+        return chain.production
+    return tuple(replace(s, module=s.collected or s.module) for s in chain.production)
+
+
+def _with_made_tables(stage: Stage, pipeline: Pipeline) -> Stage:
+    """Return a stage with those tables that it makes for these settings."""
+    made_tables = tuple(table for table in stage.tables if table.when(pipeline))
+    return stage if made_tables == stage.tables else replace(stage, tables=made_tables)
+
+
+def final_stages(pipeline: Pipeline) -> set[str]:
+    """Return the names of the stages that no other stage reads."""
+    stages = stages_of(pipeline)
+    read = {name.partition("@")[0] for stage in stages for name in stage.inputs}
+    return {stage.name for stage in stages} - read
+
+
+def expand(
+    configured: ConfiguredPipeline,
+    raw: tuple[RawInput, ...],
+    release_state: ReleaseState | None = None,
+) -> Iterator[Step]:
+    """Yield every step with its key; inputs come before the steps that read them.
+
+    In production the steps up to the last release take their names from
+    ``release_state``, but for what reads a public file of a source whose secrets are
+    elsewhere.
+    """
+    for setting in configured.settings:
+        yield from _expand_setting(configured.name, setting, raw, release_state)
+
+
+def _expand_setting(
+    name: str,
+    setting: Setting,
+    raw: tuple[RawInput, ...],
+    release_state: ReleaseState | None,
+) -> Iterator[Step]:
+    steps: dict[tuple[str, Cell], Step] = {}
+    every = list(resolve_parts(setting.pipeline))
+    apart = _unshared_stages(every)
+    for part in every:
+        pipeline, stages = part.settings, stages_of(part.settings)
+        last = max((i for i, s in enumerate(stages) if s.message), default=-1)
+        for place, stage, cell in _stage_cells(stages, setting.name, part, apart):
+            if not stage.axes and (stage.name, cell) in steps:
+                continue  # what every part shares
+            inputs = dict(_input_steps(steps, stage, cell, pipeline))
+            step = _make_step(pipeline, stage, cell, inputs, raw)
+            if (
+                release_state
+                and place <= last
+                and not _reads_public_file(pipeline, step)
+            ):
+                step = _freeze_step(name, pipeline, step, release_state)
+            steps[stage.name, cell] = step
+            yield step
+
+
+def _unshared_stages(every: Sequence[Part]) -> set[str]:
+    """Return the stages without axes that parts cannot share.
+
+    They read values in which parts differ, or what such a stage makes.
+    """
+    read: dict[str, dict[str, Any]] = {}
+    unshared: set[str] = set()
+    shared = [
+        (part.settings, stage)
+        for part in every
+        for stage in stages_of(part.settings)
+        if not stage.axes and len(every) > 1
+    ]
+    for settings, stage in shared:
+        params = _read_parameters(stage, settings, cell_values(settings, Cell()))
+        if read.setdefault(stage.name, params) != params:
+            unshared.add(stage.name)
+    for _, stage in shared:
+        if unshared & {*stage.inputs}:
+            unshared.add(stage.name)
+    return unshared
+
+
+def _stage_cells(
+    stages: Sequence[Stage], setting: str | None, part: Part, apart: Container[str]
+) -> Iterator[tuple[int, Stage, Cell]]:
+    """Yield (position, stage, cell); a successive axis turns slowest."""
+    numbered = list(enumerate(stages))
+    chain = find_system(part.settings.protocol)
+    slow = [axis for axis in chain.axes if axis.successive]
+    for axes in ([], slow) if slow else ([],):
+        for turn in axis_combinations(axes, part.settings):
+            for place, stage in numbered:
+                if {axis.name for axis in slow} & {*stage.axes} == {*turn}:
+                    alone = part.pairs if stage.name in apart else ()
+                    shared_cell = Cell.from_mapping({"setting": setting, **dict(alone)})
+                    for cell in _cells_of_stage(chain, stage, shared_cell, part):
+                        yield place, stage, cell.with_values(**turn)
+
+
+def _cells_of_stage(
+    chain: System, stage: Stage, shared_cell: Cell, part: Part
+) -> Iterator[Cell]:
+    if not stage.axes and SCORES not in stage.tables:  # scores are one system's
+        yield shared_cell
+        return
+    axes = [a for a in chain.axes if a.name in stage.axes and not a.successive]
+    for values in axis_combinations(axes, part.settings):
+        if not stage.when(part.settings, values):
+            continue
+        yield Cell.from_mapping(
+            {"protocol": part.settings.called, **shared_cell.to_json(), **values}
+        )
+
+
+def _input_steps(
+    steps: Mapping[tuple[str, Cell], Step],
+    stage: Stage,
+    cell: Cell,
+    pipeline: Pipeline,
+) -> Iterator[tuple[str, Step]]:
+    """Yield (input, step); what the first of successive values lacks is left out."""
+    for name in stage.inputs:
+        source = name.partition("@")[0]
+        there = [c for (stage_name, c) in steps if stage_name == source]
+        for called, wanted in _input_cells(name, stage, cell, pipeline):
+            match = wanted.most_specific(there)
+            yield called, steps[source, match or wanted]
+
+
+def _input_cells(
+    name: str, stage: Stage, cell: Cell, pipeline: Pipeline
+) -> Iterator[tuple[str, Cell]]:
+    """Yield name and cell of each input that ``name`` stands for."""
+    source, _, over = name.partition("@")
+    if not over:
+        yield name, cell
+    elif over == PREVIOUS:
+        before = _previous_cell(cell, stage, pipeline)
+        if before is not None:
+            yield name, before
+    else:
+        axes = {axis.name: axis for axis in find_system(pipeline.protocol).axes}
+        for value in axes[over].values(pipeline):
+            yield f"{source}@{value}", cell.with_values(**{over: value})
+
+
+def _previous_cell(cell: Cell, stage: Stage, pipeline: Pipeline) -> Cell | None:
+    """Return the previous cell on the successive axis; None at the first."""
+    axes = find_system(pipeline.protocol).axes
+    (axis,) = (a for a in axes if a.successive and a.name in stage.axes)
+    values = list(axis.values(pipeline))
+    place = values.index(cell[axis.name])
+    return cell.with_values(**{axis.name: values[place - 1]}) if place else None
+
+
+def _make_step(
+    pipeline: Pipeline,
+    stage: Stage,
+    cell: Cell,
+    inputs: Mapping[str, Step],
+    raw: tuple[RawInput, ...],
+) -> Step:
+    values = cell_values(pipeline, cell)
+    params = _read_parameters(stage, pipeline, values)
+    index, sizes, places = _repetitions(pipeline, stage, params, inputs)
+    components: dict[str, Any] = {
+        "stage": stage.name,
+        "contract": VERSION,
+        "params": params,
+        "inputs": {name: step.key for name, step in inputs.items()},
+        "code": _code_digests(stage, values),
+        "versions": fingerprint.library_versions(stage.libraries),
+    }
+    files = raw if stage.raw else ()
+    if files:
+        components["raw"] = {file.name: _file_digest(file) for file in files}
+    return Step(
+        stage=stage,
+        cell=cell,
+        key=fingerprint.step_key(components),
+        components=components,
+        inputs={name: step.key for name, step in inputs.items()},
+        index=index,
+        sizes=sizes,
+        places=places,
+        raw=files,
+        private=pipeline.production,
+        unpublished=has_unpublished_records(pipeline),
+    )
+
+
+def _read_parameters(
+    stage: Stage, pipeline: Pipeline, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of the keys that a stage reads."""
+    return {n: dotted_value(values, n) for n in (*stage.params, *stage.also(pipeline))}
+
+
+def _repetitions(
+    pipeline: Pipeline,
+    stage: Stage,
+    params: Mapping[str, Any],
+    inputs: Mapping[str, Step],
+) -> tuple[tuple[str, ...], Place, tuple[Place, ...]]:
+    """Return index names, sizes and places of a stage; () if rows are shared."""
+    every = find_system(pipeline.protocol).index
+    indices = [i for i in every if stage.index is None or i.name in stage.index]
+    names = tuple(index.name for index in indices)
+    sizes = tuple(index.size(pipeline) for index in every)
+    varies = any(f"{name}s" in params for name in names) or stage.message
+    if not varies and all(step.places == (SHARED,) for step in inputs.values()):
+        return names, sizes, (SHARED,)
+    return names, sizes, tuple(product(*map(range, sizes[: len(indices)])))
+
+
+def _file_digest(file: RawInput) -> str | dict[str, str]:
+    """Return the digest of a file in a key, marked if it is keyed."""
+    return file.public_digest if "sha256" in file.key_entry else file.key_entry
+
+
+def _freeze_step(
+    name: str, pipeline: Pipeline, step: Step, release_state: ReleaseState
+) -> Step:
+    """Return a production step whose key is made of settings and cohort."""
+    values = cell_values(pipeline, step.cell, identity.stated_settings(pipeline))
+    settings = {name: dotted_value(values, name) for name in step.params}
+    named: dict[str, Any] = {
+        "stage": step.stage.name,
+        "asked": {name: value for name, value in settings.items() if value is not None},
+    }
+    if not (step.stage.message and _is_independent(pipeline, step)):
+        named["inputs"] = step.inputs
+    if step.stage.raw:
+        named["cohort"] = release_state.cohort
+    step = replace(step, frozen=True, key=fingerprint.step_key(named))
+    if not step.stage.message:
+        return step
+    return _number_release(name, pipeline, step, named, release_state)
+
+
+def _reads_public_file(pipeline: Pipeline, step: Step) -> bool:
+    """Return whether a step reads a public file, with which it is made anew."""
+    return bool(step.raw) and is_remote(pipeline.source)
+
+
+def _is_independent(pipeline: Pipeline, step: Step) -> bool:
+    """Return whether a release does not depend on what its step reads.
+
+    Of a ``whole`` one the step reads all that its sender is asked: another sender more
+    is none for it. One that is ``tied`` comes from elsewhere, of a secret only: more
+    or better public columns ask for no other.
+    """
+    kind = messages_of(pipeline.protocol)[step.stage.message]
+    return kind.per_table or (kind.per_record and pipeline.intake is not None)
+
+
+def _number_release(
+    name: str,
+    pipeline: Pipeline,
+    step: Step,
+    named: dict[str, Any],
+    release_state: ReleaseState,
+) -> Step:
+    base, by_envelope = step.key, pipeline.intake is not None
+    number = release_state.number(base)
+    release = Release(step.stage.message, base, number, by_envelope)
+    named = named | {"release": number}
+    if by_envelope:
+        named["accepted"] = release_state.accepted(release.id)
+    params = step.params | {"message": step.stage.message, "number": number}
+    params |= {"accepted": named["accepted"]} if by_envelope else {}
+    accounts = pipeline.ledger
+    about = {
+        "pipeline": name,
+        "population": pipeline.population,
+        "cohort": release_state.cohort,
+        "cap": accounts.per_client.model_dump() if accounts else None,
+        "witnesses": release_state.witnesses,
+    }
+    components = step.components | {"params": params, "release": about}
+    key = fingerprint.step_key(named)
+    return replace(step, key=key, release=release, components=components)
+
+
+def cell_values(
+    pipeline: Pipeline, cell: Cell, base: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the configuration, or its form ``given``, as a cell reads it."""
+    chain = find_system(pipeline.protocol)
+    values = pipeline.model_dump(mode="json") if base is None else dict(base)
+    values |= {axis.name: axis.read(pipeline, cell[axis.name]) for axis in chain.axes}
+    values |= {f"{index.name}s": index.size(pipeline) for index in chain.index}
+    return chain.normalize(values)
+
+
+def _code_digests(stage: Stage, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the digests of the code that counts for a stage.
+
+    That is all that its functions reach, and `StageContext`, which they are given.
+    """
+    named = dict(_plugin_entries(stage, values))
+    roots = [f"{stage.module}{ending}" for ending in STAGE_PARTS.values()]
+    roots.append(f"{StageContext.__module__}:{StageContext.__name__}")
+    # Two entries may be classes of one module: which of them counts, too.
+    entries = {name: path for name, path in named.items() if ":" in path}
+    return definitions.of_code([*roots, *named.values()]) | entries
+
+
+def _plugin_entries(
+    stage: Stage, values: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Yield the registry entries that count for a stage in this cell.
+
+    What an entry may call by name, as its registry says, counts with it.
+    """
+    for registry, key in stage.plugins:
+        place, _, table = registry.partition(":")
+        entries: dict[str, str] = getattr(import_module(place), table)
+        calls: dict[str, list[str]] = getattr(import_module(place), "MAY_CALL", {})
+        entry, _, _ = (
+            str(dotted_value(values, key)).partition(":") if key else ("", "", "")
+        )
+        for name in [entry, *calls.get(entry, ())] if key else entries:
+            yield f"{registry}.{name}", entries[name]

@@ -1,0 +1,224 @@
+"""Identity of production steps: what a pipeline states, and which clients it asks.
+
+A study's key holds code and library versions, so that a change recomputes. In
+production that would release again; there the steps up to the last message are named by
+(what the pipeline asks, cohort, release number) and are computed once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.durable import create_empty_file, private_folder
+from curvote.chain.axis import REPLICATE
+from curvote.chain.stage import SHARED, Columns, StageContext
+from curvote.messages import stages
+from curvote.messages.message import messages_of
+from curvote.messages.roles import ROLES, publisher_test_mask, split_roles
+from curvote.pipeline.config.file import ConfiguredPipeline
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import Pipeline
+from curvote.pipeline.config.source import RawInput
+from curvote.pipeline.plan import fingerprint
+from curvote.pipeline.plan.step import Step
+
+Ids = NDArray[np.int64]
+
+
+def stated_settings(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the settings that a pipeline states, without its defaults.
+
+    A later version may bring new settings: their defaults must not rename what was
+    released before them.
+    """
+    return pipeline.model_dump(mode="json", exclude_defaults=True)
+
+
+@dataclass(frozen=True)
+class Population:
+    """The clients of a pipeline, whatever their curves look like.
+
+    ``cohort`` is the digest of who plays which role, ``senders`` the ids of those who
+    release something, ``everybody`` all ids of the source. Ids are read when they are
+    asked for, by ``read``.
+    """
+
+    cohort: str
+    read: Callable[[], Cohort]
+
+    @property
+    def senders(self) -> Ids:
+        """The ids of those who release something."""
+        return self.read().senders
+
+    @property
+    def everybody(self) -> Ids:
+        """All ids of the source."""
+        return self.read().ids
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """All ids (n,) of a source, the digest of their roles, and who sends (n,)."""
+
+    ids: Ids
+    cohort: str
+    sending: NDArray[np.bool_]
+
+    @property
+    def senders(self) -> Ids:
+        """The ids of those who release something."""
+        return self.ids[self.sending]
+
+
+def find_people(
+    project: Project, configured: ConfiguredPipeline, raw: Sequence[RawInput]
+) -> Population:
+    """Return the clients of a pipeline; ids are read once for each raw file.
+
+    The digest of roles is kept on the clients' side, under the keyed digest of the
+    files and of what else decides it.
+    """
+    pipeline = configured.pipeline
+    read = cache(
+        partial(_assign_cohort, pipeline, {file.name: file.path for file in raw})
+    )
+    if not raw:
+        return Population(read().cohort, read)
+    place = _cohort_path(project, pipeline, raw)
+    cohort = _read_cohort(place)
+    if cohort is None:
+        cohort = read().cohort
+        with suppress(OSError):  # it is read again then
+            _write_cohort(place, cohort)
+    return Population(cohort, read)
+
+
+def _cohort_path(project: Project, pipeline: Pipeline, raw: Sequence[RawInput]) -> Path:
+    """Return the path of a cohort's digest, by what decides it."""
+    settings = {"population": pipeline.population, "seed": pipeline.seed}
+    settings |= {"source": pipeline.source, "clients": pipeline.clients.model_dump()}
+    files = {file.name: file.public_digest for file in raw}
+    name = fingerprint.json_digest({"asked": settings, "files": files})
+    return project.clients / "cohorts" / f"{name}.json"
+
+
+def _write_cohort(place: Path, cohort: str) -> None:
+    private_folder(place.parents[1])
+    private_folder(place.parent)
+    aside = create_empty_file(place.with_name(f".{place.name}.{uuid4().hex}"))
+    aside.write_text(json.dumps({"cohort": cohort}), encoding="utf-8")
+    aside.replace(place)
+
+
+def _read_cohort(place: Path) -> str | None:
+    try:
+        cohort = json.loads(place.read_text(encoding="utf-8"))["cohort"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return cohort if isinstance(cohort, str) else None
+
+
+def _assign_cohort(pipeline: Pipeline, paths: Mapping[str, str]) -> Cohort:
+    """Read the source's ids, not its curves, and deal the roles."""
+    sizes: dict[str, int] = pipeline.clients.model_dump()
+    params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
+    params["raw.paths"] = paths
+    who = _role_columns(params, grouped=bool(pipeline.source.get("groups")))
+    ids, groups = who["client_id"], who.get("group")
+    roles = split_roles(
+        pipeline.seed, 0, len(ids), sizes, groups, test_mask=publisher_test_mask(who)
+    )
+    members = {role: partial(_sorted_ids, ids, roles[role]) for role in ROLES}
+    cohort = fingerprint.lists_digest({"population": pipeline.population}, members)
+    sending = np.zeros(len(ids), dtype=bool)
+    for message in messages_of(pipeline.protocol).values():
+        sending[message.senders.rows(roles)] = True
+    return Cohort(ids, cohort, sending)
+
+
+def _sorted_ids(ids: Ids, rows: NDArray[np.int64]) -> Ids:
+    selected = ids[rows]
+    selected.sort()
+    return selected
+
+
+def _role_columns(params: Mapping[str, Any], *, grouped: bool) -> Columns:
+    """Return the columns that decide the roles, without holding all curves."""
+    wanted = ["client_id", "part", *["group"] * grouped]
+    if stages.is_simulated(params):
+        context = StageContext("ingest", (0,), (1,), {}, params, {})
+        parts = [stages.ingest(context)["clients"]]
+    else:
+        parts = [
+            {name: values for name, values in part.items() if name in wanted}
+            for part in stages.client_groups(params)
+        ]
+    names = [name for name in wanted if name in parts[0]]
+    return {name: _join_column(parts, name) for name in names}
+
+
+def _join_column(parts: list[Columns], name: str) -> NDArray[Any]:
+    """Return a column of all parts, taken out of them."""
+    return np.concatenate([part.pop(name) for part in parts])
+
+
+StepId = tuple[str, str]
+# How often a study repeats itself, as stages with that index would read it.
+REPLICATES_KEY = f"{REPLICATE.name}s"
+
+
+@dataclass(frozen=True)
+class Sibling:
+    """The key of a step with ``count`` replicates; ``same``: rows are equal.
+
+    They are not where a stage looks over all replicates, or reads what such a one made.
+    """
+
+    key: str
+    count: int
+    same: bool
+
+
+def has_replicates(step: Step) -> bool:
+    """Return whether each replicate of a study's step has rows of its own."""
+    replicated = step.index[:1] == (REPLICATE.name,) and step.places[:1] != (SHARED,)
+    return replicated and not step.private
+
+
+def sibling_steps(steps: Sequence[Step], count: int) -> dict[StepId, Sibling]:
+    """Return the siblings of a plan's steps with ``count`` replicates.
+
+    ``steps`` are all of a plan: inputs come before what reads them.
+    """
+    by_step: dict[StepId, Sibling] = {}
+    for step in steps:
+        by_step[step.id] = _sibling_step(step, count, by_step)
+    return by_step
+
+
+def _sibling_step(step: Step, count: int, by_step: dict[StepId, Sibling]) -> Sibling:
+    inputs_by_name = {name: by_step[source] for name, source in step.sources.items()}
+    inputs = {name: sibling.key for name, sibling in inputs_by_name.items()}
+    params = step.params | (
+        {REPLICATES_KEY: count} if REPLICATES_KEY in step.params else {}
+    )
+    unchanged = inputs == step.inputs and params == step.params
+    key = step.key
+    if not unchanged:
+        named = step.components | {"params": params, "inputs": inputs}
+        key = fingerprint.step_key(named)
+    same = unchanged or has_replicates(step)
+    return Sibling(
+        key, count, same and all(sibling.same for sibling in inputs_by_name.values())
+    )

@@ -1,0 +1,180 @@
+"""Ledger reports: consistency with the store, and export as a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from curvote.base.errors import UserError
+from curvote.ledger.amounts import Entry
+from curvote.ledger.book import Ledger, open_existing
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.release import evidence
+from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.store.artifacts import MANIFEST
+from curvote.pipeline.store.locations import resolve_location
+
+
+def ledger_problems(project: Project) -> list[str]:
+    """Return the problems of the project's ledger and store, a line each.
+
+    Beyond `Ledger.problems`: the ledger knows all that manifests, the append-only copy
+    and run records tell of (`evidence.missing_releases`: a run refuses to release
+    otherwise), what a confirmed release published is where it was put, with the
+    manifest that was confirmed (SHA-256), and every manifest can be read.
+    """
+    # The store first: a release that is recorded while we look comes too late for it.
+    accounts = ProjectAccounts(project)
+    torn, found_traces = (
+        list(_torn_manifests(project)),
+        evidence.find_traces(project, accounts.witnesses),
+    )
+    populations = accounts.populations
+    ledger = open_existing(project.ledger)
+    if ledger is None:
+        foreign = evidence.foreign_releases(found_traces, None, populations)
+        return [*torn, *evidence.missing_releases(found_traces, None), *foreign]
+    with ledger:
+        entries = ledger.entries()
+        problems = [
+            *ledger.problems(),
+            *evidence.missing_releases(found_traces, ledger),
+        ]
+        problems += evidence.foreign_releases(found_traces, ledger, populations)
+    problems += (
+        line for entry in entries for line in _misplaced_artifacts(project, entry)
+    )
+    return [*problems, *torn]
+
+
+def _torn_manifests(project: Project) -> Iterator[str]:
+    for folder, manifest in evidence.artifact_manifests(project):
+        if manifest is None:
+            where = folder.relative_to(project.root)
+            yield f"{where}: no readable manifest, so nobody knows what it released"
+
+
+def _misplaced_artifacts(project: Project, entry: Entry) -> Iterator[str]:
+    if entry.place is None:  # not confirmed
+        return
+    manifest = resolve_location(project, entry.place) / MANIFEST
+    if not manifest.is_file():
+        yield f"release {entry.release}: {entry.place} is missing"
+    elif file_digest(manifest) != entry.digest:
+        yield f"release {entry.release}: {entry.place} is not what was confirmed"
+
+
+SCHEMA: Final = pa.schema(
+    [
+        ("population", pa.string()),
+        ("client", pa.string()),
+        ("release", pa.string()),
+        ("stage", pa.string()),
+        ("task", pa.string()),
+        ("number", pa.int64()),
+        ("state", pa.string()),
+        ("epsilon", pa.float64()),
+        ("delta", pa.float64()),
+        ("time", pa.string()),
+    ]
+)
+
+
+def export_ledger(ledger: Ledger | None, kind: str, out: Path | None) -> None:
+    """Write all releases of a ledger in the format ``kind`` (see `WRITERS`).
+
+    ``out`` is written whole or not at all; None is standard output. No ledger gives no
+    rows. ``time`` is when the release was reserved, from when on it counts.
+    """
+    with _open_target(out) as stream:
+        WRITERS[kind](stream, _release_tables(ledger))
+
+
+def _release_tables(ledger: Ledger | None) -> Iterator[pa.Table]:
+    """Yield a table for each release, with a row for each client."""
+    if ledger is None:
+        return
+    for entry in ledger.entries():
+        clients = pa.array(ledger.members(entry.release), type=pa.string())
+        values = _entry_values(entry)
+        columns = [
+            clients
+            if field.name == "client"
+            else pa.repeat(pa.scalar(values[field.name], field.type), len(clients))
+            for field in SCHEMA
+        ]
+        yield pa.table(columns, schema=SCHEMA)
+
+
+def _entry_values(entry: Entry) -> dict[str, Any]:
+    return {
+        "population": entry.population,
+        "release": entry.release,
+        "stage": entry.facts.get("stage"),
+        "task": entry.facts.get("task"),
+        "number": entry.facts.get("number"),
+        "state": entry.state,
+        "epsilon": entry.budget.epsilon,
+        "delta": entry.budget.delta,
+        "time": entry.reserved,
+    }
+
+
+def _write_csv(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
+    with csv.CSVWriter(stream, SCHEMA) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_parquet(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
+    with pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_json(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
+    rows = (row for table in tables for row in _json_rows(table))
+    before = "["
+    for row in rows:
+        stream.write(f"{before}\n{json.dumps(row)}".encode())
+        before = ","
+    stream.write(b"[]\n" if before == "[" else b"\n]\n")
+
+
+def _json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()
+
+
+WRITERS: Final[dict[str, Callable[[BinaryIO, Iterator[pa.Table]], None]]] = {
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "json": _write_json,
+}
+
+
+@contextmanager
+def _open_target(out: Path | None) -> Iterator[BinaryIO]:
+    if out is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    temporary = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+        temporary.replace(out)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,308 @@
+"""Publication of a round of envelopes: a signed task, and invitations to it.
+
+The task is public. An invitation goes to one client, over a private way: it is what
+lets that client answer, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from curvote.base.errors import InternalError, UserError
+from curvote.chain import lookup
+from curvote.chain.stage import stage_functions
+from curvote.intake.admission import Round
+from curvote.intake.box import Intake
+from curvote.intake.store import store_location
+from curvote.messages.answer import validate_task
+from curvote.messages.message import message_of, messages_of
+from curvote.pipeline.config.file import ConfiguredPipeline
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.step import Step
+from curvote.pipeline.release.production import (
+    find_round,
+    min_envelopes,
+    public_records,
+    release_of,
+)
+from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
+from curvote.wire import signing
+from curvote.wire.envelope import (
+    Invitation,
+    issue_invitations,
+    issue_record_invitations,
+)
+from curvote.wire.sealing import new_private_key, public_key
+from curvote.wire.signing import ServerKey
+from curvote.wire.task import AnyTask
+
+
+@dataclass(frozen=True)
+class PublishedRound:
+    """A round that was opened: its two files, and the envelopes it waits for."""
+
+    task: Path
+    invitations: Path
+    waits_for: int
+
+
+def publish_rounds(
+    project: Project, configured: ConfiguredPipeline, steps: tuple[Step, ...]
+) -> Iterator[PublishedRound]:
+    """Open the rounds whose inputs exist, and yield what was published.
+
+    Only clients elsewhere are invited: a release of clients that are here publishes
+    nothing, whatever blocks it. An open round whose task is not there as this server
+    signs it, such as one of an earlier version, is published again. Rounds that ask
+    one sender each are published together: one task, and one file of invitations.
+    """
+    for group in _group_steps(configured, steps):
+        rounds = [find_round(project, release_of(step).id) for step in group]
+        new = [
+            step
+            for step, round_ in zip(group, rounds, strict=True)
+            if round_ is None
+            and step.action == "blocked"
+            and _inputs_ready(project, step)
+        ]
+        if new:
+            yield _open_rounds(project, configured, new, [r for r in rounds if r])
+        elif all(rounds) and (
+            published := _publish_task(project, [r for r in rounds if r])
+        ):
+            yield published
+
+
+def _group_steps(
+    configured: ConfiguredPipeline, steps: Sequence[Step]
+) -> Iterable[list[Step]]:
+    """Return the steps with rounds of envelopes, grouped by published task."""
+    groups: dict[tuple[Any, ...], list[Step]] = {}
+    kinds = messages_of(configured.pipeline.protocol)
+    for step in steps:
+        if step.release and step.release.by_envelope:
+            release = step.release
+            apart = "" if kinds[release.message].per_table else step.key
+            name = release.message, release.number, apart
+            groups.setdefault(name, []).append(step)
+    return groups.values()
+
+
+def close_round(project: Project, configured: ConfiguredPipeline) -> Round:
+    """Close a pipeline's open round with its present envelopes, and return it.
+
+    UserError: there is none, or it has fewer messages than the server can go on with.
+    """
+    name, pipeline = configured.name, configured.pipeline
+    with Intake(project.intake) as intake:
+        still_open = [r for r in intake.rounds(name) if not r.closed]
+        if not still_open:
+            raise UserError(
+                f"{name} has no open round; `curvote run {name}` opens one."
+            )
+        last = still_open[-1]
+        least = messages_of(pipeline.protocol)[last.asks].min_messages(
+            configured.values()
+        )
+        if last.accepted < least:
+            raise UserError(
+                f"round {last.id} has {last.accepted} {last.asks}s; the server needs at"
+                f" least {least} to go on. It stays open."
+            )
+        intake.close(last.id)
+        closed = intake.round(last.id)
+    if closed is None:
+        raise InternalError(f"round {last.id} is gone")
+    return closed
+
+
+def _inputs_ready(project: Project, step: Step) -> bool:
+    return all(
+        artifact(project, *source).problem(content=True) is None
+        for source in step.sources.values()
+    )
+
+
+def _open_rounds(
+    project: Project,
+    configured: ConfiguredPipeline,
+    new: list[Step],
+    rounds: list[Round],
+) -> PublishedRound:
+    """Open new rounds beside ``known`` ones, and publish all of them."""
+    tasks = [_validated_task(project, step) for step in new]
+    _refuse_lost_intake(
+        project, _publication_paths(project, configured.name, tasks[0])[0], tasks
+    )
+    steps_and_tasks = [*zip(new, tasks, strict=True)]
+    _, secret = _publication_paths(project, configured.name, tasks[0])
+    secret.parent.mkdir(parents=True, exist_ok=True)
+    seal = _seal_key(project, configured, rounds)
+    invited = _prepare_invitations(project, configured, steps_and_tasks, rounds, seal)
+    with Intake(project.intake) as intake:
+        for step, task in steps_and_tasks:
+            intake.open_round(
+                release_of(step).id,
+                pipeline=configured.name,
+                task=task,
+                needed=min_envelopes(configured, step, public_records(project, step)),
+                invitations=[
+                    invitation
+                    for invitation in invited
+                    if invitation.task == task.digest()
+                ],
+                seal=seal,
+            )
+    opened = [
+        round_ for step in new if (round_ := find_round(project, release_of(step).id))
+    ]
+    if len(opened) < len(new):
+        raise InternalError("a round is gone that was just opened")
+    places = _publication_paths(project, configured.name, tasks[0])
+    # Last: only now it is known what to seal to.
+    return _publish_task(project, [*rounds, *opened]) or _describe_publication(
+        *places, opened
+    )
+
+
+def _refuse_lost_intake(project: Project, path: Path, tasks: list[AnyTask]) -> None:
+    """Refuse to open a round anew if its task is published (UserError).
+
+    Another one would take every used invitation again. A task is published last, so
+    its round was there.
+    """
+    try:
+        lost = task_digests(path.read_bytes()) & {task.digest() for task in tasks}
+    except (OSError, UserError):
+        return  # none is published, or one of an earlier version
+    if lost:
+        raise UserError(
+            f"{path} is published, but the intake ({store_location(project.intake)})"
+            " knows no"
+            " such round: it is gone, or another one. Put its latest backup in its"
+            f" place. Only if it is lost for good, delete {path.parent} and ask all"
+            " clients again."
+        )
+
+
+def task_digests(published: bytes) -> frozenset[str]:
+    """Return the digests of a published task and of its parts by sender.
+
+    UserError: it is no signed task.
+    """
+    task: Any = lookup.read_task(signing.open_signed(published).document["task"])
+    parts = [task.for_server(name) for name in getattr(task, "servers", ())]
+    return frozenset(part.digest() for part in (task, *parts))
+
+
+def _validated_task(project: Project, step: Step) -> AnyTask:
+    """Return the task of a step, validated as clients do."""
+    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
+    functions = stage_functions(step.stage.module)
+    return validate_task(functions.task(inputs, step.params).to_json())
+
+
+def _seal_key(
+    project: Project, configured: ConfiguredPipeline, rounds: list[Round]
+) -> str | None:
+    """Return the sealing key of new rounds, which is that of open ones."""
+    waits = configured.pipeline.intake
+    if waits is None or not waits.sealed:
+        return None
+    with Intake(project.intake) as intake:
+        there = (intake.seal(round_.id) for round_ in rounds if not round_.closed)
+        return next(filter(None, there), None) or new_private_key()
+
+
+def _publication_paths(
+    project: Project, pipeline: str, task: AnyTask
+) -> tuple[Path, Path]:
+    """Return the paths of a round's task and of its invitations."""
+    stem = project.published(pipeline) / f"{task.asks}-{task.number}"
+    return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
+
+
+def _describe_publication(
+    task: Path, invitations: Path, rounds: list[Round]
+) -> PublishedRound:
+    waits_for = sum(round_.needed for round_ in rounds if not round_.complete)
+    return PublishedRound(task, invitations, waits_for)
+
+
+def _publish_task(project: Project, rounds: list[Round]) -> PublishedRound | None:
+    """Publish the signed task of rounds; None: it is published already.
+
+    Nothing is published for rounds that are all closed.
+    """
+    still_open = [round_ for round_ in rounds if not round_.closed]
+    if not still_open:
+        return None
+    task = message_of(rounds[0].task).merge_tasks([round_.task for round_ in rounds])
+    places = _publication_paths(project, rounds[0].pipeline, task)
+    document = {"task": task.to_json(), "seal_to": still_open[0].seal_to}
+    text = server_key(project).sign(document).decode()
+    if places[0].is_file() and places[0].read_bytes() == text.encode():
+        return None
+    places[0].parent.mkdir(parents=True, exist_ok=True)
+    write_text(places[0], text)
+    return _describe_publication(*places, rounds)
+
+
+def server_key(project: Project) -> ServerKey:
+    """Return the key that signs the project's tasks, made if needed."""
+    return ServerKey.at(project.state / "server.key")
+
+
+def _prepare_invitations(
+    project: Project,
+    configured: ConfiguredPipeline,
+    steps_and_tasks: list[tuple[Step, AnyTask]],
+    rounds: list[Round],
+    seal: str | None,
+) -> list[Invitation]:
+    """Return invitations of rounds: new ones, or those of a killed run.
+
+    Sealed ones are issued anew: the key that those name went with the killed run. The
+    lines of rounds that are ``rounds`` stay as they are.
+    """
+    _, path = _publication_paths(project, configured.name, steps_and_tasks[0][1])
+    there = _read_invitations(path)
+    stay = {entry.digest for entry in rounds}
+    invited = [entry for entry in there if entry.task in stay]
+    to = public_key(seal) if seal else None
+    for step, task in steps_and_tasks:
+        for_task = [entry for entry in there if entry.task == task.digest()]
+        named = public_records(project, step)
+        stale = named is not None and [entry.record for entry in for_task] != named
+        if seal or stale or not for_task or any(entry.seal_to for entry in for_task):
+            for_task = _issue_invitations(project, configured, task, named, to)
+        invited += for_task
+    if invited != there:
+        write_lines(path, [invitation.to_json() for invitation in invited])
+    return invited
+
+
+def _issue_invitations(
+    project: Project,
+    configured: ConfiguredPipeline,
+    task: AnyTask,
+    named: list[str] | None,
+    to: str | None,
+) -> list[Invitation]:
+    """Return new invitations: one for each public record, or for each sender."""
+    kind, signer = message_of(task), server_key(project).fingerprint
+    if named is not None:
+        return issue_record_invitations(task, named, signer, to)
+    count = kind.invited_count(configured.values())
+    return issue_invitations(task, count, signer, to, kind.sender(task))
+
+
+def _read_invitations(path: Path) -> list[Invitation]:
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Invitation.from_json(json.loads(line)) for line in lines]

@@ -1,0 +1,444 @@
+"""Restoration of a lost or older ledger: missing releases are entered as spent.
+
+Three sources, the best first: the ledger that was in place, if it can still be read;
+the pipelines, whose plan names a release by what it asks of whom; else only what a line
+or a record says, and then everybody of the population is charged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.durable import private_folder, sync_folder
+from curvote.base.errors import InternalError, UserError
+from curvote.base.privacy import Budget
+from curvote.ledger.amounts import CANCELLED, RESERVED, Amount, ReleaseFacts
+from curvote.ledger.book import (
+    Ledger,
+    RestoringLedger,
+    checked_copy,
+    merge_journal,
+    open_existing,
+)
+from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.source import MissingFiles, raw_files
+from curvote.pipeline.plan import identity
+from curvote.pipeline.plan.expand import expand
+from curvote.pipeline.plan.step import ReleaseState, Step
+from curvote.pipeline.release import evidence, populations, release_log, session
+from curvote.pipeline.release.evidence import Trace
+from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.release.session import hold_ledger
+from curvote.pipeline.store import history
+
+
+@dataclass(frozen=True)
+class LostRelease:
+    """A missing release; ``clients`` None is everybody of ``population``.
+
+    ``population`` None is every one; ``budget`` None is all that a client may spend.
+    """
+
+    release: str
+    where: str
+    population: str | None = None
+    budget: Budget | None = None
+    clients: NDArray[Any] | None = None
+    facts: ReleaseFacts = field(default_factory=dict)
+
+
+def lost_releases(
+    project: Project,
+    evidence: Sequence[Trace],
+    copy: Ledger,
+    present: Ledger | None,
+) -> Iterator[LostRelease]:
+    """Yield each release that has a trace and is not in ``copy``, once."""
+    candidates = list(
+        _reconstruct(project, _missing_traces(evidence, copy), copy, present)
+    )
+    anybody = {
+        release.release: release.population
+        for release in candidates
+        if release.clients is None
+    }
+    everyone = copy.everyone_releases() | anybody
+    for release in candidates:
+        # What newcomers were charged for everybody's release follows from that.
+        base = release.release.rpartition("+")[0]
+        if base not in everyone or everyone[base] not in {None, release.population}:
+            yield release
+
+
+def _reconstruct(
+    project: Project,
+    missing: Mapping[str, Sequence[Trace]],
+    copy: Ledger,
+    present: Ledger | None,
+) -> Iterator[LostRelease]:
+    planned = _planned_releases(project, missing, copy)
+    everyone = present.everyone_releases() if present else {}
+    for release, traces in missing.items():
+        entry = present.entry(release) if present else None
+        line = _latest_line(traces)
+        where = traces[0].where
+        if present and entry and entry.counts:
+            clients = None if release in everyone else present.members(release)
+            about = entry.population, entry.budget, clients
+            yield LostRelease(release, where, *about, entry.facts)
+        elif release in planned:
+            yield _from_plan(project, where, planned[release], line)
+        elif line:
+            yield LostRelease(release, where, line["population"], _line_budget(line))
+        else:
+            yield LostRelease(release, where, _recorded_population(project, release))
+
+
+def _missing_traces(evidence: Sequence[Trace], copy: Ledger) -> dict[str, list[Trace]]:
+    """Return the traces of each release that is unknown to ``copy``."""
+    by_release: dict[str, list[Trace]] = {}
+    for trace in evidence:
+        if isinstance(trace.release, str):
+            by_release.setdefault(trace.release, []).append(trace)
+    entries = {
+        e.release for e in copy.entries() if e.counts
+    } | copy.everyone_releases().keys()
+    return {
+        release: traces
+        for release, traces in by_release.items()
+        if release not in entries
+        and (any(t.published for t in traces) or _may_have_left(traces))
+    }
+
+
+def _may_have_left(traces: Sequence[Trace]) -> bool:
+    """Return whether noise may have left: not if all reservations were undone.
+
+    Two copies of a ledger may tell of one release, and only one of them took it back.
+    """
+    states = {t.head: t.line.get("state") for t in traces if t.line}
+    n = Counter(states.values())
+    settled = n[RESERVED] + n[CANCELLED]
+    return not settled or n.total() > settled or n[RESERVED] > n[CANCELLED]
+
+
+def _latest_line(traces: Sequence[Trace]) -> Mapping[str, Any] | None:
+    """Return the latest line about a release in an append-only file."""
+    lines = [t.line for t in traces if t.line and "population" in t.line]
+    return max(lines, key=lambda line: int(line.get("sequence", 0)), default=None)
+
+
+def _line_budget(line: Mapping[str, Any]) -> Budget:
+    return Amount.from_texts(str(line["epsilon"]), str(line["delta"])).budget()
+
+
+def _recorded_population(project: Project, release: str) -> str | None:
+    """Return the population of a release by the record of its run."""
+    for record in history.load_records(project):
+        if any(step["key"] == release for step in record.steps):
+            accounts = record.config.get("ledger") or {}
+            population = accounts.get("population") or record.config["source"]["name"]
+            return str(population)
+    return None
+
+
+PlannedRelease = tuple[Step, ConfiguredPipeline, identity.Population]
+
+
+def _planned_releases(
+    project: Project, missing: Mapping[str, object], copy: Ledger
+) -> dict[str, PlannedRelease]:
+    """Return the step of each missing release that a pipeline plans today."""
+    releases: dict[str, PlannedRelease] = {}
+    numbers = [int(e.facts.get("number", 0)) for e in copy.entries()]
+    most = max(numbers, default=0) + len(missing)
+    file = PipelinesFile(project)
+    for name in file.names():
+        with suppress(UserError, InternalError, OSError):
+            pipeline = file.configure_pipeline(name)
+            configured = populations.with_population(project, pipeline, copy)
+            for step, people in _enumerate_releases(
+                project, configured, most if missing else 0
+            ):
+                if step.key in missing:
+                    releases.setdefault(step.key, (step, configured, people))
+    return releases
+
+
+def _enumerate_releases(
+    project: Project, configured: ConfiguredPipeline, max_number: int
+) -> Iterator[tuple[Step, identity.Population]]:
+    """Yield the release steps of a pipeline with each number up to ``most``.
+
+    What a first release is followed by is asked anew, so its number is 1 again.
+    """
+    pipeline = configured.pipeline
+    if not pipeline.production or pipeline.intake or not max_number:
+        return
+    raw = raw_files(project, pipeline, fetch=False)
+    if isinstance(raw, MissingFiles):
+        return
+    people = identity.find_people(project, configured, raw)
+
+    def release_steps(number: int, first: set[str] | None = None) -> Iterator[Step]:
+        release_state = ReleaseState(
+            people.cohort,
+            lambda base: number if first is None or base in first else 1,
+            lambda _: None,
+        )
+        return (step for step in expand(configured, raw, release_state) if step.release)
+
+    bases = [{s.release.base for s in release_steps(n) if s.release} for n in (1, 2)]
+    first = bases[0] & bases[1]
+    for number in range(1, max_number + 1):
+        for step in release_steps(number, first):
+            yield step, people
+
+
+def _from_plan(
+    project: Project,
+    where: str,
+    planned: PlannedRelease,
+    line: Mapping[str, Any] | None,
+) -> LostRelease:
+    """Return a lost release that a pipeline plans: its clients and budget."""
+    step, _, people = planned
+    clients, budget = people.senders, _line_budget(line) if line else None
+    with suppress(Exception):  # a table that it reads is gone, too
+        clients = session.sender_ids(project, step)
+    with suppress(Exception):
+        spends = session.task_of_step(project, step).cost()
+        budget = _higher_budget(budget, spends) if budget else spends
+    population = str(step.components["release"]["population"])
+    about = step.key, where, population, budget
+    if line and len(clients) < int(line["clients"]):  # the pipeline's people changed
+        return LostRelease(*about)
+    return LostRelease(*about, np.asarray(clients), session.release_facts(step))
+
+
+def _higher_budget(first: Budget, second: Budget) -> Budget:
+    return Amount.from_budget(first).most(Amount.from_budget(second)).budget()
+
+
+@dataclass(frozen=True)
+class RestoreResult:
+    """The result of a restore: releases entered as spent, old ledger's place."""
+
+    entered: tuple[LostRelease, ...]
+    aside: Path | None
+
+
+def restore_ledger(project: Project, file: Path) -> RestoreResult:
+    """Replace the project's ledger by a copy of the ledger ``file``.
+
+    What it does not know and others tell of is entered as spent: for the clients that a
+    pipeline of today's file names, else for every client of the population, also those
+    who come later. The ledger that was there is set aside, never deleted. UserError,
+    nothing is changed: ``file`` is no ledger, damaged, of another project or
+    population; a witness cannot be read; a release is going on.
+    """
+    accounts = ProjectAccounts(project)
+    private_folder(project.state)
+    with (
+        hold_ledger(project, exclusive=True),
+        checked_copy(file, project.state) as draft,
+    ):
+        evidence, entered, caps = _collect_evidence(project, file, draft, accounts)
+        with RestoringLedger(draft) as copy:
+            copy.restore_caps(caps)
+        _enter_evidence(draft, entered, evidence, accounts)
+        merge_journal(draft)
+        aside = _replace_ledger(draft, project.ledger)
+    with hold_ledger(project), Ledger(project.ledger) as ledger:
+        release_log.update_copies(project, ledger, accounts.witnesses)
+    return RestoreResult(entered, aside)
+
+
+def _collect_evidence(
+    project: Project, file: Path, draft: Path, accounts: ProjectAccounts
+) -> tuple[list[Trace], tuple[LostRelease, ...], dict[str, Budget]]:
+    """Return the project's traces, the lost releases, and the present caps.
+
+    With them the caps of the ledger in place, if it is the same.
+    """
+    witnesses = accounts.witnesses
+    with _present_ledger(project) as present, Ledger(draft) as copy:
+        all_traces = [
+            *evidence.find_traces(project, witnesses),
+            *_ledger_traces(project, present),
+        ]
+        project_traces = _project_traces(all_traces, copy, accounts)
+        _refuse_foreign_backup(file, project_traces, copy, accounts)
+        for witness in release_log.open_witnesses(project, witnesses):
+            release_log.refuse_missing_witness(witness, copy)
+        same = present and present.origin() == copy.origin()
+        caps = present.caps() if present and same else {}
+        return (
+            project_traces,
+            tuple(lost_releases(project, project_traces, copy, present)),
+            caps,
+        )
+
+
+@contextmanager
+def _present_ledger(project: Project) -> Iterator[Ledger | None]:
+    """Yield the ledger in place; None: it is missing or cannot be read."""
+    try:
+        ledger = open_existing(project.ledger)
+    except UserError:
+        ledger = None
+    try:
+        yield ledger
+    finally:
+        if ledger:
+            ledger.close()
+
+
+def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
+    """Yield a trace for each movement of the ledger in place."""
+    if present is None:
+        return
+    where, origin = str(project.ledger.relative_to(project.root)), present.origin()
+    for move in present.movements():
+        line = asdict(move) | {"ledger": origin}
+        about = (move.release, move.head)
+        yield Trace(where, *about, published=False, line=line, ledger=origin)
+
+
+def _project_traces(
+    traces: Iterable[Trace], copy: Ledger, accounts: ProjectAccounts
+) -> list[Trace]:
+    """Return the traces that are about this project's ledger or populations.
+
+    So may a ledger that was put in place by mistake.
+    """
+    origin, populations = copy.origin(), accounts.populations
+    return [
+        trace
+        for trace in traces
+        if trace.ledger in {None, origin}
+        or (trace.line and trace.line.get("population") in populations)
+    ]
+
+
+def _refuse_foreign_backup(
+    file: Path, traces: Sequence[Trace], copy: Ledger, accounts: ProjectAccounts
+) -> None:
+    """Refuse a backup of another project's ledger: UserError."""
+    origins = {trace.line.get("ledger") for trace in traces if trace.line}
+    heads = {trace.head for trace in traces if trace.head}
+    if copy.origin() in origins or any(map(copy.knows, heads)):
+        return
+    populations = {entry.population for entry in copy.entries()}
+    if traces or (populations and not populations & accounts.populations):
+        whose = (
+            f" of population {', '.join(sorted(populations))}" if populations else ""
+        )
+        raise UserError(
+            f"{file} is another ledger{whose}: it knows nothing of what was released"
+            " here. Nothing was changed. Name a backup of this project's ledger."
+        )
+
+
+def _enter_evidence(
+    draft: Path,
+    entered: Sequence[LostRelease],
+    traces: Sequence[Trace],
+    accounts: ProjectAccounts,
+) -> None:
+    """Enter all traces and lost releases; then the copy lacks none of them."""
+    with RestoringLedger(draft) as copy:
+        confirmed = {t.release for t in traces if t.published or _is_settled(t)}
+        for entry in copy.entries():
+            if entry.state == "reserved" and entry.release in confirmed:
+                copy.mark_spent(entry.release)
+        for release in entered:
+            _enter_release(copy, release, accounts)
+        for head in {trace.head for trace in traces if trace.head}:
+            copy.accept_head(head)
+    with Ledger(draft) as copy:
+        unknown = [*evidence.missing_releases(traces, copy), *copy.problems()]
+    if unknown:
+        raise InternalError(f"a restored ledger is not sound: {unknown[0]}")
+
+
+def _is_settled(trace: Trace) -> bool:
+    line = trace.line or {}
+    return line.get("state") in {"confirmed", "spent"}
+
+
+def _enter_release(
+    copy: RestoringLedger, lost_release: LostRelease, accounts: ProjectAccounts
+) -> None:
+    """Enter a lost release as spent, for its clients or for everybody."""
+    if lost_release.population and lost_release.clients is not None:
+        budget = lost_release.budget or _max_budget(
+            copy, lost_release.population, accounts
+        )
+        owner, facts = lost_release.population, lost_release.facts
+        copy.enter_spent(
+            lost_release.release,
+            lost_release.clients,
+            budget,
+            population=owner,
+            facts=facts,
+        )
+        return
+    known_populations = {
+        entry.population for entry in copy.entries()
+    } | accounts.populations
+    every = (
+        [lost_release.population]
+        if lost_release.population
+        else sorted(known_populations)
+    )
+    for i, population in enumerate(every):
+        name = f"{lost_release.release}+{population}" if i else lost_release.release
+        budget = lost_release.budget or _max_budget(copy, population, accounts)
+        copy.charge_everyone(name, budget, population)
+
+
+def _max_budget(
+    copy: RestoringLedger, population: str, accounts: ProjectAccounts
+) -> Budget:
+    """Return the most that a client may spend, by the ledger's or file's cap."""
+    caps = [c for c in (copy.cap(population), *accounts.caps(population)) if c]
+    if not caps:
+        raise UserError(
+            f"population {population!r} has no cap, so nobody can say what was spent"
+            " there. Write `ledger: {per_client: ...}` for a pipeline of it again, as"
+            " it was. Nothing was changed."
+        )
+    return Budget(max(c.epsilon for c in caps), max(c.delta for c in caps))
+
+
+def _replace_ledger(draft: Path, ledger: Path) -> Path | None:
+    """Replace the ledger by a finished file; return the old one's new path.
+
+    At no moment is there no ledger: an older one, or one without its journal, is
+    recognised, and the same command mends it.
+    """
+    aside = None
+    if os.path.lexists(ledger) or os.path.lexists(f"{ledger}-wal"):
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+        aside = ledger.with_name(f"{ledger.stem}-aside-{now}.sqlite")
+        if os.path.lexists(ledger):
+            os.link(ledger, aside)
+        for end in ("-wal", "-shm"):
+            if os.path.lexists(f"{ledger}{end}"):
+                Path(f"{ledger}{end}").rename(f"{aside}{end}")
+        sync_folder(ledger.parent)  # its journal is never played back into another
+    draft.replace(ledger)
+    sync_folder(ledger.parent)
+    return aside

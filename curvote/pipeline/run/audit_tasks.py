@@ -1,0 +1,235 @@
+"""Audit tasks of a pipeline or run, and stored verdicts about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curvote.base.classes import Classes
+from curvote.base.errors import InternalError, UserError
+from curvote.chain.axis import Cell
+from curvote.chain.lookup import find_system
+from curvote.chain.registry import SYSTEMS
+from curvote.chain.stage import Metadata, Place, stage_functions
+from curvote.chain.system import Part
+from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
+from curvote.messages.message import message_of, messages_of
+from curvote.pipeline.config.file import ConfiguredPipeline
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.schema import Pipeline
+from curvote.pipeline.config.settings import dotted_value, labelled_parts, resolve_parts
+from curvote.pipeline.config.source import MissingFiles, raw_files
+from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.plan.expand import cell_values, stages_of
+from curvote.pipeline.run.results import stage_metadata
+from curvote.pipeline.store.artifacts import write_json
+from curvote.pipeline.store.history import RunRecord
+from curvote.wire.task import AnyTask, Task
+
+MetadataReader = Callable[[str], Metadata]
+
+
+@dataclass(frozen=True)
+class MessageLoss:
+    """The exact privacy loss of one message, and the claimed one."""
+
+    message: str
+    claimed: float
+    exact: float
+
+    @property
+    def is_within_claim(self) -> bool:
+        """Whether the loss is within the claim; delta is counted in ``exact``."""
+        return self.exact <= self.claimed
+
+
+def pipeline_tasks(project: Project, configured: ConfiguredPipeline) -> list[AnyTask]:
+    """Return the distinct tasks of all settings, systems and messages.
+
+    Constants that volunteers will decide, and candidates that training will make, are
+    stand-ins: an audit chooses its own z and its own labels. UserError: its raw file
+    is not here.
+    """
+    return _distinct(
+        task
+        for setting in configured.settings
+        for part in resolve_parts(setting.pipeline)
+        for task in nominal_tasks(
+            part.settings, _metadata_from_settings(project, part.settings)
+        )
+    )
+
+
+def run_tasks(project: Project, record: RunRecord) -> list[AnyTask]:
+    """Return the tasks of a run, from the metadata that it stored."""
+    return _distinct(
+        task
+        for setting, part in labelled_parts(record.config)
+        for task in nominal_tasks(
+            part.settings, _metadata_from_run(project, record, setting, part)
+        )
+    )
+
+
+def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
+    """Return the tasks of one part of a pipeline, with nominal constants.
+
+    ``read`` returns the facts of a stage before the first message.
+    """
+    return (find_system(part.protocol).audit_tasks or _tasks_by_epsilon)(part, read)
+
+
+def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyTask]:
+    """Yield a task for each epsilon and message, about what clients project."""
+    encoding, classes = _read_encoding(read("project"))
+    candidate_encoding = replace(encoding, feature_map=pipeline.project.judge)
+    for epsilon in pipeline.epsilon if messages_of(pipeline.protocol) else ():
+        yield from _message_tasks(candidate_encoding, classes, pipeline, epsilon)
+
+
+def _message_tasks(
+    encoding: Encoding, classes: Classes, pipeline: Pipeline, epsilon: float
+) -> Iterator[AnyTask]:
+    kinds = messages_of(pipeline.protocol)
+    config = pipeline.model_dump(mode="json")
+    for asks, kind in kinds.items():
+        first = next(iter(kinds.values()))
+        task = Task(
+            encoding=encoding,
+            classes=classes,
+            epsilon=epsilon,
+            protocol=pipeline.protocol,
+            asks=asks,
+            **first.terms(lambda key: dotted_value(config, key), encoding),
+        )
+        yield kind.nominal_task(task)
+
+
+def _distinct(every: Iterable[AnyTask]) -> list[AnyTask]:
+    return list({task.digest(): task for task in every}.values())
+
+
+def _metadata_from_settings(project: Project, pipeline: Pipeline) -> MetadataReader:
+    """Return a reader that computes a stage's metadata from public inputs."""
+    raw = raw_files(project, pipeline, fetch=False)
+    if isinstance(raw, MissingFiles):
+        names = ", ".join(raw.names)
+        raise UserError(f"a raw file is not here: `curvote data fetch {names}` first.")
+    stages = {stage.name: stage for stage in stages_of(pipeline)}
+    values = cell_values(pipeline, Cell())
+    values["raw.paths"] = {file.name: file.path for file in raw}
+
+    def read(name: str) -> Metadata:
+        stage = stages[name]
+        keys = (*stage.params, *stage.also(pipeline))
+        params = values | {key: dotted_value(values, key) for key in keys}
+        inputs = {source: _MetadataOnly(read(source)) for source in stage.inputs}
+        metadata: Metadata = stage_functions(stage.module).metadata(inputs, params)
+        return metadata
+
+    return read
+
+
+def _metadata_from_run(
+    project: Project, record: RunRecord, setting: str | None, part: Part
+) -> MetadataReader:
+    """Return a reader of a stage's metadata as a run stored it."""
+    cell = Cell.from_mapping({"setting": setting, **dict(part.pairs)})
+    return lambda stage: stage_metadata(project, record, stage, cell)
+
+
+def _read_encoding(metadata: Metadata) -> tuple[Encoding, Classes]:
+    encoding = Encoding.from_json(metadata["encoding"])
+    return replace(encoding, constants=_fill_constants(encoding)), Classes(
+        metadata["classes"]
+    )
+
+
+def _fill_constants(encoding: Encoding) -> dict[str, Any]:
+    """Return all constants; 1 stands in for those that volunteers decide."""
+    names = RESCALING_CONSTANTS[encoding.rescale]
+    return {n: encoding.constants.get(n, np.ones(encoding.d)) for n in names}
+
+
+class _MetadataOnly:
+    """An artifact that holds metadata only."""
+
+    def __init__(self, metadata: dict[str, Any]) -> None:
+        self.metadata = metadata
+
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Refuse: an audit reads no client."""
+        raise InternalError(f"an audit reads no client: {table}, {place}")
+
+    def pieces(self, table: str) -> Iterator[dict[str, Any]]:
+        """Refuse: an audit reads no client."""
+        raise InternalError(f"an audit reads no client: {table}")
+
+
+def save_verdicts(
+    project: Project,
+    pipeline: str,
+    verdicts: Iterable[tuple[AnyTask, Mapping[str, Any]]],
+) -> None:
+    """Store the verdicts of `curvote audit --pipeline` for the report."""
+    path = _verdicts_path(project, pipeline)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    rows = {_verdict_name(task): row for task, row in verdicts}
+    write_json(path, {"audited": when, "rows": rows})
+
+
+def stored_verdicts(project: Project, record: RunRecord) -> dict[str, Any] | None:
+    """Return time and rows of the latest audit of a run's tasks, or None.
+
+    None if one of them was never audited, or only while its code was another.
+    """
+    path = _verdicts_path(project, record.pipeline)
+    if not path.is_file():
+        return None
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document["rows"], dict):  # once a list that did not say of what
+        return None
+    names = [_verdict_name(task) for task in run_tasks(project, record)]
+    if not set(names) <= set(document["rows"]):
+        return None
+    return document | {"rows": [document["rows"][name] for name in names]}
+
+
+def _verdict_name(task: AnyTask) -> str:
+    """Return a digest of a task and of the code that draws its message."""
+    chosen = message_of(task).code_modules(task)
+    roots = (f"{type(task).__module__}:{type(task).__name__}", "curvote.base.entropy")
+    every = (f"{SYSTEMS[task.protocol]}.messages", "curvote.messages.message")
+    code = definitions.of_code([*every, *roots, *chosen])
+    return fingerprint.json_digest([task.digest(), code])
+
+
+def _verdicts_path(project: Project, pipeline: str) -> Path:
+    return project.state / "audits" / f"{pipeline}.json"
+
+
+def exact_losses(project: Project, record: RunRecord) -> list[MessageLoss]:
+    """Return the worst exact loss of each message of a run.
+
+    The settings of a run may ask for the same message in several ways: the worst.
+    """
+    all_tasks = run_tasks(project, record)
+    several = len({task.protocol for task in all_tasks}) > 1
+    worst: dict[tuple[str, float], float] = {}
+    for task in all_tasks:
+        name = f"{task.protocol}.{task.asks}" if several else task.asks
+        loss = message_of(task).max_privacy_loss(task)
+        key = name, float(task.epsilon)
+        worst[key] = max(loss, worst.get(key, loss))
+    return [
+        MessageLoss(name, claimed, exact) for (name, claimed), exact in worst.items()
+    ]

@@ -1,0 +1,304 @@
+"""Engines: joblib backends that compute blocks on this machine or on a cluster.
+
+joblib is the one way to run blocks and its backends are the engines, so that a fourth
+is a name here. Which engine runs, and how many workers, never changes a byte: a block
+is a function of its name, and its files appear whole or not at all. That is also why a
+block whose worker died is simply done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, closing, contextmanager
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from curvote.base.errors import UserError, did_you_mean
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.config.runtime import Runtime
+from curvote.pipeline.run.workers import (
+    MEMORY_HINT,
+    RESUME_HINT,
+    Function,
+    WorkerCall,
+    check_workers,
+    exceeded_memory,
+    local_versions,
+    within_memory,
+)
+
+BACKENDS: Final = {"local": "loky", "threads": "threading", "dask": "dask"}
+# How often a block is begun before its stage is given up.
+MAX_TRIES: Final = 5
+_KILLED_OUTSIDE: Final = (
+    "something ended them, most often the system for want of memory"
+)
+# How long a cluster may take to answer, in seconds.
+ANSWER_SECONDS: Final = 10
+# A worker of ours keeps no results, so there is nothing to spill and no use in a pause.
+_DASK_CONFIG: Final = {
+    "distributed.scheduler.allowed-failures": MAX_TRIES - 1,
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+}
+
+
+class Engine:
+    """A named backend with its workers; a context that ends what it started.
+
+    ``workers`` are started here; at ``cluster``, the address of dask's scheduler, they
+    are found, as many as there are. These must see the project at ``root`` under the
+    same path. ``memory`` is what a worker of dask may take, in bytes; None: the
+    machine's memory divided by its processors. Where no number was ``workers_stated``
+    for, what is done sooner than workers start needs none. UserError: the engine is not
+    known or not installed.
+    """
+
+    def __init__(
+        self,
+        name: str = "local",
+        workers: int = 1,
+        *,
+        cluster: str | None = None,
+        root: Path | None = None,
+        memory: int | None = None,
+        workers_stated: bool = True,
+    ) -> None:
+        _check_engine(name)
+        self.name, self.workers, self.workers_stated = name, workers, workers_stated
+        self.cluster, self.root, self.memory = cluster, root, memory
+        self._ending = ExitStack()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def run(self, function: Function, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the result of ``function`` for each item, as they finish.
+
+        ``function`` and the items are pickled. An item whose worker died is done again
+        by another one; one that was begun `MAX_TRIES` times, or has not enough memory,
+        is a UserError.
+        """
+        waiting = dict(enumerate(items))
+        if self.name != "dask" and min(self.workers, len(waiting)) <= 1:
+            yield from map(partial(within_memory, function), waiting.values())
+            return
+        starts: Counter[int] = Counter()
+        while waiting:
+            handed = _count_starts(list(waiting.items()), starts)
+            try:
+                with closing(self._parallel(function, handed)) as done:
+                    for number, result in done:
+                        del waiting[number]
+                        yield result
+            except BrokenProcessPool:
+                if max((starts[number] for number in waiting), default=0) >= MAX_TRIES:
+                    raise _worker_deaths(_KILLED_OUTSIDE) from None
+
+    def _parallel(self, function: Function, handed: Iterator[Any]) -> Any:
+        """Return a generator of (number of an item, its result) pairs."""
+        backend = BACKENDS[self.name]
+        if self.name == "dask":
+            return self._on_dask(function, handed)
+        work = WorkerCall(function, os.getpid() if self.name == "local" else None)
+        return _run_parallel(work, handed, self.workers, backend)
+
+    def _on_dask(self, function: Function, handed: Iterator[Any]) -> Iterator[Any]:
+        client = self._client
+        expected = () if self.cluster is None else local_versions()
+        work = WorkerCall(function, versions=expected)
+        with _cluster_errors(client, self):
+            yield from _run_parallel(work, handed, self.workers, _dask_backend(client))
+
+    @cached_property
+    def _client(self) -> Any:
+        """The client of dask's workers: of those started here or of a cluster."""
+        if self.cluster is None:
+            return self._ending.enter_context(_start_cluster(self))
+        return self._ending.enter_context(_connect_cluster(self.cluster, self.root))
+
+
+def choose_engine(
+    project: Project, runtime: Runtime, name: str | None, workers: int | None
+) -> Engine:
+    """Return the engine of the command line, or else of ``runtime``.
+
+    Without a number of workers: one for each processor.
+    """
+    name = name or runtime.engine
+    stated_workers = workers or runtime.workers
+    number = stated_workers or os.cpu_count() or 1
+    cluster = runtime.cluster if name == "dask" else None
+    workers_stated = stated_workers is not None or name != "local"
+    return Engine(
+        name, number, cluster=cluster, root=project.root, workers_stated=workers_stated
+    )
+
+
+def _check_engine(name: str) -> None:
+    if name not in BACKENDS:
+        raise UserError(f"there is no engine {name!r}.{did_you_mean(name, BACKENDS)}")
+    if name == "dask" and find_spec("distributed") is None:
+        raise UserError(
+            "engine dask is not installed: `pip install 'curvote[dask]'`, or use"
+            " --engine local."
+        )
+
+
+def _count_starts(items: Iterable[Any], starts: Counter[int]) -> Iterator[Any]:
+    """Yield numbered items; count how often each was handed to a worker."""
+    for number, item in items:
+        starts[number] += 1
+        yield number, item
+
+
+def _run_parallel(
+    work: WorkerCall, handed: Iterable[Any], workers: int, backend: Any
+) -> Any:
+    from joblib import Parallel, delayed
+
+    # A block is large enough to be sent alone, and a dead worker loses no more.
+    pool = Parallel(workers, backend, "generator_unordered", batch_size=1)
+    return pool(delayed(work)(*pair) for pair in handed)
+
+
+def _worker_deaths(why: str) -> UserError:
+    return UserError(
+        f"{MAX_TRIES} workers died at one block: {why}. {MEMORY_HINT} {RESUME_HINT}"
+    )
+
+
+# ------------------------------------------------------------------------------- dask
+@contextmanager
+def _start_cluster(engine: Engine) -> Iterator[Any]:
+    """Start dask's workers as processes of this machine; end them afterwards."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    _silence_dask()
+    scratch = engine.root and str(engine.root / "data" / "state" / "dask")
+    with (
+        dask.config.set(_DASK_CONFIG),
+        LocalCluster(
+            n_workers=engine.workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=engine.memory or "auto",
+            host="127.0.0.1",
+            protocol="tls",  # or others of this machine could give it work as us
+            security=True,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            local_directory=scratch,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def _silence_dask() -> None:
+    """Silence dask's log: worker failures are reported as errors."""
+    for name in (*logging.root.manager.loggerDict, "distributed"):
+        if name.partition(".")[0] == "distributed":  # each has a level of its own
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _connect_cluster(address: str, root: Path | None) -> Iterator[Any]:
+    """Connect to a cluster and check its workers; UserError: they do not fit."""
+    with closing(_open_client(address)) as client:
+        check_workers(client, address, root)
+        yield client
+
+
+def _open_client(address: str) -> Any:
+    from distributed import Client
+
+    _silence_dask()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # versions are compared below
+            client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except OSError as error:  # a TimeoutError is one
+        raise UserError(
+            f"the cluster {address} does not answer within {ANSWER_SECONDS} s. Start"
+            " it (`dask"
+            " scheduler`), correct runtime.cluster in pipelines.yaml, or use --engine"
+            " local."
+        ) from error
+    try:
+        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+    except TimeoutError:
+        client.close()
+        raise UserError(
+            f"the cluster {address} has no worker. Start some: `dask worker {address}`."
+        ) from None
+    return client
+
+
+@contextmanager
+def _cluster_errors(client: Any, engine: Engine) -> Iterator[None]:
+    """Translate dead workers and lost clusters into UserErrors."""
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        if exceeded_memory(client, error.last_worker.address):
+            most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
+            raise _worker_deaths(
+                f"it takes more than their memory limit{most}"
+            ) from None
+        raise _worker_deaths(_KILLED_OUTSIDE) from None
+    except (CancelledError, OSError) as error:
+        if client.status == "running":
+            raise
+        raise UserError(
+            f"the cluster {engine.cluster} went away. {RESUME_HINT}"
+        ) from error
+
+
+def _dask_backend(client: Any) -> Any:
+    """Return joblib's backend of dask, adapted to blocks."""
+    from joblib._dask import DaskDistributedBackend
+
+    class BlockBackend(DaskDistributedBackend):
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            """Let joblib send work to a single worker, too."""
+            n_workers: int = super().effective_n_jobs(n_jobs)
+            return max(2, n_workers)
+
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            """Tell joblib of a task that dask gives up; it would wait for ever."""
+            future = super().submit(func, callback)
+            future.add_done_callback(partial(_report_failure, callback))
+            return future
+
+        async def _to_func_args(self, func: Any) -> Any:
+            """Do the work and no more: no client of its own in each worker."""
+            _, tasks = await super()._to_func_args(func)
+            return _call_tasks, tasks
+
+    return BlockBackend(client=client)
+
+
+def _report_failure(callback: Any, future: Any) -> None:
+    if future.exception() is not None:
+        callback(future.exception())
+
+
+def _call_tasks(tasks: Any) -> list[Any]:
+    return [work(*args, **named) for work, args, named in tasks]

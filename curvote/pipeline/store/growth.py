@@ -1,0 +1,186 @@
+"""Replicates of an earlier study, reused when their number changes.
+
+What reads Parquet turns the codes of categories into 32-bit numbers of another
+dictionary and names the parts of a vector anew: rows get the types back with which they
+were written, so that a file made of them is the same as one made from nothing.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from curvote.chain.stage import Place
+from curvote.pipeline.config.file import ConfiguredPipeline
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.plan.identity import (
+    REPLICATES_KEY,
+    Sibling,
+    has_replicates,
+    sibling_steps,
+)
+from curvote.pipeline.plan.step import EarlierArtifact, Step
+from curvote.pipeline.store import records
+from curvote.pipeline.store.arrow import column_kind
+from curvote.pipeline.store.artifacts import Artifact, artifact, checked_artifact
+from curvote.pipeline.store.locations import open_source
+from curvote.pipeline.store.table_files import Batch
+
+
+def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
+    """Yield place and rows of the first ``count`` replicates of a table."""
+    with pq.ParquetFile(open_source(artifact.table_path(table))) as file:
+        schema, current = _written_schema(file), -1
+        for place, spans in artifact.spans_by_repetition(table).items():
+            if place[0] >= count:
+                return
+            for group, start, rows in spans:
+                if group != current:
+                    batch, current = _restore_group(file, group, schema), group
+                yield place, batch.slice(start, rows)
+
+
+def _written_schema(file: pq.ParquetFile) -> pa.Schema:
+    """Return the schema with which a file was written."""
+    encoded = file.metadata.metadata[b"ARROW:schema"]
+    return pa.ipc.read_schema(pa.py_buffer(b64decode(encoded)))
+
+
+def _restore_group(
+    file: pq.ParquetFile, group: int, schema: pa.Schema
+) -> pa.RecordBatch:
+    table = file.read_row_group(group, use_threads=False)
+    arrays = [
+        _restore_column(field, table.column(field.name).combine_chunks())
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _restore_column(field: pa.Field, values: pa.Array) -> pa.Array:
+    kind = column_kind(field)
+    if isinstance(kind, tuple):
+        words = pa.array(kind)
+        codes = pc.index_in(values.cast(pa.string()), value_set=words)
+        codes = codes.cast(field.type.index_type)
+        return pa.DictionaryArray.from_arrays(codes, words)
+    if pa.types.is_fixed_size_list(field.type):
+        return pa.FixedSizeListArray.from_arrays(values.flatten(), type=field.type)
+    return values.cast(field.type)
+
+
+@dataclass(frozen=True)
+class ReusedReplicates:
+    """The first ``kept`` replicates of an artifact, which a step reuses."""
+
+    source: Artifact | None
+    count: int = 0
+
+    @classmethod
+    def for_step(cls, project: Project, step: Step) -> ReusedReplicates:
+        """Return what a step reuses; UserError: it was altered since the plan."""
+        if step.earlier is None:
+            return cls(None)
+        source = checked_artifact(project, step.stage.name, step.earlier.key)
+        return cls(source, step.earlier.reused_count)
+
+    def new_places(self, places: tuple[Place, ...]) -> tuple[Place, ...]:
+        """Return the places that have to be computed."""
+        if self.source is None:
+            return places
+        return tuple(place for place in places if place[0] >= self.count)
+
+    def reused_batches(self, table: str) -> Iterator[Batch]:
+        """Yield place and rows of a table that are reused, in order."""
+        if self.source is not None:
+            yield from first_replicates(self.source, table, self.count)
+
+
+def stage_parameters(step: Step) -> dict[str, Any]:
+    """Return a stage's parameters, without the number of replicates.
+
+    One that is repeated over replicates is not told how many there are: what it makes
+    of one must hold for any number of them.
+    """
+    if not has_replicates(step):
+        return step.params
+    return {
+        name: value for name, value in step.params.items() if name != REPLICATES_KEY
+    }
+
+
+def reuse_replicates(
+    project: Project, configured: ConfiguredPipeline, steps: Sequence[Step]
+) -> list[Step]:
+    """Return steps; missing ones reuse replicates of runs with another number.
+
+    Nothing is where a step is forced, nor in production, which has one replicate.
+    """
+    missing = {step.id for step in steps if _is_missing(project, step)}
+    if not missing:
+        return list(steps)
+    replicates = configured.pipeline.replicates
+    counts = {*records.replicate_counts(project, configured.name)} - {replicates}
+    sibling_plans = [
+        sibling_steps(steps, count)
+        for count in sorted(counts, key=_reuse_order(replicates))
+    ]
+    return [
+        _with_earlier(
+            project,
+            step,
+            replicates,
+            [sibling_plan[step.id] for sibling_plan in sibling_plans],
+        )
+        if step.id in missing
+        else step
+        for step in steps
+    ]
+
+
+def _is_missing(project: Project, step: Step) -> bool:
+    reusable = step.action == "run" and not step.forced and has_replicates(step)
+    if not reusable:
+        return False
+    there = artifact(project, step.stage.name, step.key)
+    return there.problem(content=False) == "missing"
+
+
+def _reuse_order(replicates: int) -> Callable[[int], tuple[bool, int]]:
+    """Return a sort key of numbers of replicates: the best to reuse is first.
+
+    That is the smallest one that holds all, or else the largest.
+    """
+    return lambda count: (count < replicates, count if count > replicates else -count)
+
+
+def _with_earlier(
+    project: Project, step: Step, replicates: int, candidates: Iterable[Sibling]
+) -> Step:
+    """Return a step with the first sibling whose artifact exists, if any."""
+    for sibling in candidates:
+        there = artifact(project, step.stage.name, sibling.key)
+        if sibling.same and there.problem(content=True) is None:
+            earlier = EarlierArtifact(
+                sibling.key, sibling.count, min(sibling.count, replicates)
+            )
+            return replace(
+                step,
+                earlier=earlier,
+                reason=_reuse_reason(replicates, earlier),
+                also=(),
+            )
+    return step
+
+
+def _reuse_reason(replicates: int, earlier: EarlierArtifact) -> str:
+    if replicates == earlier.reused_count:
+        return f"the first {replicates} of {earlier.count} replicates that are there"
+    there = "1 is there" if earlier.count == 1 else f"{earlier.count} are there"
+    return f"{replicates - earlier.reused_count} of {replicates} replicates: {there}"

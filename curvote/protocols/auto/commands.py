@@ -1,3 +1,0 @@
-"""Verbs of `auto`: expectations before anybody reports."""
-
-COMMANDS = {"advise": "curvote.theory.advise_command:advise"}

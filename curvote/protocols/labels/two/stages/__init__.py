@@ -1,1 +1,0 @@
-"""The stages that two rounds have of their own."""

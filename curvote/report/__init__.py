@@ -1,0 +1,1 @@
+"""Figures, tables and the one-file HTML report, built from tables only."""

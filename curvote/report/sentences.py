@@ -1,0 +1,378 @@
+"""Sentences of the report, from the data alone and for any reader."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from curvote.chain.axis import EPSILON, Value
+from curvote.chain.measure import Method, Metric
+from curvote.pipeline.config.source import reads_user_file
+from curvote.report import promises
+from curvote.report.data import (
+    PageData,
+    are_numbers,
+    display_unit,
+    find_method,
+    format_level,
+    format_score,
+    learners,
+    methods_by_name,
+    series_names,
+    sorted_levels,
+)
+
+NOT_PRIVATE = (
+    "Bounds were computed from the clients' data: this run is NOT PRIVATE, whatever its"
+    " epsilon. It repeats a publication."
+)
+
+PRIVATE_FILE_NOTE = (
+    "The unit of privacy is one client's record. What was counted while the clients'"
+    " file was read (rows, repeats, gaps) depends on their data and is not published;"
+    " its owner finds it in the manifests of data/clients/ingest."
+)
+
+
+def source_notes(facts: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+    """Return notes on the data: leaks, the source's own notes, origins.
+
+    Nothing is told that was counted in a file which nobody published, and its digest
+    under a key only.
+    """
+    bounds = config.get("project", {}).get("bounds")
+    leak = [NOT_PRIVATE] if bounds == "from_data" else []
+    user_file = reads_user_file(config["source"])
+    plain = not user_file and config.get("mode") != "production"
+    text_notes = [PRIVATE_FILE_NOTE] if user_file else facts.get("notes", ())
+    return [*leak, *text_notes, *_file_origins(facts, plain=plain)]
+
+
+def record_word(facts: Mapping[str, Any]) -> str:
+    """Return the word for one record: the source's own, if it has one."""
+    if "record" in facts:
+        return str(facts["record"])
+    return "curve" if "grid" in facts and not facts.get("features") else "record"
+
+
+def _file_origins(facts: Mapping[str, Any], *, plain: bool) -> Iterator[str]:
+    """Yield a sentence on each raw file: digest and origin."""
+    kind, words = ("sha256", "SHA-256") if plain else ("hmac_sha256", "HMAC-SHA-256")
+    for file in facts.get("raw", ()):
+        digest = f"{words} {file[kind]} " if kind in file else ""
+        yield f"Raw file {file['name']}: {digest}({file['origin']})."
+
+
+# What "clearly" means: a difference of more than this many standard errors.
+CLEAR_ERRORS = 2.0
+
+
+def reference_epsilon(data: PageData) -> float:
+    """Return the epsilon that the page states: nearest to 1 on a log scale."""
+    claimed = [loss.claimed for loss in data.losses]
+    axis_levels = sorted_levels(data.scores) if data.x.name == EPSILON.name else []
+    numbers = [
+        value for value in axis_levels or claimed or [1.0] if not isinstance(value, str)
+    ]
+    return float(min(numbers or [1.0], key=lambda value: abs(math.log(value))))
+
+
+def reference_level(data: PageData) -> Value:
+    """Return the headline's level: the stated epsilon, or another axis' last."""
+    axis_levels = sorted_levels(data.scores)
+    return reference_epsilon(data) if _is_by_epsilon(data) else axis_levels[-1]
+
+
+def _is_by_epsilon(data: PageData) -> bool:
+    return data.x.name == EPSILON.name and are_numbers(sorted_levels(data.scores))
+
+
+def headline_row(data: PageData) -> pd.Series | None:
+    """Return the row of scores that the headline states, None if none.
+
+    It is the run's main score, where one is marked; else at that level the best one of
+    the main methods of the first protocol that has any which a deployment could use.
+    """
+    if not data.measured_metrics:
+        return None
+    metric = data.measured_metrics[0]
+    scores = data.metric_scores(metric).dropna(subset=["value"])
+    if "main" in scores and scores["main"].notna().any():
+        return pd.Series(scores[scores["main"].notna()].iloc[0])
+    scores = scores[scores["level"] == reference_level(data)]
+    best = "idxmin" if metric.better == "lower" else "idxmax"
+    rows = next(
+        (rows for rows in _headline_candidates(data, scores) if len(rows)), None
+    )
+    if rows is None:
+        return None
+    return pd.Series(rows.loc[getattr(rows["value"].astype(float), best)()])
+
+
+def _headline_candidates(
+    data: PageData, scores: pd.DataFrame
+) -> Iterator[pd.DataFrame]:
+    """Yield rows that a headline may state, the fittest first."""
+    scores = scores.reset_index(drop=True)
+    usable = [s for s in series_names(scores) if not find_method(s).study_only]
+    usable_scores = scores[scores["series"].isin(usable)]
+    for protocol, main in data.main.items():
+        of_protocol = usable_scores["protocol"] == protocol
+        yield usable_scores[of_protocol & usable_scores["method"].isin(main)]
+    yield from (usable_scores, scores)
+
+
+def _score_at(
+    data: PageData, method: str, row: pd.Series, place: Value
+) -> pd.DataFrame:
+    """Return the score of a method at a level, for the learner of ``row``.
+
+    A main method stands for whichever was taken at that level.
+    """
+    scores = data.metric_scores(data.measured_metrics[0])
+    main = data.main.get(row["protocol"], ())
+    everywhere = scores["learner"].isna()
+    same = everywhere | (scores["learner"] == row["learner"])
+    same &= scores["level"].isin([place, math.inf])
+    same &= scores["method"].isin(main if method in main else (method,))
+    of_protocol = scores["protocol"] == row["protocol"]
+    exact = scores[same & of_protocol]
+    return pd.DataFrame((exact if len(exact) else scores[same & everywhere]).head(1))
+
+
+def _mentioned_methods(data: PageData, row: pd.Series) -> list[tuple[Method, float]]:
+    """Return the methods that the headline mentions, with their values."""
+    mentioned = []
+    methods = {
+        n: m for n, m in methods_by_name().items() if m.short_phrase or m.reference
+    }
+    for name, method in methods.items():
+        rows = _score_at(data, name, row, row["level"]).dropna(subset=["value"])
+        if name != row["method"] and len(rows):
+            mentioned.append((method, float(rows["value"].iloc[0])))
+    return mentioned
+
+
+def _is_clearly_better(
+    data: PageData, row: pd.Series, other: Method, place: Value
+) -> bool:
+    pair = [_score_at(data, name, row, place) for name in (row["method"], other.name)]
+    scores = pd.concat(pair)
+    if len(scores) < len(pair):
+        return False
+    ours, theirs = scores["value"].to_numpy(float)
+    spread = math.hypot(*scores["se"].astype(float).fillna(0))
+    gain = (
+        theirs - ours if data.measured_metrics[0].better == "lower" else ours - theirs
+    )
+    return bool(gain > CLEAR_ERRORS * spread)
+
+
+def _row_subject(row: pd.Series) -> str:
+    name = find_method(str(row["series"])).label
+    if row["learner"] == row["protocol"]:
+        return name if name == row["learner"] else f"{row['learner']} ({name})"
+    return name if pd.isna(row["learner"]) else f"{name} with {row['learner']}"
+
+
+def _short_name(method: Method) -> str:
+    return method.short_phrase or method.label
+
+
+def _metric_phrase(data: PageData, value: str) -> tuple[str, str]:
+    """Return a sentence's part with a metric's value, and the part after it."""
+    metric = data.measured_metrics[0]
+    phrase = f" {metric.sentence}" if metric.sentence else f": {metric.label} {{value}}"
+    before, _, after = phrase.format(record=data.record, value="|").partition("|")
+    return before + value + display_unit(metric), after
+
+
+def headline(data: PageData) -> str:
+    """Return the main result as one sentence."""
+    row = headline_row(data)
+    if row is None:
+        known_of = [s.estimates for s in data.sections if s.estimates]
+        beyond = f", beyond {known_of[0]}" if known_of else ""
+        who = (
+            promises.party_name(data)
+            if promises.has_local_messages(data)
+            else data.record
+        )
+        return (
+            "No true error is known: real releases say nothing about how often the"
+            f" classifier errs on new {who}s{beyond}."
+        )
+    metric = data.measured_metrics[0]
+    se = "" if pd.isna(row["se"]) else f" (± {format_score(row['se'], metric)})"
+    phrase, after = _metric_phrase(data, format_score(row["value"], metric))
+    parts = [f"At {_describe_level(data, row)}, {_row_subject(row)}{phrase}{se}{after}"]
+    for method, value in _mentioned_methods(data, row):
+        if method.reference:
+            parts.append(
+                _short_name(method)
+                + _metric_phrase(data, format_score(value, metric))[0]
+            )
+    bound = data.bounds.get(metric.name)
+    if bound is not None:
+        least = "the Bayes error, the least that any classifier can reach, is"
+        parts.append(f"{least} {format_score(bound, metric)}{display_unit(metric)}")
+    return "; ".join(parts) + "."
+
+
+def verdict_sentence(data: PageData) -> str:
+    """Return a sentence on the levels at which the main method is clearly better."""
+    row = headline_row(data)
+    references = (
+        []
+        if row is None
+        else [m for m, _ in _mentioned_methods(data, row) if m.reference]
+    )
+    if row is None or not references:
+        return ""
+    scores = data.metric_scores(data.measured_metrics[0])
+    if _is_by_epsilon(data):  # nobody beats what has none: it shows what privacy costs
+        references = [
+            method for method in references if method.name in _methods_on_axis(data)
+        ]
+        if not references:
+            return ""
+    axis_levels = sorted_levels(scores)
+    # What has no place on the axis has none that a sentence could speak of.
+    tried = [at for at in axis_levels if at != math.inf] or axis_levels
+    reference_name = _short_name(references[0])
+    wins = [_is_clearly_better(data, row, references[0], place) for place in tried]
+    subject, x = _row_subject(row), data.x.name
+    if all(wins):
+        return f"{subject} is clearly better than {reference_name} at every {x} tried."
+    if not _is_by_epsilon(data):
+        good = [format_level(at) for at, win in zip(tried, wins, strict=True) if win]
+        where = f"at {x} {', '.join(good)} only" if good else f"at no {x} tried"
+        return f"{subject} is clearly better than {reference_name} {where}."
+    if not wins[-1]:
+        return (
+            f"At the largest epsilon tried, {format_level(tried[-1])}, {subject} is"
+            " not clearly"
+            f" better than {reference_name}: the noise hides what there is to learn."
+        )
+    first = len(wins) - wins[::-1].index(False)
+    return (
+        f"{subject} is clearly better than {reference_name} from epsilon"
+        f" {format_level(tried[first])} on; at {format_level(tried[first - 1])} it is"
+        " not."
+    )
+
+
+def _methods_on_axis(data: PageData) -> set[str]:
+    """Return the methods that have a place on the axis."""
+    scores = data.metric_scores(data.measured_metrics[0])
+    return set(scores.loc[scores["level"] != math.inf, "method"])
+
+
+def _describe_level(data: PageData, row: pd.Series) -> str:
+    text = format_level(row["level"])
+    if data.x.name == EPSILON.name and text == "none":
+        return "no privacy"
+    return f"{data.x.name} {text}"
+
+
+def headline_tiles(data: PageData) -> list[tuple[str, str, str, str]]:
+    """Return the headline numbers: (value, unit, name, description)."""
+    row = headline_row(data)
+    if row is None:
+        return []
+    metric, place = data.measured_metrics[0], _describe_level(data, row)
+    where = place if pd.isna(row["learner"]) else f"{place}, {row['learner']}"
+    values = [(float(row["value"]), find_method(str(row["series"])).label, where)]
+    for method, value in _mentioned_methods(data, row):
+        at = place if method.reference else where
+        if _is_by_epsilon(data) and method.name not in _methods_on_axis(data):
+            at = "no epsilon"
+        values.append((value, _short_name(method), at))
+    if metric.name in data.bounds:
+        values.append((data.bounds[metric.name], "Bayes", "the least possible"))
+    return [
+        (format_score(x, metric), display_unit(metric), name, at)
+        for x, name, at in values
+    ]
+
+
+def metric_heading(data: PageData, metric: Metric) -> str:
+    """Return the title of a metric's figure."""
+    at = "privacy level" if data.x.name == EPSILON.name else data.x.name
+    return f"{_capitalize(data.metric_label(metric))} at each {at}"
+
+
+def metric_meaning(data: PageData, metric: Metric) -> str:
+    """Return a sentence that defines a metric."""
+    return _capitalize((metric.words or metric.label).format(record=data.record))
+
+
+def _capitalize(text: str) -> str:
+    """Return a text with a capital letter at its start."""
+    return text[:1].upper() + text[1:]
+
+
+def metric_caption(data: PageData, metric: Metric) -> str:
+    """Return the caption of a metric's table."""
+    return _capitalize(data.metric_label(metric)) + " in percent" * bool(
+        display_unit(metric)
+    )
+
+
+def best_word(metric: Metric) -> str:
+    """Return the word for the best of a metric's values."""
+    return "lowest" if metric.better == "lower" else "highest"
+
+
+def figure_alt_text(data: PageData, metric: Metric) -> str:
+    """Return a description of a metric's figure, for readers who cannot see it."""
+    names = ", ".join(learners(data.scores))
+    panels = f"one panel for each of {names}" if names else "one panel"
+    level_texts = (
+        ", ".join(
+            format_level(value) for value in sorted_levels(data.metric_scores(metric))
+        )
+        or "none"
+    )
+    first = f" {headline(data)}" if metric is data.measured_metrics[0] else ""
+    return (
+        f"Line chart of the {data.metric_label(metric)} against {data.x.name}"
+        f" ({level_texts}), {panels}, one line for each method.{first}"
+    )
+
+
+def count_replicates(data: PageData) -> str:
+    """Return the number of replicates in words."""
+    return (
+        "one replicate" if data.replicates == 1 else f"{data.replicates:,} replicates"
+    )
+
+
+def extra_overrides(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides that the page's head does not show already."""
+    shown_keys = ("replicates", "seed")
+    return [text for text in overrides if text.partition("=")[0] not in shown_keys]
+
+
+def next_commands(data: PageData) -> list[tuple[str, str]]:
+    """Return (command, effect) pairs for going on from this report."""
+    name = shlex.quote(data.pipeline)
+    options = [f"--set {shlex.quote(text)}" for text in extra_overrides(data.overrides)]
+    if not data.private:
+        options += [f"--replicates {data.replicates}", f"--seed {data.seed}"]
+    run = " ".join([f"curvote run {name}", *options])
+    if data.private:
+        return [
+            (run, "returns the same release: nothing is drawn, nothing is spent"),
+            ("curvote ledger show", "lists what was released, about how many clients"),
+            ("curvote ledger check", "holds the ledger against what is stored"),
+        ]
+    return [
+        (run, "runs it again; whatever has not changed is reused"),
+        (f"curvote scores {name}", "prints the table above"),
+        (f"curvote report {name}", "writes this page"),
+    ]

@@ -1,1 +1,0 @@
-"""Page sections of transfer between servers."""

@@ -1,1 +1,0 @@
-"""Page sections of a quantification before collection."""

@@ -1,0 +1,3 @@
+"""Verbs of `auto`: expectations before anybody reports."""
+
+COMMANDS = {"advise": "curvote.advise.command:advise"}

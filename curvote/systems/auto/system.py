@@ -1,0 +1,44 @@
+"""System `auto`: settings of whichever system it chooses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.measure import Look, Method
+from curvote.chain.system import System
+from curvote.messages.measures import ERRORS
+from curvote.systems.common import checks
+from curvote.systems.direct import choice
+from curvote.systems.direct.system import JUDGED_BY_Z
+from curvote.systems.direct.system import Settings as DirectSettings
+from curvote.systems.mrma.votes.system import Votes
+
+
+class Settings(DirectSettings):
+    """Settings of `direct` and of `votes` together."""
+
+    votes: Votes = Votes()
+
+
+AUTO_METHOD: Final = Method(
+    choice.AUTO_PROTOCOL,
+    "auto",
+    "What the number of clients, the size and epsilon call for, as the notes say.",
+    Look("#7a1fa2", "*", width=2.6, size=9, above=7),
+    rank=5,
+)
+
+SYSTEM = System(
+    name=choice.AUTO_PROTOCOL,
+    settings=Settings,
+    stages=(),
+    metrics=ERRORS,
+    methods=(AUTO_METHOD,),
+    checks=checks.combine_checks(
+        checks.check_test_clients,
+        choice.check_choice,
+        classes=checks.check_many_classes,
+    ),
+    resolve_parts=choice.resolve_choice,
+    implied_settings=JUDGED_BY_Z,
+)

@@ -1,0 +1,161 @@
+"""Message of cell systems: a noised cell and class in one word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from curvote.base import validate
+from curvote.base.classes import class_indices
+from curvote.base.entropy import Entropy, stream
+from curvote.base.errors import UserError
+from curvote.chain.stage import Columns
+from curvote.curves.encoding import Encoding
+from curvote.curves.partition import PARTS, Partitions
+from curvote.mechanisms import exact
+from curvote.mechanisms.randomized_response import KRR
+from curvote.messages.message import (
+    ClientData,
+    Message,
+    Payload,
+    SettingReader,
+    TableReader,
+    check_fields,
+)
+from curvote.messages.roles import EVERYBODY, Senders
+from curvote.wire.task import Task
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+# Of cells and classes together; more would leave no answer above the noise.
+MAX_ANSWERS: Final = 1 << 12
+
+
+class AnswerPayload(Payload):
+    """Payload of an answer: its question, and the noised cell and class."""
+
+    question: Annotated[int, Field(ge=0)]
+    answer: Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Message):
+    """A client's cell of one public partition and its class, by k-RR in one word.
+
+    The client draws which of the task's questions it answers, and says so in clear: no
+    record has a part in it. ``nominal_partitions`` returns questions about d numbers.
+    """
+
+    what: str
+    nominal_partitions: Callable[[int, str], Partitions]
+    senders: Senders = EVERYBODY
+    name: str = "report"
+    stage: str = "privatize"
+    table: str = "answers"
+    payload: type[Payload] = AnswerPayload
+    mechanism: str = KRR.name
+    detail: str = "the whole of it, on the one word; which question it is, is public"
+
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+        """Return the mechanism; questions come from a stage."""
+        return {"mechanism": KRR.name}
+
+    def task(self, base_task: Task, read: TableReader) -> Task:
+        """Return the base task with the public questions."""
+        partitions = Partitions.from_columns(
+            read("train", "questions"), base_task.encoding.d
+        )
+        return _with_partitions(base_task, partitions)
+
+    def nominal_task(self, base_task: Task) -> Task:
+        """Return the base task with questions of the configured kind."""
+        encoding = base_task.encoding
+        return _with_partitions(
+            base_task, self.nominal_partitions(encoding.d, encoding.rescale)
+        )
+
+    def check_task(self, task: Task) -> None:
+        """Refuse other fields, another mechanism, and invalid cells."""
+        check_fields(task, params=PARTS, binary=False)
+        validate.one_of((KRR.name,), mechanism=task.mechanism)
+        check_answer_count(_task_partitions(task).cells, len(task.classes))
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of the one word."""
+        return answer_mechanism(task).worst_log_ratio()
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return questions (n,), which no record chose, and noised answers (n,)."""
+        partitions, n = _task_partitions(task), len(_complete_z(task, data))
+        question = exact.uniform_below(partitions.count, n, stream(entropy, "question"))
+        truths = true_answers(task, data, question)
+        noise = stream(entropy, "answer")
+        return {
+            "question": question,
+            "answer": answer_mechanism(task).randomize(truths, noise),
+        }
+
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each message whether it is an answer to a question."""
+        is_question = messages["question"] < _task_partitions(task).count
+        return np.asarray(
+            is_question & answer_mechanism(task).possible_mask(messages["answer"])
+        )
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of the answer; the question is as likely for all."""
+        question, answer = messages["question"], messages["answer"]
+        pair = true_answers(task, first, question), true_answers(task, second, question)
+        return answer_mechanism(task).log_ratio(*pair, answer)
+
+    def collect(self, task: Task, messages: Columns) -> Columns:
+        """Return the table ``answers``."""
+        return {
+            name: messages[name].astype(np.int64) for name in ("question", "answer")
+        }
+
+
+def true_answers(task: Task, data: ClientData, question: Index) -> Index:
+    """Return the true answers (n,) of records: cell K + class."""
+    cell = _task_partitions(task).place(data.z, question)
+    k = len(task.classes)
+    return cell * k + class_indices(data.labels, k)
+
+
+def answer_mechanism(task: Task) -> KRR:
+    """Return the mechanism that noises an answer."""
+    words = _task_partitions(task).cells * len(task.classes)
+    return KRR(epsilon=task.epsilon, n_classes=words)
+
+
+def check_answer_count(cells: int, n_classes: int) -> None:
+    """Refuse more answers than a noised one can tell apart."""
+    if cells * n_classes > MAX_ANSWERS:
+        raise UserError(
+            f"{cells} cells of {n_classes} classes are {cells * n_classes} words; one"
+            f" noised word tells at most {MAX_ANSWERS} apart: ask for fewer cells."
+        )
+
+
+def _task_partitions(task: Task) -> Partitions:
+    return Partitions.from_columns(task.params, task.encoding.d)
+
+
+def _with_partitions(base_task: Task, partitions: Partitions) -> Task:
+    params: Mapping[str, Any] = {k: v.tolist() for k, v in partitions.columns.items()}
+    return replace(base_task, mechanism=KRR.name, params=params)
+
+
+def _complete_z(task: Task, data: ClientData) -> Array:
+    """Return z of complete records; refuse broken ones before any draw."""
+    labels, z = class_indices(data.labels, len(task.classes)), validate.finite(z=data.z)
+    if z.shape != (labels.size, task.encoding.d):
+        raise UserError(f"{labels.size} labels for numbers of shape {z.shape}.")
+    return z

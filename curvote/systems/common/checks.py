@@ -1,0 +1,287 @@
+"""Checks of settings that several systems share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from curvote.base.errors import Problem, UserError, did_you_mean
+from curvote.chain.axis import PipelineSettings
+from curvote.chain.lookup import find_system
+from curvote.client.report import Reporter
+from curvote.curves import basis
+from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS, rescale
+from curvote.data import lookup
+from curvote.learning.learners.registry import check
+from curvote.mechanisms.registry import MECHANISMS
+from curvote.messages.message import check_class_count, messages_of
+from curvote.messages.roles import too_many_error
+from curvote.systems.common.settings import Representation
+
+_BOUND_KEYS = {"lower", "upper", "bounds"}
+BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES]
+
+
+def check_representation(pipeline: PipelineSettings) -> Iterator[Problem]:
+    """Check the names, the size, and the constants that are stated."""
+    project = pipeline.project
+    for key, allowed in (
+        ("basis", BASIS_NAMES),
+        ("rescale", list(RESCALING_CONSTANTS)),
+    ):
+        name = getattr(project, key)
+        if name not in allowed:
+            hint = did_you_mean(name, allowed)
+            yield Problem(f"{name!r} is not known.{hint}", ("project", key))
+    yield from _check_size(project)
+    if project.basis == basis.COSINES:
+        yield from _check_image_size(pipeline)
+    if project.bounds != "stated" and project.rescale != "min_max":
+        yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
+    if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
+        message = (
+            "min_max needs bounds: say bounds: public for the source's, or lower and"
+            " upper."
+        )
+        yield Problem(message, ("project", "rescale"))
+    try:
+        _try_constants(project)
+    except UserError as error:
+        yield Problem(str(error), ("project", "rescale"))
+    if project.volunteers and pipeline.clients.public < 2:
+        message = "constants from volunteers need at least 2 of them (clients.public)."
+        yield Problem(message, ("clients", "public"))
+
+
+def _check_size(project: Representation) -> Iterator[Problem]:
+    """Check the size; feature vectors have the one that their source gives them."""
+    if project.basis in (basis.IDENTITY, basis.VALUES):
+        if project.size is not None or project.coordinates != "coefficients":
+            message = f"{project.basis} keeps what is there: no size, no coordinates."
+            yield Problem(message, ("project", "size"))
+        return
+    if project.width is None:
+        yield Problem("is missing.", ("project", "size"))
+        return
+    try:
+        basis.check_size(project.basis, project.width, project.order)
+    except UserError as error:
+        yield Problem(str(error), ("project", "size"))
+
+
+def _check_image_size(pipeline: PipelineSettings) -> Iterator[Problem]:
+    """Ask for square images with pixels enough, where their size is known."""
+    dataset, parameters = lookup.resolve_source(pipeline.source)
+    points = dataset.width(parameters)
+    if points is not None:
+        try:
+            basis.lowest_frequencies(points, pipeline.project.width or 1)
+        except UserError as error:
+            yield from error.problems
+
+
+def _try_constants(project: Representation) -> None:
+    """Rescale a record of zeros with the constants that the configuration states."""
+    defaults = {"centre": 0.0, "scale": 1.0}
+    constants = {
+        name: defaults[name] if isinstance(value, str) else value
+        for name in RESCALING_CONSTANTS.get(project.rescale, ())
+        for value in [getattr(project, name)]
+    }
+    if project.rescale in RESCALING_CONSTANTS:
+        rescale(project.rescale, np.zeros((1, _assumed_width(project))), constants)
+
+
+def _assumed_width(project: Representation) -> int:
+    """Return d, or the length of stated constants where the source decides."""
+    constants = (project.centre, project.scale, project.lower, project.upper)
+    lists = [len(value) for value in constants if isinstance(value, list)]
+    return project.width or max(lists, default=1)
+
+
+Problems = Iterator[Problem]
+Check = Callable[[PipelineSettings], Problems]
+
+
+def check_roles(pipeline: PipelineSettings) -> Problems:
+    """Require as many clients as all roles take."""
+    dataset, parameters = lookup.resolve_source(pipeline.source)
+    available = dataset.size(parameters)
+    sizes = pipeline.clients.model_dump()
+    if available is not None and sum(sizes.values()) > available:
+        yield too_many_error(sizes, available).problems[0]
+    by_server = lookup.drawn_per_server(pipeline.source)
+    indices = {by_server.name for by_server in find_system(pipeline.protocol).index}
+    if by_server is not ("server" in indices):
+        kind = "no source" if by_server else "a source"
+        message = (
+            f"{pipeline.protocol} takes {kind} that draws clients for several servers,"
+            " each apart."
+        )
+        yield Problem(message, ("protocol",))
+
+
+def check_two_classes(pipeline: PipelineSettings) -> Problems:
+    """Require two classes: what is sent of a label is a sign."""
+    classes = lookup.classes(pipeline.source) or ()
+    if len(classes) > 2:
+        message = f"{pipeline.protocol} tells two classes apart, not {len(classes)}."
+        yield Problem(message, ("source", "classes"))
+
+
+def check_many_classes(pipeline: PipelineSettings) -> Problems:
+    """Require no more classes than a label tells apart."""
+    try:
+        check_class_count(len(lookup.classes(pipeline.source) or ()))
+    except UserError as error:
+        yield Problem(str(error), ("source", "classes"))
+
+
+def combine_checks(*checks: Check, classes: Check = check_two_classes) -> Check:
+    """Return all checks as one, with those of roles and representation.
+
+    ``classes`` asks for as many as the protocol tells apart.
+    """
+
+    def run_checks(pipeline: PipelineSettings) -> Problems:
+        for yield_problems in (
+            check_roles,
+            classes,
+            check_representation,
+            check_implied_settings,
+            check_production,
+            *checks,
+        ):
+            yield from yield_problems(pipeline)
+
+    return run_checks
+
+
+def check_implied_settings(pipeline: PipelineSettings) -> Problems:
+    """Require the settings that the system implies."""
+    for path, value in find_system(pipeline.protocol).implied_settings.items():
+        section, key = path.split(".")
+        if getattr(getattr(pipeline, section), key) != value:
+            message = f"{pipeline.protocol} learns from z, so it judges z: {value}."
+            yield Problem(message, (section, key))
+
+
+def check_test_clients(pipeline: PipelineSettings) -> Problems:
+    """Require clients to test on in a study."""
+    if not (pipeline.production or pipeline.clients.test):
+        yield Problem("a study needs clients to test on.", ("clients", "test"))
+
+
+def check_training_size(pipeline: PipelineSettings) -> Problems:
+    """Require a number of classifiers, and reports enough for each."""
+    clients, train = pipeline.clients, pipeline.train
+    if train is None:
+        message = "is missing: {count: 50, size: 50} says who learns from how many."
+        yield Problem(message, ("train",))
+    elif train.size > clients.train:
+        message = f"{train.size} reports a learner, but only {clients.train} train."
+        yield Problem(message, ("train", "size"))
+
+
+def check_voters(pipeline: PipelineSettings) -> Problems:
+    """Require a voter for every classifier."""
+    train, voters = pipeline.train, pipeline.clients.vote
+    if train and train.count > voters:
+        message = f"{train.count} classifiers, but only {voters} clients vote."
+        yield Problem(message, ("train", "count"))
+
+
+def check_learners(pipeline: PipelineSettings) -> Problems:
+    """Require known learners."""
+    if not pipeline.learners:
+        yield Problem("is missing: `curvote list` names them.", ("learners",))
+    for index, learner in enumerate(pipeline.learners):
+        try:
+            check(learner.name, learner.params)
+        except UserError as error:
+            yield Problem(str(error), ("learners", index))
+
+
+def check_budgets(pipeline: PipelineSettings) -> Problems:
+    """Yield what the randomizers of every report would refuse."""
+    # Where the source decides, 2 stands in for d: what is refused hardly depends on it.
+    privatize, d = pipeline.privatize, pipeline.project.size or 2
+    name = privatize.mechanism
+    if name not in MECHANISMS:
+        hint = did_you_mean(name, MECHANISMS)
+        yield Problem(f"{name!r} is not known.{hint}", ("privatize", "mechanism"))
+        return
+    if pipeline.project.rescale in UNBOUNDED_RESCALINGS:
+        message = (
+            f"{pipeline.project.rescale} leaves values that noise on each cannot hide;"
+            " `direct` hides their direction, `clean` nothing."
+        )
+        yield Problem(message, ("project", "rescale"))
+    for epsilon in pipeline.epsilon:
+        try:
+            share = privatize.label_share
+            Reporter.build(d, epsilon, name, share, privatize.params)
+        except UserError as error:
+            yield Problem(str(error), ("privatize", "mechanism"))
+            return
+
+
+# What a server asks that trains classifiers of noised reports, and has them judged.
+LEARNING_CHECKS: Final = (
+    check_test_clients,
+    check_training_size,
+    check_voters,
+    check_learners,
+    check_budgets,
+)
+
+
+def check_production(pipeline: PipelineSettings) -> Problems:
+    """Require of a release public bounds, and rounds that can be complete."""
+    if not pipeline.production:
+        return
+    if pipeline.project.bounds == "from_data":
+        message = "bounds from the clients' data are a leak; production refuses them."
+        yield Problem(message, ("project", "bounds"))
+    if pipeline.intake:
+        yield from _check_waiting(pipeline)
+
+
+def _check_waiting(pipeline: PipelineSettings) -> Problems:
+    intake, sizes = pipeline.intake, pipeline.clients.model_dump()
+    if pipeline.project.volunteers:
+        message = (
+            "no volunteer is here; state centre and scale as numbers, as many as"
+            " `size`: centre: [0, 0], scale: [1, 1]."
+        )
+        yield Problem(message, ("project", "centre"))
+    for name, message_kind in messages_of(pipeline.protocol).items():
+        minimum, invited = (
+            intake.stated_minimum(name),
+            message_kind.senders.count(sizes),
+        )
+        if minimum and minimum > invited:
+            message = f"{minimum} are waited for, but only {invited} are invited."
+            yield Problem(message, ("intake", f"min_{name}s"))
+    train, reports = getattr(pipeline, "train", None), intake.stated_minimum("report")
+    if reports and train and reports < train.size:
+        message = f"fewer than the {train.size} that a learner takes."
+        yield Problem(message, ("intake", "min_reports"))
+    if intake.online:
+        yield from _check_batches(intake, pipeline.clients.vote)
+
+
+def _check_batches(intake: Any, invited: int) -> Problems:
+    """Yield why votes of an open round could never be folded in."""
+    initial = intake.stated_minimum("vote") or invited
+    if initial < intake.fold:
+        message = f"{initial} are too few to begin with; fold asks for {intake.fold}."
+        yield Problem(message, ("intake", "min_votes"))
+    if initial <= invited < initial + intake.fold:
+        message = (
+            f"no {intake.fold} votes can follow: {invited} are invited, and the round"
+            f" waits for {initial}; state a lower min_votes."
+        )
+        yield Problem(message, ("intake", "online"))

@@ -1,0 +1,157 @@
+"""Declarations of stages: those of all systems, and short forms of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from curvote.chain.axis import PipelineSettings
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import Stage, Table
+from curvote.data.lookup import resolve_source
+from curvote.systems.common.tables import CLIENTS, CONSTANTS, ENCODED
+
+Names = tuple[str, ...]
+# Who plays which role, in production and in a study.
+_ROLE_PARAMS = ("clients", "source.groups", "seed")
+ROLE_PARAMS = (*_ROLE_PARAMS, "replicates")
+# The cells of most stages: one for each epsilon.
+EPSILON_AXES = ("epsilon",)
+LEARNERS = ("curvote.learning.learners.registry:LEARNERS", "learner.name")
+MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
+
+_SIMULATION_PARAMS = ("seed", "replicates")
+_CONSTANT_PARAMS = {
+    "tanh": ("project.centre", "project.scale"),
+    "standard": ("project.centre", "project.scale"),
+    "min_max": ("project.lower", "project.upper", "project.bounds"),
+}
+
+
+def _simulation_params(settings: PipelineSettings) -> tuple[str, ...]:
+    dataset, parameters = resolve_source(settings.source)
+    if not dataset.SIMULATED:
+        return ()
+    # How many are drawn, the source says itself, or who plays which role.
+    has_size = dataset.size(parameters) is not None
+    return _SIMULATION_PARAMS if has_size else ("clients", *_SIMULATION_PARAMS)
+
+
+def _constants_read(settings: PipelineSettings) -> tuple[str, ...]:
+    project = settings.project
+    volunteers = ROLE_PARAMS if project.volunteers else ()
+    return (*_CONSTANT_PARAMS.get(project.rescale, ()), *volunteers)
+
+
+# Who names the servers of a source, beside its records.
+DATASETS = ("curvote.data.registry:DATASETS", "source.name")
+
+INGEST = Stage(
+    "ingest",
+    "curvote.messages.stages:ingest",
+    params=("source",),
+    plugins=(DATASETS,),
+    tables=(CLIENTS,),
+    also=_simulation_params,
+    libraries=("pandas", "pyarrow"),
+    raw=True,
+)
+PROJECT = Stage(
+    "project",
+    "curvote.systems.common.projection:project",
+    inputs=("ingest",),
+    params=(
+        "project.basis",
+        "project.size",
+        "project.order",
+        "project.coordinates",
+        "project.rescale",
+    ),
+    tables=(ENCODED, CONSTANTS),
+    also=_constants_read,
+    libraries=("scikit-fda",),
+)
+COMMON_STAGES = (INGEST, PROJECT)
+
+_PAGE = "curvote.systems.common.page"
+# What a page shows of clients who reduce curves to numbers and play roles; of votes on
+# classifiers; and of a cutoff.
+DATA_SET = f"{_PAGE}.data_set:gather_data_set"
+SECTIONS = (
+    f"{_PAGE}.by_class:gather_by_class",
+    f"{_PAGE}.curves:gather_curves",
+    DATA_SET,
+    "curvote.systems.volunteers.page:gather_volunteers",
+    f"{_PAGE}.clients:gather_clients",
+)
+UTILITIES = f"{_PAGE}.utilities:gather_utilities"
+NONE_PASSED = f"{_PAGE}.none_passed:gather_none_passed"
+
+
+def client_stage(
+    name: str,
+    place: str,
+    table: Table,
+    inputs: Names = ("project",),
+    *,
+    axes: Names = EPSILON_AXES,
+    params: Names = (),
+    **options: Any,
+) -> Stage:
+    """Return a study's stage in which clients draw messages.
+
+    It reads epsilon and who plays which role beside ``params``.
+    """
+    read, side = ("epsilon", *ROLE_PARAMS, *params), "client -> server"
+    return Stage(name, place, inputs, axes, read, tables=(table,), side=side, **options)
+
+
+def release_stage(
+    stage: Stage, message: str, inputs: Names, params: Names = (), **options: Any
+) -> Stage:
+    """Return the production stage of a study stage: its message leaves clients.
+
+    It reads epsilon, protocol and who plays which role beside ``params``.
+    """
+    return replace(
+        stage,
+        module="curvote.messages.stages:release",
+        inputs=inputs,
+        params=("epsilon", "protocol", *_ROLE_PARAMS, *params),
+        message=message,
+        collected="curvote.messages.stages:collect",
+        **options,
+    )
+
+
+def server_stage(
+    name: str,
+    place: str,
+    inputs: Names,
+    *tables: Table,
+    axes: Names = EPSILON_AXES,
+    params: Names = (),
+    **options: Any,
+) -> Stage:
+    """Return a stage in which the server computes on what it was sent."""
+    read = (*params, "replicates")
+    options = {"side": "server"} | options
+    return Stage(name, place, inputs, axes, read, tables=tables, **options)
+
+
+def score_stage(
+    place: str,
+    inputs: Names,
+    axes: Names = EPSILON_AXES,
+    params: Names = (),
+    beside: tuple[Table, ...] = (),
+    **options: Any,
+) -> Stage:
+    """Return the last stage of a study: scores by true labels.
+
+    It makes the table ``scores``, and others ``beside`` it.
+    """
+    tables, side = (SCORES, *beside), "client (study)"
+    return Stage(
+        "report", place, inputs, axes, params, tables=tables, side=side, **options
+    )

@@ -1,0 +1,400 @@
+"""Page section of curves: from a record to the numbers that are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from curvote.base.classes import Classes
+from curvote.base.errors import InternalError
+from curvote.chain.stage import Columns
+from curvote.curves.basis import COSINES, IDENTITY
+from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS
+from curvote.pipeline.config.source import reads_user_file
+from curvote.pipeline.run.results import RunView
+from curvote.report import style
+from curvote.report.data import FloatArray, format_percent
+from curvote.report.section import Section
+from curvote.report.sentences import record_word
+from curvote.systems.common.models import read_encoding
+from curvote.systems.common.page.clients import replicate_roles
+
+
+@dataclass(frozen=True, eq=False)
+class CurveSample:
+    """Records that may be shown: volunteers' (public by consent) or simulated ones.
+
+    ``grid[T]`` in ``unit`` over ``domain``; ``curves[n, T]`` as recorded,
+    ``fitted[n, T]`` their projections, ``z[n, d]`` before noise,
+    ``labels[n]`` the places in ``classes``, two or more. ``basis`` and
+    ``rescale`` are words, such as "4 cubic B-splines".
+    """
+
+    grid: FloatArray
+    unit: str
+    domain: tuple[float, float]
+    curves: FloatArray
+    fitted: FloatArray
+    z: FloatArray
+    labels: NDArray[np.int64]
+    classes: Classes
+    basis: str
+    rescale: str
+    who: str
+
+    def __post_init__(self) -> None:
+        if self.who not in ("volunteers", "simulated"):
+            raise InternalError(f"records of {self.who!r} are not public: not drawn")
+        shape = (len(self.labels), len(self.grid))
+        if self.curves.shape != shape or self.fitted.shape != shape:
+            raise InternalError(
+                f"curves {self.curves.shape}, fitted"
+                f" {self.fitted.shape}: both must be {shape}"
+            )
+        if len(self.z) != len(self.labels):
+            raise InternalError(f"z holds {len(self.z)} rows, not {len(self.labels)}")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether z lies in [-1, 1]; a direction needs no bounds."""
+        return self.rescale.partition(" ")[0] not in UNBOUNDED_RESCALINGS
+
+
+MAX_CURVES = 60
+MAX_POINTS = 80
+MAX_COORDINATES = 12
+_GOLDEN_RATIO = 0.6180339887498949
+_STRIP_WIDTH = 0.76  # of a coordinate's strips, all classes together
+_LINE_STYLES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+
+
+def draw_curves(sample: CurveSample, narrow: bool) -> Figure:
+    """Draw raw curves, projected curves and rescaled coefficients, by class.
+
+    At most ``MAX_CURVES`` records are drawn; the means are of all that were given.
+    """
+    figure, axes = style.make_panels(3, narrow=narrow, height=3.1, share_y=False)
+    _draw_curves_panel(axes[0], sample, sample.curves)
+    axes[0].set_title("1 · as recorded")
+    _draw_curves_panel(axes[1], sample, sample.fitted)
+    axes[1].set_title("2 · projected")
+    axes[1].set_ylim(axes[0].get_ylim())
+    _draw_coefficients_panel(axes[2], sample)
+    axes[2].set_title("3 · rescaled")
+    figure.legend(
+        handles=[_class_line(sample, k) for k in range(len(sample.classes))],
+        loc="outside upper left",
+        ncols=2,
+        borderaxespad=0.2,
+    )
+    return figure
+
+
+def _class_line(sample: CurveSample, k: int) -> Line2D:
+    return Line2D(
+        [],
+        [],
+        color=_class_colours(sample)[k],
+        lw=2.4,
+        ls=_LINE_STYLES[k % len(_LINE_STYLES)],
+        label=f"{sample.classes[k]} (thick: mean)",
+    )
+
+
+def _class_colours(sample: CurveSample) -> list[str]:
+    return style.class_colours(len(sample.classes))
+
+
+def rows_to_draw(sample: CurveSample, k: int) -> NDArray[np.int64]:
+    """Return the rows of class ``k`` that are drawn, evenly spread."""
+    rows = np.flatnonzero(sample.labels == k)
+    count = min(len(rows), MAX_CURVES // len(sample.classes))
+    return rows[np.linspace(0, len(rows) - 1, count).astype(np.int64)]
+
+
+def _draw_curves_panel(ax: Axes, sample: CurveSample, values: FloatArray) -> None:
+    step = -(-len(sample.grid) // MAX_POINTS)
+    for k, colour in enumerate(_class_colours(sample)):
+        thin = values[rows_to_draw(sample, k)]
+        ax.plot(sample.grid[::step], thin[:, ::step].T, color=colour, lw=0.6, alpha=0.3)
+    for k in range(len(sample.classes)):
+        class_values = values[sample.labels == k]
+        if len(class_values):
+            line = _class_line(sample, k)
+            line.set_data(sample.grid, class_values.mean(axis=0))
+            line.set_zorder(4)
+            ax.add_line(line)
+    ax.set_xlim(*sample.domain)
+    ax.set_xlabel(sample.unit)
+    ax.grid(axis="y")
+
+
+def _draw_coefficients_panel(ax: Axes, sample: CurveSample) -> None:
+    d = min(sample.z.shape[1], MAX_COORDINATES)
+    width = _STRIP_WIDTH / len(sample.classes)
+    for k, colour in enumerate(_class_colours(sample)):
+        rows = rows_to_draw(sample, k)
+        # A golden-ratio sequence spreads the points evenly, with no draw of chance.
+        steps = np.arange(len(rows), dtype=np.float64) * _GOLDEN_RATIO
+        jitter = np.asarray(0.58 * width * (steps % 1 - 0.5), dtype=np.float64)
+        for j in range(d):
+            at = j + 1 + width * (k - (len(sample.classes) - 1) / 2)
+            _draw_strip(ax, at + jitter, sample.z[rows, j], colour)
+            _draw_mean_bar(
+                ax, at, 0.45 * width, sample.z[sample.labels == k, j], colour
+            )
+    if sample.bounded:
+        for edge in (-1, 1):
+            ax.axhline(edge, color=style.INK, lw=0.8, ls=(0, (2, 2)))
+        ax.set_ylim(-1.08, 1.08)
+        ax.set_yticks([-1, -0.5, 0, 0.5, 1])
+    ax.set_xticks(range(1, d + 1))
+    ax.set_xlim(0.4, d + 0.6)
+    more = f" (first {d} of {sample.z.shape[1]})" if d < sample.z.shape[1] else ""
+    ax.set_xlabel(f"coordinate{more}")
+    ax.grid(axis="y")
+
+
+def _draw_strip(ax: Axes, at: FloatArray, values: FloatArray, colour: str) -> None:
+    ax.plot(at, values, "o", color=colour, ms=3, mew=0, alpha=0.45)
+
+
+def _draw_mean_bar(
+    ax: Axes, at: float, half: float, values: FloatArray, colour: str
+) -> None:
+    if len(values):
+        mean, ends = float(values.mean()), [at - half, at + half]
+        ax.plot(ends, [mean, mean], color=style.PAPER, lw=4.4)
+        ax.plot(ends, [mean, mean], color=colour, lw=2.6, zorder=4)
+
+
+MAX_SHOWN = 60
+DEGREES = {2: "linear", 3: "quadratic", 4: "cubic"}
+_SAMPLE_WORDS = {
+    "volunteers": "Volunteers' {record}s, public by consent.",
+    "simulated": "Simulated {record}s: they belong to nobody.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Section):
+    """Sample of records (None: none may be shown), and public facts.
+
+    ``volunteers`` were set aside. ``clipped`` is the share of values outside their
+    bounds, known in studies only. ``public`` says what everybody knows.
+    """
+
+    sample: CurveSample | None
+    volunteers: int
+    public: Sequence[str] = ()
+    clipped: float | None = None
+    record: str = "curve"
+
+    name: ClassVar[str] = "curves"
+    place: ClassVar[str] = "data"
+
+    @property
+    def alt(self) -> str:
+        """Description of the three panels."""
+        return f"Three panels by class. {self.caption}" if self.sample else ""
+
+    def draw(self, narrow: bool) -> Figure:
+        """Draw the records that may be shown."""
+        return draw_curves(self.sample, narrow) if self.sample else Figure()
+
+    @property
+    def caption(self) -> str:
+        """Caption of the figure, or the reason why there is none."""
+        sample = self.sample
+        if sample is None:
+            return self._missing_reason
+        reduced = (
+            f"{_SAMPLE_WORDS[sample.who].format(record=self.record)} Each client"
+            " reduces its"
+            f" {self.record} (1) to {sample.z.shape[1]} numbers by {sample.basis} (2)"
+        )
+        if not sample.bounded:
+            return (
+                f"{reduced} and scales them by {sample.rescale} (3). What it reports is"
+                " the direction in which they lie, so they need no bounds."
+            )
+        return (
+            f"{reduced} and rescales them into [-1, 1] by {sample.rescale} (3). Noise"
+            " is added to the numbers in (3) only, so the range between the dashed"
+            " lines sets how much of it is needed."
+        )
+
+    @property
+    def _missing_reason(self) -> str:
+        why = (
+            "This report was given no volunteers' records"
+            if self.volunteers
+            else "This pipeline sets no volunteers aside"
+        )
+        return (
+            f"No {self.record}s are shown. {why}, and nobody else's {self.record} is"
+            " public: only volunteers' or simulated records may be drawn."
+        )
+
+    @property
+    def outside(self) -> str:
+        """Words for the share of values outside the public bounds."""
+        if self.clipped is None:
+            return ""
+        if self.clipped == 0:
+            return "No value lay outside its bounds."
+        share = format_percent(self.clipped, 2)
+        lay = f"{share} % of the values lay outside their bounds"
+        return f"{lay} and were clipped to them."
+
+
+def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
+    """Return what the first of these cells shows of its records."""
+    view, settings = views[0], views[0].settings
+    hidden = settings.production or reads_user_file(settings.source)
+    return Curves(
+        _record_sample(views),
+        settings.clients.public,
+        _public_facts(views),
+        None if hidden else _clipped_share(view),
+        record_word(view.metadata("project")),
+    )
+
+
+def _clipped_share(view: RunView) -> float:
+    """Return the share of values outside their public bounds.
+
+    It counts clients' values: neither a release nor a study on an own file tells it.
+    """
+    counts = [
+        (int(rows["clipped"].sum()), rows["z"].size) for rows in _first_clients(view)
+    ]
+    outside, every = map(sum, zip(*counts, strict=True))
+    return outside / max(every, 1)
+
+
+def _first_clients(view: RunView) -> Iterator[Columns]:
+    """Return the clients that all replicates share, or those of the first."""
+    encoded = view.artifact("project")
+    if () in encoded.places("encoded"):
+        return encoded.pieces("encoded")
+    return iter([view.columns("project", "encoded", view.place())])
+
+
+def _record_sample(views: Sequence[RunView]) -> CurveSample | None:
+    """Return records that may be shown: volunteers' or simulated ones."""
+    view, facts = views[0], views[0].metadata("project")
+    if view.settings.intake is not None or facts.get("features"):
+        return None
+    rows, roles = replicate_roles(view, 0)
+    if len(roles["public"]):
+        return _make_sample(views, "volunteers", rows, roles["public"][:MAX_SHOWN])
+    if facts["simulated"]:
+        return _make_sample(views, "simulated", rows, roles["train"][:MAX_SHOWN])
+    return None
+
+
+def _make_sample(
+    views: Sequence[RunView], source: str, rows: Columns, row_numbers: Any
+) -> CurveSample:
+    view, place = views[0], views[0].place()
+    facts = view.metadata("project")
+    encoding = read_encoding(view, place)
+    project = view.settings.project.model_dump()
+    clients = view.columns("ingest", "clients", place)
+    return CurveSample(
+        grid=np.asarray(facts["grid"]),
+        unit=facts["unit"],
+        domain=tuple(facts["domain"]),
+        curves=clients["curve"][row_numbers],
+        fitted=rows["coefficients"][row_numbers]
+        @ np.linalg.pinv(encoding.projection.matrix).T,
+        z=rows["z"][row_numbers],
+        labels=rows["label"][row_numbers],
+        classes=Classes(facts["classes"]),
+        basis=_describe_basis(project, [project["size"]]) + _describe_size_cells(views),
+        rescale=_describe_rescale(project),
+        who=source,
+    )
+
+
+def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
+    order, size = project["order"], sizes[0]
+    if len(sizes) > 1:
+        size = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]}"
+    if project["basis"] == IDENTITY:
+        return "the features themselves"
+    if project["basis"] == COSINES:
+        return f"{size} two-dimensional cosines"
+    if project["basis"] == "fourier":
+        return f"{size} Fourier functions"
+    return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
+
+
+def _describe_size_cells(views: Sequence[RunView]) -> str:
+    """Return words for the cells that have this size, if there are others."""
+    epsilon = views[0].cell["epsilon"]
+    return (
+        f", as for epsilon {epsilon:g}" if len(_first_setting_sizes(views)) > 1 else ""
+    )
+
+
+def _first_setting_sizes(views: Sequence[RunView]) -> list[Any]:
+    """Return the sizes of the first setting, which may differ by epsilon."""
+    first = views[0].cell
+    same = (
+        view.settings.project.size
+        for view in views
+        if (view.cell["setting"], view.cell["protocol"])
+        == (first["setting"], first["protocol"])
+    )
+    return list(dict.fromkeys(same))
+
+
+def _describe_rescale(project: Mapping[str, Any]) -> str:
+    names = RESCALING_CONSTANTS[project["rescale"]]
+    if project["rescale"] == "min_max" and project.get("bounds", "stated") != "stated":
+        return f"min_max (bounds: {project['bounds'].replace('_', ' ')})"
+    constants = ", ".join(f"{name} {_format_constant(project[name])}" for name in names)
+    return f"{project['rescale']} ({constants})" if constants else project["rescale"]
+
+
+def _format_constant(value: Any) -> str:
+    if isinstance(value, list):
+        return "(" + ", ".join(f"{number:g}" for number in value) + ")"
+    return f"of the {value}" if isinstance(value, str) else f"{value:g}"
+
+
+def _public_facts(views: Sequence[RunView]) -> list[str]:
+    project = views[0].settings.project.model_dump()
+    facts = views[0].metadata("project")
+    return [
+        _describe_record(facts),
+        f"the basis: {_describe_basis(project, _first_setting_sizes(views))}",
+        f"the rescaling: {_describe_rescale(project)}",
+        f"the classes: {_describe_classes(facts['classes'])}",
+    ]
+
+
+def _describe_classes(classes: Sequence[str]) -> str:
+    if len(classes) > 2:
+        return ", ".join(classes)
+    return f"{classes[1]} (+1) against {classes[0]} (-1)"
+
+
+def _describe_record(facts: Mapping[str, Any]) -> str:
+    """Return words for the values that a record consists of."""
+    features = facts.get("features")
+    if features:
+        return f"the features: {', '.join(feature['name'] for feature in features)}"
+    a, b = facts["domain"]
+    points, unit = len(facts["grid"]), facts["unit"]
+    return f"the grid: {points} points from {a:g} to {b:g} ({unit})"

@@ -1,0 +1,227 @@
+"""Projection stage: curves become coefficients and z by public constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.curves.basis import (
+    COSINES,
+    IDENTITY,
+    VALUES,
+    Projection,
+    grid_projection,
+    identity,
+    image_projection,
+    orthonormal,
+    projection,
+    roughness_matrix,
+)
+from curvote.curves.encoding import (
+    RESCALING_CONSTANTS,
+    Encoding,
+    data_bounds,
+    volunteer_constants,
+)
+from curvote.messages.roles import publisher_test_mask, split_roles
+
+Array = NDArray[np.float64]
+SCALES_TO_BOUND = 3
+
+
+def project_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the source's facts and the encoding; volunteers' constants come later."""
+    source = inputs["ingest"].metadata
+    projection_matrix = _make_projection(np.asarray(source["grid"]), params)
+    constants = _stated_constants(params, projection_matrix.size) | _public_bounds(
+        source, projection_matrix, params
+    )
+    constants |= _public_constants(source, params)
+    encoding = Encoding(projection_matrix, params["project.rescale"], constants)
+    encoding_facts = {"d": encoding.d, "encoding": encoding.to_json()}
+    return {
+        **source,
+        **encoding_facts,
+        "roughness": roughness_matrix(projection_matrix).tolist(),
+    }
+
+
+def project(context: StageContext) -> Rows:
+    """Return ``encoded`` and the public ``constants`` it was made with."""
+    encoding = Encoding.from_json(context.metadata["encoding"])
+    clients = context.rows("ingest", "clients")
+    coefficients = encoding.projection.apply(clients["curve"])
+    constants = _complete_constants(coefficients, clients, context, encoding)
+    used_encoding = replace(encoding, constants=constants)
+    return {
+        "encoded": _encoded_columns(clients, coefficients, used_encoding),
+        "constants": _constant_columns(constants, encoding.d),
+    }
+
+
+def _public_bounds(
+    source: Metadata, basis: Projection, params: Params
+) -> dict[str, Array]:
+    """Return public bounds of coefficients, from those of the values.
+
+    A coefficient is a weighted sum of the curve's values, so it lies between the sums
+    of the least and of the largest terms.
+    """
+    if params.get("project.bounds") != "public":
+        return {}
+    low, high = _value_bounds(source)
+    terms = basis.matrix * low, basis.matrix * high
+    return {
+        "lower": np.minimum(*terms).sum(axis=1),
+        "upper": np.maximum(*terms).sum(axis=1),
+    }
+
+
+def _public_constants(source: Metadata, params: Params) -> dict[str, Array]:
+    """Return centre and scale of features that follow from public bounds.
+
+    The scale is a rule for every data set: the farther bound is three of them away.
+    """
+    names = [
+        name
+        for name in ("centre", "scale")
+        if _constant_setting(params, name) == "public"
+    ]
+    if not names:
+        return {}
+    if not source.get("features"):
+        raise UserError(
+            "only features of a table have public constants; state centre and scale.",
+            where=("project", names[0]),
+        )
+    low, high = _value_bounds(source)
+    centre = np.array([feature["centre"] for feature in source["features"]])
+    scale = np.maximum(high - centre, centre - low) / SCALES_TO_BOUND
+    constants = {"centre": centre, "scale": scale}
+    return {name: constants[name] for name in names}
+
+
+def _constant_setting(params: Params, name: str) -> Any:
+    return params.get(f"project.{name}")
+
+
+def _value_bounds(source: Metadata) -> tuple[Array, Array]:
+    """Return the public lower and upper bounds of each value, (T,) each."""
+    features, curve = source.get("features"), source.get("bounds")
+    if features:
+        ends = [[feature[end] for feature in features] for end in ("lower", "upper")]
+    elif curve:
+        ends = [[curve[end]] * len(source["grid"]) for end in ("lower", "upper")]
+    else:
+        raise UserError(
+            "this source states no public bounds; state lower and upper, or use"
+            " rescale: tanh.",
+            where=("project", "bounds"),
+        )
+    return np.array(ends[0], dtype=np.float64), np.array(ends[1], dtype=np.float64)
+
+
+def project_shared_rows(
+    inputs: Inputs, params: Params, metadata: Metadata
+) -> Iterator[dict[str, Any]]:
+    """Yield ``encoded`` some clients at a time; the constants come with the first."""
+    configured = Encoding.from_json(metadata["encoding"])
+    constants = dict(configured.constants)
+    if params.get("project.bounds") == "from_data":
+        constants = _data_bounds(configured, inputs)
+    encoding = replace(configured, constants=constants)
+    first = {"constants": _constant_columns(constants, encoding.d)}
+    for clients in inputs["ingest"].pieces("clients"):
+        coefficients = encoding.projection.apply(clients["curve"])
+        yield first | {"encoded": _encoded_columns(clients, coefficients, encoding)}
+        first = {}
+
+
+def _data_bounds(encoding: Encoding, inputs: Inputs) -> dict[str, Array]:
+    """Return bounds from the data of all clients, read in pieces."""
+    ends = []
+    for clients in inputs["ingest"].pieces("clients"):
+        coefficients = encoding.projection.apply(clients["curve"])
+        ends += [coefficients.min(axis=0), coefficients.max(axis=0)]
+    return data_bounds(np.array(ends))
+
+
+def _make_projection(grid: Array, params: Params) -> Projection:
+    if params["project.basis"] == IDENTITY:
+        return identity(len(grid))
+    if params["project.basis"] == VALUES:
+        return grid_projection(grid)
+    if params["project.basis"] == COSINES:
+        return image_projection(len(grid), params["project.size"])
+    basis_projection = projection(
+        params["project.basis"],
+        params["project.size"],
+        grid,
+        order=params["project.order"],
+    )
+    wanted = params["project.coordinates"] == "orthonormal"
+    return orthonormal(basis_projection) if wanted else basis_projection
+
+
+def _stated_constants(params: Params, d: int) -> dict[str, Array]:
+    """Return the constants that the configuration states as numbers."""
+    names = RESCALING_CONSTANTS[params["project.rescale"]]
+    settings = {name: params[f"project.{name}"] for name in names}
+    return {
+        name: np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
+        for name, value in settings.items()
+        if not isinstance(value, str)
+        and params.get("project.bounds", "stated") == "stated"
+    }
+
+
+def _complete_constants(
+    coefficients: Array, clients: Columns, context: StageContext, encoding: Encoding
+) -> dict[str, Array]:
+    """Return all constants, with those that volunteers' records decide.
+
+    ``bounds: from_data`` takes everybody's least and largest value: not private.
+    """
+    constants = dict(encoding.constants)
+    missing = set(RESCALING_CONSTANTS[encoding.rescale]) - set(constants)
+    if not missing:
+        return constants
+    params = context.params
+    if params.get("project.bounds") == "from_data":
+        return data_bounds(coefficients)
+    groups = clients["group"] if params["source.groups"] else None
+    n = len(coefficients)
+    test_mask = publisher_test_mask(clients)
+    roles = split_roles(
+        params["seed"],
+        context.number,
+        n,
+        params["clients"],
+        groups,
+        test_mask=test_mask,
+    )
+    centre, scale = volunteer_constants(coefficients[roles["public"]])
+    estimates = {"centre": centre, "scale": scale}
+    return constants | {name: estimates[name] for name in missing}
+
+
+def _encoded_columns(
+    clients: Columns, coefficients: Array, encoding: Encoding
+) -> Columns:
+    z, clipped = encoding.rescaled(coefficients)
+    names = ["client_id", "label", "group"]
+    names += ["part"] * (publisher_test_mask(clients) is not None)
+    columns = {name: clients[name] for name in names}
+    return columns | {"coefficients": coefficients, "z": z, "clipped": clipped}
+
+
+def _constant_columns(constants: dict[str, Array], d: int) -> Columns:
+    names = sorted(constants)
+    values = np.array([constants[name] for name in names]).reshape(len(names), d)
+    return {"name": np.array(names, dtype=object), "value": values}

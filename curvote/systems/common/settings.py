@@ -1,0 +1,130 @@
+"""Sections of pipelines.yaml that several systems share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+
+from curvote.chain.settings import Count, Epsilons, Numbers, Strict, WholeNumber
+
+# One message for one fault: of a number what numbers must be, of a word which is known.
+Size = Annotated[
+    Annotated[Literal["auto"], Tag("a-word")] | Annotated[WholeNumber, Tag("a-number")],
+    Discriminator(lambda value: "a-word" if isinstance(value, str) else "a-number"),
+]
+
+
+class Clients(Strict):
+    """How many clients play each role; ``public`` are the volunteers."""
+
+    public: Count = 0
+    train: WholeNumber
+    vote: Count = 0
+    test: Count = 0
+
+
+class Representation(Strict):
+    """How a curve becomes d numbers in [-1, 1]; everything here is public.
+
+    ``size`` is d; `auto` leaves it to a public rule, epsilon by epsilon
+    (`curvote.messages.sizes`), and stages read what the rule takes.
+    ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
+    ``upper``), the public ones of the data set, or the data (which is not private).
+    A ``public`` centre is the data set's, too; a public scale lets the farther of a
+    feature's public bounds lie three scales from the centre.
+    """
+
+    basis: str
+    size: Size | None = None
+    order: WholeNumber = 4
+    coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
+    rescale: str = "tanh"
+    centre: Numbers | Literal["volunteers", "public"] = 0.0
+    scale: Numbers | Literal["volunteers", "public"] = 1.0
+    lower: Numbers = -1.0
+    upper: Numbers = 1.0
+    bounds: Literal["stated", "public", "from_data"] = "stated"
+    judge: Literal["rescaled", "coefficients", "inner_products"] = "rescaled"
+
+    @property
+    def width(self) -> int | None:
+        """The size as a number; None where the source or a rule has not decided yet."""
+        return self.size if isinstance(self.size, int) else None
+
+    @property
+    def volunteers(self) -> bool:
+        """Whether constants come from volunteers."""
+        centred = self.rescale in {"tanh", "standard"}
+        return centred and "volunteers" in (self.centre, self.scale)
+
+
+class Privatize(Strict):
+    """The mechanism of a report and the part of its budget that the label gets.
+
+    ``params`` are the mechanism's own, such as the delta of ``gaussian``.
+    """
+
+    mechanism: str = "laplace"
+    params: dict[str, Any] = {}
+    label_share: Literal["equal"] | Annotated[float, Field(gt=0, lt=1)] = "equal"
+
+
+class Train(Strict):
+    """``count`` weak classifiers, each trained on ``size`` reports."""
+
+    count: WholeNumber
+    size: Annotated[int, Field(ge=2, strict=True)]
+
+
+class Aggregate(Strict):
+    """The utility above which a classifier counts, and what to do when none does.
+
+    Weights are its excess over the cutoff, or the distance from 1/2 (as published).
+    """
+
+    cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
+    when_none_pass: Literal["soft", "best", "uniform"] = "soft"
+    weights: Literal["excess", "distance"] = "excess"
+
+
+def _allow_short_form(schema: dict[str, Any]) -> None:
+    """Make the JSON Schema of a learner that of every accepted form."""
+    schema.clear()
+    schema["anyOf"] = [{"type": "string"}, {"type": "object", "required": ["name"]}]
+
+
+class Learner(Strict):
+    """A learner, the label that tables show, and its own parameters."""
+
+    model_config = ConfigDict(json_schema_extra=_allow_short_form)
+
+    name: str
+    label: str
+    params: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value, "label": value}
+        if not isinstance(value, dict) or "name" not in value or "params" in value:
+            return value
+        params = {k: v for k, v in value.items() if k not in ("name", "label")}
+        label = value.get("label", value["name"])
+        return {"name": value["name"], "label": label, "params": params}
+
+
+class Shared(Strict):
+    """Settings of every system: roles of clients, and the representation."""
+
+    clients: Clients
+    project: Representation
+    epsilon: Epsilons
+
+
+class Taught(Shared):
+    """Settings of systems whose server trains classifiers."""
+
+    train: Train | None = None
+    learners: list[Learner] = []

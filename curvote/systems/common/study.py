@@ -1,0 +1,282 @@
+"""Simulated clients of a study: their roles, messages and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.classes import class_signs
+from curvote.chain.axis import PipelineSettings
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import (
+    TEXT,
+    Columns,
+    Inputs,
+    Metadata,
+    Params,
+    Rows,
+    StageContext,
+    Table,
+)
+from curvote.curves.encoding import classifier_features, decision_sign
+from curvote.data import lookup
+from curvote.messages.measures import MISCLASSIFICATION, NONE_PASSED, RECALL
+from curvote.messages.message import ClientData, Message, assign_candidates
+from curvote.messages.roles import Roles, RowIndex, publisher_test_mask, split_roles
+from curvote.messages.stages import configured_task, study_metadata
+from curvote.wire.task import AnyTask, Task
+
+Array = NDArray[np.float64]
+
+
+_ENCODED_COLUMNS = ("label", "group", "part", "coefficients", "z")
+
+
+@dataclass(frozen=True)
+class StudyClients:
+    """Encoded clients of one replicate: coefficients, z, labels and roles.
+
+    Labels are places of classes; ``class_signs`` says those of two as -1/+1. ``gram``
+    (d, d) is the basis's, which everybody knows.
+    """
+
+    coefficients: Array
+    z: Array
+    labels: RowIndex
+    roles: Roles
+    gram: Array
+
+    @property
+    def signs(self) -> Array:
+        """Labels of two classes as -1/+1; those of more are a UserError."""
+        return class_signs(self.labels)
+
+    def data_of(self, rows: RowIndex, candidate: RowIndex | None = None) -> ClientData:
+        """Return the data of some clients, with the candidate of each."""
+        arrays = self.coefficients[rows], self.z[rows], self.labels[rows]
+        return ClientData(*arrays, candidate)
+
+    def features_and_signs(self, feature_map: str, role: str) -> tuple[Array, Array]:
+        """Return (features, labels -1/+1) of a role, to judge classifiers on."""
+        features, places = self.features_and_places(feature_map, role)
+        return features, class_signs(places)
+
+    def features_and_places(
+        self, feature_map: str, role: str
+    ) -> tuple[Array, RowIndex]:
+        """Return (features, labels as places) of a role."""
+        rows = self.roles[role]
+        arrays = self.coefficients[rows], self.z[rows]
+        return classifier_features(feature_map, *arrays, self.gram), self.labels[rows]
+
+
+def study_clients(context: StageContext) -> StudyClients:
+    """Return the encoded clients of one repetition, with their roles."""
+    params, rows = context.params, context.rows("project", "encoded", _ENCODED_COLUMNS)
+    groups = rows["group"] if params["source.groups"] else None
+    n = len(rows["label"])
+    test_mask = publisher_test_mask(rows)
+    roles = split_roles(
+        params["seed"],
+        context.number,
+        n,
+        params["clients"],
+        groups,
+        test_mask=test_mask,
+    )
+    gram = np.asarray(context.inputs["project"].metadata["encoding"]["gram"])
+    return StudyClients(rows["coefficients"], rows["z"], rows["label"], roles, gram)
+
+
+MetadataFunction = Callable[[Inputs, Params], Metadata]
+
+
+def draw_stage(
+    kind: Message,
+) -> tuple[MetadataFunction, Callable[[StageContext], Rows]]:
+    """Return the metadata and table functions of a stage that draws ``kind``.
+
+    Rows are in random order, which is drawn after the noise.
+    """
+
+    def draw_shuffled(context: StageContext) -> Rows:
+        task, clients = study_task(context, kind), study_clients(context)
+        rows = kind.senders.rows(clients.roles)
+        candidates = assign_candidates(task, len(rows), context.generator("split"))
+        order = context.generator("shuffle").permutation(len(rows))
+        messages = draw_messages(context, kind, task, clients.data_of(rows, candidates))
+        shuffled = {name: values[order] for name, values in messages.items()}
+        return {kind.table: kind.collect(task, shuffled)}
+
+    return _metadata_function(kind), draw_shuffled
+
+
+def draw_stage_in_portions(
+    kind: Message,
+) -> tuple[MetadataFunction, Callable[[StageContext], Iterator[Rows]]]:
+    """Return the metadata and portion functions of a stage that draws ``kind``.
+
+    Rows are in random order, which is drawn first: so 65,536 of them are in memory.
+    """
+
+    def draw_portions(context: StageContext) -> Iterator[Rows]:
+        task, clients = study_task(context, kind), study_clients(context)
+        rows = kind.senders.rows(clients.roles)
+        rows = rows[context.generator("shuffle").permutation(len(rows))]
+        for part, noise in context.noise(len(rows)):
+            messages = kind.draw(task, clients.data_of(rows[part]), noise)
+            yield {kind.table: kind.collect(task, messages)}
+
+    return _metadata_function(kind), draw_portions
+
+
+def _metadata_function(kind: Message) -> MetadataFunction:
+    def task_metadata(inputs: Inputs, params: Params) -> Metadata:
+        return study_metadata(kind, inputs, params)
+
+    return task_metadata
+
+
+def study_task(context: StageContext, kind: Message) -> Task:
+    """Return the task of one repetition, with tables of the server filled in."""
+    task: Task = kind.task(
+        configured_task(kind, context.inputs, context.params), context.rows
+    )
+    return task
+
+
+def draw_messages(
+    context: StageContext,
+    kind: Message,
+    task: AnyTask,
+    data: ClientData,
+    stage: str = "",
+) -> Columns:
+    """Return the messages of these clients, a row each.
+
+    The noise is this stage's, unless another one's is named: common numbers.
+    """
+    columns: Columns = {}
+    n = len(data.labels)
+    for part, noise in context.noise(n, stage):
+        for name, values in kind.draw(task, data.subset(part), noise).items():
+            column = columns.setdefault(
+                name, np.empty((n, *values.shape[1:]), values.dtype)
+            )
+            column[part] = values
+    return columns
+
+
+@dataclass(frozen=True)
+class TestClients:
+    """The test clients of one replicate: features (n, d) and labels -1/+1."""
+
+    features: Array
+    labels: Array
+
+    def decisions(self, coef: Array, intercept: Array) -> Array:
+        """Return the decision values f_b(x_i) as an array (n, B)."""
+        return np.asarray(self.features @ np.atleast_2d(coef).T + intercept)
+
+    def error(self, decisions: Array) -> Array:
+        """Return the misclassification of each column."""
+        return np.asarray(
+            np.mean(decision_sign(decisions) != self.labels[:, None], axis=0)
+        )
+
+
+def score_rows(
+    errors: Mapping[str, float], none_passed: Mapping[str, Any] | None = None
+) -> Rows:
+    """Return the table ``scores`` of one repetition: errors by method.
+
+    A row tells the error of a method; where ``none_passed`` names the method, another
+    one tells whether no classifier passed the cutoff.
+    """
+    flags = dict(none_passed or {})
+    return {
+        SCORES.name: {
+            "method": np.array([*errors, *flags], dtype=object),
+            "metric": np.repeat(
+                np.array([MISCLASSIFICATION.name, NONE_PASSED.name], dtype=object),
+                [len(errors), len(flags)],
+            ),
+            "value": np.array([*errors.values(), *flags.values()], dtype=float),
+        }
+    }
+
+
+Places = NDArray[Any]
+
+
+def has_many_classes(settings: PipelineSettings) -> bool:
+    """Say whether a pipeline's source has more than two classes."""
+    return len(lookup.classes(settings.source) or ()) > 2
+
+
+# How many tested clients of a true class were said to be of one; 0 is left out.
+CONFUSION: Final = Table(
+    "confusion",
+    {"true": TEXT, "said": TEXT, "n": "int64"},
+    side="client (study)",
+    unit="score",
+    when=has_many_classes,
+)
+
+
+def confusion_counts(
+    truth: Places, predictions: Places, n_classes: int
+) -> NDArray[np.int64]:
+    """Return counts (K, K) of each true class (rows) by predicted class."""
+    pairs = np.asarray(truth, dtype=np.int64) * n_classes + predictions
+    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def add_class_scores(
+    rows: Rows, method: str, truth: Places, predictions: Places, classes: Sequence[str]
+) -> Rows:
+    """Return the tables of a report stage with scores of each class added.
+
+    ``truth`` and ``predictions`` (n,) are places of the tested clients' ``classes``. Of
+    more than two, ``scores`` gets a row ``recall`` of the ``method`` for each class
+    that was tested, and there is a table ``confusion``; of two the ``rows`` stay as
+    they are.
+    """
+    if len(classes) == 2:
+        return rows
+    matrix, names = (
+        confusion_counts(truth, predictions, len(classes)),
+        np.array(classes, dtype=object),
+    )
+    recalls = _recall_columns(method, matrix, names)
+    return rows | {
+        SCORES.name: _append_recalls(rows[SCORES.name], recalls),
+        CONFUSION.name: _confusion_columns(matrix, names),
+    }
+
+
+def _recall_columns(method: str, matrix: NDArray[np.int64], names: Places) -> Columns:
+    tested = matrix.sum(axis=1)
+    was_tested = tested > 0
+    n = int(was_tested.sum())
+    return {
+        "method": np.full(n, method, dtype=object),
+        "metric": np.full(n, RECALL.name, dtype=object),
+        "value": np.diag(matrix)[was_tested] / tested[was_tested],
+        "group": names[was_tested],
+    }
+
+
+def _append_recalls(scores: Columns, recalls: Columns) -> Columns:
+    no_group = np.full(len(scores["value"]), None, dtype=object)
+    columns = {"group": no_group} | scores
+    return {name: np.concatenate([columns[name], recalls[name]]) for name in columns}
+
+
+def _confusion_columns(matrix: NDArray[np.int64], names: Places) -> Columns:
+    true, predicted = np.nonzero(matrix)
+    return {"true": names[true], "said": names[predicted], "n": matrix[true, predicted]}

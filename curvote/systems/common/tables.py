@@ -1,0 +1,107 @@
+"""Tables that several systems share: clients, reports, votes and classifiers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.chain.stage import TEXT, VECTOR, Columns, Table
+
+CLIENTS: Final = Table(
+    "clients",
+    {
+        "client_id": "int64",
+        "label": "int64",
+        "group": "int64",
+        "curve": VECTOR,
+        "record": TEXT,  # a public name, where the source has one
+        "part": "int64",  # 1 for the publisher's test part
+        "target": "float64",  # a number to be learnt, in the unit that facts state
+    },
+    side="client",
+    unit="client",
+    shared=True,
+    optional=("record", "part", "target"),
+)
+ENCODED: Final = Table(
+    "encoded",
+    {
+        "client_id": "int64",
+        "label": "int64",
+        "group": "int64",
+        "coefficients": VECTOR,
+        "z": VECTOR,
+        "clipped": "int64",
+        "part": "int64",
+    },
+    side="client",
+    unit="client",
+    shared=True,
+    optional=("part",),
+)
+CONSTANTS: Final = Table(
+    "constants",
+    {"name": TEXT, "value": VECTOR},
+    side="public",
+    unit="constant",
+    shared=True,
+)
+
+
+Array = NDArray[np.float64]
+
+# What a row is for; the column is called ``arm`` for ever.
+REPORT_VARIANTS: Final = ("mrma", "pooled")
+WEAK_VARIANTS: Final = ("weak", "pooled", "all_data")
+
+REPORTS: Final = Table(
+    "reports", {"arm": REPORT_VARIANTS, "z": VECTOR, "label": "int8"}, unit="message"
+)
+WEAK: Final = Table(
+    "weak",
+    {
+        "arm": WEAK_VARIANTS,
+        "learner": "int64",
+        "coef": VECTOR,
+        "intercept": "float64",
+        "n": "int64",
+        "flagged": "bool",
+    },
+    unit="classifier",
+)
+VOTES: Final = Table(
+    "votes", {"learner": "int64", "n": "int64", "positive": "int64"}, unit="classifier"
+)
+ENSEMBLE: Final = Table(
+    "ensemble",
+    {
+        "learner": "int64",
+        "utility": "float64",
+        "standard_error": "float64",
+        "reversed": "bool",
+        "weight": "float64",
+        "none_passed": "bool",
+        "weight_ma": "float64",
+        "none_passed_ma": "bool",
+    },
+    unit="classifier",
+)
+
+
+def lines_of_variant(weak: Columns, name: str) -> tuple[Array, Array]:
+    """Return coef (B, d) and intercept (B,) of the classifiers of one variant."""
+    rows = weak["arm"] == WEAK_VARIANTS.index(name)
+    return weak["coef"][rows], weak["intercept"][rows]
+
+
+DIRECTIONS: Final = Table("directions", {"direction": VECTOR}, unit="message")
+WHITENING: Final = Table(
+    "whitening", {"matrix": VECTOR, "centre": "float64"}, unit="number"
+)
+CLASSIFIER: Final = Table(
+    "classifier",
+    {"coef": VECTOR, "intercept": "float64", "n": "int64"},
+    unit="classifier",
+)

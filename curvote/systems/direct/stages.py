@@ -1,0 +1,300 @@
+"""Stages of `direct` and of its variants: reports, means and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.chain.streams import block_noise
+from curvote.curves.direction import Whitening
+from curvote.learning.directions import (
+    BlockMeans,
+    MomentRule,
+    ReportMean,
+    average_iterates,
+    estimate_whitening,
+    gradient_step,
+    one_of_classifier,
+    one_round_classifier,
+    solve_weights,
+    two_round_classifier,
+)
+from curvote.learning.fallback import solve_with_fallback
+from curvote.messages.arms import (
+    decoding_metadata,
+    directions_from_params,
+    directions_of,
+)
+from curvote.messages.message import ClientData
+from curvote.messages.stages import study_metadata
+from curvote.systems.common import study
+from curvote.systems.common.classifiers import classifier_columns, predict_places
+from curvote.systems.common.study import (
+    draw_stage_in_portions,
+    score_rows,
+    study_clients,
+    study_task,
+)
+from curvote.systems.direct.messages import Direction
+from curvote.systems.direct.one_of.messages import NamedDirection
+from curvote.systems.direct.sgd.messages import (
+    Gradient,
+    gradients_from_params,
+    start_coefficients,
+    task_at,
+    task_gradients,
+)
+from curvote.systems.direct.two.messages import FIRST_ROUND, Refinement
+from curvote.systems.references.stages import majority_error
+from curvote.wire.task import Task
+
+privatize_metadata, privatize_portions = draw_stage_in_portions(Direction())
+
+
+def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
+
+
+def aggregate(context: StageContext) -> Rows:
+    """Return the table ``classifier``: one row."""
+    reports, rule = (
+        context.shards("privatize", "directions"),
+        solving_rule(context.params),
+    )
+    return {"classifier": decode_reports(reports, context.metadata, rule)}
+
+
+def solving_rule(params: Params) -> MomentRule:
+    """Return the rule that solves for a classifier, with or without fallback."""
+    return solve_with_fallback if params["direct.gate"] else solve_weights
+
+
+def decode_reports(
+    reports: Iterable[Columns], public: Metadata, rule: MomentRule = solve_weights
+) -> Columns:
+    """Return table ``classifier`` from shards of ``directions`` and what is public."""
+    return decode_total(sum_reports(reports), public, rule)
+
+
+def decode_total(
+    total: ReportMean, public: Metadata, rule: MomentRule = solve_weights
+) -> Columns:
+    """Return table ``classifier`` from the mean of all reports."""
+    line = one_round_classifier(total, directions_of(public), public["epsilon"], rule)
+    return classifier_columns(line, total.n)
+
+
+def sum_reports(reports: Iterable[Columns]) -> ReportMean:
+    """Return the mean of the reports in the shards of a table ``directions``."""
+    return ReportMean.from_shards(shard["direction"] for shard in reports)
+
+
+def score_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the name of the method: the arm."""
+    return {"method": params["direct.arm"]}
+
+
+def score(context: StageContext) -> Rows:
+    """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
+    clients, classifier = (
+        study_clients(context),
+        context.rows("aggregate", "classifier"),
+    )
+    features, truth = clients.features_and_places("rescaled", "test")
+    predictions, method = (
+        predict_places(features, classifier),
+        context.metadata["method"],
+    )
+    errors = {
+        "majority": majority_error(context, clients),
+        method: float(np.mean(predictions != truth)),
+    }
+    classes = context.inputs["project"].metadata["classes"]
+    return study.add_class_scores(
+        score_rows(errors), method, truth, predictions, classes
+    )
+
+
+privatize_first_metadata, privatize_first_portions = draw_stage_in_portions(FIRST_ROUND)
+
+
+def whiten_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
+
+
+def whiten(context: StageContext) -> Rows:
+    """Return the table ``whitening``: a row a coordinate of the second round's z."""
+    return {
+        "whitening": whitening_columns(
+            context.shards("privatize", "directions"), context.metadata
+        )
+    }
+
+
+def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
+    """Return table ``whitening`` from the shards of the first round's reports."""
+    transform = estimate_whitening(
+        sum_reports(reports), directions_of(public), public["epsilon"]
+    )
+    return {"matrix": transform.matrix, "centre": transform.centre}
+
+
+refine_metadata, refine_portions = draw_stage_in_portions(Refinement())
+
+
+def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["refine"].metadata)
+
+
+def combine(context: StageContext) -> Rows:
+    """Return the table ``classifier``: one row."""
+    first = context.shards("privatize", "directions")
+    second = context.shards("refine", "directions")
+    whitening_rows = context.rows("whiten", "whitening")
+    rule = solving_rule(context.params)
+    return {
+        "classifier": decode_two_rounds(
+            first, second, whitening_rows, context.metadata, rule
+        )
+    }
+
+
+def decode_two_rounds(
+    first: Iterable[Columns],
+    second: Iterable[Columns],
+    whitening: Columns,
+    public: Metadata,
+    rule: MomentRule = solve_weights,
+) -> Columns:
+    """Return table ``classifier`` from both rounds' shards and what is public."""
+    sums = sum_reports(first), sum_reports(second)
+    transform = Whitening(whitening["matrix"], whitening["centre"])
+    line = two_round_classifier(
+        sums, transform, directions_of(public), public["epsilon"], rule
+    )
+    return classifier_columns(line, sums[0].n + sums[1].n)
+
+
+privatize_one_of_metadata, privatize_one_of_portions = draw_stage_in_portions(
+    NamedDirection()
+)
+
+
+def combine_one_of_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
+
+
+def combine_one_of(context: StageContext) -> Rows:
+    """Return the table ``classifier``."""
+    reports = context.shards("privatize", "named_directions")
+    return {
+        "classifier": decode_one_of(
+            reports, context.metadata, solving_rule(context.params)
+        )
+    }
+
+
+def decode_one_of(
+    reports: Iterable[Columns], public: Metadata, rule: MomentRule = solve_weights
+) -> Columns:
+    """Return table ``classifier`` from shards of reports and what is public."""
+    answers = ((shard["named"], shard["direction"]) for shard in reports)
+    total = BlockMeans.from_shards(answers, public["n_classes"])
+    directions = directions_from_params(public["d"], public["params"])
+    return classifier_columns(
+        one_of_classifier(total, directions, public["epsilon"], rule), total.n
+    )
+
+
+GRADIENT_MESSAGE: Final = Gradient()
+
+
+def descend_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the metadata that all rounds share."""
+    return study_metadata(GRADIENT_MESSAGE, inputs, params)
+
+
+def descend(context: StageContext) -> Rows:
+    """Return the table ``gradients``: those of each round in random order.
+
+    Who is in which batch follows from the roles, which everybody knows.
+    """
+    task, clients = study_task(context, GRADIENT_MESSAGE), study_clients(context)
+    current, batches = task_gradients(task), []
+    rows = GRADIENT_MESSAGE.senders.rows(clients.roles)
+    for number, batch in _split_batches(rows, context.params["sgd.rounds"]):
+        order = context.generator("shuffle", block=number).permutation(len(batch))
+        data = clients.data_of(batch[order])
+        batches.append(
+            _report_batch(context, task_at(task, current.coef), data, number)
+        )
+        reports = batches[-1]["gradient"]
+        current = gradient_step(
+            current, reports, task.epsilon, context.params["sgd.rate"]
+        )
+    return {
+        "gradients": {k: np.concatenate([s[k] for s in batches]) for k in batches[0]}
+    }
+
+
+def _split_batches(
+    rows: NDArray[np.int64], rounds: int
+) -> enumerate[NDArray[np.int64]]:
+    """Yield the number, from 1, and the clients of each round."""
+    return enumerate(np.array_split(rows, rounds), start=1)
+
+
+def _report_batch(
+    context: StageContext, task: Task, data: ClientData, number: int
+) -> Columns:
+    """Return one batch's rows of table ``gradients``."""
+    # One stream for each round, which stands where others have blocks of clients.
+    noise = block_noise(context.params["seed"], context.stage, context.number, number)
+    messages = GRADIENT_MESSAGE.collect(task, GRADIENT_MESSAGE.draw(task, data, noise))
+    return {"round": np.full(len(data.labels), number), **messages}
+
+
+def aggregate_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the public parameters of the descent."""
+    public = inputs["descend"].metadata
+    names = ("d", "n_classes", "epsilon", "params")
+    return {name: public[name] for name in names} | {"rate": params["sgd.rate"]}
+
+
+def aggregate_gradients(context: StageContext) -> Rows:
+    """Return the table ``classifier``: one row, or one for each class."""
+    return {
+        "classifier": decode_gradients(
+            context.rows("descend", "gradients"), context.metadata
+        )
+    }
+
+
+def decode_gradients(reports: Columns, public: Metadata) -> Columns:
+    """Return table ``classifier`` from table ``gradients`` and what is public."""
+    start_coef = start_coefficients(public["d"], public["n_classes"])
+    gradients = gradients_from_params(
+        public["d"], public["params"] | {"coef": start_coef}
+    )
+    iterates, rounds = [], np.unique(reports["round"]).tolist()
+    for number in rounds:
+        batch = reports["gradient"][reports["round"] == number]
+        gradients = gradient_step(gradients, batch, public["epsilon"], public["rate"])
+        iterates.append(gradients)
+    return classifier_columns(average_iterates(iterates).line(), len(reports["round"]))
+
+
+score_gradients = score
+
+
+def score_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the name of the one method."""
+    return {"method": "sgd"}

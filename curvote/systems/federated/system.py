@@ -1,0 +1,219 @@
+"""System `federated`: stages of a single server, for each server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from curvote.base.errors import Problem
+from curvote.chain.axis import EPSILON, REPLICATE, Index, PipelineSettings
+from curvote.chain.measure import Look, Method
+from curvote.chain.settings import Strict
+from curvote.chain.stage import TEXT, VECTOR, Place, Stage, Table
+from curvote.chain.system import System, View
+from curvote.data import lookup
+from curvote.messages.measures import ERRORS, LEARNER
+from curvote.systems.common import checks
+from curvote.systems.common.classifiers import average_ensemble
+from curvote.systems.common.declarations import (
+    COMMON_STAGES,
+    NONE_PASSED,
+    ROLE_PARAMS,
+    SECTIONS,
+    UTILITIES,
+    client_stage,
+    score_stage,
+    server_stage,
+)
+from curvote.systems.common.models import linear_model
+from curvote.systems.common.settings import Aggregate, Privatize, Taught
+from curvote.systems.common.tables import VOTES
+from curvote.systems.federated.messages import MESSAGES
+from curvote.systems.mrma.system import (
+    AGGREGATE,
+    CELL_AXES,
+    MRMA_METHOD,
+    PRIVATIZE,
+    TRAIN,
+)
+
+if TYPE_CHECKING:
+    from curvote.curves.curve_classifier import CurveClassifier
+    from curvote.systems.federated.model import ServersClassifier
+
+
+class Federation(Strict):
+    """Split of voters, second cutoff and faults of many servers.
+
+    ``split`` says how the voters serve own and foreign classifiers: split among them,
+    or asked twice with half the budget each, or own ones only (``single``). ``cutoff``
+    is that of the second averaging. ``faults`` lets servers answer badly, to see that
+    the others go on: ``nan``, ``dimension``, ``huge``, ``weights`` or ``silent`` by
+    server.
+    """
+
+    split: Literal["clients", "budget", "single"] = "clients"
+    cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
+    faults: dict[int, Literal["nan", "dimension", "huge", "weights", "silent"]] = {}
+
+
+class Settings(Taught):
+    """Settings of MRMA on many servers that share what they learn."""
+
+    privatize: Privatize = Privatize()
+    aggregate: Aggregate = Aggregate()
+    federation: Federation = Federation()
+
+
+def servers_model(view: View) -> ServersClassifier:
+    """Return the classifiers of all servers of replicate 0."""
+    from curvote.systems.federated.model import ServersClassifier  # see `linear_model`
+
+    servers = range(len(view.metadata("project")["groups"]))
+    return ServersClassifier([_server_model(view, (0, number)) for number in servers])
+
+
+def _server_model(view: View, place: Place) -> CurveClassifier:
+    offers = view.columns("exchange", "offers", place)
+    ensemble = view.columns("combine", "ensemble", place)
+    is_accepted = offers["accepted"]
+    accepted = offers["coef"][is_accepted], offers["intercept"][is_accepted]
+    return linear_model(view, average_ensemble(accepted, ensemble), place)
+
+
+_OFFERS = Table(
+    "offers",
+    {
+        "sender": "int64",
+        "coef": VECTOR,
+        "intercept": "float64",
+        "accepted": "bool",
+        "reason": TEXT,
+    },
+    unit="server",
+)
+_VOTE_PARAMS = ("federation.split", "train.count", "project.judge", "servers")
+
+
+def server_count(settings: PipelineSettings) -> int:
+    """Return how many servers the source's clients belong to."""
+    return len(lookup.servers(settings.source) or ())
+
+
+def _for_every_server(stage: Stage) -> Stage:
+    """Return a single server's stage, repeated for every server."""
+    return replace(stage, params=(*stage.params, "servers"))
+
+
+_EVALUATE = client_stage(
+    "evaluate",
+    "curvote.systems.federated.stages:evaluate",
+    VOTES,
+    ("project", "train"),
+    axes=CELL_AXES,
+    params=_VOTE_PARAMS,
+)
+_EXCHANGE = server_stage(
+    "exchange",
+    "curvote.systems.federated.stages:exchange",
+    ("train", "aggregate"),
+    _OFFERS,
+    axes=CELL_AXES,
+    params=("federation.split", "federation.faults", "servers"),
+    side="server -> servers",
+)
+_AGGREGATE = _for_every_server(AGGREGATE)
+_COMBINE = replace(
+    _AGGREGATE,
+    name="combine",
+    module="curvote.systems.federated.stages:combine",
+    inputs=("reevaluate",),
+    params=(*_AGGREGATE.params, "federation.split", "federation.cutoff"),
+)
+_SCORE = score_stage(
+    "curvote.systems.federated.stages:score",
+    ("project", "aggregate", "exchange", "combine"),
+    CELL_AXES,
+    ("project.judge", *ROLE_PARAMS, "servers"),
+    index=("replicate",),
+)
+
+
+def _check_federation(pipeline: PipelineSettings) -> Iterator[Problem]:
+    servers, federation = server_count(pipeline), pipeline.federation
+    if not servers:
+        return
+    classifier_count = (pipeline.train.count if pipeline.train else 0) + servers
+    unknown = [server for server in federation.faults if not 0 <= server < servers]
+    if unknown:
+        message = f"there is no server {unknown[0]}: they are 0 to {servers - 1}."
+        yield Problem(message, ("federation", "faults"))
+    if federation.split == "clients" and pipeline.clients.vote < classifier_count:
+        message = (
+            f"{classifier_count} classifiers, but only {pipeline.clients.vote} clients"
+            " vote."
+        )
+        yield Problem(message, ("clients", "vote"))
+
+
+def _dropped_servers(views: Sequence[View]) -> list[str]:
+    """Return which servers the others could not use, and why."""
+    wanted = ["sender", "reason"]
+    tables = (view.read("exchange", "offers") for view in views)
+    dropped = (offers.loc[~offers["accepted"], wanted] for offers in tables)
+    pairs = {
+        pair
+        for pairs_of_view in dropped
+        for pair in pairs_of_view.itertuples(index=False, name=None)
+    }
+    return [
+        f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
+    ]
+
+
+_FEDERATED = Method(
+    "federated",
+    "federated",
+    "The classifiers of all servers, reversed and averaged by what each server's "
+    "own clients say of them.",
+    Look("#7f52a3", "H", width=2.2, size=6, above=6),
+    rank=50,
+)
+
+
+SYSTEM = System(
+    name="federated",
+    settings=Settings,
+    stages=(
+        *COMMON_STAGES,
+        replace(
+            _for_every_server(PRIVATIZE),
+            module="curvote.systems.federated.stages:privatize",
+        ),
+        _for_every_server(TRAIN),
+        _EVALUATE,
+        _AGGREGATE,
+        _EXCHANGE,
+        replace(
+            _EVALUATE,
+            name="reevaluate",
+            module="curvote.systems.federated.stages:reevaluate",
+            inputs=("project", "exchange"),
+        ),
+        _COMBINE,
+        _SCORE,
+    ),
+    axes=(EPSILON, LEARNER),
+    index=(REPLICATE, Index("server", server_count)),
+    messages=MESSAGES,
+    metrics=ERRORS,
+    methods=(MRMA_METHOD, _FEDERATED),
+    main=("federated",),
+    checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_federation),
+    final_model=servers_model,
+    notes=_dropped_servers,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
+)

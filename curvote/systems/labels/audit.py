@@ -1,0 +1,316 @@
+"""Audit of private labels: the message about one label as a subject, and its twins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.privacy import Budget
+from curvote.base.validate import FloatArray
+from curvote.chain.stage import Columns
+from curvote.checks import examples, mechanism_checks, residuals
+from curvote.checks.mechanism_checks import check_channel as channel_check
+from curvote.checks.mechanism_subject import REJECTING, subject_of
+from curvote.checks.subject import Finding, OddInput, SentSubject
+from curvote.checks.word_checks import thresholds
+from curvote.mechanisms.alibi import Alibi
+from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.factory import make
+from curvote.mechanisms.frequency_oracles import UnarySymmetric
+from curvote.mechanisms.randomized_response import RRWithPrior
+from curvote.messages.message import ClientData, message_of
+from curvote.systems.labels.messages import (
+    CODE,
+    PRIOR,
+    CodeMessage,
+    FirstCodeMessage,
+    LikelyCodeMessage,
+)
+from curvote.systems.labels.task import Task
+
+PRIOR_COLUMN, CODE_COLUMN = "prior", "code"
+# Codes that are compared for each prior; the error rate of their law.
+CODES, PATH_SEED, PATH_ALPHA = 3000, 3, 1e-9
+MOST_LABELS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSubject(SentSubject):
+    """The message about one public record: n = 1; an input is its label.
+
+    Neighbours share all that is public of the record, such as its prior. ``prior``
+    (K,) is that of the labels that are tried first; other clients have others.
+    """
+
+    task: Task
+    prior: FloatArray
+
+    @property
+    def stands_for(self) -> str:
+        """The message, where it is that of the small task in ``examples``."""
+        protocol, asks = self.task.protocol, self.message.name
+        few = self.task.epsilon, len(self.task.classes)
+        same = (
+            examples.example_task(protocol, asks, *few).digest() == self.task.digest()
+        )
+        return examples.message_name(protocol, asks, few[1]) if same else ""
+
+    @property
+    def mechanism(self) -> LabelMechanism:
+        """Return the mechanism that hides the label of a record of that prior."""
+        mechanism: LabelMechanism = self.message.noise(
+            self.task, _with_shared_prior(self._client_data([0.0]))
+        )
+        return mechanism
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """Return the parameters, and the law of the bits that tell two labels apart."""
+        return {**self.params, **mechanism_checks.pair_details(self.mechanism)}
+
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """Return the thresholds of the mechanism."""
+        return thresholds(self.mechanism)
+
+    @property
+    def rejects(self) -> bool:
+        """Return whether candidates are drawn until a set has the right size."""
+        return isinstance(self.mechanism, REJECTING)
+
+    def own_checks(self) -> list[Finding]:
+        """Check the channel by brute force, both bits, and that the code is all."""
+        messages = self.draw(self._client_data([0.0]), 1, SeededEntropy(0))
+        beside = ", ".join(name for name in messages if name != CODE_COLUMN)
+        return [
+            channel_check(self.mechanism),
+            mechanism_checks.check_pair(self.mechanism),
+            Finding("fields", f"{beside} is sent beside the code" if beside else None),
+            Finding("path", self._compare_with_mechanism()),
+        ]
+
+    def _compare_with_mechanism(self) -> str | None:
+        """Compare codes with the named mechanism's, word for word, and with its law.
+
+        The mechanism is built anew, of what is public alone. Priors tie, also where two
+        numbers of likely labels are as good: there the least nudge by a label shows.
+        """
+        rng, k = np.random.default_rng(PATH_SEED), len(self.prior)
+        # e^eps/(e^eps + k - 1) times 1 + (k - 1) e^-eps is 1 for every k.
+        edge = np.where(np.arange(k) == 0, 1.0, math.exp(-self.task.epsilon))
+        for prior in (
+            edge,
+            edge[::-1],
+            np.ones(k),
+            np.repeat([2.0, 1.0], k)[k // 2 :][:k],
+        ):
+            data = self._client_data(
+                rng.integers(k, size=CODES), np.tile(prior, (CODES, 1))
+            )
+            params = {"n_classes": k, **self.task.params}
+            if self.task.encoder == RRWithPrior.name:
+                params[PRIOR_COLUMN] = prior
+            mechanism = make(self.task.encoder, epsilon=self.task.epsilon, **params)
+            expected = mechanism.randomize(data.labels, SeededEntropy(PATH_SEED))
+            codes = np.asarray(self.send(data, SeededEntropy(PATH_SEED))[CODE_COLUMN])
+            if codes.shape != expected.shape or (codes != expected).any():
+                return "the code is not what the task's mechanism makes of the label"
+            residual = residuals.output_residuals(mechanism, data.labels, codes, rng)
+            if residual is not None and (
+                why := residuals.uniformity_gap(residual, PATH_ALPHA)
+            ):
+                return why
+        return None
+
+    def _client_data(self, labels: Any, priors: FloatArray | None = None) -> ClientData:
+        places = np.asarray(labels, dtype=np.float64)
+        shape = (places.size, len(self.prior))
+        prior_rows = np.broadcast_to(self.prior, shape) if priors is None else priors
+        nothing = np.empty((places.size, 0))
+        return ClientData(nothing, nothing, places, None, {PRIOR_COLUMN: prior_rows})
+
+    def inputs(self, rng: np.random.Generator) -> list[ClientData]:
+        """Return the first labels of a record."""
+        few = min(len(self.task.classes), MOST_LABELS)
+        return [self._client_data([label]) for label in range(few)]
+
+    def draw(self, x: ClientData, n: int, entropy: Entropy) -> Columns:
+        """Return the messages of ``n`` clients that all know ``x``."""
+        return self.send(_repeat_client(x, n), entropy)
+
+    def send(self, many: ClientData, entropy: Entropy) -> Columns:
+        """Return the messages of clients who know ``many``, a row each."""
+        messages: Columns = self.message.draw(self.task, many, entropy)
+        return messages
+
+    def many(self, n: int, rng: np.random.Generator) -> ClientData:
+        """Return labels of records whose priors are one of three."""
+        k = len(self.prior)
+        priors = np.array([self.prior, self.prior[::-1], np.ones(k)])
+        return self._client_data(
+            rng.integers(k, size=n), priors[rng.integers(3, size=n)]
+        )
+
+    def part(self, many: ClientData, rows: slice) -> ClientData:
+        """Return some of these clients."""
+        return many.subset(rows)
+
+    def places(self, many: ClientData) -> FloatArray:
+        """Return the labels."""
+        return many.labels[:, None]
+
+    def view(self, outputs: Columns) -> FloatArray:
+        """Return codes as numbers or bits, and what was sent beside them."""
+        codes = subject_of(self.mechanism, "").view(np.asarray(outputs[CODE_COLUMN]))
+        rest = {name: values for name, values in outputs.items() if name != CODE_COLUMN}
+        return np.hstack([codes, super().view(rest)]) if rest else codes
+
+    def residuals(
+        self, many: ClientData, outputs: Columns, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Return codes with the labels taken out, one prior after the other."""
+        kinds, which = np.unique(many.public[PRIOR_COLUMN], axis=0, return_inverse=True)
+        parts = [np.flatnonzero(which == kind) for kind in range(len(kinds))]
+        results = [
+            self._residuals_of_prior(many.subset(part), outputs, part, rng)
+            for part in parts
+        ]
+        present = [values for values in results if values is not None]
+        if len(present) < len(results):
+            return None
+        out = np.empty((len(many.labels), present[0].shape[1]))
+        for part, values in zip(parts, present, strict=True):
+            out[part] = values
+        return out
+
+    def _residuals_of_prior(
+        self,
+        data: ClientData,
+        outputs: Columns,
+        rows: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> FloatArray | None:
+        mechanism = self.message.noise(self.task, _with_shared_prior(data))
+        codes = np.asarray(outputs[CODE_COLUMN])[rows]
+        return residuals.output_residuals(mechanism, data.labels, codes, rng)
+
+    def shown(self, x: ClientData) -> FloatArray | None:
+        """Return nothing: a code has not the form of its label."""
+        return None
+
+    def log_ratio(self, x: ClientData, x2: ClientData, outputs: Columns) -> FloatArray:
+        """Return the declared loss of each message."""
+        n = len(outputs[CODE_COLUMN])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, second = _repeat_client(x, n), _repeat_client(x2, n)
+            ratios: FloatArray = self.message.log_ratio(
+                self.task, first, second, outputs
+            )
+        return ratios
+
+    def odd_inputs(self) -> list[OddInput]:
+        """Return labels that are none of the classes."""
+        good, k = self._client_data([1.0]), len(self.task.classes)
+        bad = [np.nan, np.inf, -1.0, 0.5, float(k)]
+        odd = [
+            OddInput(f"a label of {label:g}", replace(good, labels=np.array([label])))
+            for label in bad
+        ]
+        return [*odd, OddInput("a column of labels", replace(good, labels=np.eye(1)))]
+
+
+def _with_shared_prior(data: ClientData) -> ClientData:
+    """Return the clients' data with the one prior that all of them have, (K,)."""
+    return replace(data, public={PRIOR_COLUMN: data.public[PRIOR_COLUMN][0]})
+
+
+def _repeat_client(x: ClientData, n: int) -> ClientData:
+    """Return ``n`` clients with the data of one."""
+    return x.subset(np.zeros(n, dtype=np.int64))
+
+
+def label_subject(task: Task) -> LabelSubject:
+    """Return the subject of a task that asks for the code of a label."""
+    message, k = message_of(task), len(task.classes)
+    params = {"n_classes": k, "mechanism": task.mechanism, **task.params}
+    name = examples.message_name(task.protocol, message.name, k)
+    prior = np.array(examples.example_params(task.epsilon, k)[PRIOR_COLUMN])
+    return LabelSubject(task, message, name, params, Budget(task.epsilon), prior)
+
+
+class AlibiHalfScale(Alibi):
+    """Noise of scale 1/epsilon: takes 1 for the sensitivity of a one-hot label."""
+
+    def __init__(self, *, epsilon: float, n_classes: int) -> None:
+        super().__init__(epsilon=epsilon, n_classes=n_classes)
+        self.noise = Alibi(epsilon=2 * epsilon, n_classes=n_classes).noise
+
+    def worst_log_ratio(self) -> float:
+        """Return the loss of one of the two numbers that differ."""
+        return super().worst_log_ratio() / 2
+
+
+class OneBitCounted(UnarySymmetric):
+    """Flips bits at the full epsilon each, and counts one of the two that differ."""
+
+    def __init__(self, *, epsilon: float, n_classes: int) -> None:
+        super().__init__(epsilon=2 * epsilon, n_classes=n_classes)
+        self.epsilon = epsilon
+
+    def worst_ratio(self) -> Fraction:
+        """Return the ratio of one bit."""
+        return self.p / self.q
+
+
+class CodeEachEpoch(CodeMessage):
+    """Noises the label anew for each of two passes over the data."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the codes of both passes."""
+        first = super().draw(task, data, entropy)
+        return {**first, "second": super().draw(task, data, entropy)[CODE]}
+
+
+class NudgedPrior(LikelyCodeMessage):
+    """Takes the label for likelier by 1e-9: seen where priors tie, and nowhere else."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return codes drawn by priors that the labels have touched."""
+        is_label = data.labels[:, None] == np.arange(len(task.classes))
+        nudged = data.public[PRIOR] + 1e-9 * is_label
+        return super().draw(task, replace(data, public={PRIOR: nudged}), entropy)
+
+
+class PriorFromLabels(LikelyCodeMessage):
+    """Takes the label itself for likely: its prior is five times any other label's."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return codes drawn by priors that the labels themselves made."""
+        places = np.arange(len(task.classes))
+        priors = 1 + 4.0 * (data.labels[:, None] == places)
+        return super().draw(task, replace(data, public={PRIOR: priors}), entropy)
+
+
+class BothRounds(LikelyCodeMessage):
+    """Asks the first round's clients again: each round is within epsilon, not both."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the code of the second round, and that of the first beside it."""
+        first = FirstCodeMessage().draw(replace(task, encoder="k_rr"), data, entropy)
+        return {**super().draw(task, data, entropy), "first": first[CODE]}
+
+
+class LabelInFeatures(CodeMessage):
+    """Noises the label, and leaves it among the features that are published."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the codes, and the features: among them one that tells the label."""
+        features = np.column_stack([data.coefficients, data.labels])
+        return {**super().draw(task, data, entropy), "features": features}

@@ -1,0 +1,176 @@
+"""Encoding of labels by their owners: one noised code of each, in one round or two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.base import validate
+from curvote.base.entropy import (
+    Entropy,
+    RandomState,
+    SeededEntropy,
+    SystemEntropy,
+    check_random_state,
+)
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.mechanisms.factory import make
+from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.codes.encoders import AUTO, explicit_params, mechanism_name
+from curvote.systems.labels.codes.places import places_of
+
+NoiseSource = RandomState | Entropy
+
+
+def encode(
+    y: ArrayLike,
+    classes: ArrayLike | None = None,
+    epsilon: float = 1.0,
+    encoder: str = AUTO,
+    random_state: NoiseSource = None,
+    *,
+    prior: ArrayLike | None = None,
+) -> Codes:
+    """Return one epsilon-LDP code for each of the labels ``y``.
+
+    Parameters
+    ----------
+    y : array (n,)
+        Text, whole numbers, truth values or pandas categories; bad labels: see
+        `curvote.systems.labels.codes.places.places_of`.
+    classes : array (K,) or None, default=None
+        Public; a class may be nobody's. None takes pandas categories or both truth
+        values, else the labels that occur in ``y``, which makes public which do.
+    epsilon : float, default=1
+        Budget of each label, 2^-20 <= epsilon < inf.
+    encoder : str, default="auto"
+        A name of `curvote.systems.labels.codes.encoders`; ``auto`` looks at K and
+        epsilon only.
+    random_state : int, RandomState, Generator, Entropy or None, default=None
+        None draws from the operating system: anything else protects nobody.
+    prior : array (K,) or (n, K), or None, default=None
+        Public, and for ``rr_with_prior`` only.
+
+    Returns
+    -------
+    Codes
+        All that leaves the labels' owners.
+
+    Examples
+    --------
+    >>> codes = encode(["b", "a", "b"], classes=["a", "b", "c"], epsilon=1.0)
+    >>> print(len(codes), codes.classes, codes.epsilon)
+    3 ['a' 'b' 'c'] 1.0
+    """
+    budget = validate.positive(epsilon=epsilon)
+    class_names, places = places_of(y, classes)
+    name = mechanism_name(encoder, len(class_names), budget)
+    extra_params = {} if prior is None else {"prior": _check_prior(prior, name)}
+    mechanism: Any = make(
+        name, epsilon=budget, n_classes=len(class_names), **extra_params
+    )
+    values = mechanism.randomize(places, entropy_of(random_state))
+    return Codes(
+        values,
+        class_names,
+        budget,
+        name,
+        explicit_params(mechanism),
+        extra_params.get("prior"),
+    )
+
+
+def _check_prior(prior: ArrayLike, encoder: str) -> FloatArray:
+    if encoder != "rr_with_prior":
+        raise UserError(f"{encoder} takes no prior; only rr_with_prior does.")
+    return validate.finite(prior=prior)
+
+
+def entropy_of(random_state: NoiseSource) -> Entropy:
+    """Return the source of noise: the operating system for None, else seeded.
+
+    A seed is a whole number >= 0, or drawn from numpy's generators. An `Entropy` is
+    taken as it is; anything else is a UserError.
+    """
+    if random_state is None:
+        return SystemEntropy()
+    if isinstance(random_state, np.random.RandomState):
+        return SeededEntropy(int(random_state.randint(1 << 31)))
+    if isinstance(random_state, np.random.Generator):
+        return SeededEntropy(int(random_state.integers(1 << 62)))
+    if hasattr(random_state, "words"):
+        return random_state
+    return SeededEntropy(check_random_state(random_state))
+
+
+def class_shares(codes: Codes) -> tuple[FloatArray, FloatArray]:
+    """Return the estimated class shares (K,) and their standard errors (K,).
+
+    The means of decoded codes: they sum to about 1, and a rare class may be below 0.
+    Codes of `rr_with_prior` lean towards labels that the prior holds likely. No code at
+    all is a UserError.
+    """
+    if not len(codes):
+        raise UserError("there is no code to estimate class shares from.")
+    total, squares = np.zeros(codes.n_classes), np.zeros(codes.n_classes)
+    for _, part in codes.blocks():
+        decoded = part.decode()
+        total += decoded.sum(axis=0)
+        squares += (decoded**2).sum(axis=0)
+    n = len(codes)
+    mean = total / n
+    return mean, np.sqrt((squares / n - mean**2) / max(1, n - 1))
+
+
+ROUNDS_ENCODER = "rr_with_prior"
+# Probabilities (m, K) of the records of second-round clients from first-round codes.
+PriorFunction = Callable[[NDArray[np.intp], Codes, NDArray[np.intp]], FloatArray]
+
+
+@dataclass(frozen=True)
+class TwoRounds:
+    """Labels (n,) of known classes (K,), each asked for once, in one of two rounds."""
+
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    epsilon: float
+    entropy: Entropy
+
+    def codes(self, order: NDArray[np.intp], prior: PriorFunction) -> Iterator[Codes]:
+        """Yield the codes of the first round, then those of all clients in one.
+
+        The first half of ``order`` answers first, under a uniform prior: that is
+        `k_rr`. The others' prior is what ``prior`` learns from those codes.
+        """
+        half = len(order) // 2
+        if not half:
+            raise UserError(f"two rounds take two records or more; X has {len(order)}.")
+        first, second = order[:half], order[half:]
+        k = len(self.classes)
+        early = self._encode_rows(first, np.full((half, k), 1 / k))
+        yield early
+        late = self._encode_rows(second, prior(first, early, second))
+        yield _join_rounds(early, late)[np.argsort(order)]
+
+    def _encode_rows(self, rows: NDArray[np.intp], prior: FloatArray) -> Codes:
+        return encode(
+            self.labels[rows],
+            self.classes,
+            self.epsilon,
+            ROUNDS_ENCODER,
+            self.entropy,
+            prior=prior,
+        )
+
+
+def _join_rounds(early: Codes, late: Codes) -> Codes:
+    return replace(
+        early,
+        values=np.concatenate([early.values, late.values]),
+        prior=np.concatenate([np.asarray(early.prior), np.asarray(late.prior)]),
+    )

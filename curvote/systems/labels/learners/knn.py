@@ -1,0 +1,201 @@
+"""Nearest neighbours: the mean of their decoded codes (VEC section 5.1, eq. 31)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.neighbors import NearestNeighbors
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.learners.base import Learner, LeftOutVotes
+from curvote.systems.labels.learners.calibration import (
+    Trial,
+    likeliest_trial,
+    make_trial,
+)
+from curvote.systems.labels.learners.smoothing import (
+    CodeTargets,
+    FullSmoother,
+    Mask,
+    Smoother,
+    SweepOption,
+    choose_trial,
+    fold_masks,
+    judge_sweeps,
+    run_sweeps,
+    votes_after_sweeps,
+)
+
+Places = NDArray[np.intp]
+
+# Neighbours that sweeps are tried with, beside those that are best without.
+_FEWER = (2, 4)
+
+
+class KNN(Learner):
+    """Averages the decoded codes of the ``k`` nearest training records.
+
+    ``sweeps`` times each code is first replaced by its posterior under the votes of its
+    own neighbours. With k stated, sweeps is 0 unless stated; with neither, both are
+    tuned. k from the number of records on is a UserError.
+    """
+
+    def __init__(self, k: int | None = None, sweeps: int | None = None) -> None:
+        self.k = k
+        self.sweeps = sweeps
+
+    def fit(
+        self,
+        X: FloatArray,
+        codes: Codes,
+        rng: np.random.Generator,
+        unlabelled: FloatArray | None = None,
+    ) -> Self:
+        """Fit by keeping records and codes; sweeps keep posteriors (n, K) instead."""
+        self._check_parameters(len(X))
+        self.X_, self.codes_, self.tried_ = X, codes, []
+        self.posterior_: FloatArray | None = None
+        if self.k is not None:
+            self.chosen_ = {"k": self.k, "sweeps": self.sweeps or 0}
+            self._set_left_out(partial(self._leave_one_out, X, codes))
+        else:
+            self._tune(X, codes, rng)
+        if self.chosen_["sweeps"]:
+            self._sweep(X, codes, rng)
+        return self
+
+    def votes(self, X: FloatArray) -> FloatArray:
+        """Return the mean over the neighbours."""
+        targets = self.codes_.decode() if self.posterior_ is None else self.posterior_
+        near = NearestNeighbors(n_neighbors=self.chosen_["k"]).fit(self.X_)
+        places = near.kneighbors(X, return_distance=False)
+        return np.asarray(_neighbour_weights(places, len(self.X_)) @ targets)
+
+    def _check_parameters(self, n: int) -> None:
+        validate.at_least(0, sweeps=self.sweeps or 0)
+        if self.k is not None and validate.at_least(1, k=self.k) >= n:
+            raise UserError(
+                f"k is {self.k}, but X has n_samples = {n}; a record has {n - 1}"
+                " neighbours."
+            )
+
+    def _leave_one_out(self, X: FloatArray, codes: Codes) -> LeftOutVotes:
+        near = nearest_neighbours(X, self.chosen_["k"])
+        return LeftOutVotes(
+            np.arange(len(X)), NeighbourMean(near).smooth(codes.decode())
+        )
+
+    def _tune(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
+        code_targets = CodeTargets.from_codes(codes)
+        tried, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
+        if self.sweeps is None:
+            trials = judge_sweeps(options, code_targets, fold_masks(len(X), rng))
+            best = choose_trial(trials)
+            self.chosen_ = dict(best.trial.params)
+            tried = [*tried, *(trial.trial for trial in trials)]
+            self._set_left_out(best.left_out)
+        else:
+            self.chosen_ = {**options[0].params, "sweeps": self.sweeps}
+            self._set_left_out(partial(self._leave_one_out, X, codes))
+        self.tried_ = [trial.to_row() for trial in tried]
+
+    def _sweep(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
+        code_targets, smoother = (
+            CodeTargets.from_codes(codes),
+            NeighbourMean(nearest_neighbours(X, self.chosen_["k"])),
+        )
+        history = run_sweeps(smoother, code_targets, self.chosen_["sweeps"])
+        self.posterior_ = history.targets[-1]
+        if self.sweeps is not None:
+            seed = int(rng.integers(2**63))
+            again = partial(
+                votes_after_sweeps, smoother, code_targets, history.exponents, seed
+            )
+            self._set_left_out(again)
+
+
+class NeighbourMean(FullSmoother):
+    """Mean of the targets of neighbours ``near`` (n, k), never one's own."""
+
+    def __init__(self, near: Places) -> None:
+        self._near = near
+        self._weights = _neighbour_weights(near, len(near))
+        self.own_weight = np.zeros((len(near), 1))
+
+    def smooth(self, targets: FloatArray) -> FloatArray:
+        """Return the mean over each record's neighbours."""
+        return np.asarray(self._weights @ targets)
+
+    def without(self, mask: Mask) -> Smoother:
+        """Return the mean over those neighbours that are not held out."""
+        return _PartialMean(self._weights, mask)
+
+
+class _PartialMean(Smoother):
+    def __init__(self, weights: csr_array, mask: Mask) -> None:
+        self._weights = weights
+        self._used = (~mask)[:, None]
+        self._share = np.maximum(weights @ self._used.astype(np.float64), 1e-12)
+        self.own_weight = np.zeros((len(mask), 1))
+
+    def smooth(self, targets: FloatArray) -> FloatArray:
+        return np.asarray(self._weights @ (targets * self._used) / self._share)
+
+
+def nearest_neighbours(X: FloatArray, k: int) -> Places:
+    """Return the places of each record's k nearest others, (n, k), nearest first."""
+    near = NearestNeighbors(n_neighbors=k).fit(X)
+    return np.asarray(near.kneighbors(return_distance=False))
+
+
+def neighbour_grid(n: int, d: int, epsilon: float) -> list[int]:
+    """Return numbers of neighbours to try, fewest first.
+
+    From a quarter of eps^(-2d/(d+2)) n^(2/(d+2)) (VEC eq. 36), in powers of two.
+    """
+    centre = epsilon ** (-2 * d / (d + 2)) * n ** (2 / (d + 2))
+    sizes = np.rint(centre * 2.0 ** np.arange(-2, 8)).astype(int)
+    return sorted({int(k) for k in sizes.clip(1, max(1, n // 4))})
+
+
+def judge_neighbourhoods(
+    X: FloatArray, code_targets: CodeTargets, epsilon: float
+) -> tuple[list[Trial], list[SweepOption]]:
+    """Judge the grid of k, and return the best and some fewer as options."""
+    sizes = neighbour_grid(len(X), X.shape[1], epsilon)
+    near = nearest_neighbours(X, max(sizes))
+    tried = [
+        make_trial(
+            "knn",
+            {"k": k},
+            NeighbourMean(near[:, :k]).smooth(code_targets.decoded),
+            code_targets.likely,
+        )
+        for k in sizes
+    ]
+    best = likeliest_trial(tried).params["k"]
+    return tried, [_make_option(near, k) for k in _fewer_neighbours(best)]
+
+
+def _fewer_neighbours(k: int) -> Sequence[int]:
+    return [k, *sorted({max(1, k // by) for by in _FEWER} - {k}, reverse=True)]
+
+
+def _make_option(near: Places, k: int) -> SweepOption:
+    params: dict[str, Any] = {"k": k}
+    return SweepOption("knn", params, NeighbourMean(near[:, :k]))
+
+
+def _neighbour_weights(near: Places, n: int) -> csr_array:
+    rows, k = near.shape
+    share = np.full(near.size, 1 / k)
+    starts = np.arange(0, near.size + 1, k)
+    return csr_array((share, near.ravel(), starts), shape=(rows, n))

@@ -1,0 +1,10 @@
+"""The learners by name; adding one is a class in a module and a line here."""
+
+LEARNERS = {
+    "auto": "curvote.systems.labels.learners.auto:Auto",
+    "knn": "curvote.systems.labels.learners.knn:KNN",
+    "spectral": "curvote.systems.labels.learners.spectral:SpectralVotes",
+    "ridge": "curvote.systems.labels.learners.ridge:RidgeVotes",
+    "likelihood": "curvote.systems.labels.learners.likelihood:LikelihoodVotes",
+    "neural": "curvote.systems.labels.neural.learner:Neural",
+}

@@ -1,0 +1,214 @@
+"""Messages and tasks of private labels: one noised code of each, of a public record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base import validate
+from curvote.base.classes import Classes
+from curvote.base.entropy import Entropy, is_study, stream
+from curvote.chain.axis import PipelineSettings
+from curvote.chain.stage import Columns, Inputs, Metadata, Params
+from curvote.chain.system import MessageDescription
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms.base import LabelMechanism
+from curvote.messages.message import (
+    ClientData,
+    Message,
+    Payload,
+    SettingReader,
+    TableReader,
+)
+from curvote.messages.roles import TRAINING, Senders
+from curvote.systems.labels.codes.encoders import AUTO, ENCODERS, explicit_params
+from curvote.systems.labels.task import ASKS, Task
+from curvote.wire.task import Word
+
+Array = NDArray[np.float64]
+
+TASK = Task
+RECORD, CODE, PRIOR = "record", "code", "prior"
+
+
+class CodePayload(Payload):
+    """A code as JSON: of which public record, and the code's number or numbers."""
+
+    record: Word
+    code: int | list[int]
+
+
+class CodeMessage(Message):
+    """One noised code of a label, by the encoder that the task names."""
+
+    name, stage, table = ASKS, "privatize", "codes"
+    senders: Senders = TRAINING
+    payload: type[Payload] = CodePayload
+    per_record, shuffled = True, False
+    who, what = "every client who trains", "one noised code of its label"
+    mechanism, detail = AUTO, "the whole of it; features are public"
+
+    def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+        """Return the description of what leaves a client, with its encoder."""
+        encoder = str(config["labels"]["encoder"])
+        return [MessageDescription(self.who, self.what, encoder, self.detail)]
+
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+        """Return nothing: tasks about labels are stated by the system's own stage."""
+        return {}
+
+    def records(self, read: TableReader) -> list[str]:
+        """Return the names of the public records that are asked about: all of them."""
+        return [*record_names(read("ingest", "clients"))]
+
+    def check_task(self, task: Any) -> None:
+        """Refuse encoders that are none, and parameters that are not theirs."""
+        validate.one_of(ENCODERS, encoder=task.encoder)
+        self.noise(task)
+
+    def noise(self, task: Any, data: ClientData | None = None) -> LabelMechanism:
+        """Return the mechanism that hides a label."""
+        mechanism: LabelMechanism = task.noise(**self.record_params(task, data))
+        return mechanism
+
+    def record_params(self, task: Any, data: ClientData | None) -> dict[str, Any]:
+        """Return the parameters of the mechanism that differ by record."""
+        return {}
+
+    def max_privacy_loss(self, task: Any) -> float:
+        """Return the loss of the one code."""
+        return self.noise(task).worst_log_ratio()
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the codes of labels (n,), places of classes."""
+        mechanism, noise = self.noise(task, data), stream(entropy, "labels")
+        draw = mechanism.simulate if is_study(entropy) else mechanism.randomize
+        return {CODE: draw(data.labels, noise)}
+
+    def possible_mask(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
+        """Return for each message whether some label can give its code."""
+        code = np.asarray(messages[CODE])
+        mechanism = self.noise(task)
+        if code.dtype.kind not in "iu":
+            return np.zeros(len(code), dtype=bool)
+        native = to_outputs(mechanism, code)
+        same = (native == code).reshape(len(code), -1).all(axis=1)
+        return np.asarray(same & mechanism.possible_mask(native))
+
+    def log_ratio(
+        self, task: Any, first: ClientData, second: ClientData, messages: Columns
+    ) -> Array:
+        """Return the loss of each code; a record's features have no part in it."""
+        mechanism = self.noise(task, first)
+        code = to_outputs(mechanism, messages[CODE])
+        return mechanism.log_ratio(first.labels, second.labels, code)
+
+    def collect(self, task: Any, messages: Columns) -> Columns:
+        """Return the table ``codes``, its codes as the mechanism gave them."""
+        code = to_outputs(self.noise(task), np.asarray(messages[CODE]))
+        names = np.asarray(messages[RECORD], dtype=object)
+        order = np.argsort(names.astype(str), kind="stable")
+        return {RECORD: names[order], CODE: code[order]}
+
+
+class LikelyCodeMessage(CodeMessage):
+    """Second round: one of the labels that the first round holds likely.
+
+    What is likely is public, and each record's own.
+    """
+
+    name, stage = "likely", "again"
+    senders = Senders(("train",), 0.5, 1.0)
+    who = "the other half of them"
+    what, mechanism = "its label among the likely ones, noised", "rr_with_prior"
+
+    def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+        """Return the description of what leaves the second half."""
+        return [MessageDescription(self.who, self.what, self.mechanism, self.detail)]
+
+    def record_params(self, task: Any, data: ClientData | None) -> dict[str, Any]:
+        """Return the priors of the records; without any all labels are as likely."""
+        alike = np.ones(len(task.classes))
+        return {PRIOR: alike if data is None else data.public.get(PRIOR, alike)}
+
+
+class FirstCodeMessage(CodeMessage):
+    """The first of two rounds: half of the labels, all classes being as likely."""
+
+    senders = Senders(("train",), 0.0, 0.5)
+    who, mechanism = "half of the clients who train", "k_rr"
+
+    def describe(self, config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+        """Return the description of what leaves the first half."""
+        return [MessageDescription(self.who, self.what, self.mechanism, self.detail)]
+
+
+def record_names(clients: Columns) -> NDArray[Any]:
+    """Return the public names of records: as the source has them, or ids as text."""
+    names = clients.get(RECORD)
+    if names is not None and len(names) and names[0] is not None:
+        return names
+    return np.array(
+        [str(client_id) for client_id in clients["client_id"]], dtype=object
+    )
+
+
+def to_outputs(mechanism: LabelMechanism, code: NDArray[Any]) -> NDArray[Any]:
+    """Return codes in the mechanism's own type; JSON knows one kind of number."""
+    return code.astype(mechanism.dtype)
+
+
+MESSAGES = {ASKS: CodeMessage()}
+
+
+TWO_ROUNDS: Final = "labels_two"
+LIKELY: Final = LikelyCodeMessage.name
+TWO_ROUNDS_MESSAGES = {ASKS: FirstCodeMessage(), LIKELY: LikelyCodeMessage()}
+
+
+def tasks_by_level(
+    settings: PipelineSettings, read: Callable[[str], Metadata]
+) -> Iterator[Task]:
+    """Yield the task of each level of epsilon."""
+    classes = read("ingest")["classes"]
+    for epsilon in settings.epsilon:
+        yield single_round_task(Classes(classes), epsilon, settings.labels.encoder)
+
+
+def tasks_of_two_rounds(
+    settings: PipelineSettings, read: Callable[[str], Metadata]
+) -> Iterator[Task]:
+    """Yield the tasks of both rounds at each level."""
+    classes = read("ingest")["classes"]
+    for epsilon in settings.epsilon:
+        yield first_round_task(classes, epsilon)
+        yield second_round_task(classes, epsilon)
+
+
+def task_of(inputs: Inputs, params: Params) -> Task:
+    """Return the task of the round that a stage draws: all of it is public."""
+    classes = Classes(inputs["ingest"].metadata["classes"])
+    epsilon, number = params["epsilon"], params.get("number", 1)
+    return single_round_task(classes, epsilon, params["labels.encoder"], number)
+
+
+def single_round_task(
+    classes: Classes, epsilon: float, encoder: str, number: int = 1
+) -> Task:
+    """Return the task of a single round, with the parameters chosen for it."""
+    task = Task(classes, epsilon, encoder, number=number)
+    return replace(task, params=explicit_params(task.noise()))
+
+
+def first_round_task(classes: Classes, epsilon: float, number: int = 1) -> Task:
+    """Return the task of the first of two rounds."""
+    return Task(classes, epsilon, "k_rr", {}, number, ASKS, TWO_ROUNDS)
+
+
+def second_round_task(classes: Classes, epsilon: float, number: int = 1) -> Task:
+    """Return the task of the second of two rounds."""
+    return Task(classes, epsilon, "rr_with_prior", {}, number, LIKELY, TWO_ROUNDS)

@@ -1,0 +1,1 @@
+"""Private labels of records whose features are public."""

@@ -1,0 +1,319 @@
+"""Classifier from public features and one noised code of each label."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from curvote.base import validate
+from curvote.base.entropy import RandomState, check_random_state
+from curvote.base.errors import UserError
+from curvote.base.release_counter import refuse_weights
+from curvote.base.validate import FloatArray
+from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.codes.encoders import AUTO
+from curvote.systems.labels.codes.encoding import class_shares
+from curvote.systems.labels.codes.predictions import Predictions
+from curvote.systems.labels.learners import calibration
+from curvote.systems.labels.learners.base import Learner
+from curvote.systems.labels.learners.factory import make
+from curvote.systems.labels.method.inputs import (
+    CodeCollector,
+    further_records,
+    training_records,
+)
+
+ACCURACY, BALANCED = "accuracy", "balanced"
+DECISIONS = (ACCURACY, BALANCED)
+# Sums of the same numbers in another order differ by less.
+_EQUAL = 1e-9
+# A class counts as no rarer than that, in parts of an even share.
+_RAREST = 1e-3
+
+
+def break_ties(proba: FloatArray, X: FloatArray, seed: int) -> FloatArray:
+    """Return probabilities (n, K) whose rows have one largest entry each.
+
+    Where several are, one of them is raised by 1e-9: which one is drawn from the seed
+    and the record's features (n, d), so that a record gets the same class in whatever
+    company (ties at random: VEC eq. 16).
+    """
+    result = proba.copy()
+    ties = proba >= proba.max(axis=1, keepdims=True) * (1 - _EQUAL)
+    for row in np.flatnonzero(ties.sum(axis=1) > 1):
+        rng = np.random.default_rng([seed, crc32(X[row].tobytes())])
+        place = rng.choice(np.flatnonzero(ties[row]))
+        result[row, place] = result[row].max() + _EQUAL
+    return np.asarray(result / result.sum(axis=1, keepdims=True))
+
+
+def class_frequencies(proba: FloatArray) -> FloatArray:
+    """Return the frequency of each class, (K,), by left-out probabilities (r, K).
+
+    A balanced decision divides by these: they know the codes only, with far less noise
+    than decoded shares, and a class that the model slights is raised as much.
+    """
+    return np.asarray(np.maximum(proba.mean(axis=0), _RAREST / proba.shape[1]))
+
+
+_FOLDS = 3
+
+
+Votes = tuple[NDArray[np.intp], FloatArray]
+
+
+class LeftOutPredictions(NamedTuple):
+    """Predictions for training records ``rows`` (r,) without their own codes."""
+
+    rows: NDArray[np.intp]
+    predictions: Predictions
+
+
+def left_out_votes(
+    learner: Learner,
+    X: FloatArray,
+    codes: Codes,
+    rng: np.random.Generator,
+    unlabelled: FloatArray | None = None,
+) -> Votes:
+    """Return training records (r,) and the votes (r, K) for them by all others.
+
+    From three folds where the fitted learner has none for nothing.
+    """
+    if learner.left_out_ is not None:
+        rows = learner.left_out_rows_
+        rows = np.arange(len(X)) if rows is None else rows
+        return rows, learner.left_out_
+    return _fold_votes(learner, X, codes, rng, unlabelled)
+
+
+def _fold_votes(
+    learner: Learner,
+    X: FloatArray,
+    codes: Codes,
+    rng: np.random.Generator,
+    unlabelled: FloatArray | None,
+) -> Votes:
+    votes = np.empty((len(X), codes.n_classes))
+    for part in np.array_split(rng.permutation(len(X)), _FOLDS):
+        rest = np.setdiff1d(np.arange(len(X)), part)
+        if not part.size or not rest.size:
+            raise UserError(
+                f"X has {len(X)} records (n_samples = {len(X)}); probabilities are"
+                f" calibrated in {_FOLDS} folds, which takes as many."
+            )
+        model = clone(learner).fit(X[rest], codes[rest], rng, unlabelled)
+        votes[part] = model.votes(X[part])
+    return np.arange(len(X)), votes
+
+
+class FitInputs(NamedTuple):
+    """Inputs of a fit: records, their codes, a generator, unlabelled records."""
+
+    X: FloatArray
+    codes: Codes
+    rng: np.random.Generator
+    more: FloatArray | None
+
+
+class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
+    """A classifier for records whose features are public and whose labels are not.
+
+    Each label is released once, as one epsilon-LDP code; the classifier learns, tunes
+    and calibrates itself on codes (Zhao et al. 2025, and what
+    `curvote.labels` adds). `fit` plays the clients where it is given plain labels, and
+    is the server alone where it is given `Codes`.
+
+    Parameters
+    ----------
+    estimator : "knn", "spectral", "ridge", "likelihood" or object, default="auto"
+        What learns. ``auto`` chooses among the others by the likelihood of the codes;
+        each tunes itself. An object is a learner with settings of its own, or any
+        scikit-learn regressor or multi-label classifier, also in a Pipeline.
+    epsilon : float, default=1
+        Budget of each label, 2^-20 <= epsilon < inf. Codes must be of the same.
+    encoder : "auto", a name that `encode` knows, or "lp_2st", default="auto"
+        How a label becomes a code. ``auto`` takes the best one for the number of
+        classes and epsilon. ``lp_2st`` asks one half of the clients first and the
+        others by ``rr_with_prior``, with what the first codes taught as prior.
+    classes : array (K,) or None, default=None
+        The public classes. None takes those that occur, which makes them public.
+    decide : "accuracy" or "balanced", default="accuracy"
+        What `predict` is for: ``balanced`` divides the probabilities by what they are
+        in the mean, as if all classes were equally frequent. `predict_proba` and the
+        scores made of it stay as they are.
+    calibrate : bool, default=True
+        Whether votes become probabilities by an exponent that the likelihood of the
+        codes chooses; otherwise they are cut to the simplex.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+        The public classes.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    learner_ : object
+        The fitted learner; ``learner_.chosen_`` is what it tuned.
+    exponent_ : int or None
+        The exponent of the probabilities, None without calibration.
+    share_, share_se_ : arrays (K,)
+        Unbiased estimates of the classes' shares (some may be below 0) and their
+        standard errors.
+    encoder_ : str
+        The name of the codes' mechanism.
+    spent_ : Budget or None
+        What a label that stood in every fit of plain labels has spent: a fit draws
+        anew, so they add up. None where only codes came, which were paid for where they
+        were drawn. A ``clone`` begins at nothing.
+    releases_ : array (n,) or None
+        How many fits released the label of this place; None where only codes came.
+    private_ : bool or None
+        False as soon as one fit of plain labels had a ``random_state``, None where only
+        codes came.
+
+    Notes
+    -----
+    A UserError (a ValueError) names parameters or data that are out of range.
+    Scikit-learn's searches cannot split `Codes` and would draw plain labels anew in
+    each fold: take `PrivateSearchCV`, which spends nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote.labels import encode
+    >>> X, y = np.tile([[-1.0], [1.0]], (500, 1)), np.tile(["no", "yes"], 500)
+    >>> model = PrivateLabelClassifier("knn").fit(X, y)
+    >>> print(model.spent_, *model.predict([[-0.9], [1.2]]))
+    epsilon 1 no yes
+    >>> codes = encode(y, epsilon=2.0)
+    >>> print(PrivateLabelClassifier("knn", epsilon=2.0).fit(X, codes).spent_)
+    None
+    """
+
+    def __init__(
+        self,
+        estimator: Any = AUTO,
+        epsilon: float = 1.0,
+        *,
+        encoder: str = AUTO,
+        classes: ArrayLike | None = None,
+        decide: str = "accuracy",
+        calibrate: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.encoder = encoder
+        self.classes = classes
+        self.decide = decide
+        self.calibrate = calibrate
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
+        """Learn from records X (n, d) and their plain labels (n,) or `Codes` (n,).
+
+        ``unlabelled`` (u, d) are further public records, for learners of graphs. Each
+        call with plain labels asks every label again: see ``spent_``. A
+        ``sample_weight`` is a UserError.
+        """
+        refuse_weights(self, refused)
+        inputs = self._fit_learner(X, y, unlabelled)
+        if self.calibrate or self.decide == BALANCED:
+            self._calibrate_votes(inputs)
+        return self._store_classes(inputs.codes)
+
+    def fit_left_out(
+        self, X: Any, y: Any, unlabelled: Any = None
+    ) -> LeftOutPredictions:
+        """Fit, and return predictions for training records without their own codes."""
+        inputs = self._fit_learner(X, y, unlabelled)
+        predictions = self._calibrate_votes(inputs)
+        self._store_classes(inputs.codes)
+        return predictions
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class, (n, K); rows sum to 1."""
+        return self.predict_both(X).proba
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each record, (n,)."""
+        predictions = self.predict_both(X)
+        return np.asarray(self.classes_[predictions.places])
+
+    def predict_both(self, X: Any) -> Predictions:
+        """Return the places of the predicted classes, and the probabilities."""
+        check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
+        records = further_records(self, X)
+        proba = self._to_probabilities(self.learner_.votes(records))
+        places = self._decide(proba, records)
+        return Predictions(places, break_ties(proba, records, self._ties))
+
+    def _decide(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
+        """Return the place of each record's predicted class, (n,)."""
+        if self.decide == BALANCED:
+            proba = proba / self._frequent
+        return np.asarray(break_ties(proba, records, self._ties).argmax(axis=1))
+
+    def _to_probabilities(self, votes: FloatArray) -> FloatArray:
+        if self.exponent_ is None:
+            return calibration.to_simplex(votes)
+        return calibration.probabilities(votes, self.exponent_)
+
+    def _check_parameters(self) -> None:
+        validate.one_of(DECISIONS, decide=self.decide)
+        validate.boolean(calibrate=self.calibrate)
+        check_random_state(self.random_state)
+        make(self.estimator)
+
+    def _fit_learner(self, X: Any, y: Any, unlabelled: Any) -> FitInputs:
+        """Fit the learner on codes alone, and return the inputs of the fit."""
+        records = training_records(self, X)
+        further = (
+            None
+            if unlabelled is None
+            else further_records(self, unlabelled, "unlabelled")
+        )
+        self._check_parameters()
+        rng, entropy = self._random_sources()
+        codes = self._collect_codes(self, records, y, rng, entropy)
+        self.learner_: Learner = make(self.estimator).fit(records, codes, rng, further)
+        self.exponent_: int | None = None
+        self._ties = int(rng.integers(2**31))
+        return FitInputs(records, codes, rng, further)
+
+    def _calibrate_votes(self, inputs: FitInputs) -> LeftOutPredictions:
+        """Tune the exponent and class frequencies by left-out votes; return these."""
+        rows, votes = left_out_votes(self.learner_, *inputs)
+        self.exponent_ = self._fit_exponent(votes, inputs.codes[rows])
+        proba = self._to_probabilities(votes)
+        self._frequent = class_frequencies(proba)
+        places = self._decide(proba, inputs.X[rows])
+        return LeftOutPredictions(rows, Predictions(places, proba))
+
+    def _store_classes(self, codes: Codes) -> Self:
+        self.share_, self.share_se_ = class_shares(codes)
+        self.classes_, self.encoder_ = codes.classes, codes.encoder
+        return self
+
+    def _fit_exponent(self, votes: FloatArray, codes: Codes) -> int | None:
+        return (
+            calibration.fit_exponent(votes, codes).exponent if self.calibrate else None
+        )

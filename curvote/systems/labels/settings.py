@@ -1,0 +1,131 @@
+"""Settings of private labels in pipelines.yaml, and the checks of their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from curvote.base.errors import Problem, UserError
+from curvote.chain.axis import PipelineSettings
+from curvote.chain.settings import Count, Epsilons, Strict, WholeNumber
+from curvote.data import lookup
+from curvote.systems.common import checks as shared
+from curvote.systems.common.settings import Clients, Learner
+from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
+
+
+class Public(Strict):
+    """Treatment of public features before anybody is asked; it costs nothing.
+
+    ``pca`` keeps ``size`` principal components of all records, those that are tested
+    included: none of them needs a label. By `auto` numbers are standardised where they
+    are not alike: of different units or public bounds.
+    """
+
+    scale: Literal["auto", "standard", "none"] = "auto"
+    reduce: Literal["none", "pca"] = "none"
+    size: WholeNumber | None = None
+
+
+class Labels(Strict):
+    """Codes that are asked of labels, and what is made of them.
+
+    ``encoder`` is a mechanism or `auto`. With two ``rounds`` half of the labels tell
+    the other half what is likely (LP-2ST): a round of k-ary randomized response, then
+    one among the labels that the first round holds likely. ``holdout`` is the share of
+    codes that takes no part in choosing and says how good the choice is. ``decide``
+    says whether classes count as often as they are, or alike.
+    """
+
+    encoder: str = "auto"
+    rounds: Literal[1, 2] = 1
+    holdout: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    decide: Literal["accuracy", "balanced"] = "accuracy"
+    calibrate: bool = True
+
+
+class Owners(Clients):
+    """Numbers of clients in each role; where labels are elsewhere, none here."""
+
+    train: Count = 0
+
+
+class LabelSettings(Strict):
+    """Settings that private labels read."""
+
+    clients: Owners = Owners()
+    epsilon: Epsilons
+    public: Public = Public()
+    labels: Labels = Labels()
+    learners: list[Learner] = [Learner(name="auto", label="auto")]
+
+
+Problems = Iterator[Problem]
+
+
+def check_settings(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of roles, the encoder, learners and rounds."""
+    yield from check_learning(pipeline)
+    yield from _check_encoder(pipeline)
+    if pipeline.production and pipeline.intake and pipeline.intake.online:
+        message = "a model is made of all codes at once: wait for them, then close."
+        yield Problem(message, ("intake", "online"))
+
+
+def check_learning(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of roles, public features and learners."""
+    yield from shared.check_roles(pipeline)
+    yield from _check_owners(pipeline)
+    yield from shared.check_test_clients(pipeline)
+    yield from check_public(pipeline)
+    from curvote.systems.labels.learners.factory import make  # scikit-learn: a second
+
+    for index, learner in enumerate(pipeline.learners):
+        try:
+            make(learner.name, **learner.params)
+        except UserError as error:
+            yield Problem(str(error), ("learners", index))
+
+
+def _check_owners(pipeline: PipelineSettings) -> Problems:
+    """Yield a problem unless clients train, or a public table's records are asked."""
+    away, roles = lookup.is_remote(pipeline.source), pipeline.clients.model_dump()
+    if away and any(roles.values()):
+        message = "every record of the public table is asked; nobody plays a role."
+        yield Problem(message, ("clients",))
+    if not (away or pipeline.clients.train):
+        yield Problem("say how many clients train.", ("clients", "train"))
+
+
+def check_public(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of what is done to public features."""
+    public = pipeline.public
+    if public.reduce == "pca" and public.size is None:
+        yield Problem("is missing: say how many components.", ("public", "size"))
+    if public.reduce == "none" and public.size is not None:
+        yield Problem("counts with reduce: pca only.", ("public", "size"))
+
+
+def _check_encoder(pipeline: PipelineSettings) -> Problems:
+    labels = pipeline.labels
+    try:
+        for epsilon in pipeline.epsilon:
+            mechanism_name(labels.encoder, class_count(pipeline), epsilon)
+    except UserError as error:
+        yield Problem(str(error), ("labels", "encoder"))
+    if labels.rounds == 1 and labels.encoder == "rr_with_prior":
+        message = "rr_with_prior takes what a first round says: rounds: 2."
+        yield Problem(message, ("labels", "rounds"))
+    if labels.rounds == 2 and labels.encoder not in (AUTO, "rr_with_prior"):
+        message = f"two rounds have encoders of their own, not {labels.encoder}."
+        yield Problem(message, ("labels", "encoder"))
+    if labels.rounds == 2 and pipeline.production:
+        message = "its priors, one a record, travel with no task: for studies only."
+        yield Problem(message, ("labels", "rounds"))
+
+
+def class_count(pipeline: PipelineSettings) -> int:
+    """Return K; a source that lists no classes has two."""
+    return len(lookup.classes(pipeline.source) or (0, 1))

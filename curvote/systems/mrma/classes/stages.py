@@ -1,0 +1,202 @@
+"""Stages of `mrma_classes`: MRMA's, each report and vote about one class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.chain.stage import Columns, Rows, StageContext
+from curvote.curves.encoding import decision_sign
+from curvote.learning.weak import disjoint_parts, draw_subsets
+from curvote.systems.common import study
+from curvote.systems.common.classifiers import (
+    Lines,
+    combined_error,
+    combined_predictions,
+    signed_weights,
+)
+from curvote.systems.common.questions import (
+    Array,
+    interleave_questions,
+    one_against_rest_code,
+    split_questions,
+)
+from curvote.systems.common.study import draw_stage, score_rows, study_clients
+from curvote.systems.common.tables import (
+    REPORT_VARIANTS,
+    WEAK_VARIANTS,
+    lines_of_variant,
+)
+from curvote.systems.common.training import Index, learn_repetitions, train_metadata
+from curvote.systems.mrma.classes.messages import ClassReport, ClassVote
+from curvote.systems.mrma.stages import (
+    aggregate_metadata,
+    best_single_weights,
+    ensemble_columns,
+    report_stage,
+)
+
+privatize_classes_metadata, privatize_classes = report_stage(ClassReport())
+
+
+train_classes_metadata = train_metadata
+
+
+def train_classes_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
+    """Yield the table ``weak`` of each repetition."""
+    for weak in learn_repetitions(
+        many, "class_reports", _choose_rows, ("arm", "question")
+    ):
+        yield {"weak": weak | normalize_lines(weak)}
+
+
+def normalize_lines(weak: Columns) -> Columns:
+    """Return coef (B, d) and intercept (B,) divided by their length."""
+    line = np.column_stack([weak["coef"], weak["intercept"]])
+    length = np.linalg.norm(line, axis=1)
+    line /= np.where(length > 0, length, 1)[:, None]
+    return {"coef": line[:, :-1], "intercept": line[:, -1]}
+
+
+def _choose_rows(
+    context: StageContext, reports: Columns
+) -> tuple[list[Index], NDArray[np.int8]]:
+    """Return the rows of each classifier, and its variant."""
+    count, size = context.params["train.count"], context.params["train.size"]
+    n_classes = len(context.inputs["project"].metadata["classes"])
+    is_training = reports["arm"] == REPORT_VARIANTS.index("mrma")
+    questions = range(len(one_against_rest_code(n_classes)))
+    rows_by_question = [np.flatnonzero(reports["question"] == q) for q in questions]
+    rng, training_rows = (
+        context.generator("draw"),
+        [rows[is_training[rows]] for rows in rows_by_question],
+    )
+    chosen_rows = [
+        r[draw_subsets(rng, len(r), count, min(size, len(r)))] for r in training_rows
+    ]
+    if is_training.all():  # nobody reports who votes: there is nothing to pool
+        return _interleave(chosen_rows), np.zeros(
+            count * len(training_rows), dtype=np.int8
+        )
+    rng = context.generator("pool")
+    pooled = [
+        [r[part] for part in disjoint_parts(rng, len(r), count)]
+        for r in rows_by_question
+    ]
+    sizes = np.array([count, count, 1]) * len(rows_by_question)
+    variants = np.repeat(np.arange(len(WEAK_VARIANTS), dtype=np.int8), sizes)
+    return [
+        *_interleave(chosen_rows),
+        *_interleave(pooled),
+        *rows_by_question,
+    ], variants
+
+
+def _interleave(by_question: Sequence[Any]) -> list[Index]:
+    """Return the first of each question, then the second of each, and so on."""
+    return [rows for group in zip(*by_question, strict=True) for rows in group]
+
+
+evaluate_classes_metadata, evaluate_classes = draw_stage(ClassVote())
+
+
+aggregate_classes_metadata = aggregate_metadata
+
+
+def aggregate_classes(context: StageContext) -> Rows:
+    """Return the table ``ensemble``; weights sum to 1 among those about one class."""
+    n_questions = len(
+        one_against_rest_code(len(context.inputs["project"].metadata["classes"]))
+    )
+    epsilon = context.inputs["evaluate"].metadata["epsilon"]
+    votes = context.rows("evaluate", "votes")
+    ensembles = [
+        ensemble_columns(columns, epsilon, context.metadata)
+        for columns in split_questions(votes, n_questions)
+    ]
+    return {
+        "ensemble": {
+            name: interleave_questions([columns[name] for columns in ensembles])
+            for name in ensembles[0]
+        }
+    }
+
+
+TestData = tuple[Array, NDArray[np.int64]]
+
+
+def score_classes(context: StageContext) -> Rows:
+    """Return the table ``scores``: one row for each method, and recalls of `mrma`."""
+    test = study_clients(context).features_and_places(
+        context.params["project.judge"], "test"
+    )
+    classes = context.inputs["project"].metadata["classes"]
+    code, weak = one_against_rest_code(len(classes)), context.rows("train", "weak")
+    ensemble = context.rows("aggregate", "ensemble")
+    errors = ensemble_errors(code, test, weak, ensemble) | pooled_errors(
+        code, test, weak
+    )
+    rows = score_rows(errors, none_passed_flags(ensemble))
+    predictions = combined_predictions(
+        code, test[0], lines_of_variant(weak, "weak"), signed_weights(ensemble)
+    )
+    return study.add_class_scores(rows, "mrma", test[1], predictions, classes)
+
+
+def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
+    """Return whether no classifier passed, with and without reversal."""
+    names = {"mrma": "none_passed", "ma": "none_passed_ma"}
+    return {method: bool(ensemble[name].all()) for method, name in names.items()}
+
+
+def ensemble_errors(
+    code: Array, test: TestData, weak: Columns, ensemble: Columns
+) -> dict[str, float]:
+    """Return the error of each method of the judged weak classifiers."""
+    lines, signs = (
+        lines_of_variant(weak, "weak"),
+        np.where(ensemble["reversed"], -1.0, 1.0),
+    )
+    weights_by_method = {
+        "ma": ensemble["weight_ma"],
+        "mrma": signed_weights(ensemble),
+        "best_single": signs
+        * interleave_questions(
+            [best_single_weights(rows) for rows in split_questions(ensemble, len(code))]
+        ),
+    }
+    errors = {
+        name: combined_error(code, test, lines, share)
+        for name, share in weights_by_method.items()
+    }
+    errors["weak"] = _mean_rule_error(code, test, lines, np.ones(len(signs)))
+    return errors | {"mr": _mean_rule_error(code, test, lines, signs)}
+
+
+def pooled_errors(code: Array, test: TestData, weak: Columns) -> dict[str, float]:
+    """Return the error of each method that learns from all reports."""
+    lines, all_data_lines = (
+        lines_of_variant(weak, "pooled"),
+        lines_of_variant(weak, "all_data"),
+    )
+    votes = decision_sign(test[0] @ lines[0].T + lines[1]).reshape(
+        len(test[0]), -1, len(code)
+    )
+    elected = (votes.sum(axis=1) @ code).argmax(axis=1)
+    return {
+        "voting": float(np.mean(elected != test[1])),
+        "averaging": combined_error(code, test, lines, np.ones(len(lines[0]))),
+        "all_data": combined_error(code, test, all_data_lines, np.ones(len(code))),
+    }
+
+
+def _mean_rule_error(code: Array, test: TestData, lines: Lines, signs: Array) -> float:
+    """Return the mean error of rules of one classifier a class."""
+    rules = np.split(np.arange(len(signs)), len(signs) // len(code))
+    errors = [
+        combined_error(code, test, (lines[0][r], lines[1][r]), signs[r]) for r in rules
+    ]
+    return float(np.mean(errors))

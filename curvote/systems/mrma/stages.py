@@ -1,0 +1,478 @@
+"""Stages of MRMA and of the systems that share its votes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from curvote.base.errors import UserError
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.curves.encoding import decision_sign
+from curvote.learning.directions import ReportMean, one_round_classifier
+from curvote.learning.votes import (
+    average_classifiers,
+    averaging_weights,
+    estimate_utility,
+    reversal_mask,
+    reversed_utility,
+)
+from curvote.learning.weak import draw_subsets
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.arms import decoding_metadata, directions_of, make_directions
+from curvote.messages.roles import EVERYBODY
+from curvote.systems.common import study
+from curvote.systems.common.classifiers import (
+    combined_predictions,
+    signed_weights,
+    weak_columns,
+)
+from curvote.systems.common.questions import (
+    halving_code,
+    interleave_questions,
+    split_questions,
+)
+from curvote.systems.common.study import (
+    MetadataFunction,
+    StudyClients,
+    TestClients,
+    draw_messages,
+    draw_stage,
+    draw_stage_in_portions,
+    score_rows,
+    study_clients,
+    study_task,
+)
+from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
+from curvote.systems.mrma.histogram import Histogram
+from curvote.systems.mrma.messages import Report, Vote
+from curvote.systems.mrma.privunit.messages import TrainingDirection
+from curvote.systems.mrma.votes.messages import DirectionVote
+from curvote.systems.references.stages import majority_error
+
+
+def report_stage(
+    kind: Report,
+) -> tuple[MetadataFunction, Callable[[StageContext], Rows]]:
+    """Return the metadata and table functions of the stage for ``kind``.
+
+    Rows say whose they are: of who trains (``mrma``), or of who votes (``pooled``).
+    """
+    task_metadata, _ = draw_stage(kind)
+
+    def draw_reports(context: StageContext) -> Rows:
+        clients, task = study_clients(context), study_task(context, kind)
+        rows = EVERYBODY.rows(clients.roles)  # who trains, then who votes
+        messages = draw_messages(context, kind, task, clients.data_of(rows))
+        order = context.generator("shuffle").permutation(len(rows))
+        reports = kind.collect(
+            task, {name: values[order] for name, values in messages.items()}
+        )
+        is_pooled = order >= len(clients.roles["train"])
+        names = [REPORT_VARIANTS.index(name) for name in ("pooled", "mrma")]
+        arm = np.where(is_pooled, *names).astype(np.int8)
+        return {kind.table: reports | {"arm": arm}}
+
+    return task_metadata, draw_reports
+
+
+privatize_metadata, privatize = report_stage(Report())
+
+
+evaluate_metadata, evaluate = draw_stage(Vote())
+
+
+RULE_KEYS = ("cutoff", "when_none_pass", "weights")
+
+
+def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the rule that turns utilities into weights."""
+    return {name: params[f"aggregate.{name}"] for name in RULE_KEYS}
+
+
+def aggregate(context: StageContext) -> Rows:
+    """Return the table ``ensemble``: one row for each weak classifier."""
+    epsilon = context.inputs["evaluate"].metadata["epsilon"]
+    return {
+        "ensemble": ensemble_columns(
+            context.rows("evaluate", "votes"), epsilon, context.metadata
+        )
+    }
+
+
+def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
+    """Return the table ``ensemble`` of vote counts (B,) by classifier.
+
+    ``votes`` are the counts of each classifier (B,), ``epsilon`` is a vote's.
+    """
+    keep = BinaryRR(epsilon=epsilon).keep
+    has_votes = votes["n"] > 0
+    judged_columns = _utility_columns(
+        {name: counts[has_votes] for name, counts in votes.items()}, keep, rule
+    )
+    largest_error = 0.5 / (2 * keep - 1)
+    defaults = {
+        "learner": votes["learner"],
+        "utility": 0.5,
+        "standard_error": largest_error,
+    }
+    # A flag is the same for all of an ensemble.
+    defaults |= {
+        name: judged_columns[name][0] for name in ("none_passed", "none_passed_ma")
+    }
+    return {
+        name: _fill_missing(has_votes, defaults.get(name, 0), values)
+        for name, values in judged_columns.items()
+    }
+
+
+def _fill_missing(present: np.ndarray, default: Any, values: np.ndarray) -> np.ndarray:
+    full = np.full(len(present), default, dtype=values.dtype)
+    full[present] = values
+    return full
+
+
+def _utility_columns(votes: Columns, keep: float, rule: Metadata) -> Columns:
+    utility = estimate_utility(votes["positive"], votes["n"], keep)
+    flipped = reversal_mask(votes["positive"], votes["n"])
+    rule_values = [rule[name] for name in RULE_KEYS]
+    mrma, none_mrma = averaging_weights(
+        reversed_utility(utility.value, flipped), *rule_values
+    )
+    ma, none_ma = averaging_weights(utility.value, *rule_values)
+    return {
+        "learner": votes["learner"],
+        "utility": utility.value,
+        "standard_error": utility.standard_error,
+        "reversed": flipped,
+        "weight": mrma,
+        "none_passed": np.full(len(mrma), none_mrma),
+        "weight_ma": ma,
+        "none_passed_ma": np.full(len(ma), none_ma),
+    }
+
+
+Array = NDArray[np.float64]
+
+
+def published_weak_error(utility: Array) -> float:
+    """Return 1 minus the mean of the clipped estimated utilities [B]."""
+    return float(1 - np.clip(utility, 0, 1).mean())
+
+
+def published_mr_error(error: Array, utility: Array, cutoff: float) -> float:
+    """Return the mean error [B] of reversed classifiers that pass ``cutoff``.
+
+    ``utility`` [B] is estimated, after reversal. Where none passes, the mean of all.
+    """
+    passed = utility > cutoff
+    return float(error[passed].mean() if passed.any() else error.mean())
+
+
+def published_voting_error(signs: Array, labels: Array) -> float:
+    """Return the error of the majority of ``signs`` [n, B]; a tie is an error."""
+    return float(np.mean(np.sign(signs.sum(axis=1)) != labels))
+
+
+# Utilities of equal vote counts differ by rounding errors, others by far more.
+TIE_TOLERANCE = 1e-9
+
+
+def score_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the definitions of the methods."""
+    return {"definitions": params["report.definitions"]}
+
+
+def score(context: StageContext) -> Rows:
+    """Return the table ``scores``: one row for each method."""
+    test = TestClients(
+        *study_clients(context).features_and_signs(
+            context.params["project.judge"], "test"
+        )
+    )
+    weak, ensemble = (
+        context.rows("train", "weak"),
+        context.rows("aggregate", "ensemble"),
+    )
+    errors = mean_errors(test, weak, ensemble) | ensemble_errors(test, weak, ensemble)
+    errors |= pooled_errors(test, weak)
+    if context.metadata["definitions"] == "published":
+        cutoff = context.inputs["aggregate"].metadata["cutoff"]
+        errors |= published_errors(test, weak, ensemble, cutoff)
+    return score_rows(errors, none_passed_flags(ensemble))
+
+
+def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
+    """Return whether no classifier passed the cutoff, with and without reversal."""
+    return {"mrma": ensemble["none_passed"][0], "ma": ensemble["none_passed_ma"][0]}
+
+
+def mean_errors(
+    test: TestClients, weak: Columns, ensemble: Columns
+) -> dict[str, float]:
+    """Return the mean errors ``weak`` and ``mr``: before and after reversal."""
+    decisions = test.decisions(*lines_of_variant(weak, "weak"))
+    signed_decisions = np.where(ensemble["reversed"], -decisions, decisions)
+    return {
+        "weak": float(test.error(decisions).mean()),
+        "mr": float(test.error(signed_decisions).mean()),
+    }
+
+
+def ensemble_errors(
+    test: TestClients, weak: Columns, ensemble: Columns
+) -> dict[str, float]:
+    """Return the error of each method that averages the weak classifiers."""
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
+    weights_by_method = {
+        "ma": ensemble["weight_ma"],
+        "mrma": signs * ensemble["weight"],
+        "best_single": signs * best_single_weights(ensemble),
+    }
+    lines = lines_of_variant(weak, "weak")
+    return {
+        name: _line_error(test, average_classifiers(*lines, w))
+        for name, w in weights_by_method.items()
+    }
+
+
+def pooled_errors(test: TestClients, weak: Columns) -> dict[str, float]:
+    """Return the error of each method that learns from all reports."""
+    lines = lines_of_variant(weak, "pooled")
+    equal = np.full(len(lines[0]), 1 / len(lines[0]))
+    vote_sums = decision_sign(test.decisions(*lines)).sum(axis=1)
+    return {
+        "voting": float(test.error(vote_sums[:, None])[0]),
+        "averaging": _line_error(test, average_classifiers(*lines, equal)),
+        "all_data": _line_error(
+            test, average_classifiers(*lines_of_variant(weak, "all_data"), np.ones(1))
+        ),
+    }
+
+
+def _line_error(test: TestClients, line: tuple[Array, float]) -> float:
+    decision = test.decisions(line[0], np.atleast_1d(line[1]))
+    return float(test.error(decision)[0])
+
+
+def published_errors(
+    test: TestClients, weak: Columns, ensemble: Columns, cutoff: float
+) -> dict[str, float]:
+    """Return the errors of the methods that MRMA's tables define in another way."""
+    decisions = test.decisions(*lines_of_variant(weak, "weak"))
+    signed_decisions = np.where(ensemble["reversed"], -decisions, decisions)
+    votes = decision_sign(test.decisions(*lines_of_variant(weak, "pooled")))
+    return {
+        "weak": published_weak_error(ensemble["utility"]),
+        "mr": published_mr_error(
+            test.error(signed_decisions), _reversed_utilities(ensemble), cutoff
+        ),
+        "voting": published_voting_error(votes, test.labels),
+    }
+
+
+def _reversed_utilities(ensemble: Columns) -> Array:
+    return reversed_utility(ensemble["utility"], ensemble["reversed"])
+
+
+def best_single_weights(ensemble: Columns) -> Array:
+    """Return weight 1 for the first classifier of highest utility."""
+    utility, weights = _reversed_utilities(ensemble), np.zeros(len(ensemble["utility"]))
+    weights[np.argmax(utility > utility.max() - TIE_TOLERANCE)] = 1
+    return weights
+
+
+def score_baselines_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return why there is no histogram, or null."""
+    reason = None
+    try:
+        _make_histogram(inputs, params)
+    except UserError as error:
+        reason = f"Left out. {error}"
+    return {"histogram": reason}
+
+
+def score_baselines(context: StageContext) -> Rows:
+    """Return the table ``scores``: a row for each baseline that there is."""
+    clients = study_clients(context)
+    errors = {"majority": majority_error(context, clients)}
+    if not context.metadata["histogram"]:
+        predictions = _histogram_predictions(
+            context, clients, _make_histogram(context.inputs, context.params)
+        )
+        truth = clients.labels[clients.roles["test"]]
+        errors["histogram"] = float(np.mean(truth != predictions))
+    return score_rows(errors)
+
+
+def _make_histogram(inputs: Inputs, params: Params) -> Histogram:
+    return Histogram(
+        inputs["project"].metadata["d"],
+        params["histogram.bins"],
+        params["epsilon"],
+        bool(params["published.histogram"]),
+        len(inputs["project"].metadata["classes"]),
+    )
+
+
+def _histogram_predictions(
+    context: StageContext, clients: StudyClients, histogram: Histogram
+) -> np.ndarray:
+    """Return the histogram's predictions for the test clients, by z."""
+    rows, rng = EVERYBODY.rows(clients.roles), context.generator("histogram")
+    points = clients.z[clients.roles["test"]]
+    return histogram.classify(clients.z[rows], clients.labels[rows], points, rng)
+
+
+privatize_directions_metadata, privatize_directions_portions = draw_stage_in_portions(
+    TrainingDirection()
+)
+
+
+def average_directions_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the mechanism and budget that decoding needs."""
+    return decoding_metadata(inputs["privatize"].metadata)
+
+
+def average_directions(context: StageContext) -> Rows:
+    """Return the table ``weak``: drawn as `mrma` draws (MRMA, algorithm 1)."""
+    public, params = context.metadata, context.params
+    reports = context.rows("privatize", "directions")["direction"]
+    count, size = params["train.count"], params["train.size"]
+    samples = reports[
+        draw_subsets(context.generator("draw"), len(reports), count, size)
+    ]
+    vectors, epsilon = directions_of(public), public["epsilon"]
+    lines = [
+        one_round_classifier(ReportMean.from_reports(sample), vectors, epsilon)
+        for sample in samples
+    ]
+    coef, intercept = zip(*lines, strict=True)
+    return {"weak": weak_columns(np.array(coef), np.array(intercept), size)}
+
+
+def score_privunit(context: StageContext) -> Rows:
+    """Return the table ``scores``: one row for each method."""
+    clients = study_clients(context)
+    test = TestClients(
+        *clients.features_and_signs(context.params["project.judge"], "test")
+    )
+    tables = context.rows("train", "weak"), context.rows("aggregate", "ensemble")
+    errors = mean_errors(test, *tables) | ensemble_errors(test, *tables)
+    errors["majority"] = majority_error(context, clients)
+    return score_rows(errors, none_passed_flags(tables[1]))
+
+
+def draw_directions_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the length of z and the public constant beside it."""
+    public = inputs["project"].metadata
+    d, rescale = public["d"], public["encoding"]["rescale"]
+    beside = make_directions("mean", d, rescale, params["direct.intercept"]).intercept
+    return {
+        "d": d,
+        "intercept": float(beside),
+        "splits": len(halving_code(len(public["classes"]))),
+    }
+
+
+def draw_directions(context: StageContext) -> Rows:
+    """Return the table ``weak``: a row a direction.
+
+    They are classifiers of z whose (intercept/s, coef) is uniform on the sphere.
+    """
+    count = context.params["votes.directions"] * context.metadata["splits"]
+    shape = count, context.metadata["d"] + 1
+    w = context.generator("draw").standard_normal(shape)
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    return {"weak": weak_columns(w[:, 1:], context.metadata["intercept"] * w[:, 0], 0)}
+
+
+evaluate_directions_metadata, evaluate_directions = draw_stage(DirectionVote())
+
+
+aggregate_votes = aggregate
+
+
+# No direction is good by itself: a higher cutoff would throw away what its sum needs.
+DIRECTION_RULE: Final = {"cutoff": 0.5, "when_none_pass": "soft", "weights": "excess"}
+
+
+def aggregate_votes_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the rule that turns utilities into weights."""
+    return dict(DIRECTION_RULE)
+
+
+def score_votes(context: StageContext) -> Rows:
+    """Return the table ``scores``: ``votes``, the best direction, and the majority."""
+    clients, ensemble = study_clients(context), context.rows("aggregate", "ensemble")
+    features, truth = clients.features_and_places("rescaled", "test")
+    classes = context.inputs["project"].metadata["classes"]
+    code, lines = (
+        halving_code(len(classes)),
+        lines_of_variant(context.rows("train", "weak"), "weak"),
+    )
+    predictions = {
+        method: combined_predictions(code, features, lines, method_weights)
+        for method, method_weights in direction_weights(ensemble, len(code)).items()
+    }
+    errors = {
+        method: float(np.mean(method_weights != truth))
+        for method, method_weights in predictions.items()
+    }
+    errors["majority"] = majority_error(context, clients)
+    rows = score_rows(errors, {"votes": ensemble["none_passed"][0]})
+    return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)
+
+
+def direction_weights(ensemble: Columns, n_splits: int) -> dict[str, Array]:
+    """Return the weight of each direction by method."""
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
+    best_weights = interleave_questions(
+        [best_single_weights(rows) for rows in split_questions(ensemble, n_splits)]
+    )
+    return {"votes": signed_weights(ensemble), "best_single": signs * best_weights}
+
+
+WIDTH = 0.1
+
+
+def score_drift(context: StageContext) -> Rows:
+    """Return the table ``scores``: ``agreement`` and ``total_variation``.
+
+    ``agreement`` is g(z0) of MRMA, proposition 2, at z0 = ``drift.at``, from the
+    reports whose first number lies within 0.1 of z0, or beyond the end of [-1, 1] at
+    or beyond which z0 lies (the Laplace law says the same there). The total variation
+    is that of record and report: since the noised density lies nowhere in the cube
+    above the records', it is the chance that a report lies outside the cube.
+    """
+    reports = context.rows("privatize", "reports")
+    slope = context.inputs["ingest"].metadata["slope"]
+    scores = {"total_variation": outside_share(reports)}
+    scores |= label_agreement(reports, slope, context.params["drift.at"])
+    return {
+        "scores": {
+            "method": np.full(len(scores), "report", dtype=object),
+            "metric": np.array(list(scores), dtype=object),
+            "value": np.array(list(scores.values())),
+        }
+    }
+
+
+def outside_share(reports: Columns) -> float:
+    """Return the share of reports that lie outside the cube, where records are."""
+    inside = (np.abs(reports["z"]) <= 1).all(axis=1)
+    return 1 - float(inside.mean())
+
+
+def label_agreement(reports: Columns, slope: float, at: float) -> dict[str, float]:
+    """Return the chance that clean and noised label agree at z0, if any is near."""
+    first = reports["z"][:, 0]
+    is_near = np.abs(first - at) <= WIDTH if abs(at) < 1 else first * np.sign(at) >= 1
+    if not is_near.any():
+        return {}
+    noised = float((reports["label"][is_near] > 0).mean())
+    clean = float(expit(slope * at))
+    return {"agreement": 1 - (clean * (1 - noised) + (1 - clean) * noised)}

@@ -1,0 +1,250 @@
+"""System `mrma`: its settings, methods, stages and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from curvote.chain.axis import EPSILON
+from curvote.chain.measure import Look, Method
+from curvote.chain.settings import Strict
+from curvote.chain.system import MessageDescription, System, View
+from curvote.messages.measures import ERRORS, LEARNER, MAJORITY
+from curvote.systems.common import checks, models, mrma_settings
+from curvote.systems.common.declarations import (
+    COMMON_STAGES,
+    LEARNERS,
+    MECHANISMS,
+    NONE_PASSED,
+    ROLE_PARAMS,
+    SECTIONS,
+    UTILITIES,
+    client_stage,
+    release_stage,
+    score_stage,
+    server_stage,
+)
+from curvote.systems.common.mrma_settings import expand_published
+from curvote.systems.common.settings import Aggregate, Privatize, Taught
+from curvote.systems.common.tables import ENSEMBLE, REPORTS, VOTES, WEAK
+from curvote.systems.mrma.messages import MESSAGES, Pooled
+from curvote.systems.references.messages import ComparisonLabel
+
+
+class Histogram(Strict):
+    """The histogram baseline: each axis of [-1, 1]^d is cut into ``bins`` parts."""
+
+    bins: Annotated[int, Field(ge=2, strict=True)] = 4
+
+
+class Watch(Strict):
+    """Threshold at which the newest votes of an open round raise an alert."""
+
+    drop: Annotated[float, Field(gt=0)] = 3.0
+
+
+class Settings(Taught):
+    """Settings of MRMA; ``as_published`` takes the printed definitions."""
+
+    privatize: Privatize = Privatize()
+    aggregate: Aggregate = Aggregate()
+    histogram: Histogram = Histogram()
+    online: Watch = Watch()
+    as_published: bool = False
+
+
+WEAK_METHOD: Final = Method(
+    "weak",
+    "weak",
+    "Mean error of the weak classifiers as they were trained.",
+    Look("#838b94", "v", size=5),
+    rank=10,
+    short_phrase="one weak classifier",
+)
+REVERSED_METHOD: Final = Method(
+    "mr",
+    "MR",
+    "Mean error of the weak classifiers after reversal.",
+    Look("#0072b2", "s"),
+    rank=20,
+)
+AVERAGED_METHOD: Final = Method(
+    "ma",
+    "MA",
+    "The weighted average of MRMA, but nothing is reversed.",
+    Look("#e69f00", "D", size=4),
+    rank=30,
+)
+MRMA_METHOD: Final = Method(
+    "mrma",
+    "MRMA",
+    "Weak classifiers that do worse than a coin are reversed; those whose "
+    "estimated utility then passes the cutoff are averaged, the better ones with "
+    "more weight.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=40,
+)
+BEST_SINGLE_METHOD: Final = Method(
+    "best_single",
+    "best single",
+    "The one reversed classifier of highest estimated utility.",
+    Look("#cc79a7", "^", size=5),
+    rank=80,
+)
+VOTING_METHOD: Final = Method(
+    "voting",
+    "voting",
+    "Majority vote of classifiers trained on equal parts of all clients' reports.",
+    Look("#8a6a4a", "d", "--", size=4.5),
+    rank=130,
+    study_only=True,
+)
+AVERAGING_METHOD: Final = Method(
+    "averaging",
+    "averaging",
+    "Plain mean of the same classifiers.",
+    Look("#56b4e9", "X", "--", size=5),
+    rank=140,
+    study_only=True,
+)
+ALL_DATA_METHOD: Final = Method(
+    "all_data",
+    "all data",
+    "One classifier trained on noised reports of all clients, voters included.",
+    Look("#009e73", "P", "--", size=5.2),
+    rank=150,
+    study_only=True,
+)
+HISTOGRAM_METHOD: Final = Method(
+    "histogram",
+    "histogram",
+    "The class that is larger in a record's cell of a coarse grid; every client "
+    "sends a noised number for each cell.",
+    Look("#a39a2e", "", ":", width=1.2),
+    rank=180,
+    study_only=True,
+)
+ENSEMBLE_METHODS: Final = (
+    WEAK_METHOD,
+    REVERSED_METHOD,
+    AVERAGED_METHOD,
+    MRMA_METHOD,
+    BEST_SINGLE_METHOD,
+)
+ALL_METHODS: Final = (
+    *ENSEMBLE_METHODS,
+    VOTING_METHOD,
+    AVERAGING_METHOD,
+    ALL_DATA_METHOD,
+    HISTOGRAM_METHOD,
+)
+
+
+CELL_AXES = ("epsilon", "learner")
+REPORT_PARAMS = tuple(
+    f"privatize.{key}" for key in ("mechanism", "params", "label_share")
+)
+
+DRAW_PARAMS = ("train.count", "train.size", "seed")
+LEARN_PARAMS = ("learner.name", "learner.params", *DRAW_PARAMS)
+RULE_PARAMS = tuple(
+    f"aggregate.{key}" for key in ("cutoff", "when_none_pass", "weights")
+)
+
+PRIVATIZE = client_stage(
+    "privatize",
+    "curvote.systems.mrma.stages:privatize",
+    REPORTS,
+    params=REPORT_PARAMS,
+    plugins=(MECHANISMS,),
+)
+TRAIN = server_stage(
+    "train",
+    "curvote.systems.common.training:train",
+    ("privatize",),
+    WEAK,
+    axes=CELL_AXES,
+    params=LEARN_PARAMS,
+    plugins=(LEARNERS,),
+)
+EVALUATE = client_stage(
+    "evaluate",
+    "curvote.systems.mrma.stages:evaluate",
+    VOTES,
+    ("project", "train"),
+    axes=CELL_AXES,
+    params=("project.judge",),
+)
+AGGREGATE = server_stage(
+    "aggregate",
+    "curvote.systems.mrma.stages:aggregate",
+    ("evaluate",),
+    ENSEMBLE,
+    axes=CELL_AXES,
+    params=("epsilon", *RULE_PARAMS),
+)
+SCORE = score_stage(
+    "curvote.systems.mrma.stages:score",
+    ("project", "train", "aggregate"),
+    CELL_AXES,
+    ("project.judge", "report.definitions", *ROLE_PARAMS),
+)
+BASELINE = score_stage(
+    "curvote.systems.mrma.stages:score_baselines",
+    ("project",),
+    params=("epsilon", "histogram.bins", "published.histogram", *ROLE_PARAMS),
+)
+STAGES = (*COMMON_STAGES, PRIVATIZE, TRAIN, EVALUATE, AGGREGATE, SCORE, BASELINE)
+
+RELEASE = release_stage(
+    PRIVATIZE, "report", ("ingest", "project"), ("project.judge", *REPORT_PARAMS)
+)
+RELEASE_VOTES = release_stage(EVALUATE, "vote", ("ingest", "privatize", "train"))
+# No baseline and no score: what only a study could draw or know is not asked for.
+PRODUCTION = (*COMMON_STAGES, RELEASE, TRAIN, RELEASE_VOTES, AGGREGATE)
+
+
+def describe_histogram(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return the description of what the histogram's clients would send."""
+    n_classes = mrma_settings.class_count(config["source"])
+    prefix = f"{n_classes} x " if n_classes > 2 else ""
+    suffix = " and class" if n_classes > 2 else ""
+    bins = config["histogram"]["bins"]
+    what = f"{prefix}{bins}^{d} noised numbers, one for each cell{suffix}"
+    detail = "for histogram; two of them depend on the record"
+    return [MessageDescription("every client", what, "laplace", detail)]
+
+
+def _histogram_notes(views: Sequence[View]) -> Iterator[str]:
+    """Yield why the histogram is missing, where it is."""
+    for view in views:
+        if not view.settings.production:
+            reason = view.without("learner").metadata("report").get("histogram")
+            if reason:
+                yield f"histogram: {reason}"
+
+
+SYSTEM = System(
+    name="mrma",
+    settings=Settings,
+    stages=STAGES,
+    production=PRODUCTION,
+    axes=(EPSILON, LEARNER),
+    messages=MESSAGES,
+    study_messages=(Pooled().describe, ComparisonLabel().describe, describe_histogram),
+    metrics=ERRORS,
+    methods=(*ALL_METHODS, MAJORITY),
+    main=("mrma",),
+    checks=checks.combine_checks(
+        *checks.LEARNING_CHECKS, classes=mrma_settings.check_classes
+    ),
+    resolve_parts=mrma_settings.resolve_classes,
+    normalize=expand_published,
+    final_model=models.ensemble_model,
+    production_metrics=models.vote_outcome,
+    needs_new_round=models.votes_declined,
+    notes=_histogram_notes,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
+)

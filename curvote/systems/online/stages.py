@@ -1,0 +1,342 @@
+"""Stages of `online`: reports, candidates, votes and updates by arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.chain.streams import block_noise
+from curvote.learning.online import (
+    Arrival,
+    Ensemble,
+    IncumbentVotes,
+    OnlineRule,
+    Roster,
+    add_arrival,
+    extend_roster,
+    start_roster,
+)
+from curvote.learning.weak import draw_subsets
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.stages import configured_task, study_metadata
+from curvote.systems.common.study import (
+    StudyClients,
+    TestClients,
+    draw_messages,
+    draw_stage,
+    score_rows,
+    study_clients,
+    study_task,
+)
+from curvote.systems.common.training import (
+    Problem,
+    fit_repetitions,
+    make_problem,
+    train_metadata,
+)
+from curvote.systems.mrma.messages import Report, Vote
+from curvote.wire.task import Candidates
+
+# In place of a candidate's number: an earlier ensemble, watched for a drop.
+INCUMBENT: Final = -1
+
+
+def client_arrivals(context: StageContext) -> NDArray[np.int64]:
+    """Return the arrival of every client, (n,), numbered from 0.
+
+    A source whose groups are no arrivals is a UserError.
+    """
+    if "periods" not in context.inputs["project"].metadata:
+        raise UserError(
+            "protocol online needs clients who arrive in groups, such as those of"
+            " source drifting.",
+            where=("source", "name"),
+        )
+    return context.rows("project", "encoded")["group"]
+
+
+def arriving_clients(context: StageContext) -> StudyClients:
+    """Return the clients with the roles of this stage's arrival.
+
+    Roles are split among all clients first, so that they do not depend on how many
+    arrivals there have been. An arrival beyond the source's last is a UserError.
+    """
+    arrival, groups = context.params["arrival"], client_arrivals(context)
+    periods = context.inputs["project"].metadata["periods"]
+    if arrival >= periods:
+        raise UserError(
+            f"arrival {arrival} was asked for, but the source has only"
+            f" {periods}, numbered from 0.",
+            where=("online", "arrivals"),
+        )
+    clients = study_clients(context)
+    arriving_roles = {
+        role: i[groups[i] == arrival] for role, i in clients.roles.items()
+    }
+    return replace(clients, roles=arriving_roles)
+
+
+REPORT_MESSAGE: Final = Report()
+privatize_metadata, _ = draw_stage(REPORT_MESSAGE)
+
+
+def privatize(context: StageContext) -> Rows:
+    """Return the table ``arriving``: noised, no client id, shuffled.
+
+    Every training client reports; an arrival reads only its own.
+    """
+    clients = study_clients(context)
+    rows = context.generator("shuffle").permutation(clients.roles["train"])
+    messages = draw_messages(
+        context,
+        REPORT_MESSAGE,
+        study_task(context, REPORT_MESSAGE),
+        clients.data_of(rows),
+    )
+    return {"arriving": {"arrival": client_arrivals(context)[rows]} | messages}
+
+
+learn_metadata = train_metadata
+
+
+def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
+    """Yield the table ``candidates``; a candidate keeps its number for ever.
+
+    The first arrival trains ``train.count`` from its reports; a later one adds
+    ``online.more`` from its own if the one before it saw a drop.
+    """
+    public = many[0].inputs["privatize"].metadata
+    new = fit_repetitions(
+        [_new_problems(context) for context in many], public, many[0].metadata
+    )
+    for context, columns in zip(many, new, strict=True):
+        yield {"candidates": _append_candidates(context, columns)}
+
+
+def _new_problems(context: StageContext) -> list[Problem]:
+    """Return the problem of each new classifier."""
+    count, arrival = _new_count(context), context.params["arrival"]
+    if not count:
+        return []
+    reports = context.rows("privatize", "arriving")
+    arrival_rows = np.flatnonzero(reports["arrival"] == arrival)
+    rng = context.generator("draw", "train", block=arrival)
+    samples = arrival_rows[
+        draw_subsets(rng, len(arrival_rows), count, context.params["train.size"])
+    ]
+    return [make_problem(reports, rows) for rows in samples]
+
+
+def _new_count(context: StageContext) -> int:
+    if "update@previous" not in context.inputs:
+        return int(context.params["train.count"])
+    dropped = context.rows("update@previous", "history")["dropped"][-1]
+    return int(context.params["online.more"]) if dropped else 0
+
+
+def _append_candidates(context: StageContext, new: Columns) -> Columns:
+    """Return the earlier candidates, then the new ones."""
+    parts: list[Columns] = []
+    if "learn@previous" in context.inputs:
+        parts.append(context.rows("learn@previous", "candidates"))
+    if new:
+        birth = np.full(len(new["n"]), context.params["arrival"])
+        parts.append(new | {"birth": birth})
+    names = parts[0].keys() - {"learner"}
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    return {"learner": np.arange(len(columns["birth"])), **columns}
+
+
+VOTE_MESSAGE: Final = Vote()
+# One voter in WATCH judges the incumbent: with 400 such votes on either side of a drop
+# and epsilon 1, three standard errors are a difference of 0.23 in accuracy.
+WATCH_INTERVAL = 4
+
+
+def evaluate_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the vote's budget, and the share of voters who watch the incumbent."""
+    return study_metadata(VOTE_MESSAGE, inputs, params) | {
+        "incumbent": 1 / WATCH_INTERVAL
+    }
+
+
+def evaluate(context: StageContext) -> Rows:
+    """Return the table ``arrival_votes``: counts for each candidate, no client.
+
+    Candidate -1 is the incumbent: the ensemble of the arrival in which classifiers
+    were last added, so that its readings compare from one arrival to the next.
+    """
+    clients, arrival = arriving_clients(context), context.params["arrival"]
+    learner, candidates = _vote_candidates(context)
+    task = replace(
+        configured_task(VOTE_MESSAGE, context.inputs, context.params),
+        candidates=candidates,
+    )
+    rows = clients.roles["vote"]
+    # One stream for each arrival, which stands where others have blocks of clients.
+    rng = context.generator("split", block=arrival)
+    noise = block_noise(context.params["seed"], context.stage, context.number, arrival)
+    data = clients.data_of(rows, rng.permutation(_candidate_shares(len(rows), learner)))
+    votes = VOTE_MESSAGE.collect(task, VOTE_MESSAGE.draw(task, data, noise))
+    return {"arrival_votes": votes | {"learner": learner}}
+
+
+def _vote_candidates(context: StageContext) -> tuple[np.ndarray, Candidates]:
+    """Return the numbers and lines of all candidates up for a vote."""
+    table = context.rows("learn", "candidates")
+    if "update@previous" not in context.inputs:
+        return table["learner"], Candidates(table["coef"], table["intercept"])
+    history = context.rows("update@previous", "history")
+    incumbent = np.flatnonzero(history["added"])[-1]
+    coef = np.vstack([table["coef"], history["coef"][incumbent]])
+    intercept = np.append(table["intercept"], history["intercept"][incumbent])
+    return np.append(table["learner"], INCUMBENT), Candidates(coef, intercept)
+
+
+def _candidate_shares(n: int, learner: np.ndarray) -> np.ndarray:
+    """Return candidates of n voters: the incumbent's share, then equal parts."""
+    count = int((learner != INCUMBENT).sum())
+    watch = 0 if count == len(learner) else n // WATCH_INTERVAL
+    return np.concatenate([np.arange(n - watch) % count, np.full(watch, count)])
+
+
+_PREVIOUS = "update@previous"
+_COUNT_COLUMNS = ("n", "positive", "squares")
+_CANDIDATE_COLUMNS = ("utility", "standard_error", "reversed", "weight")
+_ENSEMBLE_COLUMNS = ("passed", "none_passed", "coef", "intercept")
+
+
+def update_metadata(inputs: Inputs, params: Params) -> Metadata:
+    """Return the rule that turns votes into weights and detects drops."""
+    return {
+        "cutoff": params["aggregate.cutoff"],
+        "when_none_pass": params["aggregate.when_none_pass"],
+        "weights": params["aggregate.weights"],
+        "memory": params["online.memory"],
+        "drop": params["online.drop"],
+    }
+
+
+def update(context: StageContext) -> Rows:
+    """Return ``standing`` and ``history`` with the rows of this arrival.
+
+    ``standing`` has one row for each arrival and candidate, ``history`` one for each
+    arrival.
+    """
+    keep = BinaryRR(epsilon=context.params["epsilon"]).keep
+    votes = context.rows("evaluate", "arrival_votes")
+    after = _add_votes(
+        _previous_roster(context), votes, OnlineRule(keep=keep, **context.metadata)
+    )
+    new = {"standing": _standing_rows(after), "history": _history_row(after, keep)}
+    return {name: _append_rows(context, name, columns) for name, columns in new.items()}
+
+
+def _add_votes(before: Roster, votes: Columns, rule: OnlineRule) -> Roster:
+    candidates = votes["learner"] != INCUMBENT
+    n, positive = votes["n"], votes["positive"]
+    watched = IncumbentVotes(
+        int(n[~candidates].sum()), int(positive[~candidates].sum())
+    )
+    return add_arrival(before, n[candidates], positive[candidates], rule, watched)
+
+
+def _previous_roster(context: StageContext) -> Roster:
+    """Return the roster before this arrival's votes."""
+    candidates = context.rows("learn", "candidates")
+    if _PREVIOUS not in context.inputs:
+        return start_roster(candidates["coef"], candidates["intercept"])
+    rows, history = (
+        context.rows(_PREVIOUS, table) for table in ("standing", "history")
+    )
+    newest = {k: v[rows["arrival"] == history["arrival"][-1]] for k, v in rows.items()}
+    b = len(newest["learner"])
+    roster = Roster(
+        coef=candidates["coef"][:b],
+        intercept=candidates["intercept"][:b],
+        birth=candidates["birth"][:b],
+        n=newest["n"],
+        positive=newest["positive"],
+        squares=newest["squares"],
+        history=tuple(_read_arrival(t, rows, history) for t in history["arrival"]),
+    )
+    if b == len(candidates["coef"]):
+        return roster
+    return extend_roster(roster, candidates["coef"][b:], candidates["intercept"][b:])
+
+
+def _read_arrival(t: int, rows: Columns, history: Columns) -> Arrival:
+    """Return one row of the history, with the state of each candidate."""
+    is_then, row = rows["arrival"] == t, {k: v[t] for k, v in history.items()}
+    return Arrival(
+        votes=int(row["votes"]),
+        added=int(row["added"]),
+        incumbent=IncumbentVotes(
+            int(row["incumbent_n"]), int(row["incumbent_positive"])
+        ),
+        dropped=bool(row["dropped"]),
+        ensemble=Ensemble(
+            *(rows[name][is_then] for name in _CANDIDATE_COLUMNS),
+            *(row[name] for name in _ENSEMBLE_COLUMNS),
+        ),
+    )
+
+
+def _standing_rows(after: Roster) -> Columns:
+    """Return the newest arrival's rows of ``standing``."""
+    b, newest = len(after.coef), after.history[-1].ensemble
+    return {
+        "arrival": np.full(b, len(after.history) - 1),
+        "learner": np.arange(b),
+        **{name: getattr(after, name) for name in _COUNT_COLUMNS},
+        **{name: getattr(newest, name) for name in _CANDIDATE_COLUMNS},
+    }
+
+
+def _history_row(after: Roster, keep: float) -> Columns:
+    """Return the newest arrival's row of ``history``."""
+    newest = after.history[-1]
+    accuracy, error = newest.incumbent.accuracy(keep)
+    row = {
+        "arrival": len(after.history) - 1,
+        "votes": newest.votes,
+        "added": newest.added,
+        "incumbent_n": newest.incumbent.n,
+        "incumbent_positive": newest.incumbent.positive,
+        "utility": accuracy,
+        "standard_error": error,
+        "dropped": newest.dropped,
+        **{name: getattr(newest.ensemble, name) for name in _ENSEMBLE_COLUMNS},
+    }
+    return {name: np.array([value]) for name, value in row.items()}
+
+
+def _append_rows(context: StageContext, name: str, new: Columns) -> Columns:
+    if _PREVIOUS not in context.inputs:
+        return new
+    old = context.rows(_PREVIOUS, name)
+    return {key: np.concatenate([old[key], new[key]]) for key in new}
+
+
+# Rows of the history: today's ensemble, and the first one, which never learned more.
+HISTORY_ROWS = {"online": -1, "frozen": 0}
+
+
+def score(context: StageContext) -> Rows:
+    """Return the table ``scores``: the errors on this arrival's test clients."""
+    test = TestClients(
+        *arriving_clients(context).features_and_signs(
+            context.params["project.judge"], "test"
+        )
+    )
+    history = context.rows("update", "history")
+    error = test.error(test.decisions(history["coef"], history["intercept"]))
+    errors = {method: float(error[row]) for method, row in HISTORY_ROWS.items()}
+    none_passed = {m: history["none_passed"][row] for m, row in HISTORY_ROWS.items()}
+    return score_rows(errors, none_passed)

@@ -1,0 +1,203 @@
+"""System `online`: clients who come in arrivals, one on the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from curvote.base.errors import Problem
+from curvote.chain.axis import EPSILON, Axis, PipelineSettings
+from curvote.chain.measure import Look, Method
+from curvote.chain.settings import WholeNumber
+from curvote.chain.stage import VECTOR, Table
+from curvote.chain.system import System
+from curvote.data.lookup import resolve_source
+from curvote.messages.measures import ERRORS, LEARNER
+from curvote.systems.common import checks, models
+from curvote.systems.common.declarations import (
+    COMMON_STAGES,
+    LEARNERS,
+    NONE_PASSED,
+    ROLE_PARAMS,
+    SECTIONS,
+    client_stage,
+    score_stage,
+    server_stage,
+)
+from curvote.systems.common.settings import Aggregate, Privatize, Taught
+from curvote.systems.mrma.system import LEARN_PARAMS, PRIVATIZE, RULE_PARAMS, Watch
+from curvote.systems.online.messages import MESSAGES
+
+
+class Online(Watch):
+    """Arrivals of clients, and what their votes change.
+
+    ``arrivals`` groups have come so far. Votes fade by ``memory`` an arrival. Where
+    the ensemble's utility fell by ``drop`` standard errors, ``more`` classifiers are
+    trained on the newest reports.
+    """
+
+    arrivals: WholeNumber = 1
+    memory: Annotated[float, Field(gt=0, le=1)] = 1.0
+    more: WholeNumber = 20
+
+
+class Settings(Taught):
+    """Settings of MRMA for clients who keep coming."""
+
+    privatize: Privatize = Privatize()
+    aggregate: Aggregate = Aggregate()
+    online: Online = Online()
+
+
+ARRIVING: Final = Table(
+    "arriving", {"arrival": "int64", "z": VECTOR, "label": "int8"}, unit="message"
+)
+CANDIDATES: Final = Table(
+    "candidates",
+    {
+        "learner": "int64",
+        "coef": VECTOR,
+        "intercept": "float64",
+        "birth": "int64",
+        "n": "int64",
+        "flagged": "bool",
+    },
+    unit="classifier",
+)
+ARRIVAL_VOTES: Final = Table(
+    "arrival_votes",
+    {"learner": "int64", "n": "int64", "positive": "int64"},
+    unit="classifier",
+)
+STANDINGS: Final = Table(
+    "standing",
+    {
+        "arrival": "int64",
+        "learner": "int64",
+        "n": "float64",
+        "positive": "float64",
+        "squares": "float64",
+        "utility": "float64",
+        "standard_error": "float64",
+        "reversed": "bool",
+        "weight": "float64",
+    },
+    unit="classifier",
+)
+HISTORY: Final = Table(
+    "history",
+    {
+        "arrival": "int64",
+        "votes": "int64",
+        "added": "int64",
+        "incumbent_n": "int64",
+        "incumbent_positive": "int64",
+        "utility": "float64",
+        "standard_error": "float64",
+        "dropped": "bool",
+        "passed": "int64",
+        "none_passed": "bool",
+        "coef": VECTOR,
+        "intercept": "float64",
+    },
+    unit="arrival",
+)
+
+
+ARRIVAL_AXIS = Axis(
+    "arrival", lambda settings: range(settings.online.arrivals), successive=True
+)
+_AXES = ("epsilon", "learner", "arrival")
+_PREVIOUS = "update@previous"
+
+_LEARN = server_stage(
+    "learn",
+    "curvote.systems.online.stages:learn",
+    ("privatize", "learn@previous", _PREVIOUS),
+    CANDIDATES,
+    axes=_AXES,
+    params=("arrival", "online.more", *LEARN_PARAMS),
+    plugins=(LEARNERS,),
+)
+_EVALUATE = client_stage(
+    "evaluate",
+    "curvote.systems.online.stages:evaluate",
+    ARRIVAL_VOTES,
+    ("project", "learn", _PREVIOUS),
+    axes=_AXES,
+    params=("arrival", "project.judge"),
+)
+_UPDATE = server_stage(
+    "update",
+    "curvote.systems.online.stages:update",
+    ("learn", "evaluate", _PREVIOUS),
+    STANDINGS,
+    HISTORY,
+    axes=_AXES,
+    params=("arrival", "epsilon", *RULE_PARAMS, "online.memory", "online.drop"),
+)
+_SCORE = score_stage(
+    "curvote.systems.online.stages:score",
+    ("project", "update"),
+    _AXES,
+    ("arrival", "project.judge", *ROLE_PARAMS),
+)
+
+
+def _check_arrivals(pipeline: PipelineSettings) -> Iterator[Problem]:
+    _, source = resolve_source(pipeline.source)
+    periods = getattr(source, "periods", 0)
+    if not periods:
+        yield Problem("online takes a source whose clients arrive.", ("protocol",))
+    elif pipeline.online.arrivals > periods:
+        message = f"the source has {periods} periods only."
+        yield Problem(message, ("online", "arrivals"))
+    elif pipeline.train and pipeline.train.size > pipeline.clients.train // periods:
+        message = "more reports a learner than train in one arrival."
+        yield Problem(message, ("train", "size"))
+
+
+_ONLINE = Method(
+    "online",
+    "online",
+    "MRMA kept up to date with the votes of clients who came later.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=60,
+)
+_FROZEN = Method(
+    "frozen",
+    "frozen",
+    "MRMA as it was after the first arrival.",
+    Look("#838b94", "v", "--", size=5),
+    rank=70,
+)
+
+
+SYSTEM = System(
+    name="online",
+    settings=Settings,
+    stages=(
+        *COMMON_STAGES,
+        replace(
+            PRIVATIZE,
+            module="curvote.systems.online.stages:privatize",
+            tables=(ARRIVING,),
+        ),
+        _LEARN,
+        _EVALUATE,
+        _UPDATE,
+        _SCORE,
+    ),
+    axes=(EPSILON, LEARNER, ARRIVAL_AXIS),
+    messages=MESSAGES,
+    metrics=ERRORS,
+    methods=(_ONLINE, _FROZEN),
+    main=("online",),
+    checks=checks.combine_checks(*checks.LEARNING_CHECKS, _check_arrivals),
+    final_model=models.history_model,
+    sections=(NONE_PASSED, *SECTIONS),
+)

@@ -1,0 +1,149 @@
+"""Stages of `majority` and of `clean`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base import validate
+from curvote.chain.stage import Rows, StageContext
+from curvote.learning.learners.scikit import build_estimator
+from curvote.learning.volunteers import class_scores
+from curvote.learning.weak import draw_subsets
+from curvote.messages.roles import EVERYBODY
+from curvote.systems.common import study
+from curvote.systems.common.classifiers import classifier_columns, predict_places
+from curvote.systems.common.study import (
+    StudyClients,
+    TestClients,
+    draw_messages,
+    draw_stage,
+    score_rows,
+    study_clients,
+    study_task,
+)
+from curvote.systems.common.training import Problem, fit_repetitions, train_metadata
+from curvote.systems.references.messages import Label, response_for
+
+privatize_metadata, privatize = draw_stage(Label())
+
+
+LABEL_MESSAGE: Final = Label()
+
+
+def elect_class(noised: NDArray[Any], n_classes: int) -> int:
+    """Return the place of the class with most noised labels."""
+    return int(response_for(n_classes).counts(noised).argmax())
+
+
+def majority_error(context: StageContext, clients: StudyClients) -> float:
+    """Return the share of test clients that the elected class gets wrong.
+
+    The noise is that of stage privatize of `majority`: the same in every system.
+    """
+    rows = LABEL_MESSAGE.senders.rows(clients.roles)
+    task = study_task(context, LABEL_MESSAGE)
+    labels = draw_messages(
+        context, LABEL_MESSAGE, task, clients.data_of(rows), LABEL_MESSAGE.stage
+    )
+    truth = clients.labels[clients.roles["test"]]
+    return float(np.mean(truth != elect_class(labels["label"], len(task.classes))))
+
+
+def aggregate(context: StageContext) -> Rows:
+    """Return the table ``elected``: one row, the place of a class."""
+    labels = context.rows("privatize", "labels")["label"]
+    place = elect_class(labels, len(context.inputs["project"].metadata["classes"]))
+    return {"elected": {"place": np.array([place]), "n": np.array([len(labels)])}}
+
+
+def score(context: StageContext) -> Rows:
+    """Return the table ``scores`` with the row ``majority``."""
+    return score_rows({"majority": majority_error(context, study_clients(context))})
+
+
+# Linear ones whose two-class form is a learner of curvote's own.
+SCIKIT_NAMES: Final = {
+    "lda": "discriminant_analysis.LinearDiscriminantAnalysis",
+    "logistic": "linear_model.LogisticRegression",
+}
+SCIKIT_PREFIX: Final = "sklearn:"
+
+
+def make_estimator(name: str, params: Mapping[str, Any]) -> Any:
+    """Return the unfitted estimator of a learner; refuse an unknown name."""
+    if not name.startswith(SCIKIT_PREFIX):
+        name = SCIKIT_PREFIX + SCIKIT_NAMES[validate.one_of(SCIKIT_NAMES, learner=name)]
+    return build_estimator(name.removeprefix(SCIKIT_PREFIX), dict(params))
+
+
+fit_metadata = train_metadata
+
+
+def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
+    """Yield the table ``fitted``: each learner on its own draw of training clients.
+
+    Without ``train``, and of more than two classes, there is one, on everybody who
+    would report.
+    """
+    project = many[0].inputs["project"].metadata
+    if len(project["classes"]) > 2:
+        yield from map(_fit_classes, many)
+        return
+    basis = {"gram": project["encoding"]["gram"], "roughness": project["roughness"]}
+    problems = [_clean_problems(context) for context in many]
+    for columns in fit_repetitions(problems, basis, many[0].metadata):
+        yield {"fitted": {"learner": np.arange(len(columns["n"]))} | columns}
+
+
+def _clean_problems(context: StageContext) -> list[Problem]:
+    clients, params = study_clients(context), context.params
+    if params["train.count"] is None:
+        rows = EVERYBODY.rows(clients.roles)
+        return [(clients.z[rows], clients.signs[rows])]
+    training_rows, sizes = (
+        clients.roles["train"],
+        (params["train.count"], params["train.size"]),
+    )
+    samples = training_rows[
+        draw_subsets(context.generator("draw", "train"), len(training_rows), *sizes)
+    ]
+    return [(clients.z[rows], clients.signs[rows]) for rows in samples]
+
+
+def _fit_classes(context: StageContext) -> Rows:
+    """Return the table ``fitted`` with a row for each class."""
+    clients, learner = study_clients(context), context.metadata
+    rows = EVERYBODY.rows(clients.roles)
+    n_classes = len(context.inputs["project"].metadata["classes"])
+    model = make_estimator(learner["learner"], learner["params"])
+    line = class_scores(model, clients.z[rows], clients.labels[rows], n_classes)
+    columns = classifier_columns(line, len(rows))
+    constants = {
+        "learner": np.zeros(n_classes, dtype=np.int64),
+        "flagged": np.zeros(n_classes, bool),
+    }
+    return {"fitted": columns | constants}
+
+
+def score_clean(context: StageContext) -> Rows:
+    """Return the table ``scores`` with the row ``clean``; of K > 2 classes more."""
+    clients, judge = study_clients(context), context.params["project.judge"]
+    if len(context.inputs["project"].metadata["classes"]) > 2:
+        return _score_classes(context, clients)
+    test = TestClients(*clients.features_and_signs(judge, "test"))
+    fits = context.rows("fit", "fitted")
+    error = test.error(test.decisions(fits["coef"], fits["intercept"])).mean()
+    return score_rows({"clean": float(error)})
+
+
+def _score_classes(context: StageContext, clients: StudyClients) -> Rows:
+    """Return the scores of one learner of more than two classes, by z."""
+    features, truth = clients.features_and_places("rescaled", "test")
+    predictions = predict_places(features, context.rows("fit", "fitted"))
+    classes = context.inputs["project"].metadata["classes"]
+    rows = score_rows({"clean": float(np.mean(predictions != truth))})
+    return study.add_class_scores(rows, "clean", truth, predictions, classes)

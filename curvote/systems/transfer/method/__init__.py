@@ -1,0 +1,1 @@
+"""Transfer between servers that hold raw records: one noised release of each."""

@@ -1,0 +1,217 @@
+"""Advice before a release: what each source adds to a target, by r of (11)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.systems.transfer.method.phases import Servers, target_level
+
+# r falls by so much: about as much as (1 - share)^-(2 beta + d) times as many records.
+NOTICEABLE_FALL = 0.01
+
+
+@dataclass(frozen=True)
+class Server:
+    """One possible sender: public size n, epsilon (inf: public), gamma, delta.
+
+    ``delta`` defaults to n^-2. UserError for n below 2 and whatever is not above 0.
+    """
+
+    name: str
+    n: int
+    epsilon: float
+    gamma: float = 1.0
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        validate.at_least(2, n=self.n)
+        validate.positive(gamma=self.gamma)
+        if not self.epsilon > 0:
+            raise UserError(f"epsilon is {self.epsilon}; it must be above 0.")
+        if self.delta is not None:
+            validate.fraction(delta=self.delta)
+
+    @property
+    def spent(self) -> float:
+        """Delta of the server's release."""
+        return self.n**-2.0 if self.delta is None else self.delta
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Radius r that the target reaches with some sources, and its value.
+
+    ``risk`` is the rate of excess risk, relative to the target's alone; ``records`` how
+    many records of its own, at its own epsilon, would give the same r.
+    """
+
+    r: float
+    risk: float
+    records: float
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Gain from one source at its own epsilon and without noise.
+
+    ``least_epsilon`` is the least at which it lowers r by ``NOTICEABLE_FALL``; None
+    where it does not even as a public server.
+    """
+
+    server: Server
+    gain: Gain
+    if_public: Gain
+    least_epsilon: float | None
+
+    @property
+    def noticed(self) -> bool:
+        """Whether the source adds something noticeable at its own epsilon."""
+        return self.least_epsilon is not None and (
+            self.server.epsilon >= self.least_epsilon
+        )
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Gains of a target alone, with each source, and with all of them."""
+
+    target: Server
+    beta: float
+    d: int
+    alpha: float
+    alone: Gain
+    offers: tuple[Offer, ...]
+    together: Gain
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; a public epsilon is null."""
+        return {
+            "target": _server_json(self.target),
+            "beta": self.beta,
+            "features": self.d,
+            "alpha": self.alpha,
+            "noticed": NOTICEABLE_FALL,
+            "alone": asdict(self.alone),
+            "sources": [
+                _server_json(offer.server)
+                | asdict(offer.gain)
+                | {
+                    "if_public": asdict(offer.if_public),
+                    "least_epsilon": offer.least_epsilon,
+                    "noticed": offer.noticed,
+                }
+                for offer in self.offers
+            ],
+            "together": asdict(self.together),
+        }
+
+
+def advise(
+    servers: Sequence[Server], d: int, beta: float = 1.0, alpha: float = 1.0
+) -> Advice:
+    """Return the gains from each source for the first server, the target.
+
+    r solves (11); its right-hand side has the least delta of all servers, with or
+    without a source, so that a larger source does not cost by its smaller delta.
+    ``d`` features, smoothness ``beta`` in (0, 1], margin ``alpha``. UserError for
+    fewer than two servers, or a name that stands twice.
+    """
+    target, *sources = _check_servers(servers)
+    evaluator = _Evaluator(target, [*servers], d, beta, alpha)
+    return Advice(
+        target,
+        beta,
+        d,
+        alpha,
+        alone=evaluator.gain(),
+        offers=tuple(evaluator.offer(source) for source in sources),
+        together=evaluator.gain(*sources),
+    )
+
+
+def _check_servers(servers: Sequence[Server]) -> Sequence[Server]:
+    """Return the servers; a repeated name or no source is a UserError."""
+    names = [server.name for server in servers]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise UserError(f"server {twice[0]} stands {names.count(twice[0])} times.")
+    if len(servers) < 2:
+        raise UserError("name the target and at least one source.")
+    return servers
+
+
+class _Evaluator:
+    """Evaluator of r for a target and any of its sources."""
+
+    def __init__(
+        self, target: Server, servers: list[Server], d: int, beta: float, alpha: float
+    ) -> None:
+        budgets = [server.epsilon for server in servers]
+        deltas = [server.spent for server in servers]
+        self.target, self.d, self.beta = target, d, beta
+        self.level = target_level(budgets, deltas, len(servers))
+        self.power = beta * (1 + alpha)
+        self.alone = self._make_servers().radius(self.level)
+
+    def _make_servers(self, *sources: Server) -> Servers:
+        """Return the target and some sources as the `Servers` of (11)."""
+        every = (self.target, *sources)
+        return Servers.of(
+            [server.n for server in every],
+            [server.epsilon for server in every],
+            [server.gamma for server in every],
+            self.beta,
+            self.d,
+        )
+
+    def gain(self, *sources: Server) -> Gain:
+        """Return the gain of the target with these sources."""
+        r = self._make_servers(*sources).radius(self.level)
+        return Gain(
+            r, float((r / self.alone) ** self.power), self._equivalent_records(r)
+        )
+
+    def offer(self, source: Server) -> Offer:
+        """Return the gain that one source adds, and its least epsilon."""
+        public = Server(source.name, source.n, math.inf, source.gamma, source.delta)
+        return Offer(
+            source, self.gain(source), self.gain(public), self._least_epsilon(source)
+        )
+
+    def _equivalent_records(self, r: float) -> float:
+        """Return the number of own records at which the target alone reaches r."""
+        power = 2 * self.beta + self.d
+        free = self.level * r**-power
+        private = math.sqrt(self.level * r ** -(power + self.d)) / self.target.epsilon
+        return float(max(free, private))
+
+    def _least_epsilon(self, source: Server) -> float | None:
+        """Return the least epsilon at which a source lowers r noticeably, if any."""
+        log_r = math.log((1 - NOTICEABLE_FALL) * self.alone)
+        pair = self._make_servers(source)
+        target_term = pair.log_precision(log_r)[0] + pair.power[0] * log_r
+        missing = (
+            math.log(self.level - float(np.exp(target_term))) - pair.power[1] * log_r
+        )
+        if missing > math.log(source.n):
+            return None
+        return float(math.exp((missing - self.d * log_r) / 2) / source.n)
+
+
+def _server_json(server: Server) -> dict[str, Any]:
+    """Return a server as plain JSON values."""
+    public = math.isinf(server.epsilon)
+    return {
+        "name": server.name,
+        "n": server.n,
+        "epsilon": None if public else server.epsilon,
+        "gamma": server.gamma,
+        "delta": None if public else server.spent,
+    }

@@ -1,0 +1,118 @@
+"""Form `cells`: how many records of each class stand in each cell of random grids.
+
+One record adds 1 to P counts, so replacing it moves the counts by at most sqrt(2 P),
+for any number of classes: they are whole numbers, and nothing is rounded. Every cell
+has noise, visited or not, so where records are is no part of what is told.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from curvote.base.errors import UserError
+from curvote.chain.settings import Strict, WholeNumber
+from curvote.systems.transfer.method.features import Grids, principal_directions
+from curvote.systems.transfer.method.task import Array, ClassSums, Steps
+
+if TYPE_CHECKING:
+    from curvote.systems.transfer.method.task import Task
+
+
+# How many points stand for the uniform distribution, and for its main directions.
+_REFERENCE = 4096
+
+
+class Parameters(Strict):
+    """Grids on ``order`` features each, ``pitch`` in units of the bounds' range.
+
+    ``cells`` is the most numbers that a release may have, over all classes.
+    """
+
+    order: WholeNumber = 2
+    pitch: Annotated[float, Field(ge=2**-20, le=64)] = 1.0
+    grids: WholeNumber = 400
+    cells: WholeNumber = 8192
+
+
+class Cells(ClassSums):
+    """Form with the counts of each class in each cell, class after class."""
+
+    name = "cells"
+    Parameters = Parameters
+
+    def settle_params(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters; too few cells for the grids is a UserError."""
+        least = len(task.classes) * params["grids"]
+        if params["cells"] < least:
+            raise UserError(
+                f"cells is {params['cells']}; {len(task.classes)} classes on"
+                f" {params['grids']} grids take {least} at least."
+            )
+        return params | {"order": min(params["order"], task.d)}
+
+    def grids(self, task: Task) -> Grids:
+        """Return the public grids of a task."""
+        params = task.params
+        buckets = params["cells"] // (len(task.classes) * params["grids"])
+        grid_args = (
+            params["grids"],
+            params["order"],
+            params["pitch"],
+            buckets,
+            task.seed,
+        )
+        return Grids(task.d, *grid_args)
+
+    def length(self, task: Task) -> int:
+        """Return the number of numbers: classes times cells."""
+        return len(task.classes) * self.grids(task).length
+
+    def unit(self, task: Task) -> float:
+        """Return sqrt(P): a record is 1 in each of P cells."""
+        return math.sqrt(task.params["grids"])
+
+    def sensitivity(self, task: Task) -> float:
+        """Return sqrt(2 P): a record leaves P cells for P others at most."""
+        return math.sqrt(2 * task.params["grids"])
+
+    def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+        """Return the counts, class after class."""
+        grids = self.grids(task)
+        counted = [grids.counts(cube[codes == k]) for k in range(len(task.classes))]
+        return np.concatenate(counted)
+
+    def weights(self, task: Task, values: Array) -> Array:
+        """Return the sum of phi over each class, (K, cells)."""
+        return values.reshape(len(task.classes), -1) / self.unit(task)
+
+    def product(self, task: Task, cube: Array, weights: Array) -> Array:
+        """Return phi(x) . w, (q, r)."""
+        return self.grids(task).product(cube, weights)
+
+    def reference(self, task: Task, weights: Array) -> Array:
+        """Return the mean over points uniform on the bounds, (r,)."""
+        return np.asarray(weights @ _uniform_mean(self.grids(task)))
+
+    def constant(self, task: Task) -> Array:
+        """Return the weights of the function 1."""
+        return np.full(self.grids(task).length, 1 / self.unit(task))
+
+    def main(self, task: Task) -> Array:
+        """Return the leading principal directions of uniform points."""
+        return principal_directions(self.grids(task))[0]
+
+    def direction_variances(self, task: Task) -> Array:
+        """Return the variance along each principal direction."""
+        return principal_directions(self.grids(task))[1]
+
+
+@lru_cache(maxsize=64)
+def _uniform_mean(grids: Grids) -> Array:
+    """Return the mean of phi over points that are uniform on [0, 1]^d."""
+    points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
+    return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))

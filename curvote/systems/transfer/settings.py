@@ -1,0 +1,191 @@
+"""Settings of transfer between servers, and the tasks that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from curvote.chain.settings import Count, Epsilon, Epsilons, Strict, WholeNumber
+from curvote.chain.stage import Metadata, Params
+from curvote.curves.basis import IDENTITY
+from curvote.curves.encoding import Encoding
+from curvote.data import lookup
+from curvote.messages.measures import MAJORITY
+from curvote.systems.common.settings import Clients, Representation
+from curvote.systems.transfer.measures import STATED_WEIGHTS, WEIGHED
+from curvote.systems.transfer.method.task import FORMS, Feature, Level, Task, form
+
+Fault = Literal["flipped", "random"]
+Delta = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Volunteers(Clients):
+    """The volunteers, whose records are public; servers hold everybody else."""
+
+    train: Count = 0
+
+
+class Dealt(Strict):
+    """Who learns from whom.
+
+    ``target`` is the server that wants a classifier, the first by default; a study
+    takes ``test`` of its records aside, a number or a share. A source that names no
+    servers is dealt to ``servers`` of them, whole groups at a time.
+    """
+
+    target: str | None = None
+    test: Count | Annotated[float, Field(gt=0, lt=1)] = 0
+    servers: WholeNumber | None = None
+
+
+class Transfer(Dealt):
+    """Who learns from whom (`Dealt`), in which form, and what each server spends.
+
+    ``release`` is the form of a release with its own ``params``, or `auto`. ``epsilon``
+    states a server's own instead of the axis: a number, ``public`` (nothing to protect)
+    or, of the target, ``own`` (its records never leave). ``delta`` is everybody's, n^-2
+    by default. ``weights`` are a rule or a number for each server; by default a study
+    compares all rules, and ``aligned`` is kept. ``decide`` says whether classes count
+    alike or as often as in the target. ``faults`` let servers of a study lie.
+    ``matrix`` is the epsilon at which a study tries the release of each server alone on
+    the records of all.
+    """
+
+    release: str = "auto"
+    params: dict[str, Any] = {}
+    epsilon: dict[str, Epsilon | Literal["public", "own"]] = {}
+    delta: Delta | None = None
+    weights: str | dict[str, Annotated[float, Field(ge=0)]] | None = None
+    decide: Literal["balanced", "prior"] = "balanced"
+    faults: dict[str, Fault] = {}
+    matrix: Epsilon | None = None
+
+
+DEFAULT_PROJECT = Representation(basis="identity", rescale="min_max", bounds="public")
+
+
+class Settings(Strict):
+    """What transfer between servers reads."""
+
+    clients: Volunteers = Volunteers()
+    project: Representation = DEFAULT_PROJECT
+    epsilon: Epsilons
+    transfer: Transfer = Transfer()
+
+
+Values = dict[str, Any]
+
+COUNTS = "counts"
+# Settings that say who holds which records.
+ALLOCATION_SETTINGS = ("source", "clients", "names", "seed")
+_Z_BOUNDS = (-1.0, 1.0)
+_DEFAULTS = Transfer().model_dump(mode="json")
+
+
+def server_names(source: Mapping[str, Any], transfer: Mapping[str, Any]) -> list[str]:
+    """Return the server names by code: the source's own, or s1, s2, ..."""
+    source_servers = lookup.servers(source)
+    if source_servers is not None:
+        return list(source_servers)
+    return [f"s{number}" for number in range(1, 1 + (transfer["servers"] or 0))]
+
+
+def target_name(source: Mapping[str, Any], transfer: Mapping[str, Any]) -> str:
+    """Return the target's name: the one stated, or the first server."""
+    return str(transfer["target"] or server_names(source, transfer)[0])
+
+
+def method_names(transfer: Mapping[str, Any]) -> list[str]:
+    """Return the methods to compare: the stated weights, else every rule."""
+    weights = transfer["weights"]
+    if transfer["release"] == COUNTS:
+        return [MAJORITY.name]
+    if weights is None:
+        return [method.name for method in WEIGHED]
+    return [STATED_WEIGHTS.name if isinstance(weights, dict) else weights]
+
+
+def normalize(values: Values) -> Values:
+    """Return the settings with each server's request and level filled in.
+
+    ``asked`` is what the cell's own server is told, ``told`` all of them: a change for
+    one server is none for another. ``columns`` says of the source what all share.
+    """
+    # What settings leave to their defaults may be left out here, too.
+    source, transfer = values["source"], _DEFAULTS | values.get("transfer", {})
+    servers, wanted_target = (
+        server_names(source, transfer),
+        target_name(source, transfer),
+    )
+    requests = {name: _server_request(values, transfer, name) for name in servers}
+    values |= {"told": requests, "target": wanted_target, "names": servers}
+    values["methods"] = method_names(transfer)
+    values["columns"] = {k: v for k, v in source.items() if k != "servers"}
+    if (server := values.get("server")) is not None:
+        values |= {
+            "asked": requests[server],
+            "held_out": transfer["test"] if server == wanted_target else 0,
+            "fault": transfer["faults"].get(server),
+        }
+    return values
+
+
+def _server_request(values: Values, transfer: Values, server: str) -> dict[str, Any]:
+    """Return the request to one server as plain values."""
+    return {
+        "epsilon": transfer["epsilon"].get(server, values.get("epsilon")),
+        "delta": transfer["delta"],
+        "release": transfer["release"],
+        "params": _fill_params(transfer["release"], transfer["params"]),
+    }
+
+
+def _fill_params(release: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return a form's parameters with defaults filled in."""
+    return form(release).check_params(params) if release in FORMS else params
+
+
+def build_task(
+    public: Metadata, requests: Mapping[str, Mapping[str, Any]], params: Params
+) -> Task:
+    """Return the task of some servers from the metadata of stage ``project``."""
+    first_request = next(iter(requests.values()))
+    return Task(
+        features=tuple(public_features(public)),
+        classes=public["classes"],
+        servers={name: to_level(request) for name, request in requests.items()},
+        release=first_request["release"],
+        params=first_request["params"],
+        seed=params["seed"],
+        number=params.get("number", 1),
+    )
+
+
+def to_level(request: Mapping[str, Any]) -> Level:
+    """Return a server's level from its request."""
+    return Level(request["epsilon"], request["delta"])
+
+
+def public_features(public: Metadata) -> list[Feature]:
+    """Return the names and bounds of a record's features."""
+    encoding = Encoding.from_json(public["encoding"])
+    if not uses_coefficients(encoding):
+        return [Feature(f"z{i}", *_Z_BOUNDS) for i in range(1, encoding.d + 1)]
+    bounds = (
+        np.broadcast_to(encoding.constants[end], (encoding.d,)).tolist()
+        for end in ("lower", "upper")
+    )
+    source_names = [entry["name"] for entry in public.get("features") or ()]
+    feature_names = (
+        source_names if encoding.projection.name == IDENTITY and source_names else None
+    )
+    all_names = feature_names or [f"c{i}" for i in range(1, encoding.d + 1)]
+    return [Feature(*entry) for entry in zip(all_names, *bounds, strict=True)]
+
+
+def uses_coefficients(encoding: Encoding) -> bool:
+    """Return whether servers release of coefficients within bounds, not of z."""
+    return encoding.rescale == "min_max"

@@ -1,0 +1,212 @@
+"""Analysis behind `curvote utility`: rows of deployments and a recommendation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from curvote.base import validate
+from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import UserError
+from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.factory import mechanism_class
+from curvote.mechanisms.registry import MECHANISMS
+from curvote.systems.utility import request
+from curvote.systems.utility.method.deployment import (
+    OUTPUT,
+    Deployment,
+    ReadMode,
+    deployment_channel,
+)
+from curvote.systems.utility.method.engines.base import Draws
+from curvote.systems.utility.method.measurement import Measurement, Row, make_rows
+from curvote.systems.utility.method.profile import Profile, build_profile
+from curvote.systems.utility.method.recommendation import Recommendation, recommend
+from curvote.systems.utility.method.scan import Refit, list_deployments, measure
+from curvote.systems.utility.request import SEED, Request
+
+READ_ORDER: tuple[ReadMode, ...] = ("raw", "decode", "retrain")
+Progress = Callable[[str], None]
+ScannedDeployments = list[tuple[Deployment, Measurement]]
+
+
+@dataclass(frozen=True)
+class AnalysisTerms:
+    """Totals, mechanisms, reads and target of an analysis."""
+
+    epsilons: tuple[float, ...]
+    mechanisms: tuple[str, ...] | None = None
+    reads: tuple[ReadMode, ...] | None = None
+    target: float | None = None
+    metric: Literal["agreement", "accuracy"] = "agreement"
+    share: float | None = None
+    confidence: float = 0.95
+    draws: int = 2000
+    delta: float = 0.0
+    as_published: bool = False
+
+
+@dataclass(frozen=True)
+class DeploymentRows:
+    """Deployment with its rows: of all records, then of each group."""
+
+    deployment: Deployment
+    rows: list[Row]
+
+    @property
+    def free(self) -> bool:
+        """Whether the deployment is a floor."""
+        return self.deployment.free
+
+    @property
+    def row(self) -> Row:
+        """Row of all records."""
+        return self.rows[0]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Result of the command: rows, floors among them, and recommendations."""
+
+    ready: Request
+    profile: Profile
+    lines: list[DeploymentRows]
+    advice: dict[float | None, Recommendation]
+
+    def rows(self, *, free: bool) -> list[Row]:
+        """Return the rows of the floors, or of all other deployments."""
+        return [row for line in self.lines if line.free == free for row in line.rows]
+
+
+def check_terms(
+    epsilon: Sequence[float],
+    mechanism: Sequence[str],
+    read: Sequence[str],
+    **options: Any,
+) -> AnalysisTerms:
+    """Return the checked terms; a wrong one is a UserError."""
+    for name in mechanism:
+        validate.one_of(MECHANISMS, mechanism=name)
+    for name in read:
+        validate.one_of(READ_ORDER, read=name)
+    for name in ("target", "share"):
+        if options[name] is not None:
+            validate.fraction(**{name: options[name]})
+    validate.one_of(("agreement", "accuracy"), metric=options["metric"])
+    validate.fraction(confidence=options["confidence"])
+    validate.at_least(1, draws=options["draws"])
+    if not 0 <= options["delta"] < 1:
+        raise UserError(f"delta is {options['delta']!r}; it must be in [0, 1).")
+    reads = tuple(name_of_read for name_of_read in READ_ORDER if name_of_read in read)
+    names = tuple(mechanism)
+    return AnalysisTerms(
+        request.check_epsilons(epsilon), names or None, reads or None, **options
+    )
+
+
+def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
+    """Return the analysis of a model and its records."""
+    setting = ready.setting
+    if terms.metric == "accuracy" and setting.labels is None:
+        raise UserError("accuracy is about a label: name its column by --label.")
+    _check_reads(ready, terms)
+    if terms.as_published:
+        say(
+            f"asking about {setting.n} records as published, 516,446 times each or more"
+        )
+    candidates = list_deployments(
+        setting,
+        terms.epsilons,
+        terms.mechanisms,
+        reads=terms.reads,
+        delta=terms.delta,
+    )
+    _check_mechanisms(ready, candidates)
+    published = SeededEntropy(SEED) if terms.as_published else None
+    profile = build_profile(setting, published=published)
+    say(f"the model is known around {setting.n} records (engine {profile.engine})")
+    scanned = _measure_all(ready, profile, candidates, terms)
+    say(f"{len(candidates)} deployments measured")
+    row_options = {"target": terms.target, "sample": ready.sample}
+    lines = [
+        DeploymentRows(
+            deployment, make_rows(setting, deployment, measurement, **row_options)
+        )
+        for deployment, measurement in scanned
+    ]
+    advice = {
+        total: _recommend_at(ready, profile, scanned, terms, total)
+        for total in ((None,) if terms.target is not None else terms.epsilons)
+    }
+    say("recommended from one half of the records, with the figures of the other")
+    return Analysis(ready, profile, lines, advice)
+
+
+def _check_reads(ready: Request, terms: AnalysisTerms) -> None:
+    """Refuse a way to read whose records are missing."""
+    available = {"decode": ready.setting.public, "retrain": ready.setting.train}
+    options = {"decode": "--public FILE.csv", "retrain": "--train FILE.csv"}
+    whose = {"decode": "public records as its prior", "retrain": "training records"}
+    for name in terms.reads or ():
+        if name in available and available[name] is None:
+            raise UserError(f"--read {name} needs {whose[name]}: {options[name]}")
+
+
+def _check_mechanisms(ready: Request, candidates: Sequence[Deployment]) -> None:
+    """Refuse a mechanism that cannot be made, or whose outputs are no number each."""
+    first = {
+        deployment.mechanism: deployment
+        for deployment in reversed(candidates)
+        if not deployment.free
+    }
+    first.pop(OUTPUT, None)
+    for name, deployment in first.items():
+        law = deployment_channel(ready.setting, deployment).law(
+            ready.setting.values[:1]
+        )
+        if law is None and issubclass(mechanism_class(name), LabelMechanism):
+            raise UserError(
+                f"--mechanism {name}: its outputs are codes, and no number that could"
+                " stand in a feature's place."
+            )
+
+
+def _measure_all(
+    ready: Request,
+    profile: Profile,
+    candidates: Sequence[Deployment],
+    terms: AnalysisTerms,
+) -> ScannedDeployments:
+    """Return each deployment with its measurement, in parallel threads."""
+    from joblib import Parallel, delayed
+
+    def measure_one(deployment: Deployment) -> Measurement:
+        draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
+        return measure(ready.setting, profile, deployment, draws, Refit(seed=SEED))
+
+    measurements = Parallel(n_jobs=-1, prefer="threads")(
+        delayed(measure_one)(deployment_of_task) for deployment_of_task in candidates
+    )
+    return list(zip(candidates, measurements, strict=True))
+
+
+def _recommend_at(
+    ready: Request,
+    profile: Profile,
+    scanned: ScannedDeployments,
+    terms: AnalysisTerms,
+    total: float | None,
+) -> Recommendation:
+    """Return the recommendation at one total, or for the target."""
+    return recommend(
+        ready.setting,
+        profile,
+        scanned,
+        target=terms.target,
+        epsilon=total,
+        metric=terms.metric,
+        share=terms.share,
+        sample=ready.sample,
+        seed=SEED,
+    )

@@ -1,0 +1,245 @@
+"""Noise that has few outputs, listed: asking for each of them leaves nothing to chance.
+
+A feature sent by k-RR on 101 levels takes 101 questions, two by Duchi's method four.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base import validate
+from curvote.base.entropy import Entropy, SystemEntropy
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.mechanisms.law import Law, Mixture
+from curvote.systems.utility.method.channel import Channel
+from curvote.systems.utility.method.engines.base import (
+    Answers,
+    Draws,
+    Engine,
+    Question,
+    Surface,
+    batch_size,
+    class_indices,
+    classes_of,
+    predict_batched,
+)
+from curvote.systems.utility.method.intervals import binomial_interval
+
+# What the masses may lack of one by rounding.
+ROUNDING = 1e-9
+
+
+def list_outputs(
+    mixture: Mixture | None, most: int
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return all outputs of discrete noise, (n, m, d), and their probabilities.
+
+    None where they are more than ``most``, or not atoms alone. One output may stand
+    there several times.
+    """
+    if mixture is None:
+        return None
+    laws = [law for term in mixture.terms for law in term]
+    if any((law.masses.sum(axis=1) < 1 - ROUNDING).any() for law in laws):
+        return None
+    possible = [[_drop_impossible(law) for law in term] for term in mixture.terms]
+    if sum(math.prod(law.masses.shape[1] for law in term) for term in possible) > most:
+        return None
+    crossed = [_cross_atoms(term) for term in possible]
+    shares = [mass * mixture.weights[:, [i]] for i, (_, mass) in enumerate(crossed)]
+    return np.concatenate([points for points, _ in crossed], axis=1), np.hstack(shares)
+
+
+def _drop_impossible(law: Law) -> Law:
+    """Return the law without the atoms that no record has."""
+    some = (law.masses > 0).any(axis=0)
+    return Law(law.points[:, some], law.masses[:, some])
+
+
+def _cross_atoms(term: list[Law]) -> tuple[FloatArray, FloatArray]:
+    """Return every choice of one atom from each law, and its probability."""
+    sizes = [law.masses.shape[1] for law in term]
+    chosen = np.indices(sizes).reshape(len(sizes), -1)
+    pairs = list(zip(term, chosen, strict=True))
+    points = np.stack([law.points[:, at] for law, at in pairs], axis=2)
+    return points, np.prod([law.masses[:, at] for law, at in pairs], axis=0)
+
+
+Places = NDArray[np.int64]
+
+# Points of so many records are laid out at once.
+MOST_POINTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Piece of draws: record indices (m,), noised rows (m, D), answers (m,)."""
+
+    record: Places
+    rows: FloatArray
+    answer: Places
+
+
+@dataclass(frozen=True)
+class BlackBoxSurface(Surface):
+    """Surface of a model that must be asked for each answer.
+
+    An answer that is none of the classes counts for none of them.
+    """
+
+    question: Question
+    classes: NDArray[Any]
+
+    def answers(self, channel: Channel, draws: Draws) -> Answers:
+        """Return the shares of so many draws of each record.
+
+        The intervals are Clopper-Pearson's: each one, of a record and a class, covers
+        with the confidence by itself. For two classes those of a record are one. Where
+        the noise has fewer outputs than draws were allowed, all of them are asked for
+        instead, and the shares are exact. No draws at all are a UserError.
+        """
+        validate.at_least(1, draws=draws.number)
+        exact = self.exact_answers(channel, draws.number)
+        if exact is not None:
+            return exact
+        counts = self.counts(channel, draws.number, draws.entropy)
+        low, high = binomial_interval(counts, draws.number, draws.confidence)
+        queries = np.full(len(counts), draws.number, dtype=np.int64)
+        return Answers(counts / draws.number, low, high, "draws", queries, draws.number)
+
+    def exact_answers(self, channel: Channel, most: int) -> Answers | None:
+        """Return exact shares from all outputs of the noise, None above ``most``."""
+        law = channel.law(self.question.values)
+        n = len(self.clean)
+        share, queries = np.zeros(n * self.n_classes), np.zeros(n, dtype=np.int64)
+        for block in _record_blocks(n, most):
+            outputs = None if law is None else list_outputs(law.select(block), most)
+            if outputs is None:
+                return None
+            queries[block] = outputs[1].shape[1]
+            share += self._weighted_shares(block, *outputs)
+        shares = np.clip(share.reshape(n, -1), 0, 1)
+        return Answers(shares, shares, shares, "exact", queries)
+
+    def _weighted_shares(
+        self, which: slice, outputs: FloatArray, chances: FloatArray
+    ) -> FloatArray:
+        """Return the shares (n K,) of some records from all m outputs."""
+        m, k = chances.shape[1], self.n_classes
+        record = np.repeat(np.arange(which.start, which.stop), m)
+        weights = chances.ravel()
+        share = np.zeros(len(self.clean) * k)
+        start = 0
+        for piece in self.ask_pieces(record, outputs.reshape(len(record), -1)):
+            valid, stop = piece.answer >= 0, start + len(piece.answer)
+            where = (piece.record * k + piece.answer)[valid]
+            share += np.bincount(where, weights[start:stop][valid], len(share))
+            start = stop
+        return share
+
+    def counts(
+        self, channel: Channel, number: int, entropy: Entropy | None = None
+    ) -> NDArray[np.int64]:
+        """Return the number of draws of each class for each record, (n, K)."""
+        n, k = len(self.clean), self.n_classes
+        counted = np.zeros(n * k, dtype=np.int64)
+        for piece in self.repeated(channel, number, entropy):
+            hits = (piece.record * k + piece.answer)[piece.answer >= 0]
+            counted += np.bincount(hits, minlength=n * k)
+        return counted.reshape(n, k)
+
+    def repeated(
+        self, channel: Channel, number: int, entropy: Entropy | None = None
+    ) -> Iterator[Piece]:
+        """Yield ``number`` draws of each record, in pieces of bounded size."""
+        for which in _record_blocks(len(self.clean), number):
+            record = np.repeat(np.arange(which.start, which.stop), number)
+            yield from self.pieces(channel, record, entropy)
+
+    def pieces(
+        self, channel: Channel, record: Places, entropy: Entropy | None = None
+    ) -> Iterator[Piece]:
+        """Yield one draw for each of ``record`` (m,), in pieces of bounded size."""
+        words = entropy or SystemEntropy()
+        for start in range(0, len(record), self._batch_size):
+            part = record[start : start + self._batch_size]
+            yield self._ask(part, channel.draw(self.question.values[part], words))
+
+    def ask_pieces(self, record: Places, values: FloatArray) -> Iterator[Piece]:
+        """Yield the answers for records (m,) noised to ``values`` (m, s), in pieces."""
+        for start in range(0, len(record), self._batch_size):
+            part = slice(start, start + self._batch_size)
+            yield self._ask(record[part], values[part])
+
+    @property
+    def _batch_size(self) -> int:
+        """Number of rows that are asked at once."""
+        return batch_size(self.question.records.shape[1])
+
+    def _ask(self, record: Places, values: FloatArray) -> Piece:
+        """Return the answers for records (m,) noised to ``values`` (m, s)."""
+        rows = self.question.records[record]
+        rows[:, list(self.question.sensitive)] = values
+        return Piece(
+            record,
+            rows,
+            class_indices(self.classes, predict_batched(self.question.model, rows)),
+        )
+
+    def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+        """Raise NotImplementedError: answers that were not asked for are unknown."""
+        raise NotImplementedError("a black box cannot be known in a whole box")
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the answers without noise, and the classes: words as plain ones."""
+        words = self.classes.dtype == object
+        classes = self.classes.astype(str) if words else self.classes
+        return {"clean": self.clean, "classes": classes}
+
+
+def _record_blocks(n: int, points: int) -> Iterator[slice]:
+    """Yield slices of n records, with so many points each, of bounded size."""
+    size = max(1, MOST_POINTS // points)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+class BlackBox(Engine):
+    """Engine for anything with `predict`."""
+
+    name = "black_box"
+
+    def refusal(self, question: Question) -> str | None:
+        """Return why the model cannot be asked, or None."""
+        return None if hasattr(question.model, "predict") else "it has no `predict`"
+
+    def surface(self, question: Question) -> Surface:
+        """Return the surface with the clean answers, asked for twice.
+
+        UserError if the two differ: agreement with what is not fixed says nothing.
+        """
+        first, second = (
+            predict_batched(question.model, question.records) for _ in range(2)
+        )
+        if differ := int(np.count_nonzero(first != second)):
+            raise UserError(
+                f"The model answered {differ} of {len(first)} records differently when"
+                " asked twice. Fix its random state or its temperature, or hand over a"
+                " model whose `predict` gives the most frequent of several answers."
+            )
+        classes = classes_of(question.model, first)
+        return BlackBoxSurface(
+            class_indices(classes, first), len(classes), question, classes
+        )
+
+    def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
+        """Return the surface built from ``arrays``; the model is not asked."""
+        classes = arrays["classes"]
+        return BlackBoxSurface(arrays["clean"], len(classes), question, classes)

@@ -1,0 +1,283 @@
+"""Engine of trees with too many cells: branch and bound on their thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+from curvote.systems.utility.method.engines.base import (
+    Engine,
+    Question,
+    Surface,
+    predict_indices,
+)
+from curvote.systems.utility.method.engines.branch import Oracle, Verdict
+from curvote.systems.utility.method.engines.branched import (
+    Effort,
+    branch_surface,
+    restore_branched,
+)
+from curvote.systems.utility.method.engines.fronts import Front
+from curvote.systems.utility.method.engines.trees.cells import (
+    Axes,
+    Leaves,
+    reachable_leaves,
+    whole_units,
+)
+from curvote.systems.utility.method.engines.trees.engine import read_trees
+from curvote.systems.utility.method.engines.trees.table import TreeTable
+
+Ints = NDArray[np.int64]
+Cells = NDArray[np.int32]
+
+# Leaves of all trees: of more the bounds are so loose that draws are the better way.
+MOST_LEAVES = 1 << 12
+# Leaves times records: some ten minutes.
+MOST_LEAVES_TIMES_RECORDS = 1 << 19
+# Boxes times leaves that are looked at together.
+BATCH_NUMBERS = 1 << 21
+EFFORT = Effort(most=1 << 14)
+
+
+@dataclass(frozen=True)
+class ReachedLeaves:
+    """Leaves that one record can reach, ordered by tree.
+
+    Leaf l fills the cells ``low`` to before ``high`` (s, L) and adds ``value`` (L, K);
+    trees begin at ``first`` (T,). ``base`` (K,) comes from everywhere else. Values are
+    whole numbers below 2^52, as are all their sums: floats add them exactly.
+    """
+
+    low: Cells
+    high: Cells
+    value: FloatArray
+    first: Ints
+    base: FloatArray
+
+
+@dataclass(frozen=True)
+class TreeBounds(Oracle):
+    """Oracle that bounds sums of leaves by each tree's reachable extremes.
+
+    ``need`` (K, K) is the least lead by which one class certainly wins over another.
+    """
+
+    cuts: Sequence[FloatArray]
+    leaves_by_record: Sequence[ReachedLeaves]
+    need: FloatArray
+    n_classes: int
+
+    def judge(
+        self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
+    ) -> Verdict:
+        """Return the verdict on the boxes, a record at a time."""
+        first, last = (self._to_cells(end) for end in (low, high))
+        answer, certain = np.zeros_like(who), np.zeros(len(who), dtype=np.bool_)
+        effect = np.full(low.shape, -1.0)
+        for i in np.unique(who):
+            rows_of_record = np.flatnonzero(who == i)
+            size = max(1, BATCH_NUMBERS // max(1, len(self.leaves_by_record[i].value)))
+            for start in range(0, len(rows_of_record), size):
+                at = rows_of_record[start : start + size]
+                verdict = self._judge_record(
+                    self.leaves_by_record[i], first[:, at], last[:, at]
+                )
+                answer[at], certain[at] = verdict.answer, verdict.certain
+                effect[at] = verdict.effect
+        return Verdict(answer, certain, effect)
+
+    def _to_cells(self, ends: FloatArray) -> Cells:
+        """Return the cell of each end (m, s), (s, m)."""
+        columns = zip(self.cuts, ends.T, strict=True)
+        cells = [np.searchsorted(cuts, column) for cuts, column in columns]
+        return np.array(cells, dtype=np.int32)
+
+    def _judge_record(
+        self, reached: ReachedLeaves, first: Cells, last: Cells
+    ) -> Verdict:
+        """Return the verdict on boxes of cells of one record."""
+        middle = (first + last) // 2
+        answer = self._leading_class(
+            reached.base + _leaves_met(reached, middle, middle) @ reached.value
+        )
+        met = _leaves_met(reached, first, last)
+        certain, doubt = np.full(len(met), False), np.zeros(met.shape)
+        for c in np.unique(answer):
+            at = answer == c
+            certain[at], doubt[at] = self._certain_lead(reached, met[at], c)
+        return Verdict(answer, certain, _axis_effects(reached, first, last, doubt))
+
+    def _leading_class(self, sums: FloatArray) -> Ints:
+        """Return the class that leads all others, where there is one, (m,)."""
+        leads = sums[:, :, None] - sums[:, None, :]
+        wins = (leads >= self.need) | np.eye(self.n_classes, dtype=np.bool_)
+        return np.asarray(wins.sum(axis=2).argmax(axis=1))
+
+    def _certain_lead(
+        self, reached: ReachedLeaves, met: NDArray[np.bool_], c: int
+    ) -> tuple[NDArray[np.bool_], FloatArray]:
+        """Return the mask of certain leads of class c, and the doubt by leaf."""
+        certain, doubt = np.full(len(met), True), np.zeros(met.shape)
+        for k in np.flatnonzero(np.arange(self.n_classes) != c):
+            ahead = reached.value[:, c] - reached.value[:, k]
+            least, most = (
+                _least_values(reached, met, ahead),
+                -_least_values(reached, met, -ahead),
+            )
+            lead = reached.base[c] - reached.base[k] + least.sum(axis=1)
+            won = lead >= self.need[c, k]
+            open_ = np.where(won[:, None], 0.0, most - least)
+            doubt += np.repeat(open_, _tree_sizes(reached), axis=1)
+            certain &= won
+        return certain, doubt * met
+
+    def cut(self, axis: Ints, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the middle one of the thresholds between the ends."""
+        at = np.zeros(len(axis))
+        for i, cuts in enumerate(self.cuts):
+            on_axis = axis == i
+            ends = (np.searchsorted(cuts, end[on_axis]) for end in (low, high))
+            at[on_axis] = cuts[sum(ends) // 2] if len(cuts) else 0.0
+        return at
+
+
+def _leaves_met(reached: ReachedLeaves, first: Cells, last: Cells) -> NDArray[np.bool_]:
+    """Return the mask of leaves that boxes of cells meet, (m, L)."""
+    met = np.ones((first.shape[1], len(reached.value)), dtype=np.bool_)
+    for low, high, start, stop in zip(
+        reached.low, reached.high, first, last, strict=True
+    ):
+        met &= (low <= stop[:, None]) & (high > start[:, None])
+    return met
+
+
+def _tree_sizes(reached: ReachedLeaves) -> Ints:
+    """Return the number of leaves of each tree, (T,)."""
+    return np.diff(reached.first, append=len(reached.value))
+
+
+def _least_values(
+    reached: ReachedLeaves, met: NDArray[np.bool_], value: FloatArray
+) -> FloatArray:
+    """Return the least value (L,) of each tree's leaves that are met, (m, T)."""
+    values = np.where(met, value, np.inf)
+    return np.asarray(np.minimum.reduceat(values, reached.first, axis=1))
+
+
+def _axis_effects(
+    reached: ReachedLeaves, first: Cells, last: Cells, doubt: FloatArray
+) -> FloatArray:
+    """Return the doubt (m, L) at leaves that end within a box, by axis."""
+    sides = []
+    for low, high, start, stop in zip(
+        reached.low, reached.high, first, last, strict=True
+    ):
+        ends = (low > start[:, None]) | (high <= stop[:, None])
+        sides.append(np.where(start < stop, (doubt * ends).sum(axis=1), -1.0))
+    return np.stack(sides, axis=1)
+
+
+def tree_bounds(
+    question: Question, front: Front, trees: TreeTable, cuts: Axes
+) -> TreeBounds:
+    """Return the oracle for the question's trees around its records."""
+    unit_values = whole_units(trees)
+    value, start = _pair_sums(unit_values.value), _pair_sums(unit_values.start[None])[0]
+    reachable = reachable_leaves(
+        trees, cuts, trees.compared_values(front.features(question.records))
+    )
+    number = np.searchsorted(trees.roots, reachable.node, side="right")
+    ends = np.searchsorted(reachable.record, np.arange(len(question.records) + 1))
+    parts = [np.arange(*pair) for pair in pairwise(ends)]
+    reached = [_record_leaves(reachable, number, value, start, part) for part in parts]
+    need = _needed_leads(trees, unit_values.slack, len(start))
+    return TreeBounds(cuts.cuts, reached, need, len(start))
+
+
+def _pair_sums(value: Ints) -> FloatArray:
+    """Return values (N, C) as one sum a class; a single sum is the second's."""
+    pair = np.hstack([0 * value, value]) if value.shape[1] == 1 else value
+    return pair.astype(np.float64)
+
+
+def _needed_leads(trees: TreeTable, slack: int, k: int) -> FloatArray:
+    """Return the least certain leads: more than the slack, or the tie rule."""
+    if slack:
+        return np.full((k, k), slack + 1.0)
+    first = np.triu(np.ones((k, k)))
+    return first if trees.rule == "not_negative" else 1 - first
+
+
+def _record_leaves(
+    reachable: Leaves,
+    number: Ints,
+    value: FloatArray,
+    start: FloatArray,
+    leaves_of_record: Ints,
+) -> ReachedLeaves:
+    """Return the leaves of one record; constant trees are added to ``base``."""
+    leaves_of_record = leaves_of_record[
+        np.argsort(number[leaves_of_record], kind="stable")
+    ]
+    _, place, sizes = np.unique(
+        number[leaves_of_record], return_inverse=True, return_counts=True
+    )
+    single = sizes[place] == 1
+    varying = leaves_of_record[~single]
+    first = np.flatnonzero(np.diff(number[varying], prepend=-1))
+    base = start + value[reachable.node[leaves_of_record[single]]].sum(axis=0)
+    low, high = (
+        side[:, varying].astype(np.int32) for side in (reachable.low, reachable.high)
+    )
+    return ReachedLeaves(low, high, value[reachable.node[varying]], first, base)
+
+
+class BranchedTrees(Engine):
+    """Engine of tree ensembles with more cells than can be added up."""
+
+    name = "branched_trees"
+
+    def refusal(self, question: Question) -> str | None:
+        """Return why the trees cannot be bounded, or None."""
+        trees = read_trees(question)
+        if isinstance(trees, str):
+            return trees
+        return _too_many_leaves(
+            int((trees[1].nodes.left_child < 0).sum()), len(question.records)
+        )
+
+    def surface(self, question: Question) -> Surface:
+        """Return the surface around the records; UserError if refused."""
+        clean = predict_indices(question.model, question.records)
+        return branch_surface(question, _make_oracle(question), clean, EFFORT)
+
+    def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
+        """Return the surface built again from its ``arrays``."""
+        return restore_branched(question, _make_oracle(question), arrays, EFFORT)
+
+
+def _too_many_leaves(count: int, n: int) -> str | None:
+    """Return why the leaves are too many, or None."""
+    if count <= MOST_LEAVES and count * n <= MOST_LEAVES_TIMES_RECORDS:
+        return None
+    return (
+        f"The trees have {count} leaves, for {n} records; bounds of more than"
+        f" {MOST_LEAVES} leaves are loose, and those of more than"
+        f" {MOST_LEAVES_TIMES_RECORDS} leaves times"
+        " records slow."
+    )
+
+
+def _make_oracle(question: Question) -> TreeBounds:
+    """Return the oracle of the question's trees."""
+    trees = read_trees(question)
+    if isinstance(trees, str):
+        raise UserError(trees)
+    return tree_bounds(question, *trees)

@@ -1,0 +1,260 @@
+"""Confidence intervals for shares, means and differences of draws."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.base import validate
+from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
+
+Interval = tuple[FloatArray, FloatArray]
+
+
+def binomial_interval(
+    counts: ArrayLike, draws: ArrayLike, confidence: float
+) -> Interval:
+    """Return the ends of each share's Clopper-Pearson interval, in [0, 1].
+
+    ``counts`` of ``draws`` independent draws were hits, 0 <= counts <= draws; the
+    shapes broadcast. Each interval by itself covers with the confidence, 0 to 1, at
+    every share; the number of draws was fixed beforehand. Clopper & Pearson (1934).
+    """
+    missed = (1 - validate.fraction(confidence=confidence)) / 2
+    return one_sided_ends(*_check_counts(counts, draws), missed)
+
+
+def one_sided_ends(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interval:
+    """Return two one-sided ends, each missed with at most ``missed``."""
+    from scipy.special import betaincinv
+
+    hits, number = np.broadcast_arrays(counts, draws)
+    with np.errstate(invalid="ignore"):
+        low = betaincinv(hits, number - hits + 1.0, missed)
+        high = betaincinv(hits + 1.0, number - hits, 1 - missed)
+    return np.where(hits > 0, low, 0.0), np.where(hits < number, high, 1.0)
+
+
+def _check_counts(counts: ArrayLike, draws: ArrayLike) -> Interval:
+    """Return checked hits and numbers of draws."""
+    hits, number = (
+        np.asarray(numbers, dtype=np.float64) for numbers in (counts, draws)
+    )
+    if not ((hits >= 0) & (hits <= number) & (number >= 1)).all():
+        raise UserError("Hits lie between 0 and the number of draws, which is >= 1.")
+    return hits, number
+
+
+def mean_share_interval(
+    counts: ArrayLike, draws: int, confidence: float
+) -> tuple[float, float]:
+    """Return an interval for the mean of n records' shares.
+
+    ``counts`` (n,) are hits. The records are fixed and their shares differ: their sum
+    lies closer to its mean than a binomial one with the mean share (Hoeffding 1956,
+    theorem 5), so Clopper-Pearson of all draws together covers. One miss from the end,
+    where the theorem says nothing, Markov's inequality stands in.
+    """
+    hits = np.asarray(counts)
+    total = hits.size * draws
+    low, high = binomial_interval(hits.sum(), total, confidence)
+    ends = (1 - confidence) / 2 / total
+    if hits.sum() <= 1:
+        low = np.minimum(low, ends)
+    if hits.sum() >= total - 1:
+        high = np.maximum(high, 1 - ends)
+    return float(low), float(high)
+
+
+# No stake loses more than this part of the wealth.
+MOST_LOST = 0.75
+MEAN_HALVINGS = 40
+
+
+def population_mean_interval(
+    low: ArrayLike, high: ArrayLike, confidence: float
+) -> tuple[float, float]:
+    """Return an interval for a population's mean, from n sampled records.
+
+    ``low`` (n,) and ``high`` (n,) bracket each record's value in [0, 1]; both are the
+    value itself where that is exact, or an unbiased draw of it. Covers with the
+    confidence for every population, without an approximation, at any n: wealth of
+    stakes on each record in turn, set by those before it (Waudby-Smith & Ramdas 2024,
+    theorem 3). The order of the records must not depend on their values.
+    """
+    missed = (1 - validate.fraction(confidence=confidence)) / 2
+    below, above = _check_shares(low), 1 - _check_shares(high)
+    return _lower_end(below, missed), 1 - _lower_end(above, missed)
+
+
+def _check_shares(values: ArrayLike) -> FloatArray:
+    """Return the values, checked to be shares in [0, 1]."""
+    shares = validate.finite(values=values)
+    if shares.ndim != 1 or not shares.size or shares.min() < 0 or shares.max() > 1:
+        raise UserError("values must be shares in [0, 1], one for each record.")
+    return shares
+
+
+def _lower_end(values: FloatArray, missed: float) -> float:
+    """Return the largest mean that the wealth refutes as too small."""
+    stakes, needed = _bet_sizes(values, missed), -math.log(missed)
+    low, high = 0.0, 1.0
+    for _ in range(MEAN_HALVINGS):
+        middle = (low + high) / 2
+        staked = np.minimum(stakes, MOST_LOST / middle)
+        wealth = np.cumsum(np.log1p(staked * (values - middle)))
+        low, high = (middle, high) if wealth.max() >= needed else (low, middle)
+    return low
+
+
+def _bet_sizes(values: FloatArray, missed: float) -> FloatArray:
+    """Return the stake on each record, from mean and variance of those before."""
+    n, counts = len(values), np.arange(1, len(values) + 1)
+    means = (0.5 + np.cumsum(values)) / (counts + 1)
+    variances = (0.25 + np.cumsum((values - means) ** 2)) / (counts + 1)
+    before = np.concatenate([[0.25], variances[:-1]])
+    return np.asarray(np.sqrt(-2 * math.log(missed) / (n * before)))
+
+
+# Steps of the staircase that stands in for a curve; more are hardly narrower.
+STAIRCASE_STEPS = 16
+
+
+def paired_interval(
+    more: ArrayLike, less: ArrayLike, draws: int, confidence: float
+) -> Interval:
+    """Return the ends of an interval for the difference of two shares.
+
+    Of ``draws`` independent draws ``more`` were hits of the first alone and ``less``
+    of the second alone. The difference is q t: how often the two differ, and which way
+    on average. Their number tells of q, and given it the hits of the first tell of t,
+    both by exact binomial tests. A pair (q, t) is refuted by the product of the two
+    tests' levels (Fisher 1932), so that neither is held against its own worst case.
+    """
+    missed = (1 - validate.fraction(confidence=confidence)) / 2
+    first, second = np.broadcast_arrays(more, less)
+    return -_upper_difference(second, first, draws, missed), _upper_difference(
+        first, second, draws, missed
+    )
+
+
+def _upper_difference(
+    more: FloatArray, less: FloatArray, draws: int, missed: float
+) -> FloatArray:
+    """Return the largest difference that is not refuted.
+
+    In a band the level of q is at most that of its inner edge, which leaves t the rest
+    of the product; the outer edge is the worst of the band.
+    """
+    product = _product_level(missed)
+    levels = product ** np.linspace(0, 1, STAIRCASE_STEPS + 1)
+    differ = more + less
+    best, worst = np.zeros(differ.shape), np.full(differ.shape, -1.0)
+    for inner, outer in pairwise(levels):
+        least, most = one_sided_ends(differ, draws, outer)
+        _, turn = one_sided_ends(more, np.maximum(differ, 1), product / inner)
+        t = np.where(differ > 0, 2 * turn - 1, 1.0)
+        best = np.maximum(best, most * t)
+        worst = np.maximum(worst, np.where(t > 0, 0.0, least * t))
+    return np.where(best > 0, best, worst)
+
+
+def _product_level(missed: float) -> float:
+    """Return the level c (1 - ln c) of the product of two tests."""
+    from scipy.special import lambertw
+
+    return float(np.exp(1 + lambertw(-missed / np.e, -1).real))
+
+
+def mean_difference_interval(
+    more: ArrayLike, less: ArrayLike, draws: int, confidence: float
+) -> tuple[float, float]:
+    """Return an interval for the records' mean difference.
+
+    The records are fixed and differ, so each of the two rates has half of what may be
+    missed (`binomial.mean_share_interval`).
+    """
+    half_confidence = 1 - (1 - validate.fraction(confidence=confidence)) / 2
+    first = mean_share_interval(more, draws, half_confidence)
+    second = mean_share_interval(less, draws, half_confidence)
+    return first[0] - second[1], first[1] - second[0]
+
+
+# Half of the stake is on a share this far from the target, half on all beyond it.
+NEAR = 0.05
+SHARE_HALVINGS = 60
+
+
+def decide_side(
+    counts: ArrayLike, draws: ArrayLike, target: float, confidence: float
+) -> NDArray[np.int8]:
+    """Return 1 where the share is above the target, -1 below, 0 while open.
+
+    ``counts`` of ``draws`` >= 0 draws were hits. Whatever the share, and however often
+    one looks, the wrong side is ever named with probability at most 1 - confidence.
+    """
+    needed = -math.log1p(-validate.fraction(confidence=confidence))
+    at = validate.fraction(target=target)
+    hits, number = _as_floats(counts, draws)
+    above = _log_wealth(hits, number - hits, at) >= needed
+    below = _log_wealth(number - hits, hits, 1 - at) >= needed
+    return above.astype(np.int8) - below.astype(np.int8)
+
+
+def _log_wealth(hits: FloatArray, misses: FloatArray, target: float) -> FloatArray:
+    """Return the log wealth of a bet that the share is above the target."""
+    from scipy.special import betaincc, betaln
+
+    near = min(target + NEAR, (1 + target) / 2)
+    near_part = _log_likelihood(hits, misses, near) - math.log(2)
+    share = betaincc(hits + 1, misses + 1, target)
+    with np.errstate(divide="ignore"):
+        total_part = betaln(hits + 1, misses + 1) + np.log(share)
+    beyond = total_part - math.log(2 * (1 - target))
+    mixture = np.logaddexp(near_part, beyond)
+    return np.asarray(mixture - _log_likelihood(hits, misses, target))
+
+
+def _log_likelihood(hits: FloatArray, misses: FloatArray, share: float) -> FloatArray:
+    """Return the log-likelihood of hits and misses at a share."""
+    return hits * math.log(share) + misses * math.log1p(-share)
+
+
+def anytime_interval(
+    counts: ArrayLike, draws: ArrayLike, confidence: float
+) -> Interval:
+    """Return the ends of each share's interval, valid at every look.
+
+    With the confidence all intervals of a share, at whatever numbers of draws, cover
+    it together. The stake is spread by the arcsine law (Robbins 1970).
+    """
+    needed = -math.log1p(-validate.fraction(confidence=confidence))
+    hits, number = _as_floats(counts, draws)
+    misses = number - hits
+    low = _lower_share(hits, misses, needed)
+    return low, 1 - _lower_share(misses, hits, needed)
+
+
+def _lower_share(hits: FloatArray, misses: FloatArray, needed: float) -> FloatArray:
+    """Return the least share that the wealth does not refute."""
+    from scipy.special import betaln, xlog1py, xlogy
+
+    stake = betaln(hits + 0.5, misses + 0.5) - betaln(0.5, 0.5)
+    low = np.zeros_like(stake)
+    high = hits / np.maximum(hits + misses, 1)
+    for _ in range(SHARE_HALVINGS):
+        middle = (low + high) / 2
+        wealth = stake - xlogy(hits, middle) - xlog1py(misses, -middle)
+        refuted = wealth >= needed
+        low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
+    return np.asarray(np.where(hits > 0, low, 0.0))
+
+
+def _as_floats(counts: ArrayLike, draws: ArrayLike) -> Interval:
+    """Return hits and numbers of draws as floats."""
+    hits, number = np.broadcast_arrays(counts, draws)
+    return hits.astype(np.float64), number.astype(np.float64)

@@ -1,0 +1,471 @@
+"""curvote's own classifiers of curves, as models of the coefficients that are sent.
+
+A client would send its coefficients, noised, and the server would judge those; a
+linear classifier of z, or of the coefficients, is one of what the server then has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base import table_file, validate
+from curvote.base.errors import UserError, did_you_mean
+from curvote.base.validate import FloatArray
+from curvote.curves.columns import record_matrix
+from curvote.curves.curve_classifier import CurveClassifier
+from curvote.curves.encoding import Encoded, Encoding
+from curvote.mechanisms.base import SMALLEST_EPSILON
+from curvote.messages.roles import roles_of_table
+from curvote.systems.utility.method.engines.discriminants import LinearModel
+from curvote.systems.utility.method.models import classifier, records
+from curvote.systems.utility.method.models.records import code_texts
+from curvote.systems.utility.method.setting import Setting, make_setting
+
+Array = NDArray[np.float64]
+# Coefficients beyond so many public scales from the public centre are clipped.
+REACH = 3
+
+
+@dataclass(frozen=True)
+class CoefficientModel:
+    """Classifier of the d numbers that a client would send: c1, ..., cd.
+
+    ``bounds`` (d, 2) are public: those of z, or what the pipeline states.
+    """
+
+    model: Any
+    encoding: Encoding
+    names: tuple[str, ...]
+    bounds: Array
+
+    @property
+    def uses_z(self) -> bool:
+        """Whether the model reads z, not the coefficients."""
+        return self.encoding.feature_map == "rescaled"
+
+    def numbers(self, encoded: Encoded) -> Array:
+        """Return the numbers that the classifier reads, (n, d)."""
+        return encoded.z if self.uses_z else encoded.coefficients
+
+
+def coefficient_model(classifier: CurveClassifier) -> CoefficientModel:
+    """Return a classifier of curves as one of the coefficients sent.
+
+    UserError: what is sent has no public bounds.
+    """
+    encoding, coef = (
+        Encoding.from_json(classifier.encoding),
+        np.asarray(classifier.coef),
+    )
+    if encoding.feature_map == "inner_products":
+        coef = encoding.projection.gram @ coef
+    negative, positive = classifier.classes_
+    model = LinearModel(coef, float(classifier.intercept), (negative, positive))
+    names = tuple(f"c{place}" for place in range(1, len(coef) + 1))
+    return CoefficientModel(model, encoding, names, _coefficient_bounds(encoding))
+
+
+def _coefficient_bounds(encoding: Encoding) -> Array:
+    """Return the public bounds of the numbers; without any a UserError."""
+    constants = encoding.constants
+    if encoding.feature_map == "rescaled" and encoding.rescale in _BOUNDED:
+        return np.tile([-1.0, 1.0], (encoding.d, 1))
+    if "lower" in constants:
+        return _bound_columns(encoding.d, constants["lower"], constants["upper"])
+    if "scale" in constants:
+        reach = REACH * np.asarray(constants["scale"])
+        centre = np.asarray(constants["centre"])
+        if encoding.feature_map == "rescaled":
+            return np.tile([-float(REACH), float(REACH)], (encoding.d, 1))
+        return _bound_columns(encoding.d, centre - reach, centre + reach)
+    raise UserError(
+        "this pipeline states no public bounds of its coefficients (rescale:"
+        f" {encoding.rescale}): no noise on them can be measured. State centre and"
+        " scale, or lower and upper, and run it again."
+    )
+
+
+_BOUNDED = ("tanh", "max_abs", "min_max")
+
+
+def _bound_columns(d: int, low: Any, high: Any) -> Array:
+    """Return bounds (d, 2) from scalars or arrays."""
+    return np.column_stack([np.broadcast_to(low, d), np.broadcast_to(high, d)])
+
+
+def test_client_records(
+    view: Any, model: CoefficientModel
+) -> tuple[Array, NDArray[np.int64]]:
+    """Return the numbers and labels of a study's own test clients, (n, d) and (n,).
+
+    UserError: in production nobody may read them, or the pipeline has none.
+    """
+    if view.settings.production:
+        raise UserError(
+            "this pipeline is in production: its clients' own records are not to be"
+            " read, not even for this. Give records of volunteers: --data FILE.csv"
+        )
+    if not view.holds("project", "encoded"):
+        raise UserError("this pipeline keeps no records of its own; give --data FILE.")
+    rows = view.columns("project", "encoded")
+    params = {name: view.setting(name) for name in ("seed", "clients")}
+    params["source.groups"] = getattr(view.settings.source, "groups", None)
+    test_mask = roles_of_table(rows, params, 0)["test"]
+    numbers = rows["z"] if model.uses_z else rows["coefficients"]
+    return numbers[test_mask], (np.asarray(rows["label"])[test_mask] > 0).astype(
+        np.int64
+    )
+
+
+def table_records(
+    frame: Any, model: CurveClassifier, coefficients: CoefficientModel
+) -> Array:
+    """Return the numbers of curves in a table's columns, (n, d)."""
+    return coefficients.numbers(
+        coefficients.encoding.encode(record_matrix(frame, model.columns))
+    )
+
+
+@dataclass(frozen=True)
+class GivenModel:
+    """Model with notes for its reader, and MLflow's names of its columns.
+
+    ``pipeline`` is the one that it is the latest model of, None for any other.
+    """
+
+    model: Any
+    notes: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = None
+    pipeline: Any = None
+
+
+def sensitive_columns(named: Sequence[str], features: Sequence[str]) -> tuple[int, ...]:
+    """Return the column numbers of the sensitive features."""
+    if not named:
+        raise UserError("no feature is sensitive: name them, --sensitive age,bmi.")
+    for name in named:
+        validate.one_of(features, sensitive=name)
+    if len(set(named)) < len(named):
+        raise UserError(f"--sensitive names a feature twice: {','.join(named)}.")
+    return tuple(list(features).index(name) for name in named)
+
+
+def parse_bounds(texts: Sequence[str], sensitive: Sequence[str]) -> FloatArray:
+    """Return public bounds (s, 2) of texts ``name=low:high``, one a feature.
+
+    UserError: one is missing, given twice, of no sensitive feature, or the wrong way.
+    """
+    by_name: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, low, high = _parse_bound(text)
+        if name not in sensitive:
+            hint = did_you_mean(name, sensitive)
+            raise UserError(f"--bounds {text}: {name!r} is not sensitive.{hint}")
+        if name in by_name:
+            raise UserError(f"--bounds gives those of {name} twice.")
+        by_name[name] = low, high
+    absent = [name for name in sensitive if name not in by_name]
+    if absent:
+        ask = " ".join(f"--bounds {name}=LOW:HIGH" for name in absent)
+        raise UserError(
+            f"no bounds of {', '.join(absent)}: state what anybody may know of the"
+            f" least and the largest value, never the extremes of the records: {ask}"
+        )
+    return np.array([by_name[name] for name in sensitive])
+
+
+def _parse_bound(text: str) -> tuple[str, float, float]:
+    """Return name and bounds of one text ``name=low:high``."""
+    name, _, ends = text.partition("=")
+    low, _, high = ends.partition(":")
+    try:
+        least, most = float(low), float(high)
+    except ValueError:
+        raise UserError(
+            f"--bounds {text}: write NAME=LOW:HIGH, such as age=0:100."
+        ) from None
+    if not (math.isfinite(least) and math.isfinite(most)):
+        raise UserError(f"--bounds {text}: bounds are finite numbers.")
+    if least >= most:
+        correction = (
+            f"; the other way round: {name}={high}:{low}" if least > most else ""
+        )
+        raise UserError(
+            f"--bounds {text}: the first must be below the second{correction}."
+        )
+    return name.strip(), least, most
+
+
+def check_epsilons(totals: Sequence[float]) -> tuple[float, ...]:
+    """Return totals of epsilon in rising order, each once and above 0."""
+    for value in totals:
+        validate.positive(epsilon=value)
+        if value < SMALLEST_EPSILON:
+            raise UserError(
+                f"epsilon is {value:g}; the least is {SMALLEST_EPSILON:.2g}."
+            )
+    return tuple(sorted(set(map(float, totals))))
+
+
+# So many records of a larger file are taken, unless --rows says another number; the
+# published procedure asks the model half a million times about each.
+ROWS: Final = 1000
+ROWS_AS_PUBLISHED: Final = 20
+SEED: Final = 20240801
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the command as they were written."""
+
+    data: Path | None = None
+    sensitive: str | None = None
+    bounds: Sequence[str] = ()
+    features: str | None = None
+    label: str | None = None
+    positive: str | None = None
+    group: str | None = None
+    public: Path | None = None
+    train: Path | None = None
+    rows: int = ROWS
+    client_side: bool = False
+
+    def listed(self, name: str) -> list[str] | None:
+        """Return the names of an option, None where it is not given."""
+        text = getattr(self, name)
+        if text is None:
+            return None
+        return [name_part.strip() for name_part in text.split(",") if name_part.strip()]
+
+
+@dataclass(frozen=True)
+class InputTable:
+    """Columns of a table by name."""
+
+    path: Path
+    columns: dict[str, list[Any]]
+
+    @classmethod
+    def of(cls, path: Path | None) -> InputTable:
+        """Return the table at ``path``; UserError: none, or a name twice."""
+        if path is None:
+            raise UserError("give the records that will be noised: --data FILE.csv")
+        frame = table_file.read_table(path)
+        names = list(frame.columns)
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"{path}: two columns are called {name!r}; rename one.")
+        return cls(path, {name: frame[name].tolist() for name in names})
+
+    def cells(self, name: str, option: str) -> list[Any]:
+        """Return the column that an option names."""
+        if name not in self.columns:
+            hint = did_you_mean(name, self.columns)
+            raise UserError(f"{option} {name}: {self.path} has no such column.{hint}")
+        return self.columns[name]
+
+
+@dataclass(frozen=True)
+class ModelSubject:
+    """Model of numbers, its noised columns, and a reader of tables for it.
+
+    ``bounds`` (s, 2) are those of the columns ``places``.
+    """
+
+    model: Any
+    described: classifier.ModelDescription
+    places: tuple[int, ...]
+    bounds: FloatArray
+    read: Callable[[InputTable], FloatArray]
+
+
+@dataclass(frozen=True)
+class RequestRecords:
+    """Records (n, D), with labels as class indices and groups, if known."""
+
+    numbers: FloatArray
+    labels: NDArray[np.int64] | None = None
+    groups: NDArray[np.str_] | None = None
+
+    def of(self, chosen: NDArray[np.int64]) -> RequestRecords:
+        """Return some of the records."""
+        labels = None if self.labels is None else self.labels[chosen]
+        groups = None if self.groups is None else self.groups[chosen]
+        return RequestRecords(self.numbers[chosen], labels, groups)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Checked setting, description of the model, and notes on both.
+
+    ``total`` is the number of records that there were.
+    """
+
+    setting: Setting
+    described: classifier.ModelDescription
+    notes: tuple[str, ...]
+    total: int
+
+    @property
+    def sample(self) -> bool:
+        """Whether the records are a sample of more."""
+        return self.setting.n < self.total
+
+
+def prepare(model: GivenModel, options: Options) -> Request:
+    """Return the checked request, before anything is computed."""
+    curves = isinstance(model.model, CurveClassifier) and options.sensitive is None
+    subject = (
+        _curves_subject(model, options) if curves else _columns_subject(model, options)
+    )
+    records_all = _read_records(model, subject, options)
+    sampled = records_all.of(_sample_rows(len(records_all.numbers), options.rows))
+    description = subject.described
+    clipped, notes = records.clip_records(
+        sampled.numbers, subject.places, subject.bounds, description.features
+    )
+    checked_setting = make_setting(
+        subject.model,
+        clipped,
+        sensitive=subject.places,
+        bounds=subject.bounds,
+        features=description.features,
+        labels=sampled.labels,
+        groups=sampled.groups,
+        client_side=options.client_side,
+        **_optional_fields(subject, options),
+    )
+    all_notes = (*model.notes, *notes, *_answer_notes(checked_setting))
+    return Request(checked_setting, description, all_notes, len(records_all.numbers))
+
+
+def _answer_notes(setting: Setting) -> tuple[str, ...]:
+    """Return notes on the model's own answers to the records."""
+    predictions = classifier.checked_answers(setting.model, setting.records)
+    labels = None if setting.labels is None else setting.classes[setting.labels]
+    note = classifier.constant_note(predictions, labels)
+    return () if note is None else (note,)
+
+
+def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
+    """Return the subject of a model of named columns."""
+    feature_names = options.listed("features")
+    if feature_names is None and not hasattr(model_given.model, "feature_names_in_"):
+        feature_names = list(model_given.names or ()) or None
+    description = classifier.describe_model(model_given.model, feature_names)
+    model, texts = code_texts(model_given.model)
+    names = options.listed("sensitive")
+    if names is None:
+        raise UserError(
+            f"say which of {', '.join(description.features[:20])} are sensitive, with"
+            " public"
+            " bounds: --sensitive NAME,NAME --bounds NAME=LOW:HIGH ..."
+        )
+    places = sensitive_columns(names, description.features)
+    for name in names:
+        if name in texts:
+            listed_texts = ", ".join(texts[name][:5])
+            raise UserError(
+                f"{name} holds text ({listed_texts}); noise is for numbers."
+            )
+
+    def read(table: InputTable) -> FloatArray:
+        return records.model_matrix(
+            table.columns, description.features, str(table.path), texts
+        )
+
+    return ModelSubject(
+        model, description, places, parse_bounds(options.bounds, names), read
+    )
+
+
+def _curves_subject(model_given: GivenModel, options: Options) -> ModelSubject:
+    """Return the subject of a classifier of curves."""
+    coefficients = coefficient_model(model_given.model)
+    ends = (
+        parse_bounds(options.bounds, coefficients.names)
+        if options.bounds
+        else coefficients.bounds
+    )
+    description = classifier.describe_model(coefficients.model, coefficients.names)
+    description = replace(description, kind=type(model_given.model).__name__)
+
+    def read(table: InputTable) -> FloatArray:
+        names = model_given.model.columns
+        curves = records.model_matrix(table.columns, names, str(table.path))
+        return table_records(curves, model_given.model, coefficients)
+
+    return ModelSubject(
+        coefficients.model,
+        description,
+        tuple(range(len(coefficients.names))),
+        ends,
+        read,
+    )
+
+
+def _read_records(
+    model_given: GivenModel, subject: ModelSubject, options: Options
+) -> RequestRecords:
+    """Return the records that the options name, with labels and groups."""
+    if options.data is None and model_given.pipeline and options.sensitive is None:
+        return RequestRecords(
+            *test_client_records(
+                model_given.pipeline, coefficient_model(model_given.model)
+            )
+        )
+    table = InputTable.of(options.data)
+    numbers = subject.read(table)
+    labels = groups = None
+    if options.label is not None:
+        labels = _read_labels(table, subject, options)
+    elif options.positive is not None:
+        raise UserError("--positive is about a label: name its column by --label.")
+    if options.group is not None:
+        cells = table.cells(options.group, "--group")
+        groups = records.group_names(cells, options.group)
+    return RequestRecords(numbers, labels, groups)
+
+
+def _read_labels(
+    table: InputTable, subject: ModelSubject, options: Options
+) -> NDArray[np.int64]:
+    """Return the class index of each record's label."""
+    name = str(options.label)
+    classes = subject.described.classes
+    cells = table.cells(name, "--label")
+    return records.label_codes(cells, name, classes, options.positive)
+
+
+def _sample_rows(n: int, rows: int) -> NDArray[np.int64]:
+    """Return the rows to take, in order: a fixed random sample."""
+    most = validate.at_least(1, rows=rows)
+    if n <= most:
+        return np.arange(n)
+    chosen_rows = np.random.default_rng(SEED).choice(n, most, replace=False)
+    return np.sort(chosen_rows).astype(np.int64)
+
+
+def _optional_fields(subject: ModelSubject, options: Options) -> dict[str, Any]:
+    """Return public and training data for the setting."""
+    fields: dict[str, Any] = {}
+    if options.public is not None:
+        table = InputTable.of(options.public)
+        fields["public"] = subject.read(table)
+        if options.label in table.columns:
+            fields["public_labels"] = _read_labels(table, subject, options)
+    if options.train is not None:
+        if options.label is None:
+            raise UserError("--train needs the column of the label: --label NAME.")
+        table = InputTable.of(options.train)
+        classes = np.asarray(subject.described.classes)
+        places = _read_labels(table, subject, options)
+        fields["train"] = (subject.read(table), classes[places])
+    return fields

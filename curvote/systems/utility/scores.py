@@ -1,0 +1,215 @@
+"""Scores of deployments: metrics of records and groups, and their stored form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import log, sqrt
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.base.validate import FloatArray
+from curvote.chain.stage import Columns
+from curvote.messages.measures import AGREEMENT
+from curvote.systems.labels.metrics import ACCURACY, BALANCED
+from curvote.systems.utility.measures import (
+    BOUND,
+    CLEAN,
+    DECODED,
+    WITHHOLD,
+    WITHOUT,
+    WORST,
+)
+from curvote.systems.utility.method.deployment import Deployment, floor_deployments
+from curvote.systems.utility.method.engines.base import Evidence
+from curvote.systems.utility.method.measurement import (
+    Measurement,
+    Row,
+    fixed_answers,
+    make_rows,
+    measure_agreement,
+)
+from curvote.systems.utility.method.profile import Profile
+from curvote.systems.utility.method.scan import measure
+from curvote.systems.utility.method.setting import Places, Setting
+
+Bools = NDArray[np.bool_]
+Ends = tuple[float, float]
+CONFIDENCE: Final = 0.95
+_FLOORS: Final = {"raw": WITHHOLD, "decode": DECODED, "without": WITHOUT}
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """Row of the table ``scores``; exact values have equal ends."""
+
+    method: str
+    metric: str
+    value: float
+    lower: float
+    upper: float
+    group: str | None = None
+
+
+def score_table(scores: Iterable[ScoreRow]) -> Columns:
+    """Return the columns of the table ``scores``."""
+    rows = [*scores]
+    texts, numbers = ("method", "metric", "group"), ("value", "lower", "upper")
+    return {
+        **{n: np.array([getattr(r, n) for r in rows], dtype=object) for n in texts},
+        **{n: np.array([getattr(r, n) for r in rows], dtype=float) for n in numbers},
+    }
+
+
+def deployment_scores(
+    method: str, setting: Setting, deployment: Deployment, measurement: Measurement
+) -> Iterator[ScoreRow]:
+    """Yield every metric of a deployment, for all records and each group."""
+    for row in make_rows(setting, deployment, measurement):
+        mask = (
+            np.full(setting.n, True)
+            if row.group is None
+            else _in_group(setting, row.group)
+        )
+        labels = None if setting.labels is None else setting.labels[mask]
+        for metric, ends in _metric_ends(row, measurement.of(mask), labels).items():
+            value = getattr(row, metric)
+            if value is not None:
+                yield ScoreRow(method, metric, value, *ends, row.group)
+
+
+def _in_group(setting: Setting, group: str) -> Bools:
+    """Return the mask of a group's records."""
+    return np.asarray(setting.groups == group)
+
+
+def _metric_ends(
+    row: Row, measurement: Measurement, labels: Places | None
+) -> dict[str, Ends]:
+    """Return the ends of each metric, by the evidence."""
+    worst = float(measurement.lower.min()), float(measurement.upper.min())
+    bound = row.bound or 0.0
+    ends = {
+        AGREEMENT.name: (row.lower, row.upper),
+        WORST.name: worst,
+        BOUND.name: (bound, bound),
+    }
+    if labels is None:
+        return ends
+    equal_weights = np.full(len(labels), 1 / len(labels))
+    classes, class_codes, counts = np.unique(
+        labels, return_inverse=True, return_counts=True
+    )
+    class_weights = 1 / (len(classes) * counts[class_codes])
+    return ends | {
+        ACCURACY.name: _share_interval(
+            row.accuracy or 0.0, _mean_error(measurement, equal_weights)
+        ),
+        BALANCED.name: _share_interval(
+            row.balanced_accuracy or 0.0, _mean_error(measurement, class_weights)
+        ),
+    }
+
+
+def _share_interval(value: float, reach: float) -> Ends:
+    """Return the interval around a share, within [0, 1]."""
+    return max(0.0, value - reach), min(1.0, value + reach)
+
+
+def _mean_error(measurement: Measurement, weights: FloatArray) -> float:
+    """Return the possible error of a weighted mean of shares.
+
+    Nothing where they are exact; of plain draws the bound of Hoeffding (1963) at the
+    confidence; of anything else the widths of its intervals.
+    """
+    if not measurement.draw_count:
+        return float(weights @ (measurement.upper - measurement.lower))
+    squares = float(np.sum(weights**2)) / measurement.draw_count
+    return sqrt(log(2 / (1 - CONFIDENCE)) * squares / 2)
+
+
+def floor_scores(
+    setting: Setting, profile: Profile, floor: Deployment
+) -> Iterator[ScoreRow]:
+    """Yield the scores of a floor."""
+    measurement = measure(setting, profile, floor)
+    yield from deployment_scores(_FLOORS[floor.read].name, setting, floor, measurement)
+
+
+def clean_scores(setting: Setting, profile: Profile) -> Iterator[ScoreRow]:
+    """Yield the scores of the model on records without noise."""
+    answers = fixed_answers(profile.clean, profile.n_classes)
+    measurement = measure_agreement(answers, profile.clean, setting.labels, CONFIDENCE)
+    for score in deployment_scores(
+        CLEAN.name, setting, floor_deployments(setting)[0], measurement
+    ):
+        if score.metric in {ACCURACY.name, BALANCED.name}:
+            yield score
+
+
+VECTORS = ("agreement", "lower", "upper", "bound", "right", "queries")
+DeploymentResult = tuple[Deployment, str, Measurement]
+
+
+def write_deployment(deployment: Deployment) -> str:
+    """Return a deployment as JSON text."""
+    return json.dumps(asdict(deployment), sort_keys=True)
+
+
+def read_deployment(text: str) -> Deployment:
+    """Return the deployment that `write_deployment` wrote."""
+    fields = json.loads(text)
+    split = fields.pop("split")
+    return Deployment(**fields, split=None if split is None else tuple(split))
+
+
+def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
+    """Return the table ``agreed`` of deployments, descriptions and measurements."""
+    return {
+        "deployment": _text_column(
+            write_deployment(deployment) for deployment, _, _ in results
+        ),
+        "words": _text_column(text for _, text, _ in results),
+        "evidence": _text_column(measured.evidence for _, _, measured in results),
+        "drawn": np.array([m.draw_count for _, _, m in results], dtype=np.int64),
+        "bounded": np.array([m.bound is not None for _, _, m in results]),
+        **{name: _field_matrix(results, name) for name in VECTORS},
+    }
+
+
+def _text_column(words: Iterable[str]) -> NDArray[Any]:
+    """Return texts as a column."""
+    return np.array([*words], dtype=object)
+
+
+def _field_matrix(
+    results: Sequence[DeploymentResult], name: str
+) -> NDArray[np.float64]:
+    """Return a field of each measurement, (deployments, n); missing ones are 0."""
+    n = len(results[0][2].agreement)
+    rows = [getattr(measured, name) for _, _, measured in results]
+    return np.stack([np.zeros(n) if row is None else row for row in rows])
+
+
+def read_measurements(columns: Columns) -> list[DeploymentResult]:
+    """Return the deployments of a table ``agreed``, with measurements."""
+    return [
+        (read_deployment(text), str(columns["words"][i]), _row_measurement(columns, i))
+        for i, text in enumerate(columns["deployment"])
+    ]
+
+
+def _row_measurement(columns: Columns, row: int) -> Measurement:
+    """Return the measurement in one row."""
+    fields: dict[str, Any] = {name: columns[name][row] for name in VECTORS}
+    evidence: Evidence = columns["evidence"][row]
+    fields["bound"] = fields["bound"] if columns["bounded"][row] else None
+    fields["queries"] = fields["queries"].astype(np.int64)
+    confidence = CONFIDENCE if evidence == "draws" else None
+    draw_count = int(columns["drawn"][row])
+    return Measurement(
+        **fields, evidence=evidence, confidence=confidence, draw_count=draw_count
+    )

@@ -1,1 +1,0 @@
-"""Deployments of noise on a record."""

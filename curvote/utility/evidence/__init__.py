@@ -1,1 +1,0 @@
-"""Statistical evidence on a share: intervals, sequences, pools."""

@@ -1,1 +1,0 @@
-"""Robustness of an answer, and bounds from it."""

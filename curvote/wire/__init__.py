@@ -1,0 +1,1 @@
+"""Documents between server and clients: tasks, envelopes, signatures."""

@@ -1,0 +1,420 @@
+"""Invitations and envelopes: the files that servers and clients exchange.
+
+Of format 1 are those issued before, with shorter keys; of format 3 those for a sender
+with a name: a server that holds the records of many people. Of format 4 are those about
+one public record, of which whoever keeps its secret part is asked.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from secrets import SystemRandom
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from curvote.base import validate
+from curvote.base.errors import InternalError, UserError
+from curvote.wire import sealing, signing
+from curvote.wire.strict_json import canonical_json, describe_errors, parse_json
+from curvote.wire.task import AnyTask, Word
+
+INVITATION_FORMAT: Final = 2
+NAMED_FORMAT: Final = 3
+RECORD_FORMAT: Final = 4
+KEY_DIGITS: Final = {1: 32, 2: 64}
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Bits128 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+_NAME_LIST: Final = TypeAdapter(list[Word])
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """The right to send one message for one task.
+
+    ``id`` is 128 random bits, ``key`` 256 (of format 1: 128), as hex digits; the key is
+    a secret between the server and the client. ``task`` is the task's digest, ``asks``
+    the message it asks for, ``about`` the candidate to judge (None where none is).
+    ``signer`` is the fingerprint of the key that signs the task, ``seal_to`` the key
+    to seal the envelope to; None: the task alone says (a carrier could exchange it).
+    ``server`` names the sender, where a task names those that it asks; ``task`` is then
+    the digest of what this one is asked. ``record`` is the public name of the record
+    that the message belongs to, where it belongs to one.
+    """
+
+    id: str
+    key: str = field(repr=False)
+    task: str
+    asks: str
+    about: int | None = None
+    signer: str | None = None
+    seal_to: str | None = None
+    server: str | None = None
+    record: str | None = None
+
+    @property
+    def format(self) -> int:
+        """The version of the invitation's format, 1 to 4, by its fields.
+
+        Its envelope is of format 1, or else of 2.
+        """
+        if len(self.key) == KEY_DIGITS[1]:
+            return 1
+        if self.record is not None:
+            return RECORD_FORMAT
+        return INVITATION_FORMAT if self.server is None else NAMED_FORMAT
+
+    @property
+    def subject(self) -> int | str | None:
+        """The candidate or the record that the message is about, or None."""
+        return self.about if self.record is None else self.record
+
+    @property
+    def file_name(self) -> str:
+        """A name for the envelope's file that tells nobody the invitation."""
+        code = hmac.digest(bytes.fromhex(self.key), b"curvote file name", "sha256")
+        return f"{code.hex()[:32]}.json"
+
+    def refuse_other_key(self, seal_to: str | None) -> None:
+        """Refuse a task with another sealing key than the invitation's."""
+        if self.seal_to not in (None, seal_to):
+            raise UserError(
+                "the invitation asks for an envelope sealed to another key than the"
+                " task: somebody exchanged the task; get it from its server again."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the invitation as plain JSON values, its key included."""
+        values = {
+            "format": self.format,
+            "id": self.id,
+            "key": self.key,
+            "task": self.task,
+            "asks": self.asks,
+        }
+        ends = {"signer": self.signer, "seal_to": self.seal_to}
+        if self.format == RECORD_FORMAT:
+            return values | {"record": self.record} | ends
+        values["about"] = self.about
+        if self.format == 1:
+            return values
+        if self.format == NAMED_FORMAT:
+            return values | {"server": self.server} | ends
+        return values | {"server": self.signer, "seal_to": self.seal_to}
+
+    @classmethod
+    def from_json(cls, text: Any) -> Invitation:
+        """Build the invitation that `to_json` wrote; anything else is a UserError."""
+        version = text.get("format") if isinstance(text, dict) else None
+        form = (
+            _FORMS.get(version, _InvitationFormat2)
+            if type(version) is int
+            else _InvitationFormat2
+        )
+        try:
+            written = form.model_validate(text)
+        except ValidationError as error:
+            raise UserError(f"not an invitation: {describe_errors(error)}.") from None
+        fields = written.model_dump(exclude={"format"})
+        if version == INVITATION_FORMAT:
+            fields["signer"] = fields.pop("server")
+        return cls(**fields)
+
+
+class _StrictInvitation(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _InvitationForm(_StrictInvitation):
+    format: int
+    id: Bits128
+    key: Digest  # as many bits
+    task: Digest
+    asks: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+
+
+class _InvitationFormat1(_InvitationForm):
+    format: Annotated[int, Field(ge=1, le=1)]
+    key: Bits128
+    about: Annotated[int, Field(ge=0, lt=2**31)] | None
+
+
+class _InvitationFormat2(_InvitationFormat1):
+    format: Annotated[int, Field(ge=2, le=2)]
+    key: Digest
+    server: Digest | None
+    seal_to: Digest | None = None
+
+
+class _InvitationFormat3(_InvitationFormat1):
+    format: Annotated[int, Field(ge=3, le=3)]
+    key: Digest
+    about: None
+    server: Word
+    signer: Digest
+    seal_to: Digest | None = None
+
+
+class _InvitationFormat4(_InvitationForm):
+    format: Annotated[int, Field(ge=4, le=4)]
+    record: Word
+    signer: Digest
+    seal_to: Digest | None = None
+
+
+_FORMS: Final[dict[int, type[_InvitationForm]]] = {
+    1: _InvitationFormat1,
+    INVITATION_FORMAT: _InvitationFormat2,
+    NAMED_FORMAT: _InvitationFormat3,
+    RECORD_FORMAT: _InvitationFormat4,
+}
+
+
+def issue_invitations(
+    task: AnyTask,
+    count: int,
+    signer: str | None = None,
+    seal_to: str | None = None,
+    server: str | None = None,
+) -> list[Invitation]:
+    """Return ``count`` new invitations to one task.
+
+    If candidates are up for a vote, each is judged by equally many, or by one more than
+    others; the operating system's randomness decides which, and in what order.
+    """
+    validate.at_least(1, count=count)
+    fixed_fields = task.digest(), task.asks
+    optional_fields = signer, seal_to, server
+    return [
+        Invitation(
+            os.urandom(16).hex(),
+            os.urandom(32).hex(),
+            *fixed_fields,
+            about,
+            *optional_fields,
+        )
+        for about in _assign_candidates(task, count)
+    ]
+
+
+def issue_record_invitations(
+    task: AnyTask, records: Sequence[str], signer: str, seal_to: str | None = None
+) -> list[Invitation]:
+    """Return a new invitation for each of the public ``records``.
+
+    UserError: none, a name that stands twice, or one that is no plain text of 1 to 60
+    characters.
+    """
+    validate.at_least(1, records=len(records))
+    _check_record_names(records)
+    fixed_fields = task.digest(), task.asks, None, signer, seal_to
+    return [
+        Invitation(
+            os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, record=record
+        )
+        for record in records
+    ]
+
+
+def _check_record_names(records: Sequence[str]) -> None:
+    if len(set(records)) < len(records):
+        repeated = next(name for name, n in Counter(records).items() if n > 1)
+        raise UserError(f"record {validate.format_value(repeated)} stands twice.")
+    try:
+        _NAME_LIST.validate_python(list(records))
+    except ValidationError as error:
+        raise UserError(
+            f"records is no list of names: {describe_errors(error)}."
+        ) from None
+
+
+def _assign_candidates(task: AnyTask, count: int) -> list[int | None]:
+    if task.candidates is None:
+        return [None] * count
+    candidates = list(range(len(task.candidates.coef)))
+    SystemRandom().shuffle(candidates)
+    subjects: list[int | None] = [candidates[i % len(candidates)] for i in range(count)]
+    SystemRandom().shuffle(subjects)
+    return subjects
+
+
+__all__ = [
+    "Envelope",
+    "Invitation",
+    "is_genuine",
+    "issue_invitations",
+    "issue_record_invitations",
+    "read_envelope",
+    "seal_message",
+]
+
+ENVELOPE_FORMAT: Final = 2
+LARGEST_FILE: Final = sealing.LARGEST_ENVELOPE
+# A number takes as many characters in the padded text, the longest takes 24.
+NUMBER_WIDTH: Final = 32
+_TYPE: Final = "curvote-envelope"
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """The content of an envelope, whose ``seal`` is still to be checked.
+
+    ``task`` is the digest of the task that is answered, ``payload`` the message.
+    """
+
+    format: int
+    task: str
+    invitation: str
+    payload: dict[str, Any]
+    sealed: bytes = field(repr=False)
+    seal: bytes = field(repr=False)
+
+
+class _StrictEnvelope(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _EnvelopeFormat1(_StrictEnvelope):
+    format: Annotated[int, Field(ge=1, le=1)]
+    task: Digest
+    invitation: Bits128
+    payload: dict[str, Any]
+    seal: Digest
+
+
+class _EnvelopeHeader(_StrictEnvelope):
+    alg: Literal["HS256"]
+    kid: Bits128
+    typ: Literal["curvote-envelope"]
+
+
+class _EnvelopeContent(_StrictEnvelope):
+    message: dict[str, Any]
+    task: Digest
+
+
+def seal_message(
+    invitation: Invitation, payload: Mapping[str, Any], seal_to: str | None = None
+) -> bytes:
+    """Return the envelope of ``payload``: one line, ended by a line feed.
+
+    Its length says how many numbers the payload has and nothing about them. ``seal_to``
+    is that of the signed task: given one, the envelope is closed to that key, and who
+    carries it learns its size only. UserError: it is no such key, or not the one that
+    the invitation names.
+    """
+    invitation.refuse_other_key(seal_to)
+    if invitation.format == 1:
+        line = _seal_format_1(invitation, payload)
+    else:
+        header = _envelope_header(invitation.id)
+        content = _pad_content({"message": dict(payload), "task": invitation.task})
+        line = signing.sign_payload(
+            header, content, lambda text: _seal_code(invitation.key, text)
+        )
+    return line if seal_to is None else sealing.seal_to_key(line, seal_to)
+
+
+def is_genuine(envelope: Envelope, key: str) -> bool:
+    """Return whether the owner of ``key`` sealed exactly this envelope."""
+    same_format = len(key) == KEY_DIGITS[envelope.format]
+    code = _seal_code(key, envelope.sealed)
+    return same_format and hmac.compare_digest(code, envelope.seal)
+
+
+def read_envelope(data: bytes) -> Envelope:
+    """Return the envelope in ``data``; its seal is still to be checked.
+
+    Refused (UserError), each with its own reason: whatever `parse_json` refuses over 1
+    MiB, another format, keys that are missing, unknown or of another form, and any
+    bytes but the canonical ones: nobody can write a message in a second way.
+    """
+    value = parse_json(data, LARGEST_FILE)
+    if not isinstance(value, dict):
+        raise UserError("not an envelope: the file holds no JSON object.")
+    if "protected" in value:
+        return _read_format_2(data)
+    if type(value.get("format")) is not int or value["format"] != 1:
+        raise UserError(
+            f"format is {ascii(value.get('format'))[:20]}; this version reads 1 and 2."
+        )
+    return _read_format_1(data, value)
+
+
+def _read_format_2(data: bytes) -> Envelope:
+    parts = signing.parse_signature(data, LARGEST_FILE)
+    try:
+        kid = _EnvelopeHeader.model_validate(
+            parse_json(parts.protected, LARGEST_FILE)
+        ).kid
+        content = _EnvelopeContent.model_validate(
+            parse_json(parts.payload, LARGEST_FILE)
+        )
+    except ValidationError as error:
+        raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+    if canonical_json(_envelope_header(kid)) != parts.protected:
+        raise UserError("its header is not written in the one canonical way.")
+    signed, code = parts.signed, parts.signature
+    return Envelope(ENVELOPE_FORMAT, content.task, kid, content.message, signed, code)
+
+
+def _envelope_header(invitation: str) -> dict[str, str]:
+    return {"alg": "HS256", "kid": invitation, "typ": _TYPE}
+
+
+def _pad_content(content: Mapping[str, Any]) -> bytes:
+    """Return JSON text padded so that its length tells no number."""
+    text, full = canonical_json(content), len(canonical_json(_widest_numbers(content)))
+    if len(text) > full:
+        raise InternalError(f"{len(text)} characters where {full} were to do")
+    return text.ljust(full)
+
+
+def _widest_numbers(value: Any) -> Any:
+    """Return a value with every number replaced by a longest text."""
+    if isinstance(value, Mapping):
+        return {name: _widest_numbers(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_widest_numbers(item) for item in value]
+    return "0" * (NUMBER_WIDTH - 2) if isinstance(value, bool | int | float) else value
+
+
+def _seal_format_1(invitation: Invitation, payload: Mapping[str, Any]) -> bytes:
+    body = {
+        "format": 1,
+        "task": invitation.task,
+        "invitation": invitation.id,
+        "payload": dict(payload),
+    }
+    seal_ = _seal_code(invitation.key, canonical_json(body)).hex()
+    return canonical_json(body | {"seal": seal_}) + b"\n"
+
+
+def _read_format_1(data: bytes, value: dict[str, Any]) -> Envelope:
+    try:
+        form = _EnvelopeFormat1.model_validate(value)
+    except ValidationError as error:
+        raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+    if canonical_json(_unsigned_zeros(value)) + b"\n" != data:
+        raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
+    body = canonical_json(form.model_dump(exclude={"seal"}))
+    code = bytes.fromhex(form.seal)
+    return Envelope(1, form.task, form.invitation, form.payload, body, code)
+
+
+def _unsigned_zeros(value: Any) -> Any:
+    """Return the value with 0.0 in place of -0.0."""
+    if isinstance(value, dict):
+        return {name: _unsigned_zeros(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_unsigned_zeros(item) for item in value]
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _seal_code(key: str, text: bytes) -> bytes:
+    return signing.hmac_sha256(bytes.fromhex(key), text)

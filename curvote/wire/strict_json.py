@@ -1,0 +1,119 @@
+"""Strict JSON: parsing without ambiguity, and canonical serialisation."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from curvote.base.errors import UserError
+
+MAX_DEPTH: Final = 8
+# Beyond it readers that know floating-point numbers only disagree (RFC 7493, 2.2).
+LARGEST_INTEGER: Final = 2**53
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return the canonical JSON of a value: sorted keys, no spaces, ASCII."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def parse_json(data: bytes, max_bytes: int) -> Any:
+    """Return the JSON value in ``data``, read strictly.
+
+    Refused, each with its own reason (UserError): over ``max_bytes`` bytes, no UTF-8,
+    no JSON, cut off, followed by something, a key given twice, a number that is not
+    finite or a whole one beyond 2^53, half a surrogate pair, values nested over 8 deep.
+    """
+    if len(data) > max_bytes:
+        raise UserError(f"over {max_bytes} bytes; at most that many are read.")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"not UTF-8 text: byte {error.start} is wrong.") from None
+    try:
+        value = _STRICT.decode(text)
+        too_deep = _is_deeper(value, MAX_DEPTH)
+    except json.JSONDecodeError as error:
+        raise UserError(_syntax_error(text, error)) from None
+    except RecursionError:
+        too_deep = True
+    if too_deep:
+        raise UserError(f"its values are nested over {MAX_DEPTH} deep.")
+    _refuse_surrogates(text, value)
+    return value
+
+
+def describe_errors(error: ValidationError) -> str:
+    """Return pydantic's first complaint and its place, never the value given.
+
+    A place may be a key that somebody sent: only plain characters of it are shown.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = (
+        ".".join(_printable_ascii(str(part)[:40]) for part in first["loc"])
+        or "the value"
+    )
+    return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def _printable_ascii(text: str) -> str:
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+
+
+def _syntax_error(text: str, error: json.JSONDecodeError) -> str:
+    stripped = text.strip()
+    if error.msg == "Extra data":
+        return f"something follows the JSON value, from character {error.pos} on."
+    if stripped.startswith("{") and not stripped.endswith("}"):
+        return "cut off: the closing brace is missing."
+    return f"not JSON: {error.msg} at character {error.pos}."
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise UserError("a key is given twice; readers would disagree on its value.")
+    return value
+
+
+def _parse_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise UserError(f"{text[:20]} is not a finite number.")
+    return value
+
+
+def _parse_integer(text: str) -> int:
+    # Longer ones are not even converted: that takes time.
+    if len(text) > 20 or abs(int(text)) > LARGEST_INTEGER:
+        raise UserError(f"{text[:20]} is a whole number beyond 2^53.")
+    return int(text)
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_refuse_repeated_keys,
+    parse_float=_parse_float,
+    parse_int=_parse_integer,
+    parse_constant=_parse_float,
+)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(item, levels - 1) for item in inner)
+
+
+def _refuse_surrogates(text: str, value: Any) -> None:
+    """Refuse text with half a surrogate pair, which UTF-8 cannot hold."""
+    if "\\u" not in text:
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError("its text holds half a surrogate pair.") from None

@@ -1,1 +1,0 @@
-"""What `curvote doctor` looks at, a file for each kind of thing."""

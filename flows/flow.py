@@ -1,0 +1,185 @@
+"""Prefect flow of all pipelines: every step of a plan in order, then the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from prefect import flow
+from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from curvote.base.errors import UserError
+from curvote.flows import lines
+from curvote.flows.display import (
+    print_choices,
+    print_published,
+    print_raw_files,
+    print_spending,
+    print_user_file,
+    show_progress,
+)
+from curvote.flows.environment import is_alive, process_tag
+from curvote.flows.lines import ask_consent
+from curvote.flows.notices import send_repeated_notice
+from curvote.flows.server.flow_runs import tag_flow_run
+from curvote.papers.registry import file_of
+from curvote.pipeline.config.file import PipelinesFile
+from curvote.pipeline.config.project import Project, find_project
+from curvote.pipeline.release.publication import publish_rounds
+from curvote.pipeline.run.engines import Engine, choose_engine
+from curvote.pipeline.run.planner import Plan, Selection, make_plan
+from curvote.pipeline.store import history, records
+from curvote.pipeline.store.history import RunRecord
+from curvote.tasks.context import RedactedError, TaskContext, redaction
+from curvote.tasks.stages import page, stage_task
+
+# One task at a time: a stage is already parallel inside (--workers).
+TASK_RUNNER = cast(
+    "TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1)
+)
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options of a run beside its pipeline.
+
+    ``engine`` or ``workers`` None: what `runtime` of the project says. ``ask_consent``
+    asks somebody before the first release about their people.
+    """
+
+    overrides: Sequence[str] = ()
+    replicates: int | None = None
+    seed: int | None = None
+    only: str | None = None
+    start: str | None = None
+    force: Sequence[str] = ()
+    new_release: bool = False
+    new_people: bool = False
+    engine: str | None = None
+    workers: int | None = None
+    block: int | None = None
+    ask: bool = False
+
+
+@flow(
+    name="curvote",
+    flow_run_name="{pipeline}",
+    task_runner=TASK_RUNNER,
+    validate_parameters=False,
+)
+def chain(pipeline: str, project: str, **options: Any) -> str:
+    """Run one pipeline and return the id of its run record."""
+    return perform_run(pipeline, project, RunRequest(**options))
+
+
+def perform_run(pipeline: str, project: str, request: RunRequest) -> str:
+    """Plan and run a pipeline inside a flow; return the id of its record."""
+    tag_flow_run()
+    place = find_project(Path(project))
+    history.record_killed(place, is_alive)
+    with redaction():
+        file = file_of(place, pipeline)
+        plan = _make_plan(place, pipeline, request, file)
+        with file.errors_located(pipeline), lines.shared_facts(pipeline=pipeline):
+            record = _run_recorded(place, plan, request)
+    return record.id
+
+
+def _make_plan(
+    project: Project, pipeline: str, request: RunRequest, file: PipelinesFile
+) -> Plan:
+    configured = file.configure_pipeline(
+        pipeline, request.overrides, replicates=request.replicates, seed=request.seed
+    )
+    with file.errors_located(pipeline):
+        return make_plan(
+            project,
+            configured,
+            Selection(request.only, request.start, tuple(request.force)),
+            fetch=True,
+            new_release=request.new_release,
+            new_people=request.new_people,
+        )
+
+
+def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecord:
+    """Run the plan; whatever happens, the record says how it ended."""
+    print_raw_files(plan)
+    print_user_file(project, plan)
+    print_choices(plan)
+    if print_spending(project, plan) and request.ask:
+        ask_consent("Is it released about these people, for the first time?", yes=False)
+    record = history.record_start(project, plan.configured, plan.steps, process_tag())
+    history.hold_run_lock(project, record.id)
+    status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
+    try:
+        with lines.shared_facts(run=record.id):
+            _run_steps(project, plan, record, request)
+        status, why = _publish_and_conclude(project, plan)
+    except Exception as error:
+        status, why = "failed", failure_reason(error)
+        raise
+    finally:
+        history.record_end(project, record, status, why)
+    if status == "blocked":
+        other = ("completed", "partial", "failed", "interrupted", "killed")
+        now = records.count_streak(project, record.pipeline, ["blocked"], other)
+        about, before = record.pipeline, now - 1
+        send_repeated_notice(project, "blocked", about, before, now, run=record.id)
+    return record
+
+
+def failure_reason(error: Exception) -> str:
+    """Return the reason of a failure without private text, for the record.
+
+    What it quotes of a file stays out: others may read what is kept.
+    """
+    if isinstance(error, UserError):
+        return str(error.for_records())
+    return str(error) if isinstance(error, RedactedError) else type(error).__name__
+
+
+def _run_steps(
+    project: Project, plan: Plan, record: RunRecord, request: RunRequest
+) -> None:
+    """Submit every step and wait for it, then draw the report of a full run."""
+    with show_progress(plan) as show, _chosen_engine(project, request) as engine:
+        context = TaskContext(project, engine, request.block, show)
+        for future in list(_submit_steps(plan, context)):
+            future.result()
+        if plan.complete and not plan.blocked_steps():
+            page.submit(context, record).result()
+
+
+def _chosen_engine(project: Project, request: RunRequest) -> Engine:
+    runtime = PipelinesFile(project).runtime()
+    return choose_engine(project, runtime, request.engine, request.workers)
+
+
+def _submit_steps(plan: Plan, context: TaskContext) -> Iterator[PrefectFuture[Any]]:
+    """Submit each step to start after its inputs; blocked ones are left out.
+
+    It also starts after the step that makes what it shares with another cell.
+    """
+    futures: dict[tuple[str, str], PrefectFuture[Any]] = {}
+    for step in plan.steps:
+        if step.action == "blocked":
+            continue
+        needed = (*step.sources.values(), step.id)
+        before = [futures[i] for i in needed if i in futures]
+        future = stage_task(step.stage).submit(context, step, wait_for=before)
+        futures[step.id] = future
+        yield future
+
+
+def _publish_and_conclude(project: Project, plan: Plan) -> tuple[str, str]:
+    """Publish open rounds; return how the run ended, and why."""
+    print_published(publish_rounds(project, plan.configured, plan.steps))
+    if not plan.blocked_steps():
+        return ("completed" if plan.complete else "partial"), ""
+    why = plan.blocked_steps()[0].reason
+    print(f"blocked ({why})", flush=True)
+    return "blocked", why

@@ -1,1 +1,0 @@
-"""Front end of utility on the command line."""

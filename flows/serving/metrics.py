@@ -1,0 +1,210 @@
+"""Metrics of runs and of `curvote serve` for Prometheus, on this machine only.
+
+Names and what they count are those of docs/operations.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from curvote.base.errors import UserError
+from curvote.flows import display
+from curvote.flows.server.launch import LOOPBACK
+from curvote.flows.serving import health
+from curvote.flows.serving.health import last_success_time
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.store import records
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.core import GaugeMetricFamily
+
+
+_RUN_STATUSES = ("completed", "partial", "blocked", "failed", "interrupted", "killed")
+_Labels = tuple[str, ...]
+
+
+@dataclass(eq=False)  # a registry keeps it by what it is
+class ProjectMetrics:
+    """A collector that looks up a project's metrics at each request.
+
+    ``event_counts`` is what only the asked process knows: restarts and missed firings.
+    """
+
+    project: Project
+    serving: bool = False
+    event_counts: dict[_Labels, int] = field(default_factory=dict)
+    _remaining_budgets: tuple[str, list[tuple[str, float, float]]] = ("", [])
+
+    def count(self, name: str, label: str, by: int = 1) -> None:
+        """Count an event of ``label``."""
+        self.event_counts[name, label] = self.event_counts.get((name, label), 0) + by
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric; a part that cannot be read is left out."""
+        for part in (
+            self._run_metrics,
+            self._stage_metrics,
+            self._serve_metrics,
+            self._intake_metrics,
+            self._ledger_metrics,
+        ):
+            with suppress(UserError, OSError):
+                yield from list(part())
+
+    def _run_metrics(self) -> Iterator[Metric]:
+        total = _make_gauge("runs", "Runs on record.", "pipeline", "status")
+        success = _make_gauge(
+            "last_success_timestamp_seconds", "End of the last success."
+        )
+        for name in records.pipeline_names(self.project):
+            for status in _RUN_STATUSES:
+                count = len(records.run_ids(self.project, name, status))
+                total.add_metric([name, status], count)
+            when = last_success_time(self.project, name)
+            if when is not None:
+                success.add_metric([name], when.timestamp())
+        yield from (total, success)
+
+    def _stage_metrics(self) -> Iterator[Metric]:
+        """Yield the progress of this process's run."""
+        now = dict(display.current_progress)  # the run goes on meanwhile
+        for what, description in display.PROGRESS_METRICS.items():
+            gauge = _make_gauge(f"run_{what}", description, "stage")
+            if what in now:
+                gauge.add_metric([str(now["stage"])], now[what])
+            yield gauge
+
+    def _serve_metrics(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily
+
+        beat = health.last_heartbeat(self.project)
+        alive = beat is not None and beat.is_alive
+        good = alive and beat is not None and not beat.trouble
+        yield _single_gauge("serve_up", "Whether serve lives.", alive)
+        yield _single_gauge("serve_scheduling", "Whether schedules fire.", good)
+        if not self.serving:
+            return
+        for name, description, label in (
+            ("serve_restarts", "Children started again.", "child"),
+            ("missed_firings", "Firings that nothing ran.", "pipeline"),
+        ):
+            counter = CounterMetricFamily(
+                f"curvote_{name}", description, labels=[label]
+            )
+            for (what, label_value), count in dict(self.event_counts).items():
+                if what == name:
+                    counter.add_metric([label_value], count)
+            yield counter
+
+    def _intake_metrics(self) -> Iterator[Metric]:
+        """Yield envelope counts of rounds, by pipeline and message."""
+        from curvote.intake.box import Intake
+        from curvote.intake.store import store_exists
+
+        if not store_exists(self.project.intake):
+            return
+        sums: dict[_Labels, int] = {}
+        with Intake(self.project.intake) as intake:
+            for round_ in intake.rounds():
+                for what in ("issued", "accepted", "needed"):
+                    at = round_.pipeline, round_.asks, what
+                    sums[at] = sums.get(at, 0) + getattr(round_, what)
+        labels = ("pipeline", "asks", "what")
+        yield _filled_gauge(
+            "intake_envelopes", "Envelopes of all rounds.", labels, sums
+        )
+
+    def _ledger_metrics(self) -> Iterator[Metric]:
+        """Yield the least remaining budget of any client, by population."""
+        from curvote.ledger.book import open_existing
+
+        with open_existing(self.project.ledger) or _no_ledger() as book:
+            if book is None:
+                return
+            head = book.head()
+            if (
+                head != self._remaining_budgets[0]
+            ):  # else all clients would be read each time
+                self._remaining_budgets = head, [*_least_remaining(book)]
+        for part, place in (("epsilon", 1), ("delta", 2)):
+            rooms = {
+                (entry[0],): float(entry[place]) for entry in self._remaining_budgets[1]
+            }
+            description = f"The least {part} that any client of a population has left."
+            yield _filled_gauge(
+                f"ledger_room_{part}", description, ("population",), rooms
+            )
+
+
+def _least_remaining(book: Any) -> Iterator[tuple[str, float, float]]:
+    for name, cap in book.caps().items():
+        worst = book.most_spent_in(name).budget()
+        yield name, cap.epsilon - worst.epsilon, cap.delta - worst.delta
+
+
+def _no_ledger() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def _make_gauge(name: str, description: str, *labels: str) -> GaugeMetricFamily:
+    from prometheus_client.core import GaugeMetricFamily
+
+    return GaugeMetricFamily(
+        f"curvote_{name}", description, labels=labels or ("pipeline",)
+    )
+
+
+def _single_gauge(name: str, description: str, value: float) -> Metric:
+    from prometheus_client.core import GaugeMetricFamily
+
+    return GaugeMetricFamily(f"curvote_{name}", description, value=float(value))
+
+
+def _filled_gauge(
+    name: str, description: str, labels: Iterable[str], values: Mapping[Any, float]
+) -> Metric:
+    gauge = _make_gauge(name, description, *labels)
+    for at, value in values.items():
+        gauge.add_metric(list(at), value)
+    return gauge
+
+
+def serve_metrics(figures: ProjectMetrics, port: int) -> None:
+    """Serve the metrics at ``port`` of this machine in a thread.
+
+    UserError: the port cannot be used.
+    """
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    registry = CollectorRegistry()
+    registry.register(figures)
+    try:
+        server, _ = start_http_server(port, LOOPBACK, registry)
+    except OSError as error:
+        raise UserError(
+            f"Port {port} cannot be used: {error.strerror}. Choose another with"
+            " --metrics-port."
+        ) from None
+    server.set_app(_restrict_host(server.get_app(), server.server_port))
+
+
+def _restrict_host(page: Any, port: int) -> Any:
+    """Return a page that answers under its own address only.
+
+    A browser that was led here by another name (DNS rebinding) shows that name as Host.
+    """
+    names = {f"{host}:{port}" for host in (LOOPBACK, "localhost", "[::1]")}
+
+    def check_host(environ: Mapping[str, str], start: Any) -> Any:
+        if environ.get("HTTP_HOST") in names:
+            return page(environ, start)
+        start("403 Forbidden", [("Content-Type", "text/plain")])
+        return [b"This page answers on this machine only.\n"]
+
+    return check_host

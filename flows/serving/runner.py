@@ -1,0 +1,412 @@
+"""Runner of schedules: deployments in Prefect's server, and its own process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from itertools import count
+from multiprocessing import active_children
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from curvote.flows import lines
+from curvote.flows.environment import RUNNER_VARIABLE
+from curvote.flows.server.flow_runs import close_dead_flow_runs
+from curvote.flows.serving.schedules import (
+    firing_times,
+    firing_times_between,
+    to_prefect,
+)
+
+if TYPE_CHECKING:
+    from prefect import Flow
+    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.client.schemas.objects import FlowRun
+    from prefect.runner import Runner
+
+
+_DEPLOYMENT_TAG = "curvote"
+_PAGE_SIZE = 200  # more are not returned at once
+# Missed firings that are counted: of each minute those of two months, in 17 seconds.
+MAX_MISSED = 100_000
+_ONE_SECOND = timedelta(seconds=1)
+_ONE_HOUR = timedelta(hours=1)
+_SCHEDULED_STATE = {"type": {"any_": ["SCHEDULED"]}}
+
+
+def register_schedules(
+    runner: Runner,
+    flow: Flow[..., Any],
+    project: str,
+    schedules: Mapping[str, Mapping[str, Any]],
+) -> dict[str, UUID]:
+    """Register the flow for each schedule; delete the project's other deployments.
+
+    Whatever a deployment was changed to meanwhile is put right again.
+    """
+    from prefect.types.entrypoint import EntrypointType
+
+    _delete_other_deployments(project, schedules)
+    ids: dict[str, UUID] = {}
+    for name, settings in schedules.items():
+        # The flow itself, not its place: whatever the server is told to run instead
+        # of it, or before it, is never looked at.
+        deployment_id = runner.add_flow(
+            flow,
+            name,
+            schedule=to_prefect(settings),
+            parameters={"pipeline": name, "project": project},
+            tags=[_DEPLOYMENT_TAG],
+            paused=False,
+            # Imported by name, so it is found from whatever folder this runs in.
+            entrypoint_type=EntrypointType.MODULE_PATH,
+        )
+        ids[name] = cast("UUID", deployment_id)  # outside of an event loop
+    return ids
+
+
+def _delete_other_deployments(project: str, keep: Mapping[str, Any]) -> None:
+    """Delete this project's other deployments, with their waiting runs."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter
+    from prefect.client.schemas.sorting import DeploymentSort
+
+    ours = DeploymentFilter.model_validate({"tags": {"all_": [_DEPLOYMENT_TAG]}})
+    with get_client(sync_client=True) as client:
+        deployments = client.read_deployments(
+            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_PAGE_SIZE
+        )
+        for deployment in deployments:
+            in_project = deployment.parameters.get("project") == project
+            if in_project and deployment.name not in keep:
+                client.delete_deployment(deployment.id)
+
+
+def missed_firings(
+    deployment: UUID, settings: Mapping[str, Any], since: str, until: datetime
+) -> dict[str, Any] | None:
+    """Return ``{count, first, last}`` of the firings without a run; None: none.
+
+    Of a schedule that fires so often that there are over ``MAX_MISSED``, the latest are
+    counted: ``count`` is at least that then.
+    """
+    after = datetime.fromisoformat(since)
+    if settings.get("interval") is not None:
+        after = max(after, until - MAX_MISSED * timedelta(seconds=settings["interval"]))
+    started = {
+        run.expected_start_time for run in _started_runs(deployment, after, until)
+    }
+    due = firing_times_between(settings, after, until)
+    missed_times = deque(
+        (at for at in due if at not in started and at < until), MAX_MISSED
+    )
+    if not missed_times:
+        return None
+    first, last = missed_times[0].isoformat(), missed_times[-1].isoformat()
+    return {"count": len(missed_times), "first": first, "last": last}
+
+
+def await_scheduler(
+    deployment: UUID, settings: Mapping[str, Any], seconds: float = 8.0
+) -> datetime:
+    """Return the time from which Prefect's scheduler fires a deployment.
+
+    It looks at a new deployment within a second or two, and never back.
+    """
+    end = time.monotonic() + seconds
+    while firing_times(settings, after=_now(), until=_now() + _ONE_HOUR, count=1):
+        first = _first_waiting_time(deployment)
+        if first is not None:
+            return first
+        if time.monotonic() > end:
+            break
+        time.sleep(0.3)
+    return _now()
+
+
+def _first_waiting_time(deployment: UUID) -> datetime | None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    wanted = _run_filter(
+        [deployment], expected_start_time={"after_": _now()}, state=_SCHEDULED_STATE
+    )
+    with get_client(sync_client=True) as client:
+        waiting = client.read_flow_runs(
+            flow_run_filter=wanted,
+            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            limit=1,
+        )
+    return waiting[0].expected_start_time if waiting else None
+
+
+def _started_runs(
+    deployment: UUID, after: datetime, until: datetime
+) -> Iterator[FlowRun]:
+    """Yield the runs due between two times that were started."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    window = {"after_": after - _ONE_SECOND, "before_": until + _ONE_SECOND}
+    wanted = _run_filter([deployment], expected_start_time=window)
+    with get_client(sync_client=True) as client:
+        for page in count():
+            page_runs = client.read_flow_runs(
+                flow_run_filter=wanted,
+                sort=FlowRunSort.ID_DESC,
+                limit=_PAGE_SIZE,
+                offset=page * _PAGE_SIZE,
+            )
+            yield from (run for run in page_runs if not _is_waiting(run))
+            if len(page_runs) < _PAGE_SIZE:
+                return
+
+
+def _is_waiting(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_scheduled()
+
+
+def order_run(deployment: UUID) -> None:
+    """Order one run of a deployment now."""
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        client.create_flow_run_from_deployment(deployment)
+
+
+def delete_due_runs(ids: Sequence[UUID]) -> None:
+    """Delete the scheduled runs that are waiting and due."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    if not ids:
+        return
+    with get_client(sync_client=True) as client:
+        while True:
+            due_runs = client.read_flow_runs(
+                flow_run_filter=_late_filter(ids),
+                sort=FlowRunSort.ID_DESC,
+                limit=_PAGE_SIZE,
+            )
+            scheduled = [run for run in due_runs if run.auto_scheduled]
+            for run in scheduled:
+                client.delete_flow_run(run.id)
+            if not scheduled:
+                return
+
+
+def pause_deployments(ids: Sequence[UUID]) -> None:
+    """Pause deployments until all are registered again."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    with get_client(sync_client=True) as client:
+        for deployment in ids:
+            with suppress(ObjectNotFound):  # of a database that was made anew
+                client.pause_deployment(deployment)
+
+
+async def delete_surplus_runs(ids: Sequence[UUID]) -> dict[str, int]:
+    """Delete all late runs of deployments but the earliest; count them.
+
+    The earliest keeps its place: with the latest, a pipeline whose firings always come
+    due with those of others would never have its turn.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    late: dict[str, list[FlowRun]] = defaultdict(list)
+    async with get_client() as client:
+        due_runs = await client.read_flow_runs(
+            flow_run_filter=_late_filter(ids),
+            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            limit=_PAGE_SIZE,
+        )
+        for run in due_runs:
+            if run.auto_scheduled:
+                late[str(run.parameters.get("pipeline"))].append(run)
+        for runs in late.values():
+            for run in runs[1:]:
+                await client.delete_flow_run(run.id)
+    return {name: len(runs) - 1 for name, runs in late.items() if len(runs) > 1}
+
+
+def _late_filter(ids: Sequence[UUID]) -> FlowRunFilter:
+    due = {"before_": _now() - _ONE_SECOND}
+    return _run_filter(ids, expected_start_time=due, state=_SCHEDULED_STATE)
+
+
+def _run_filter(ids: Sequence[UUID], **conditions: Any) -> FlowRunFilter:
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    deployment_condition = {"deployment_id": {"any_": list(ids)}}
+    return FlowRunFilter.model_validate(deployment_condition | conditions)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+_POLL_SECONDS = 2.0
+# A run that is told to end says so to the server, and is killed after this long.
+_KILL_SECONDS = 2.5
+
+
+@dataclass(frozen=True)
+class RunnerOrder:
+    """The runner's order: a flow, named ``module:name``, for each schedule.
+
+    ``since`` says from when on a pipeline's firings may have been missed; ``forgiven``
+    ones were only put off, and are made up whatever their schedule says. ``report`` is
+    the pipe for `curvote.flows.lines.send_message`.
+    """
+
+    flow: str
+    project: str
+    schedules: dict[str, dict[str, Any]]
+    report: str
+    since: dict[str, str] = field(default_factory=dict)
+    forgiven: bool = False
+
+    def import_flow(self) -> Flow[..., Any]:
+        """Return the imported flow."""
+        module, _, name = self.flow.partition(":")
+        flow: Flow[..., Any] = getattr(import_module(module), name)
+        return flow
+
+
+def main() -> None:
+    """Register the schedules, then run what is due until standard input ends."""
+    # Unbuffered: a thread that waits at a buffer aborts the end of the process.
+    orders = io.FileIO(0, closefd=False)
+    order = RunnerOrder(**json.loads(orders.readline()))
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+    os.environ[RUNNER_VARIABLE] = str(os.getpid())
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        close_dead_flow_runs()
+        runner, ids = _prepare_runner(order)
+        asyncio.run(_RunnerWork(order, runner, ids, orders).run())
+        close_dead_flow_runs()
+
+
+def _prepare_runner(order: RunnerOrder) -> tuple[Runner, list[UUID]]:
+    """Register all schedules, and report firings that were missed."""
+    from prefect.runner import Runner
+
+    runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
+    ids = register_schedules(
+        runner, order.import_flow(), order.project, order.schedules
+    )
+    delete_due_runs(list(ids.values()))
+    for name, since in order.since.items():
+        settings, deployment = order.schedules[name], ids[name]
+        until = await_scheduler(deployment, settings)
+        missed = missed_firings(deployment, settings, since, until)
+        latest = settings.get("catch_up") == "latest"
+        if missed and (latest or order.forgiven):
+            order_run(deployment)
+        if missed and not order.forgiven:
+            _report(order, missed={"pipeline": name, "made_up": latest} | missed)
+    _report(order, registered=sorted(ids))
+    return runner, list(ids.values())
+
+
+def _report(order: RunnerOrder, **message: Any) -> None:
+    lines.send_message(Path(order.report), message)
+
+
+@dataclass
+class _RunnerWork:
+    """The runner at work, which its parent may end or renew."""
+
+    order: RunnerOrder
+    runner: Runner
+    ids: list[UUID]
+    orders: io.FileIO
+    renewing: bool = False
+    paused: bool = False
+    polled: Any = None
+    passed: Counter[str] = field(default_factory=Counter)
+
+    async def run(self) -> None:
+        running = asyncio.create_task(self.runner.start())
+        watching = asyncio.create_task(self._watch_runner(running))
+        await asyncio.sleep(0)  # the runner's first step sets a handler of its own
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop_run, running)
+        listener = threading.Thread(
+            target=self._read_orders, args=(loop, running), daemon=True
+        )
+        listener.start()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        watching.cancel()
+
+    def _read_orders(self, loop: asyncio.AbstractEventLoop, running: Any) -> None:
+        """Renew on any line; stop at the end of standard input."""
+        for line in self.orders:
+            self.renewing = self.renewing or bool(line.strip())
+        loop.call_soon_threadsafe(self._stop_run, running)
+
+    def _stop_run(self, running: asyncio.Task[None]) -> None:
+        """End the current run too, for which the runner would wait."""
+        loop = asyncio.get_running_loop()
+        for run in active_children():
+            run.terminate()
+            loop.call_later(_KILL_SECONDS, run.kill)
+        running.cancel()
+
+    async def _watch_runner(self, running: asyncio.Task[None]) -> None:
+        """Report that schedules are polled; end when idle after a renewal order."""
+        while not running.done():
+            await asyncio.sleep(_POLL_SECONDS / 2)
+            if not self.runner.started:
+                continue
+            busy = bool(active_children()) or not self.runner.has_slots_available()
+            if self.renewing:
+                await self._pause_schedules()
+            if self.paused and not busy:
+                running.cancel()
+            if self.runner.last_polled != self.polled:
+                self.polled = self.runner.last_polled
+                _report(self.order, polled=time.monotonic(), busy=busy)
+            if busy:
+                await self._drop_surplus()
+            else:
+                self._report_dropped()
+
+    async def _pause_schedules(self) -> None:
+        """Pause the schedules, so that the runner becomes idle."""
+        if not self.paused:
+            with contextlib.suppress(Exception):  # the next look may succeed
+                await asyncio.to_thread(pause_deployments, self.ids)
+                self.paused = True
+
+    async def _drop_surplus(self) -> None:
+        """Keep one waiting firing of a pipeline, and delete the others."""
+        with contextlib.suppress(Exception):  # the next look may succeed
+            self.passed.update(await delete_surplus_runs(self.ids))
+
+    def _report_dropped(self) -> None:
+        for name, number in self.passed.items():
+            _report(self.order, passed={"pipeline": name, "count": number})
+        self.passed.clear()
+
+
+if __name__ == "__main__":
+    main()
