@@ -196,7 +196,7 @@ def test_an_upgrade_that_fails_changes_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema.ledger_chain, "adopt_format_1", fails)
+        patch.setattr(schema.chain, "adopt_format_1", fails)
         with pytest.raises(KeyboardInterrupt):
             Ledger(path)
     with closing(FIRST.connect(path)) as db:

@@ -87,7 +87,9 @@ LAZY = '__getattr__ = exports(__name__, {"g": "b"})'
             "from curvote.e import other\ndef f(): other()",
             {"e.", "e.g", "e.other", "b.h"},
         ),
-        ("from curvote.registry import h\ndef f(): h", set()),
+        # A registry's tables only name what a setting chooses; its functions count.
+        ("from curvote.registry import NAMES\ndef f(): NAMES", set()),
+        ("from curvote.registry import g\ndef f(): g()", {"registry.g", "b.h"}),
     ],
 )
 def test_what_a_function_reaches(
@@ -108,7 +110,8 @@ def test_what_a_function_reaches(
         "@singledispatch\ndef g(x): 0\n@g.register\ndef _(x: int): h()\n"
         "def other(): 0\n",
         again="from curvote.b import h",
-        registry="from curvote.b import h",
+        registry="from curvote.b import h\nNAMES = {'h': 'curvote.b:h'}\n"
+        "def g(): return NAMES, h()",
         **{"p/__init__": LAZY, "p/b": "from curvote.b import g"},
     )
     assert found == reached | {"a.f"}

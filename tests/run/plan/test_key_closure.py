@@ -196,7 +196,7 @@ def test_registries_say_all_that_combinators_may_call() -> None:
     assert {*MAY_CALL} == {
         name
         for name, path in MECHANISMS.items()
-        if "curvote.mechanisms.registry" in of_code([path])
+        if "curvote.mechanisms.factory" in of_code([path])
     }
     found = []
     for name in MECHANISMS:

@@ -127,8 +127,8 @@ def test_a_comment_or_docstring_in_a_learner_reruns_nothing(
     done: Project, edit: Edit
 ) -> None:
     """Layout, comments and docstrings are no code."""
-    edit("server/learners/logistic.py", "import numpy", "# a remark\nimport numpy")
-    edit("server/learners/logistic.py", '"""', '"""Other words. ')
+    edit("learning/learners/margins.py", "import numpy", "# a remark\nimport numpy")
+    edit("learning/learners/margins.py", '"""', '"""Other words. ')
     assert plain.to_run(plain.plan(done)) == set()
 
 
@@ -136,7 +136,7 @@ def test_an_edit_in_a_helper_of_a_learner_reruns_train_and_what_follows(
     done: Project, edit: Edit
 ) -> None:
     """Both learners share the helper, so both run again; noise does not."""
-    edit("server/learners/fits.py", "axis=1", "axis=-1")
+    edit("learning/learners/registry.py", "axis=1", "axis=-1")
     assert plain.to_run(plain.plan(done)) == {
         "train",
         "evaluate",
@@ -152,7 +152,7 @@ def test_an_edit_in_one_learner_leaves_the_other_alone(
     done: Project, edit: Edit
 ) -> None:
     """The registry names one module for each cell, and only that one counts."""
-    edit("server/learners/logistic.py", "RIDGE = 1e-3", "RIDGE = 2e-3")
+    edit("learning/learners/margins.py", "RIDGE = 1e-3", "RIDGE = 2e-3")
     ran = {step.cell["learner"] for step in plain.plan(done).steps_to_run()}
     assert ran == {"logistic"}
 
@@ -163,7 +163,7 @@ def test_adding_a_mechanism_or_a_learner_reruns_nothing(
     """One file and one registry line leave every key as it is."""
     (definitions.PACKAGE / "mechanisms" / "new.py").write_text("MECHANISM = None\n")
     edit("mechanisms/registry.py", "MECHANISMS", "MORE = 1\nMECHANISMS")
-    edit("server/learners/registry.py", "LEARNERS", "MORE = 1\nLEARNERS")
+    edit("learning/learners/registry.py", "LEARNERS", "MORE = 1\nLEARNERS")
     assert plain.to_run(plain.plan(done)) == set()
 
 
