@@ -222,9 +222,19 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     from curvote.advise.prior import UtilityPrior
 
     prior = UtilityPrior(best, spread, separation, positive, shape)
-    budget = _single_epsilon(epsilon)
+    if len(epsilon) > 1:
+        raise UserError(
+            f"--epsilon is given {len(epsilon)} times; a plan (--best) is for one."
+        )
+    budget = epsilon[0]
     if weak is not None or weak_size is not None:
-        mean, size = _check_pilot(weak, weak_size, separation)
+        if weak is None or weak_size is None:
+            raise UserError(
+                "--weak and --weak-size tell of a pilot together; give both."
+            )
+        if separation is not None:
+            raise UserError("--separation is what --weak stands for; give one of them.")
+        mean, size = weak, weak_size
         prior = prior_from_weak(prior, mean, size, d, budget, mechanism=mechanism)
     plan = recommend(clients, d, budget, prior, mechanism=mechanism)
     shuffled = _outside_views(plan, budget)
@@ -232,7 +242,14 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         outside_views = {name: asdict(view) for name, view in shuffled.items()}
         typer.echo(
             json.dumps(
-                _plan_document(plan, prior) | {"outside": outside_views}, indent=1
+                {
+                    "settings": _plan_settings(plan),
+                    "prediction": asdict(plan.prediction),
+                    "prior": asdict(prior),
+                    "majority": prior.constant,
+                }
+                | {"outside": outside_views},
+                indent=1,
             )
         )
     else:
@@ -274,14 +291,6 @@ def _refuse_planner_options(*values: float | str | None) -> None:
             f"{', '.join(names)} describes a task to the planner of MRMA; give --best"
             " too, or leave it out."
         )
-
-
-def _single_epsilon(epsilon: list[float]) -> float:
-    if len(epsilon) > 1:
-        raise UserError(
-            f"--epsilon is given {len(epsilon)} times; a plan (--best) is for one."
-        )
-    return epsilon[0]
 
 
 def _outlook_text(outlook: Outlook) -> str:
@@ -330,31 +339,12 @@ def _choice_reason(row: OutlookRow) -> str:
     return f"epsilon {row.epsilon:g}, {row.choice.method}: noise {why}"
 
 
-def _check_pilot(
-    weak: float | None, size: int | None, separation: float | None
-) -> tuple[float, int]:
-    if weak is None or size is None:
-        raise UserError("--weak and --weak-size tell of a pilot together; give both.")
-    if separation is not None:
-        raise UserError("--separation is what --weak stands for; give one of them.")
-    return weak, size
-
-
 def _plan_settings(plan: Plan) -> dict[str, dict[str, Any]]:
     """Return the plan in the words of pipelines.yaml."""
     return {
         "clients": {"train": plan.n_train, "vote": plan.n_vote},
         "train": {"count": plan.n_learners, "size": plan.n_per_learner},
         "aggregate": {"cutoff": plan.cutoff},
-    }
-
-
-def _plan_document(plan: Plan, prior: UtilityPrior) -> dict[str, Any]:
-    return {
-        "settings": _plan_settings(plan),
-        "prediction": asdict(plan.prediction),
-        "prior": asdict(prior),
-        "majority": prior.constant,
     }
 
 

@@ -349,20 +349,15 @@ def error_range(
 def _errors_under_law(case: DirectCase, signal: Signal, law: str) -> Array:
     rng = np.random.default_rng(0)
     worlds = (
-        _world_of_law(case.directions, signal, law, seed) for seed in range(HARD_SLANTS)
+        EmpiricalWorld(
+            signal,
+            np.zeros(case.directions.d),
+            case.directions,
+            *_draw_law(case.directions.d, signal, law, seed),
+        )
+        for seed in range(HARD_SLANTS)
     )
     return np.concatenate([case.errors(rng, world, HARD_RUNS) for world in worlds])
-
-
-def _world_of_law(
-    directions: Directions, signal: Signal, law: str, seed: int
-) -> EmpiricalWorld:
-    return EmpiricalWorld(
-        signal,
-        np.zeros(directions.d),
-        directions,
-        *_draw_law(directions.d, signal, law, seed),
-    )
 
 
 @lru_cache(maxsize=512)

@@ -182,8 +182,11 @@ def omega(
         # E exp(-|z0 - Z|/scale) for Z ~ U(-1, 1)
         ends = np.expm1(-(1 + at) / scale) + np.expm1(-(1 - at) / scale)
         return np.asarray(kernel / (-scale * ends / 2))
+    edges = np.sort(np.clip([law.low, *law.kinks, law.high], law.low, law.high))
     return np.asarray(
-        kernel * _density_integral(law) / _kernel_average(np.ones_like, at, scale, law)
+        kernel
+        * float(_panel_integral(law.function, edges))
+        / _kernel_average(np.ones_like, at, scale, law)
     )
 
 
@@ -233,12 +236,6 @@ def pointwise_utility(
 
 def _clip_to_interval(law: Density, z0: ArrayLike) -> FloatArray:
     return np.clip(validate.finite(z0=z0), law.low, law.high)
-
-
-def _density_integral(law: Density) -> float:
-    """Return the integral of the density, by panels between its kinks."""
-    edges = np.sort(np.clip([law.low, *law.kinks, law.high], law.low, law.high))
-    return float(_panel_integral(law.function, edges))
 
 
 def _kernel_average(

@@ -431,22 +431,19 @@ def _outlook_row(
     }
     ends = {name: error_range(*size, s, expected[name]) for name, s in signals.items()}
     majority = next(iter(signals.values())).majority
-    outside = ShuffledGuarantee.from_local(
-        Budget(epsilon), _smallest_crowd(choice, size[0])
-    )
-    lied = _liar_effect(size, signals, expected, liars) if liars else None
-    return OutlookRow(epsilon, choice, expected, ends, majority, outside, lied)
-
-
-def _smallest_crowd(choice: Choice, n: int) -> int:
-    """Return the number of messages among which the least hidden client's is."""
+    n = size[0]
     protocol = ARM_PROTOCOLS.get(choice.arm or "", choice.protocol)
     sizes = {"train": n, "vote": 0}
     candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
-    return min(
-        crowd_size(message, message.senders.count(sizes), candidates)
-        for message in messages_of(protocol).values()
+    outside = ShuffledGuarantee.from_local(
+        Budget(epsilon),
+        min(
+            crowd_size(message, message.senders.count(sizes), candidates)
+            for message in messages_of(protocol).values()
+        ),
     )
+    lied = _liar_effect(size, signals, expected, liars) if liars else None
+    return OutlookRow(epsilon, choice, expected, ends, majority, outside, lied)
 
 
 def _liar_effect(

@@ -33,7 +33,6 @@ from curvote.ledger.session import BATCH
 from curvote.messages.message import ClientData, message_of
 from curvote.systems.labels.messages import CODE, RECORD
 from curvote.systems.transfer.audit import tables
-from curvote.systems.transfer.audit import tables as servers
 from curvote.systems.transfer.method.task import Level
 from curvote.wire.envelope import (
     Invitation,
@@ -123,13 +122,10 @@ class LabelRelease(CommandRelease):
         """Return the invitation, or a table of labels and invitations."""
         if not self._is_registry:
             return {"invitation": _single(invited)}
+        classes = self.task.classes
         named = zip(invited, people.labels, strict=True)
-        rows = [
-            [invitation.record, self.task.classes[int(at)]] for invitation, at in named
-        ]
-        lines = "".join(
-            json.dumps(invitation.to_json()) + "\n" for invitation in invited
-        )
+        rows = [[invitation.record, classes[int(at)]] for invitation, at in named]
+        lines = "".join(json.dumps(one.to_json()) + "\n" for one in invited)
         table = _csv_text([RECORD, "label"], rows)
         return {"table": ("t.csv", table), "invitations": ("i.jsonl", lines)}
 
@@ -156,10 +152,8 @@ class LabelRelease(CommandRelease):
         for i in range(len(people)):
             if i and i % BATCH == 0 and isinstance(entropy, ReplayedEntropy):
                 entropy.skip(len(people) - i)  # names of the next batch's files
-            columns = self.message.draw(
-                self.task, data.subset(slice(i, i + 1)), entropy
-            )
-            parts.append(columns[CODE])
+            one = data.subset(slice(i, i + 1))
+            parts.append(self.message.draw(self.task, one, entropy)[CODE])
         return {CODE: np.concatenate(parts), RECORD: np.arange(len(people))}
 
     def neighbours(self) -> list[tuple[str, People, People]]:
@@ -181,11 +175,9 @@ class LabelRelease(CommandRelease):
         requests = {"requests": [len(answer) // 2 for answer in heard["asked"]]}
         if self.message.noise(self.task).name == "subset_selection":
             requests = {}  # which rejects, by words alone
-        return (
-            requests
-            if self._is_registry
-            else requests | normalized_output(heard, folder, envelopes)
-        )
+        if self._is_registry:
+            return requests
+        return requests | normalized_output(heard, folder, envelopes)
 
 
 class HospitalRelease(CommandRelease):
@@ -217,16 +209,13 @@ class HospitalRelease(CommandRelease):
     ) -> dict[str, tuple[str, str]]:
         """Return the table, and the invitation."""
         header = [*(feature.name for feature in self.task.features), "label", "person"]
+        records = enumerate(zip(people.curves, people.labels, strict=True))
         rows = [
             [*map(repr, map(float, values)), self.task.classes[int(at)], f"p{i}"]
-            for i, (values, at) in enumerate(
-                zip(people.curves, people.labels, strict=True)
-            )
+            for i, (values, at) in records
         ]
-        return {
-            "table": ("t.csv", _csv_text(header, rows)),
-            "invitation": _single(invited),
-        }
+        table = ("t.csv", _csv_text(header, rows))
+        return {"table": table, "invitation": _single(invited)}
 
     def options(self, people: People) -> dict[str, str]:
         """Return no options: the form names the columns."""
@@ -261,9 +250,8 @@ class HospitalRelease(CommandRelease):
     def neighbours(self) -> list[tuple[str, People, People]]:
         """Return pairs of tables of which one record differs."""
         n, rng = self.sizes[-1], np.random.default_rng(1)
-        base = self._people_of(
-            rng.random((n, self.task.d)), (np.arange(n) % 2).astype(float)
-        )
+        by_turns = (np.arange(n) % 2).astype(float)
+        base = self._people_of(rng.random((n, self.task.d)), by_turns)
         labels, curves = base.labels.copy(), base.curves.copy()
         labels[0] = len(self.task.classes) - 1 - labels[0]
         curves[0] = 1e6
@@ -307,7 +295,7 @@ def command_names() -> list[str]:
     labels = [f"labels.code@{k}" for k in (2, examples.MORE, 100)]
     every += [f"client_label.{name}".removesuffix("@2") for name in labels]
     every += [f"client_labels.{name}".removesuffix("@2") for name in labels]
-    return [*every, *(f"client_release.{name}" for name in servers.example_names())]
+    return [*every, *(f"client_release.{name}" for name in tables.example_names())]
 
 
 def command_release(name: str, epsilon: float) -> CommandRelease:
@@ -315,7 +303,7 @@ def command_release(name: str, epsilon: float) -> CommandRelease:
     way, _, what = name.partition(".")
     kind, command, sizes = KINDS[way]
     if kind is HospitalRelease:
-        task: Any = servers.example_task(what, Level(epsilon))
+        task: Any = tables.example_task(what, Level(epsilon))
         budget = task.cost(sizes[-1])
     else:
         task = examples.task_named(what, epsilon)

@@ -145,7 +145,13 @@ class CommandRelease(Release):
         with TemporaryDirectory() as name:
             folder = Path(name)
             class_names = [*self.task.classes, *more]
-            self._write_consent(folder, len(people[0]), share, class_names)
+            n = len(people[0])
+            budget = self.task.cost(n)
+            cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
+            with Ledger(folder / "ledger.sqlite") as ledger:
+                ledger.set_cap(POPULATION, cap)
+                if form := self.form(class_names):
+                    store_form(ledger, form)
             invited = self.invitations_for(people[0])
             if stranger:
                 invited = [replace(invitation, task="0" * 64) for invitation in invited]
@@ -154,12 +160,19 @@ class CommandRelease(Release):
                 if anew and outcomes:  # invited once more, with an outbox of its own
                     invited = replace(self).invitations_for(people[0])
                     outbox, words = f"{OUTBOX} {len(outcomes)}", ["--new-release"]
+                document = {"task": self.task.to_json(), "seal_to": None}
+                files = {"task": ("task.json", server_key().sign(document).decode())}
+                files |= self.files(those, invited)
+                for file_name, text in files.values():
+                    (folder / file_name).write_text(text, encoding="utf-8")
+                options = {k: str(folder / file) for k, (file, _) in files.items()}
+                options |= self.options(those)
+                options |= {"ledger": str(folder / "ledger.sqlite")}
+                options |= {"outbox": str(folder / outbox)}
+                given = [f"--{option}={value}" for option, value in options.items()]
                 planted = self.plant(self, those) if self.plant else None
                 heard = harness(
-                    argv=[
-                        *self._write_arguments(folder, those, invited, outbox),
-                        *words,
-                    ],
+                    argv=["client", self.command, "--yes", *given, *words],
                     folder=name,
                     seed=tape.seed,
                     word=tape.word,
@@ -167,46 +180,10 @@ class CommandRelease(Release):
                     child=child,
                     planted=planted,
                 )
-                outcomes.append(self._collect_outcome(heard, folder, invited, outbox))
+                outcomes.append(self._read_outcome(heard, folder, invited, outbox))
         return outcomes
 
-    def _write_consent(
-        self, folder: Path, n: int, share: float, classes: Sequence[str]
-    ) -> None:
-        """Set the cap, what a ``share`` of one release costs each, and the form."""
-        budget = self.task.cost(n)
-        cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
-        with Ledger(folder / "ledger.sqlite") as ledger:
-            ledger.set_cap(POPULATION, cap)
-            if form := self.form(classes):
-                store_form(ledger, form)
-
-    def form(self, classes: Sequence[str]) -> Form | None:
-        """Return the owner's form of a table with such classes."""
-        del classes
-        return None
-
-    def _write_arguments(
-        self,
-        folder: Path,
-        people: People,
-        invited: Sequence[Invitation],
-        outbox: str,
-    ) -> list[str]:
-        """Write the owner's files into ``folder`` and return the command's words."""
-        document = {"task": self.task.to_json(), "seal_to": None}
-        files = {"task": ("task.json", server_key().sign(document).decode())}
-        files |= self.files(people, invited)
-        for name, text in files.values():
-            (folder / name).write_text(text, encoding="utf-8")
-        options = {option: str(folder / name) for option, (name, _) in files.items()}
-        options |= self.options(people)
-        options |= {"ledger": str(folder / "ledger.sqlite")}
-        options |= {"outbox": str(folder / outbox)}
-        words = [f"--{option}={value}" for option, value in options.items()]
-        return ["client", self.command, "--yes", *words]
-
-    def _collect_outcome(
+    def _read_outcome(
         self,
         heard: dict[str, Any],
         folder: Path,
@@ -214,33 +191,47 @@ class CommandRelease(Release):
         outbox: str,
     ) -> ReleaseOutcome:
         """Return the outcome of a call: messages, files, answers."""
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         envelopes = {
             path.name: path.read_bytes()
-            for path in sorted((folder / outbox).rglob("*"))
-            if path.is_file() and path.stat().st_size
+            for path in files
+            if path.is_relative_to(folder / outbox) and path.stat().st_size
         }
         facts: dict[str, Any] = {
             "exit code": heard["exit"],
-            "files": sorted(
-                str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()
-            ),
+            "files": sorted(str(path.relative_to(folder)) for path in files),
             "sizes": {name: len(data) for name, data in envelopes.items()},
             "form": envelope_faults(envelopes, invited, self.message.payload),
             **self.visible_output(heard, folder, envelopes),
         }
         rows: Columns = {}
         if set(envelopes) == {invitation.file_name for invitation in invited}:
-            messages = [
-                _decode_message(envelopes[invitation.file_name])
-                for invitation in invited
-            ]
+            messages: list[dict[str, Any]] = []
+            for invitation in invited:
+                payload: Any = json.loads(envelopes[invitation.file_name])["payload"]
+                if isinstance(payload, str):  # a JWS payload (RFC 7515)
+                    text = urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+                    payload = json.loads(text)
+                messages.append(payload.get("message", payload))
             facts["message"] = [
-                {name: _value_shape(value) for name, value in message.items()}
+                {
+                    name: (
+                        f"{len(value)} numbers"
+                        if isinstance(value, list)
+                        else type(value).__name__
+                    )
+                    for name, value in message.items()
+                }
                 for message in messages
             ]
             rows = self.rows(messages)
-        answers = [bytes.fromhex(invitation) for invitation in heard["asked"]]
+        answers = [bytes.fromhex(answer) for answer in heard["asked"]]
         return ReleaseOutcome(rows, facts, answers, envelopes)
+
+    def form(self, classes: Sequence[str]) -> Form | None:
+        """Return the owner's form of a table with such classes."""
+        del classes
+        return None
 
     def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
         """Return the numbers of messages, a row each."""
@@ -275,9 +266,9 @@ def envelope_faults(
     invitation_of = {invitation.file_name: invitation for invitation in invited}
     faults = [f"a file {name}" for name in envelopes if name not in invitation_of]
     for name, data in envelopes.items():
-        if name not in invitation_of:
+        invitation = invitation_of.get(name)
+        if invitation is None:
             continue
-        invitation_found = invitation_of[name]
         try:
             envelope = read_envelope(data)
         except UserError as error:
@@ -287,15 +278,12 @@ def envelope_faults(
         if set(envelope.payload) != fields:
             odd = sorted(set(envelope.payload) ^ fields)
             faults.append(f"{', '.join(odd)} beside or without what is declared")
-        if (envelope.invitation, envelope.task) != (
-            invitation_found.id,
-            invitation_found.task,
-        ):
+        if (envelope.invitation, envelope.task) != (invitation.id, invitation.task):
             faults.append("an answer to another invitation or task")
-        if not is_genuine(envelope, invitation_found.key):
+        if not is_genuine(envelope, invitation.key):
             faults.append("a seal that is not the invitation's")
         subject = envelope.payload.get("record", envelope.payload.get("server"))
-        if subject not in {None, invitation_found.record, invitation_found.server}:
+        if subject not in {None, invitation.record, invitation.server}:
             faults.append("an answer in another's name")
     return faults
 
@@ -317,17 +305,3 @@ def normalized_output(
     for name in (str(folder.resolve()), str(folder)):
         words = {k: v.replace(name, "") for k, v in words.items()}
     return words
-
-
-def _decode_message(data: bytes) -> dict[str, Any]:
-    """Return the message in an envelope: an object, or a JWS payload (RFC 7515)."""
-    payload: Any = json.loads(data)["payload"]
-    if isinstance(payload, str):
-        text = urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
-        payload = json.loads(text)
-    message: dict[str, Any] = payload.get("message", payload)
-    return message
-
-
-def _value_shape(value: Any) -> str:
-    return f"{len(value)} numbers" if isinstance(value, list) else type(value).__name__

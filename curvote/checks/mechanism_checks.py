@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise, permutations, product
@@ -253,22 +253,19 @@ def _recover_channel(mechanism: FiniteMechanism, x: float) -> dict[float, int]:
     )
     outputs = output_at(scan)
     steps = np.flatnonzero(outputs[1:] != outputs[:-1])
-    firsts = _bisect_words(output_at, scan[steps], scan[steps + 1])
+    low = scan[steps]
+    high = scan[steps + 1]
+    before = output_at(low)
+    while ((high - low) > 1).any():
+        middle = low + (high - low) // np.uint64(2)
+        same = output_at(middle) == before
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    firsts = high
     edges = [0, *(int(word) for word in firsts), WORDS]
     word_counts: dict[float, int] = {}
     for i, output in enumerate([outputs[0], *outputs[steps + 1]]):
         word_counts[output] = word_counts.get(output, 0) + edges[i + 1] - edges[i]
     return word_counts
-
-
-def _bisect_words(at: Callable[[Words], FloatArray], low: Words, high: Words) -> Words:
-    """Return the first word with ``high``'s output in each interval (low, high]."""
-    before = at(low)
-    while ((high - low) > 1).any():
-        middle = low + (high - low) // np.uint64(2)
-        same = at(middle) == before
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return high
 
 
 PRIMITIVE_WORDS = 1 << 64

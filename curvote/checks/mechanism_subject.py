@@ -76,9 +76,6 @@ class MechanismSubject(Subject):
         """Return labels; or ends, middle, a random and an outlying place."""
         if isinstance(self.mechanism, LabelMechanism):
             return [np.array(float(x)) for x in range(min(self.mechanism.n_classes, 4))]
-        return [*self.extra, *self._record_inputs(rng)]
-
-    def _record_inputs(self, rng: np.random.Generator) -> list[FloatArray]:
         low, high, shape = _input_domain(self.mechanism)
         places = [np.full(shape, value) for value in (low, high, (low + high) / 2)]
         places.append(rng.uniform(low, high, shape))
@@ -86,9 +83,19 @@ class MechanismSubject(Subject):
         if shape:
             places.insert(3, np.where(np.arange(shape[0]) == 0, high, low))
         if isinstance(self.mechanism, OneOf):
-            places.insert(1, _last_class_record(self.mechanism))
+            mechanism = self.mechanism
+            up = np.full((1, mechanism.length), mechanism.high)
+            places.insert(
+                1,
+                mechanism.join_records(np.array([mechanism.n_classes - 1]), up).ravel(),
+            )
         return [
-            place for place in places if mechanism_checks.accepts(self.mechanism, place)
+            *self.extra,
+            *[
+                place
+                for place in places
+                if mechanism_checks.accepts(self.mechanism, place)
+            ],
         ]
 
     def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
@@ -165,7 +172,21 @@ class MechanismSubject(Subject):
             shares = mechanism.probabilities(x)
             return loss_checks.share_gap(outputs, mechanism.outputs, shares, alpha)
         if isinstance(mechanism, LabelMechanism):
-            return _label_gap(mechanism, x, outputs, alpha)
+            named = residuals.output_distribution(mechanism, np.atleast_1d(x))
+            if named:
+                codes = residuals.code_numbers(mechanism, outputs)
+                return loss_checks.share_gap(codes, named[0], named[1][0], alpha)
+            if not isinstance(mechanism, PackedMechanism):
+                return None
+            outcomes = mechanism_checks.pair_outcomes(
+                mechanism, repeat_input(x, len(outputs)), outputs
+            )
+            return loss_checks.share_gap(
+                outcomes,
+                np.arange(4.0),
+                mechanism_checks.outcome_shares(mechanism),
+                alpha,
+            )
         if isinstance(mechanism, ScalarMechanism):
             return loss_checks.distribution_gap(mechanism, x, outputs, alpha)
         return None
@@ -192,30 +213,6 @@ class MechanismSubject(Subject):
 def repeat_input(x: FloatArray, n: int) -> FloatArray:
     """Return ``n`` clients that all hold ``x``."""
     return np.repeat(np.asarray(x)[None], n, axis=0)
-
-
-def _label_gap(
-    mechanism: LabelMechanism, x: FloatArray, outputs: NDArray[Any], alpha: float
-) -> str | None:
-    """Compare draws with the channel, or with the law of two bits."""
-    named = residuals.output_distribution(mechanism, np.atleast_1d(x))
-    if named:
-        codes = residuals.code_numbers(mechanism, outputs)
-        return loss_checks.share_gap(codes, named[0], named[1][0], alpha)
-    if not isinstance(mechanism, PackedMechanism):
-        return None
-    outcomes = mechanism_checks.pair_outcomes(
-        mechanism, repeat_input(x, len(outputs)), outputs
-    )
-    return loss_checks.share_gap(
-        outcomes, np.arange(4.0), mechanism_checks.outcome_shares(mechanism), alpha
-    )
-
-
-def _last_class_record(mechanism: OneOf) -> FloatArray:
-    """Return a record of the last class; other inputs are mostly of the first."""
-    up = np.full((1, mechanism.length), mechanism.high)
-    return mechanism.join_records(np.array([mechanism.n_classes - 1]), up).ravel()
 
 
 def _input_domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:

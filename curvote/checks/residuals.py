@@ -400,15 +400,14 @@ def check_lags(residuals: FloatArray) -> Finding:
         z[0, i] = 0  # each with itself
         z[pairs < LEAST] = 0
         if z.max() > MOST:
-            return Finding("lags", _lag_text(z, i, k))
+            lag, j = np.unravel_index(int(np.argmax(z)), z.shape)
+            where = "the numbers of one client" if lag == 0 else f"clients {lag} apart"
+            half = min(k, MOST_COLUMNS)
+            return Finding(
+                "lags",
+                (
+                    f"{where} share noise: numbers {i % half} and {int(j) % half} are correlated"
+                    f" by {z.max():.1f} standard deviations"
+                ),
+            )
     return Finding("lags")
-
-
-def _lag_text(z: NDArray[np.float64], i: int, k: int) -> str:
-    lag, j = np.unravel_index(int(np.argmax(z)), z.shape)
-    where = "the numbers of one client" if lag == 0 else f"clients {lag} apart"
-    half = min(k, MOST_COLUMNS)
-    return (
-        f"{where} share noise: numbers {i % half} and {int(j) % half} are correlated"
-        f" by {z.max():.1f} standard deviations"
-    )

@@ -157,22 +157,13 @@ def release_rows(db: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]
     query = f"""SELECT number, release, name, {", ".join(columns)} FROM releases
     JOIN populations ON populations.id = population ORDER BY number"""  # noqa: S608 - names of columns are ours
     for number, release, population, *values in db.execute(query).fetchall():
-        clients = _members_digest(db, number)
+        digest = CohortDigest()
+        cursor = db.execute(_SORTED_MEMBERS, (number,))
+        while batch := cursor.fetchmany(_BATCH):
+            digest.add([name for (name,) in batch])
+        clients = digest.text()
         recorded = dict(zip(columns, values, strict=True))
         yield release, recorded | {"population": population, "clients": clients}
-
-
-def _members_digest(db: sqlite3.Connection, number: int) -> str:
-    """Return the digest of a release's clients.
-
-    They were mostly entered in the order of their ids, so that SQLite sorts what is
-    nearly sorted.
-    """
-    digest = CohortDigest()
-    cursor = db.execute(_SORTED_MEMBERS, (number,))
-    while batch := cursor.fetchmany(_BATCH):
-        digest.add([name for (name,) in batch])
-    return digest.text()
 
 
 _SORTED_MEMBERS: Final = """SELECT c.client FROM members m CROSS JOIN clients c
@@ -190,24 +181,18 @@ def chain_problems(db: sqlite3.Connection) -> Iterator[str]:
     if broken or not chain:
         yield f"the chain of entries is broken: {broken} of {len(chain)} links"
     else:
-        yield from _table_differences(db, [json.loads(event) for event, _ in chain])
-
-
-def _table_differences(
-    db: sqlite3.Connection, events: Sequence[dict[str, Any]]
-) -> Iterator[str]:
-    """Yield differences between the tables and the chain's events."""
-    summary = _ChainSummary(events)
-    current_releases = dict(release_rows(db))
-    for release in sorted(summary.releases.keys() | current_releases.keys()):
-        if summary.releases.get(release) != current_releases.get(release):
-            yield f"release {release}: its entry is not what the chain says"
-    current_caps = read_caps(db)
-    for name in sorted(current_caps.keys() | summary.caps.keys()):
-        if current_caps.get(name) != summary.caps.get(name):
-            yield f"the cap of population {name!r} is not what the chain says"
-    if dict(db.execute("SELECT name, value FROM settings")) != summary.settings:
-        yield "the settings are not what the chain says"
+        events = [json.loads(event) for event, _ in chain]
+        summary = _ChainSummary(events)
+        current_releases = dict(release_rows(db))
+        for release in sorted(summary.releases.keys() | current_releases.keys()):
+            if summary.releases.get(release) != current_releases.get(release):
+                yield f"release {release}: its entry is not what the chain says"
+        current_caps = read_caps(db)
+        for name in sorted(current_caps.keys() | summary.caps.keys()):
+            if current_caps.get(name) != summary.caps.get(name):
+                yield f"the cap of population {name!r} is not what the chain says"
+        if dict(db.execute("SELECT name, value FROM settings")) != summary.settings:
+            yield "the settings are not what the chain says"
 
 
 class _ChainSummary:

@@ -71,21 +71,17 @@ def _id_pieces(clients: ClientIds) -> Iterator[Numbers | list[str]]:
         and not isinstance(next(iter(clients), 0), np.ndarray)
     )
     for piece in [clients] if single else clients:
-        yield from _check_piece(piece)
-
-
-def _check_piece(piece: Any) -> Iterator[Numbers | list[str]]:
-    if not isinstance(piece, np.ndarray):
-        yield _ids_to_text(piece)
-    elif piece.ndim != 1:
-        raise UserError(f"clients has shape {piece.shape}; it must be (n,).")
-    elif piece.dtype == np.uint64:
-        yield list(map(str, piece.tolist()))
-    elif piece.dtype.kind in "iu":
-        yield piece.astype(np.int64, copy=False)
-    else:
-        for start in range(0, len(piece), BATCH_SIZE):
-            yield _ids_to_text(piece[start : start + BATCH_SIZE].tolist())
+        if not isinstance(piece, np.ndarray):
+            yield _ids_to_text(piece)
+        elif piece.ndim != 1:
+            raise UserError(f"clients has shape {piece.shape}; it must be (n,).")
+        elif piece.dtype == np.uint64:
+            yield list(map(str, piece.tolist()))
+        elif piece.dtype.kind in "iu":
+            yield piece.astype(np.int64, copy=False)
+        else:
+            for start in range(0, len(piece), BATCH_SIZE):
+                yield _ids_to_text(piece[start : start + BATCH_SIZE].tolist())
 
 
 def _ids_to_text(ids: Sequence[Any]) -> list[str]:
@@ -94,7 +90,12 @@ def _ids_to_text(ids: Sequence[Any]) -> list[str]:
         raise UserError(
             "clients must be one-dimensional: whole numbers or text, every id given."
         )
-    _refuse_bad_ids(ids_text)
+    try:
+        joined = "".join(ids_text).encode()
+    except UnicodeEncodeError:
+        raise UserError("a client id holds a character that is no text.") from None
+    if "" in ids_text or b"\0" in joined:
+        raise UserError("a client id is empty or holds a zero byte.")
     return ids_text
 
 
@@ -103,16 +104,6 @@ def _id_to_text(client: Any) -> Any:
     if isinstance(client, float) and client.is_integer():
         return str(int(client))
     return normalise_id(str(client)) if isinstance(client, str) else client
-
-
-def _refuse_bad_ids(ids: list[str]) -> None:
-    """Refuse ids that are empty or that a database cannot store."""
-    try:
-        joined = "".join(ids).encode()
-    except UnicodeEncodeError:
-        raise UserError("a client id holds a character that is no text.") from None
-    if "" in ids or b"\0" in joined:
-        raise UserError("a client id is empty or holds a zero byte.")
 
 
 class _NumberIds:

@@ -74,28 +74,27 @@ class Journal:
             handle = os.open(self.path, flags, 0o600)
             with os.fdopen(handle, "r+b", buffering=0) as stream:
                 fcntl.flock(stream, fcntl.LOCK_EX)
-                added = self._append_missing(stream, ledger)
+                content = (
+                    stream.readall()
+                )  # first: the ledger knows by then what others add
+                moves = ledger.movements()
+                lines = list(self._read_lines(content))
+                heads = {line["head"] for line in lines}
+                about = {"format": JOURNAL_FORMAT, "ledger": ledger.origin()}
+                new = [asdict(m) | about for m in moves if m.head not in heads]
+                if new:
+                    text = "".join(json.dumps(line) + "\n" for line in new)
+                    torn = content and not content.endswith(
+                        b"\n"
+                    )  # the last to write was killed
+                    _write_all(stream, ("\n" * bool(torn) + text).encode())
+                ledger_heads = {m.head for m in moves}
+                self._refuse_unknown(
+                    [e for e in lines if e["head"] not in ledger_heads], ledger
+                )
+                added = len(new)
             sync_folder(self.path.parent)
         return added
-
-    def _append_missing(self, stream: Any, ledger: LedgerReader) -> int:
-        content = stream.readall()  # first: the ledger knows by then what others add
-        moves = ledger.movements()
-        lines = list(self._read_lines(content))
-        heads = {line["head"] for line in lines}
-        about = {"format": JOURNAL_FORMAT, "ledger": ledger.origin()}
-        new = [asdict(m) | about for m in moves if m.head not in heads]
-        if new:
-            text = "".join(json.dumps(line) + "\n" for line in new)
-            torn = content and not content.endswith(
-                b"\n"
-            )  # the last to write was killed
-            _write_all(stream, ("\n" * bool(torn) + text).encode())
-        ledger_heads = {m.head for m in moves}
-        self._refuse_unknown(
-            [e for e in lines if e["head"] not in ledger_heads], ledger
-        )
-        return len(new)
 
     def _refuse_unknown(
         self, lines: Sequence[JournalLine], ledger: LedgerReader

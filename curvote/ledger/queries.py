@@ -92,7 +92,17 @@ def _wrong_sums(db: sqlite3.Connection) -> Iterator[str]:
         clients = _read_column(
             db, "SELECT client FROM members WHERE release = ? ORDER BY client", number
         )
-        _add_amount(sums, clients, amounts, Amount.from_texts(*texts[:2]))
+        more = Amount.from_texts(*texts[:2])
+        distinct, which = np.unique(sums[clients], return_inverse=True)
+        places = {amount: i for i, amount in enumerate(amounts)}
+        after = []
+        for old in distinct:
+            amount = amounts[old].plus(more)
+            if amount not in places:
+                places[amount] = len(amounts)
+                amounts.append(amount)
+            after.append(places[amount])
+        sums[clients] = np.array(after, dtype=np.int64)[which]
         if texts[2] is not None:
             above = _count_above(sums[clients], amounts, Amount.from_texts(*texts[2:]))
             if above:
@@ -103,22 +113,6 @@ def _wrong_sums(db: sqlite3.Connection) -> Iterator[str]:
 def _read_column(db: sqlite3.Connection, query: str, *values: Any) -> Numbers:
     rows = db.execute(query, values)
     return np.fromiter((value for (value,) in rows), dtype=np.int64)
-
-
-def _add_amount(
-    sums: Numbers, clients: Numbers, amounts: list[Amount], more: Amount
-) -> None:
-    """Add an amount to the sums of some clients."""
-    distinct, which = np.unique(sums[clients], return_inverse=True)
-    places = {amount: i for i, amount in enumerate(amounts)}
-    after = []
-    for old in distinct:
-        amount = amounts[old].plus(more)
-        if amount not in places:
-            places[amount] = len(amounts)
-            amounts.append(amount)
-        after.append(places[amount])
-    sums[clients] = np.array(after, dtype=np.int64)[which]
 
 
 def _count_above(sums: Numbers, amounts: list[Amount], cap: Amount) -> int:

@@ -82,29 +82,21 @@ def enter_cohort(
             if new := len(batch) - sum(n for _, n in totals):
                 steps.add(ZERO_TOTAL_ID, new)
             if steps.fit:
-                _write_batch(db, keys, steps, has_known=bool(totals), has_new=bool(new))
+                has_known = bool(totals)
+                has_new = bool(new)
+                number, group = keys
+                if has_known:
+                    db.execute(_MOVE)
+                    db.execute(
+                        "INSERT INTO members SELECT ?, number FROM mine", (number,)
+                    )
+                if has_new:
+                    query = "SELECT coalesce(max(number), 0) FROM clients"
+                    (last,) = db.execute(query).fetchone()
+                    db.execute(_NEWCOMERS, (group, steps.after(ZERO_TOTAL_ID)))
+                    members = "INSERT INTO members SELECT ?, number FROM clients WHERE number > ?"
+                    db.execute(members, (number, last))
         return steps.before(), digest.text()
-
-
-def _write_batch(
-    db: sqlite3.Connection,
-    keys: tuple[int, int],
-    steps: _TotalSteps,
-    *,
-    has_known: bool,
-    has_new: bool,
-) -> None:
-    """Write the totals and memberships of one batch."""
-    number, group = keys
-    if has_known:
-        db.execute(_MOVE)
-        db.execute("INSERT INTO members SELECT ?, number FROM mine", (number,))
-    if has_new:
-        query = "SELECT coalesce(max(number), 0) FROM clients"
-        (last,) = db.execute(query).fetchone()
-        db.execute(_NEWCOMERS, (group, steps.after(ZERO_TOTAL_ID)))
-        members = "INSERT INTO members SELECT ?, number FROM clients WHERE number > ?"
-        db.execute(members, (number, last))
 
 
 # `cohort` is one batch, `mine` who of them is known; CROSS JOIN fixes the order: each

@@ -57,7 +57,12 @@ def check_pages(db: sqlite3.Connection, path: Path) -> bool:
         return False
     large = path.stat().st_size >= SMALLEST_STAMPED
     after = _file_state(chain.chain_top(db), path)
-    if large and before and before == after and _is_unchanged(path, began):
+    if (
+        large
+        and before
+        and before == after
+        and (path.stat().st_ctime < began - _CLOCK_MARGIN)
+    ):
         _write_stamp(stamp_path(path), before | {"checked": began})
     return True
 
@@ -98,10 +103,6 @@ def _file_state(top: tuple[int, str], path: Path) -> dict[str, Any] | None:
     status = path.stat()
     times = status.st_mtime_ns, status.st_ctime_ns
     return {"file": [status.st_ino, status.st_size, *times], "top": list(top)}
-
-
-def _is_unchanged(path: Path, began: float) -> bool:
-    return path.stat().st_ctime < began - _CLOCK_MARGIN
 
 
 def _write_stamp(stamp: Path, content: dict[str, Any]) -> None:

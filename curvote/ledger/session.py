@@ -87,7 +87,13 @@ def _release_outbox(entry: Entry, folder: Path) -> Path:
 
 
 def _settle_killed(books: Books, entry: Entry, home: Path) -> None:
-    ledger, place = books[0], _recorded_place(entry, home)
+    invitation = str(entry.facts["invitation"])
+    attempt = str(entry.facts.get("attempt", entry.release))
+    name = str(entry.facts.get("file", f"{invitation}.json"))
+    ledger, place = (
+        books[0],
+        ReleasePlace(home, entry.release, invitation, attempt, name),
+    )
     if place.final.exists():
         sync_folder(home)
         confirm_release(ledger, entry.release, place.final)
@@ -95,14 +101,6 @@ def _settle_killed(books: Books, entry: Entry, home: Path) -> None:
         cancel_release(books, place)
     else:
         ledger.mark_spent(entry.release, "reserved, but neither file is in the outbox")
-
-
-def _recorded_place(entry: Entry, home: Path) -> ReleasePlace:
-    """Return the place of a release from the facts of its entry."""
-    invitation = str(entry.facts["invitation"])
-    attempt = str(entry.facts.get("attempt", entry.release))
-    name = str(entry.facts.get("file", f"{invitation}.json"))
-    return ReleasePlace(home, entry.release, invitation, attempt, name)
 
 
 def confirm_release(ledger: Ledger, release_: str, final: Path) -> None:
@@ -257,7 +255,32 @@ class _ReleaseSession:
         ]
         pending = [release for release in releases if isinstance(release, _Pending)]
         if pending:
-            _publish(pending, folder, self.books, self.settle)
+            books = self.books
+            places = [item.place for item in pending]
+            for place in places:  # of a call killed before it reserved
+                place.temporary.unlink(missing_ok=True)
+            try:
+                for place in places:
+                    place.temporary.touch(exist_ok=False)
+                sync_folder(folder)
+                _reserve(pending, books, self.settle)
+                for item in pending:
+                    path = item.place.temporary
+                    data = item.make()
+                    with path.open("wb") as stream:
+                        stream.write(data)
+                        stream.flush()
+                        os.fsync(stream.fileno())
+            except (UserError, KeyboardInterrupt):
+                for place in places:
+                    cancel_release(books, place)
+                raise
+            for place in places:
+                place.temporary.rename(place.final)
+            sync_folder(folder)
+            with books[0].transaction_if_many(len(places)):
+                for place in places:
+                    confirm_release(books[0], place.release, place.final)
         return [
             release.place.final if isinstance(release, _Pending) else release
             for release in releases
@@ -280,7 +303,16 @@ class _ReleaseSession:
         about = answer.clients or [answer.sender]
         budget = self.task.cost(len(about))
         refuse_delta(budget.delta, len(about))
-        facts = {**self.facts, **_release_facts(place, self.task, answer.number)}
+        facts = {
+            **self.facts,
+            "task": self.task.digest(),
+            "asks": self.task.asks,
+            "number": answer.number,
+            "invitation": place.invitation,
+            "attempt": place.attempt,
+            "file": place.name,
+            "outbox": str(place.outbox),
+        }
         return _Pending(
             place, about, budget, facts, partial(_draw_envelope, answer, self.seal_to)
         )
@@ -296,21 +328,6 @@ def _refuse_other_task(invitation: Invitation, task: AnyTask) -> None:
             f"the invitation is to task {invitation.task[:12]}, but the task is"
             f" {task.digest()[:12]}; they belong to different rounds."
         )
-
-
-def _release_facts(
-    place: ReleasePlace, task: AnyTask, number: int
-) -> dict[str, str | int | float]:
-    """Return the facts of a release that recovery needs."""
-    return {
-        "task": task.digest(),
-        "asks": task.asks,
-        "number": number,
-        "invitation": place.invitation,
-        "attempt": place.attempt,
-        "file": place.name,
-        "outbox": str(place.outbox),
-    }
 
 
 def release_id(task: AnyTask, sender: str, number: int) -> str:
@@ -334,37 +351,6 @@ def find_release(
     return entry if entry is not None and entry.counts else None
 
 
-def _publish(
-    pending: Sequence[_Pending], outbox: Path, books: Books, settle: Settle | None
-) -> None:
-    """Reserve, draw, write, rename and confirm pending releases.
-
-    The empty files come before the reservations: a reserved release with neither file
-    is then one that was published and taken away. Several go through each step
-    together, which costs the disk one wait and not one for each.
-    """
-    places = [item.place for item in pending]
-    for place in places:  # of a call killed before it reserved
-        place.temporary.unlink(missing_ok=True)
-    try:
-        for place in places:
-            place.temporary.touch(exist_ok=False)
-        sync_folder(outbox)
-        _reserve(pending, books, settle)
-        for item in pending:
-            _write_durably(item.place.temporary, item.make())
-    except (UserError, KeyboardInterrupt):
-        for place in places:
-            cancel_release(books, place)
-        raise
-    for place in places:
-        place.temporary.rename(place.final)
-    sync_folder(outbox)
-    with books[0].transaction_if_many(len(places)):
-        for place in places:
-            confirm_release(books[0], place.release, place.final)
-
-
 def _reserve(pending: Sequence[_Pending], books: Books, settle: Settle | None) -> None:
     """Reserve releases in the ledger, then claim their invitations."""
     ledger, register = books
@@ -377,13 +363,6 @@ def _reserve(pending: Sequence[_Pending], books: Books, settle: Settle | None) -
     with register.transaction_if_many(len(pending)):
         for item in pending:
             register.claim(item.place.invitation, item.place.attempt, ledger)
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _check_released(entry: Entry, folder: Path) -> Path:

@@ -55,7 +55,10 @@ def soft_label_moments(rate: float, one_steps: int, n_classes: int) -> SoftMomen
     epsilon, variances to 11 up to epsilon 20, to 3 at 60. From 70 on, where they are
     below 2^-50, a bound of that size stands for them.
     """
-    t = _integration_nodes(2 * rate * one_steps, n_classes)
+    epsilon = 2 * rate * one_steps
+    first = -_BEFORE - math.log(n_classes)
+    count = math.ceil((min(epsilon, _SMALLEST) + _AFTER - first) / _STEP)
+    t = np.asarray(np.exp(first + _STEP * np.arange(count)))
     near_square, far_square, crossed = _moment_integrals(rate, one_steps, n_classes, t)
     # E(s_c - s_j) = K/2 E(s_c - s_j)^2 over uniform labels: soft labels are posteriors.
     gap = min(near_square + (n_classes - 2) / 2 * far_square, 1.0)
@@ -82,7 +85,10 @@ def _moment_integrals(
 
     For two classes there is no third: what is returned for it is finite.
     """
-    differ, other = _weight_differences(rate, one_steps), clipped_law(rate, one_steps)
+    k = np.arange(one_steps + 1)
+    less = -np.expm1(-2 * rate * np.abs(k[:, None] - k))
+    lower = np.tril(_soft_weights(rate, one_steps)[:, None] * less)
+    differ, other = np.asarray(lower - lower.T), clipped_law(rate, one_steps)
     damped = np.exp(-t[:, None] * _soft_weights(rate, one_steps))
     p, q = other[::-1] * damped, other * damped
     q0 = q.sum(axis=1)
@@ -115,21 +121,6 @@ def clipped_law(rate: float, one_steps: int) -> FloatArray:
 
 def _soft_weights(rate: float, one_steps: int) -> FloatArray:
     return np.asarray(np.exp(-2 * rate * np.arange(one_steps, -1, -1)))
-
-
-def _weight_differences(rate: float, one_steps: int) -> FloatArray:
-    """Return all differences of weights without cancellation."""
-    k = np.arange(one_steps + 1)
-    less = -np.expm1(-2 * rate * np.abs(k[:, None] - k))
-    lower = np.tril(_soft_weights(rate, one_steps)[:, None] * less)
-    return np.asarray(lower - lower.T)
-
-
-def _integration_nodes(epsilon: float, n_classes: int) -> FloatArray:
-    """Return the nodes t, in equal steps of log t."""
-    first = -_BEFORE - math.log(n_classes)
-    count = math.ceil((min(epsilon, _SMALLEST) + _AFTER - first) / _STEP)
-    return np.asarray(np.exp(first + _STEP * np.arange(count)))
 
 
 # The 1 of a one-hot label, counted in steps.

@@ -86,35 +86,24 @@ class DuchiVector(VectorMechanism):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         near = entropy.words(len(values)) < np.uint64(self.threshold)
-        agrees = self._draw_agreements(near, entropy)
-        positive = self._round_to_signs(values, entropy) == agrees
-        return np.where(positive, self.largest, -self.largest)
-
-    def _round_to_signs(
-        self, values: FloatArray, entropy: Entropy
-    ) -> NDArray[np.bool_]:
-        """Return exact random signs, true for +, with the values as means."""
-        words = entropy.words(values.size).reshape(values.shape)
-        uniform = words >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
-        up = (grid_index(values) + GRID_ONE).view(np.uint64)
-        return np.asarray(uniform < up)
-
-    def _draw_agreements(
-        self, near: NDArray[np.bool_], entropy: Entropy
-    ) -> NDArray[np.bool_]:
-        """Return uniform rows of which more than half is true iff ``near``."""
         rows, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
         while waiting.size:
-            candidates = self._draw_bits(waiting.size, entropy)
+            width = -(-self.d // exact.WORD_BITS)
+            raw = (
+                entropy.words(waiting.size * width)
+                .reshape(waiting.size, width)
+                .view(np.uint8)
+            )
+            candidates = np.unpackbits(raw, axis=1, count=self.d).view(np.bool_)
             accepted = (2 * candidates.sum(axis=1) > self.d) == near[waiting]
             rows[waiting[accepted]] = candidates[accepted]
             waiting = waiting[~accepted]
-        return rows
-
-    def _draw_bits(self, n: int, entropy: Entropy) -> NDArray[np.bool_]:
-        width = -(-self.d // exact.WORD_BITS)
-        raw = entropy.words(n * width).reshape(n, width).view(np.uint8)
-        return np.unpackbits(raw, axis=1, count=self.d).view(np.bool_)
+        agrees = rows
+        words = entropy.words(values.size).reshape(values.shape)
+        uniform = words >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
+        up = (grid_index(values) + GRID_ONE).view(np.uint64)
+        positive = np.asarray(uniform < up) == agrees
+        return np.where(positive, self.largest, -self.largest)
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each record whether it is a corner of [-B, B]^d."""

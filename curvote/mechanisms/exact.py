@@ -316,7 +316,12 @@ def random_subsets(sizes: Labels, barred: Labels, width: int, entropy: Entropy) 
     missing = sizes - np.count_nonzero(rows, axis=1)
     unfinished = np.flatnonzero(missing)
     while unfinished.size:
-        _adjust_subsets(rows, missing, barred, unfinished, entropy)
+        columns = uniform_below(rows.shape[1], unfinished.size, entropy)
+        lacking = missing[unfinished] > 0
+        helps = (rows[unfinished, columns] != lacking) & (columns != barred[unfinished])
+        changed, put_in = unfinished[helps], lacking[helps]
+        rows[changed, columns[helps]] = put_in
+        missing[changed] += np.where(put_in, -1, 1)
         unfinished = unfinished[missing[unfinished] != 0]
     return rows
 
@@ -335,18 +340,6 @@ def _initial_share(size: int, width: int) -> int:
     share = wanted + _NORMAL.inv_cdf(wanted) * spread
     begin = round(256 * max(0.0, share))
     return begin if 2 * size <= width else 256 - begin
-
-
-def _adjust_subsets(
-    rows: Bits, missing: Labels, barred: Labels, unfinished: Labels, entropy: Entropy
-) -> None:
-    """Draw a column for each unfinished row, and flip it if that helps."""
-    columns = uniform_below(rows.shape[1], unfinished.size, entropy)
-    lacking = missing[unfinished] > 0
-    helps = (rows[unfinished, columns] != lacking) & (columns != barred[unfinished])
-    changed, put_in = unfinished[helps], lacking[helps]
-    rows[changed, columns[helps]] = put_in
-    missing[changed] += np.where(put_in, -1, 1)
 
 
 GRID_BITS = 20

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -29,10 +27,9 @@ from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_ar
 from curvote.pipeline.store.artifacts import write_json
 from curvote.pipeline.store.history import RunRecord
 from curvote.report import data as tables
-from curvote.report import figures, promises, sentences, style
+from curvote.report import figures, sentences, style
 from curvote.report.data import PageData, find_method
 from curvote.report.loader import load_page_data
-from curvote.report.section import Section
 
 REPORT_TEMPLATE = "report.html.j2"
 _INKS = {
@@ -77,14 +74,33 @@ def render_report(data: PageData, folder: Path) -> Path:
     """
     saved = figures.save_figures(data, folder / "figures")
     templates = template_environment()
-    context = _template_context(data, saved)
-    html = [
-        (section.place, _render_section(templates, section, context))
-        for section in data.sections
-    ]
-    text = templates.get_template(REPORT_TEMPLATE).render(
-        context, placed=partial(_sections_at, html)
-    )
+    context: dict[str, Any] = {
+        "data": data,
+        "words": sentences,
+        "learners": tables.learners(data.scores) or ["all"],
+        "score_groups": [
+            (m, score_rows_by_level(data, m)) for m in data.measured_metrics
+        ],
+        "methods": [find_method(name) for name in tables.series_names(data.scores)],
+        "figures": {
+            name: embed_both_sizes(data, name, saved[f"{name}.svg"])
+            for name in figures.figure_drawers(data)
+        },
+    }
+    html = []
+    for section in data.sections:
+        # A section's template has escaped its text: the markup is trusted.
+        template = templates.from_string(section.template().read_text(encoding="utf-8"))
+        drawing = context["figures"].get(section.name)
+        text = template.render(
+            context, section=section, drawing=drawing, embed=embed_svg
+        )
+        html.append((section.place, Markup(text)))  # noqa: S704
+
+    def placed(place: str) -> Markup:
+        return Markup("\n").join(part for where, part in html if where == place)
+
+    text = templates.get_template(REPORT_TEMPLATE).render(context, placed=placed)
     return figures.write_atomically(folder / "report.html", text.encode())
 
 
@@ -99,37 +115,6 @@ def template_environment() -> Environment:
     )
 
 
-def _render_section(
-    templates: Environment, section: Section, context: Mapping[str, Any]
-) -> Markup:
-    """Return a section as trusted markup, which its template has escaped."""
-    template = templates.from_string(section.template().read_text(encoding="utf-8"))
-    drawing = context["figures"].get(section.name)
-    text = template.render(context, section=section, drawing=drawing, embed=embed_svg)
-    return Markup(text)  # noqa: S704
-
-
-def _sections_at(html: Sequence[tuple[str, Markup]], place: str) -> Markup:
-    return Markup("\n").join(part for where, part in html if where == place)
-
-
-def _template_context(data: PageData, saved: dict[str, Path]) -> dict[str, Any]:
-    return {
-        "data": data,
-        "words": sentences,
-        "promises": promises,
-        "learners": tables.learners(data.scores) or ["all"],
-        "score_groups": [
-            (m, score_rows_by_level(data, m)) for m in data.measured_metrics
-        ],
-        "methods": [find_method(name) for name in tables.series_names(data.scores)],
-        "figures": {
-            name: embed_both_sizes(data, name, saved[f"{name}.svg"])
-            for name in figures.figure_drawers(data)
-        },
-    }
-
-
 def score_rows_by_level(
     data: PageData, metric: Metric
 ) -> list[tuple[str, list[ScoreRow]]]:
@@ -140,36 +125,24 @@ def score_rows_by_level(
     without = set(scores.loc[scores["learner"].isna(), "series"])
     lines = zip(plain.index, plain.to_numpy(), marked.to_numpy(), strict=True)
     groups: dict[str, list[ScoreRow]] = {}
-    for (level, series), cells, marks in lines:
-        row = _score_row(series, list(cells), list(marks), main, wide=series in without)
+    for (level, series), texts, marks in lines:
+        method, wide = find_method(series), series in without
+        cells = []
+        for text, mark in list(zip(texts, marks, strict=True))[: 1 if wide else None]:
+            value, _, se = text.partition(" ± ")
+            cells.append(ScoreCell(value, se, mark.endswith("*")))
+        chief = method.name in main and not method.reference
+        row = ScoreRow(method.label, method.study_only, chief, cells, wide)
         groups.setdefault(tables.format_level(level), []).append(row)
     return list(groups.items())
-
-
-def _score_row(
-    series: str, cells: list[str], marks: list[str], main: set[str], *, wide: bool
-) -> ScoreRow:
-    method = find_method(series)
-    pairs = list(zip(cells, marks, strict=True))[: 1 if wide else None]
-    score_cells = [_score_cell(text, mark.endswith("*")) for text, mark in pairs]
-    chief = method.name in main and not method.reference
-    return ScoreRow(method.label, method.study_only, chief, score_cells, wide)
-
-
-def _score_cell(text: str, best: bool) -> ScoreCell:
-    value, _, se = text.partition(" ± ")
-    return ScoreCell(value, se, best)
 
 
 def embed_both_sizes(data: PageData, name: str, wide: Path) -> Markup:
     """Return a figure as markup, wide and for narrow screens."""
     narrow = figures.draw_figure(data, name, "svg", narrow=True)["svg"]
-    return Markup("\n").join(
-        (
-            embed_svg(wide.read_bytes(), "wide", f"{name}-wide"),
-            embed_svg(narrow, "narrow", f"{name}-narrow"),
-        )
-    )
+    both = {"wide": wide.read_bytes(), "narrow": narrow}
+    parts = [embed_svg(svg, kind, f"{name}-{kind}") for kind, svg in both.items()]
+    return Markup("\n").join(parts)
 
 
 def embed_svg(svg: bytes, kind: str, prefix: str) -> Markup:
@@ -218,43 +191,37 @@ def draw_report(project: Project, record: RunRecord) -> Path:
     in a folder of its own. UserError: what an earlier run stored is gone.
     """
     folder = page_folder(project, record)
-    digest = _report_digest(project, record)
+    loader_modules = ["curvote.report.loader", "curvote.report.page"]
+    systems = run_systems(record)
+    system_modules = [f"{SYSTEMS[member.name]}.system" for member in systems]
+    parts = [name for member in systems for name in member.sections]
+    templates = sorted(Path(__file__).parents[1].rglob("*.j2"))
+    digest = fingerprint.json_digest(
+        [
+            [(step["stage"], step["key"]) for step in record.steps],
+            record.overrides,
+            definitions.of_code([*loader_modules, *system_modules, *parts]),
+            [fingerprint.file_digest(path) for path in templates],
+            audit_tasks.stored_verdicts(project, record),
+        ]
+    )
     if _stamped_digest(folder) != digest:
-        _draw_page(project, record, folder)
+        # The drawing imports seconds' worth of libraries: only when it is needed.
+        from curvote.report.loader import load_page_data
+
+        try:
+            data = load_page_data(project, record)
+        except UserError:
+            require_artifacts(project, record, [step["stage"] for step in record.steps])
+            raise
+        study, source = record.config.get("mode") == "study", record.config["source"]
+        if study and reads_user_file(source):
+            private_folder(folder)  # its scores count records that nobody published
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / STAMP).unlink(missing_ok=True)
+        render_report(data, folder)
         write_json(folder / STAMP, {"digest": digest, "run": record.id})
     return folder / PAGE
-
-
-def _draw_page(project: Project, record: RunRecord, folder: Path) -> None:
-    # The drawing imports seconds' worth of libraries: only when it is needed.
-    from curvote.report.loader import load_page_data
-
-    try:
-        data = load_page_data(project, record)
-    except UserError:
-        require_artifacts(project, record, [step["stage"] for step in record.steps])
-        raise
-    if record.config.get("mode") == "study" and reads_user_file(
-        record.config["source"]
-    ):
-        private_folder(folder)  # its scores count records that nobody published
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / STAMP).unlink(missing_ok=True)
-    render_report(data, folder)
-
-
-def _report_digest(project: Project, record: RunRecord) -> str:
-    keys = [(step["stage"], step["key"]) for step in record.steps]
-    loader_modules = ["curvote.report.loader", "curvote.report.page"]
-    system_modules = [
-        f"{SYSTEMS[member.name]}.system" for member in run_systems(record)
-    ]
-    parts = [name for member in run_systems(record) for name in member.sections]
-    code = definitions.of_code([*loader_modules, *system_modules, *parts])
-    templates = sorted(Path(__file__).parents[1].rglob("*.j2"))
-    files = [fingerprint.file_digest(path) for path in templates]
-    verdict = audit_tasks.stored_verdicts(project, record)
-    return fingerprint.json_digest([keys, record.overrides, code, files, verdict])
 
 
 def _stamped_digest(folder: Path) -> str | None:
@@ -272,56 +239,31 @@ COMPARISON_TEMPLATE = "difference.html.j2"
 
 def draw_comparison(project: Project, comparison: RunComparison) -> Path:
     """Write the page of a comparison, and return its path."""
-    data_by_run = {
-        which: _load_run_data(project, run) for run, which in _labelled_runs(comparison)
-    }
-    pairs = [
-        (name, _figure_pair(data_by_run, name))
-        for name in _figure_names(data_by_run.values())
-    ]
+    runs = (comparison.a, "A"), (comparison.b, "B")
+    pages = {}
+    for run, which in runs:
+        require_artifacts(project, run, [step["stage"] for step in run.steps])
+        pages[which] = load_page_data(project, run)
+    drawn = {which: figures.figure_drawers(data) for which, data in pages.items()}
+    pairs = []
+    for name in dict.fromkeys(name for names in drawn.values() for name in names):
+        having = [which for which in pages if name in drawn[which]]
+        images = figures.draw_with_shared_axis([pages[w] for w in having], name)
+        pair = {
+            which: embed_svg(svg, "own", f"{which}-{name}")
+            for which, svg in zip(having, images, strict=True)
+        }
+        pairs.append((name, pair))
     folder = (
         project.reports / comparison.b.pipeline / f"{comparison.a.id}-{comparison.b.id}"
     )
-    if any(
-        reads_user_file(run.config["source"]) for run, _ in _labelled_runs(comparison)
-    ):
+    if any(reads_user_file(run.config["source"]) for run, _ in runs):
         private_folder(folder.parent)
         private_folder(folder)  # records that nobody published stand behind it
     folder.mkdir(parents=True, exist_ok=True)
     template = template_environment().get_template(COMPARISON_TEMPLATE)
     keys = group_key_changes(comparison.keys)
-    text = template.render(
-        found=comparison, runs=_labelled_runs(comparison), keys=keys, pairs=pairs
-    )
+    text = template.render(found=comparison, runs=runs, keys=keys, pairs=pairs)
     path = figures.write_atomically(folder / PAGE, text.encode())
     write_json(folder / STAMP, {"digest": "", "run": comparison.b.id})
     return path
-
-
-def _labelled_runs(comparison: RunComparison) -> tuple[tuple[RunRecord, str], ...]:
-    return (comparison.a, "A"), (comparison.b, "B")
-
-
-def _load_run_data(project: Project, record: RunRecord) -> PageData:
-    require_artifacts(project, record, [step["stage"] for step in record.steps])
-    return load_page_data(project, record)
-
-
-def _figure_names(pages: Iterable[PageData]) -> list[str]:
-    return list(
-        dict.fromkeys(name for data in pages for name in figures.figure_drawers(data))
-    )
-
-
-def _figure_pair(data_by_run: Mapping[str, PageData], name: str) -> dict[str, Markup]:
-    """Return a figure of each run that has it."""
-    with_figure = {
-        w: data
-        for w, data in data_by_run.items()
-        if name in figures.figure_drawers(data)
-    }
-    images = figures.draw_with_shared_axis([*with_figure.values()], name)
-    return {
-        which: embed_svg(svg, "own", f"{which}-{name}")
-        for which, svg in zip(with_figure, images, strict=True)
-    }

@@ -12,19 +12,238 @@ from numpy.typing import NDArray
 
 from curvote.audit.message_subject import MessageSubject, record_subject_of
 from curvote.audit.release import Memo, Release
-from curvote.audit.twins import mechanisms, messages, releases
+from curvote.audit.twins import mechanisms, releases
 from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
+from curvote.chain.stage import Columns
 from curvote.checks.examples import MORE, example_task
 from curvote.checks.mechanism_subject import MechanismSubject, build_subject, subject_of
 from curvote.checks.subject import BROKEN, SentSubject
+from curvote.curves.direction import class_codes
 from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.factory import names
 from curvote.mechanisms.laplace import Laplace
+from curvote.mechanisms.randomized_response import KRR, BinaryRR
+from curvote.messages.message import ClientData
+from curvote.systems.cells.counts.messages import COUNTS_ANSWER
+from curvote.systems.cells.messages import Answer, answer_mechanism, true_answers
+from curvote.systems.direct.messages import Direction
+from curvote.systems.direct.sgd.messages import Gradient, task_gradients
 from curvote.systems.labels import audit
 from curvote.systems.labels.audit import LabelSubject, label_subject
+from curvote.systems.mrma.messages import Report, Vote
 from curvote.systems.transfer.audit import twins
+from curvote.wire.task import Task
+
+
+def _double_budget_task(task: Task) -> Task:
+    """Return the task at which label and features get all of epsilon each."""
+    return replace(task, epsilon=2 * task.epsilon, label_share=0.5)
+
+
+class ReportNotSplit(Report):
+    """Spends the full epsilon on the label and again on the features."""
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss that is really spent."""
+        return super().max_privacy_loss(_double_budget_task(task))
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return z (n, d) and label (n,), both noised."""
+        return super().draw(_double_budget_task(task), data, entropy)
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> FloatArray:
+        """Return the loss that is really spent."""
+        return super().log_ratio(_double_budget_task(task), first, second, messages)
+
+
+class NakedLabel(Report):
+    """Noises the features, and forgets the label."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return noised z (n, d) and the true label (n,)."""
+        columns = super().draw(task, data, entropy)
+        return {**columns, "label": data.signs.astype(np.int8)}
+
+
+class QuietLabelBin(Report):
+    """Forgets the label's noise where the first number lies in a bin of width .01."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return noised z (n, d) and a label (n,) that is the true one in the bin."""
+        columns = super().draw(task, data, entropy)
+        quiet = np.abs(data.z[:, 0] - 0.305) < 0.005
+        truth = data.signs.astype(np.int8)
+        return {**columns, "label": np.where(quiet, truth, columns["label"])}
+
+
+class DirectionTwice(Direction):
+    """Spends the full epsilon on the label moment and again on the second moment."""
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of both vectors together."""
+        return 2 * super().max_privacy_loss(task)
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return two noised vectors of one record."""
+        first = super().draw(task, data, entropy)
+        second = super().draw(task, data, entropy)
+        return {**first, "second": second["direction"]}
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> FloatArray:
+        """Return the loss of both vectors together."""
+        second_message: dict[str, Any] = {"direction": messages["second"]}
+        loss = super().log_ratio(task, first, second, messages)
+        return loss + super().log_ratio(task, first, second, second_message)
+
+
+class LabelBeside(Direction):
+    """Noises which way a record lies, and sends the label beside it."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the noised vectors of records without labels, and the labels."""
+        bare = replace(data, labels=np.ones(len(data.labels)))
+        columns = super().draw(task, bare, entropy)
+        return {**columns, "label": data.labels}
+
+
+class LabelBesideCode(Direction):
+    """Hides the code of one of several classes, and names the class beside it.
+
+    By k-RR, with the epsilon that the direction has spent.
+    """
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of both parts together."""
+        return super().max_privacy_loss(task) + _label_mechanism(task).worst_log_ratio()
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the noised vectors, and noised labels of the same records."""
+        columns = super().draw(task, data, entropy)
+        label = _label_mechanism(task).randomize(data.labels, entropy)
+        return {**columns, "label": label}
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> FloatArray:
+        """Return the loss of both parts together."""
+        pair = first.labels.astype(np.int64), second.labels.astype(np.int64)
+        label = _label_mechanism(task).log_ratio(*pair, messages["label"])
+        return super().log_ratio(task, first, second, messages) + label
+
+
+def _label_mechanism(task: Task) -> KRR:
+    return KRR(epsilon=task.epsilon, n_classes=len(task.classes))
+
+
+class CornerOfWrongLength(Direction):
+    """Gives classes codes of several lengths, to which it stretches the answer.
+
+    So its mean is right, and its length is the class.
+    """
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the noised vectors, as long as the codes of their classes."""
+        directions = super().draw(task, data, entropy)["direction"]
+        lengths = np.linspace(1, 2, len(task.classes))[data.labels.astype(np.int64)]
+        return {"direction": directions * lengths[:, None]}
+
+
+class VoteTwice(Vote):
+    """Answers twice about its candidate, with epsilon each time."""
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of both bits together."""
+        return 2 * super().max_privacy_loss(task)
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return two noised bits about the candidate."""
+        first = super().draw(task, data, entropy)
+        second = super().draw(task, data, entropy)
+        return {**first, "second": second["positive"]}
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> FloatArray:
+        """Return the loss of both bits together."""
+        second_message: dict[str, Any] = {**messages, "positive": messages["second"]}
+        loss = super().log_ratio(task, first, second, messages)
+        return loss + super().log_ratio(task, first, second, second_message)
+
+
+class LargeShareNotSplit(Report):
+    """Gives the label all of epsilon where its share is above a half."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return z (n, d) and label (n,), the latter with too little noise."""
+        columns = super().draw(task, data, entropy)
+        if task.label_share == "equal" or float(task.label_share) <= 0.5:
+            return columns
+        label = BinaryRR(epsilon=task.epsilon).randomize(data.signs, entropy)
+        return {**columns, "label": label.astype(np.int8)}
+
+
+# No gradient of a record in [-1, 1]^d is so long.
+_FAR = 1e3
+
+
+class GradientUnclipped(Gradient):
+    """Noises which way a gradient goes, and lets it be longer than its bound."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return noised gradients, as much longer as none was clipped."""
+        noised = super().draw(task, data, entropy)["gradient"]
+        encoder = task_gradients(task)
+        of_label = class_codes(data.labels, encoder.n_classes)
+        loose = replace(encoder, clip=_FAR).vectors(data.z, of_label)
+        length = _FAR / encoder.clip * np.linalg.norm(loose[:, :-1], axis=1)
+        return {"gradient": noised * np.maximum(length, 1)[:, None]}
+
+
+class BinsFromData(Answer):
+    """Puts the edges of bins at the clients' own quantiles, which nobody hid."""
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return answers about bins that the other clients' records moved."""
+        thresholds = np.asarray(task.params["threshold"])
+        shares = np.arange(1, thresholds.shape[1] + 1) / (thresholds.shape[1] + 1)
+        edges = np.quantile(data.z, shares, axis=0).T
+        params = {**task.params, "threshold": edges.tolist()}
+        return super().draw(replace(task, params=params), data, entropy)
+
+
+class TwoFeatures(Answer):
+    """Asks each client about two numbers, with the whole budget for each."""
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of both answers together."""
+        return 2 * super().max_privacy_loss(task)
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return an answer to one question, and one to the question after it."""
+        columns = super().draw(task, data, entropy)
+        truth = true_answers(task, data, _next_question(task, columns["question"]))
+        second = answer_mechanism(task).randomize(truth, entropy)
+        return {**columns, "second": second}
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> FloatArray:
+        """Return the loss of both answers together."""
+        question = _next_question(task, messages["question"])
+        second_message = {"question": question, "answer": messages["second"]}
+        loss = super().log_ratio(task, first, second, messages)
+        return loss + super().log_ratio(task, first, second, second_message)
+
+
+def _next_question(task: Task, question: NDArray[np.int64]) -> NDArray[np.int64]:
+    return (question + 1) % len(task.params["threshold"])
+
 
 Broken = MechanismSubject | SentSubject | Memo | Release
 
@@ -71,25 +290,17 @@ class Doubled(MechanismSubject):
         return self.secret.randomize(many, entropy)
 
 
-def doubled_twin(name: str, epsilon: float) -> Doubled:
-    """Return the mechanism ``name`` that claims epsilon and spends twice as much."""
-    honest, secret = (
-        build_subject(name, epsilon),
-        build_subject(name, 2 * epsilon).mechanism,
-    )
-    facts = honest.mechanism, "", honest.params, honest.budget
-    return Doubled(*facts, secret=secret)
-
-
 # Small, so that few draws prove a larger one.
 EPSILON = 0.5
 FIVE = 5  # classes of a code
+_COUNTED: dict[str, Any] = {
+    "what": COUNTS_ANSWER.what,
+    "nominal_partitions": COUNTS_ANSWER.nominal_partitions,
+}
 TWINS: Mapping[str, Callable[[float], Broken]] = {
     "sensitivity_halved": partial(_mechanism_twin, mechanisms.SensitivityHalved),
     "budget_not_split": partial(_mechanism_twin, mechanisms.BudgetNotSplit, d=3),
-    "report_budget_not_split": partial(
-        _message_twin, messages.ReportNotSplit(), "mrma"
-    ),
+    "report_budget_not_split": partial(_message_twin, ReportNotSplit(), "mrma"),
     "float_laplace": partial(_mechanism_twin, mechanisms.FloatLaplace),
     "min_max_2023": partial(
         _mechanism_twin, mechanisms.MinMax2023, extra=mechanisms.FAR_APART, d=4
@@ -114,17 +325,17 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "gaussian_halved": partial(
         _mechanism_twin, mechanisms.GaussianHalved, d=3, delta=1e-5
     ),
-    "naked_label": partial(_message_twin, messages.NakedLabel(), "mrma"),
-    "quiet_label_bin": partial(_message_twin, messages.QuietLabelBin(), "mrma"),
-    "vote_twice": partial(_message_twin, messages.VoteTwice(), "mrma"),
-    "direction_twice": partial(_message_twin, messages.DirectionTwice(), "direct"),
-    "label_beside": partial(_message_twin, messages.LabelBeside(), "direct"),
-    "gradient_unclipped": partial(_message_twin, messages.GradientUnclipped(), "sgd"),
+    "naked_label": partial(_message_twin, NakedLabel(), "mrma"),
+    "quiet_label_bin": partial(_message_twin, QuietLabelBin(), "mrma"),
+    "vote_twice": partial(_message_twin, VoteTwice(), "mrma"),
+    "direction_twice": partial(_message_twin, DirectionTwice(), "direct"),
+    "label_beside": partial(_message_twin, LabelBeside(), "direct"),
+    "gradient_unclipped": partial(_message_twin, GradientUnclipped(), "sgd"),
     "label_beside_code": partial(
-        _message_twin, messages.LabelBesideCode(), "direct", n_classes=FIVE
+        _message_twin, LabelBesideCode(), "direct", n_classes=FIVE
     ),
     "corner_of_wrong_length": partial(
-        _message_twin, messages.CornerOfWrongLength(), "direct", n_classes=FIVE
+        _message_twin, CornerOfWrongLength(), "direct", n_classes=FIVE
     ),
     "half_noise_for_few": partial(_mechanism_twin, mechanisms.HalfNoiseForFew),
     "exact_half_noise_for_few": partial(
@@ -158,10 +369,9 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "labels_nudged_prior": partial(_code_twin, audit.NudgedPrior(), "labels_two"),
     "labels_both_rounds": partial(_code_twin, audit.BothRounds(), "labels_two"),
     "labels_label_in_features": partial(_code_twin, audit.LabelInFeatures(), "labels"),
-    "large_share_not_split": partial(
-        _message_twin, messages.LargeShareNotSplit(), "mrma"
-    ),
-    **messages.cell_twins(),
+    "large_share_not_split": partial(_message_twin, LargeShareNotSplit(), "mrma"),
+    "bins_from_data": partial(_message_twin, BinsFromData(**_COUNTED), "counts"),
+    "two_features": partial(_message_twin, TwoFeatures(**_COUNTED), "counts"),
     **releases.table_twins(),
     **twins.release_twins(),
     **releases.command_twins(),
@@ -174,8 +384,14 @@ def gallery_names() -> list[str]:
 
 
 def gallery(name: str, epsilon: float = EPSILON) -> Broken:
-    """Return the broken twin ``name`` of ``gallery_names()``."""
+    """Return the broken twin ``name`` of ``gallery_names()``.
+
+    ``doubled_`` and the name of a mechanism claims epsilon and spends twice as much.
+    """
     key = name.removeprefix(BROKEN)
     if key in TWINS:
         return replace(TWINS[key](epsilon), name=name)
-    return replace(doubled_twin(key.removeprefix("doubled_"), epsilon), name=name)
+    key = key.removeprefix("doubled_")
+    secret = build_subject(key, 2 * epsilon).mechanism
+    honest = build_subject(key, epsilon)
+    return Doubled(honest.mechanism, name, honest.params, honest.budget, secret=secret)
