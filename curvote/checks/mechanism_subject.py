@@ -56,9 +56,8 @@ class MechanismSubject(Subject):
         name, budget = self.mechanism.name, self.budget
         if not isinstance(self.mechanism, mechanism_class(name)):
             return ""
-        usual = examples.mechanism_params(
-            mechanism_class(name), budget.epsilon, examples.MORE
-        )
+        kind = mechanism_class(name)
+        usual = examples.mechanism_params(kind, budget.epsilon, examples.MORE)
         same = all(usual.get(k) == value for k, value in self.params.items())
         return name if same else ""
 
@@ -74,29 +73,21 @@ class MechanismSubject(Subject):
 
     def inputs(self, rng: np.random.Generator) -> list[FloatArray]:
         """Return labels; or ends, middle, a random and an outlying place."""
-        if isinstance(self.mechanism, LabelMechanism):
-            return [np.array(float(x)) for x in range(min(self.mechanism.n_classes, 4))]
-        low, high, shape = _input_domain(self.mechanism)
+        mechanism = self.mechanism
+        if isinstance(mechanism, LabelMechanism):
+            return [np.array(float(x)) for x in range(min(mechanism.n_classes, 4))]
+        low, high, shape = _input_domain(mechanism)
         places = [np.full(shape, value) for value in (low, high, (low + high) / 2)]
         places.append(rng.uniform(low, high, shape))
         places.append(np.full(shape, high + 2 * (high - low)))  # to be clipped
         if shape:
             places.insert(3, np.where(np.arange(shape[0]) == 0, high, low))
-        if isinstance(self.mechanism, OneOf):
-            mechanism = self.mechanism
+        if isinstance(mechanism, OneOf):  # the others are mostly of the first class
             up = np.full((1, mechanism.length), mechanism.high)
-            places.insert(
-                1,
-                mechanism.join_records(np.array([mechanism.n_classes - 1]), up).ravel(),
-            )
-        return [
-            *self.extra,
-            *[
-                place
-                for place in places
-                if mechanism_checks.accepts(self.mechanism, place)
-            ],
-        ]
+            last = np.array([mechanism.n_classes - 1])
+            places.insert(1, mechanism.join_records(last, up).ravel())
+        accepted = [x for x in places if mechanism_checks.accepts(mechanism, x)]
+        return [*self.extra, *accepted]
 
     def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
         """Return the outputs of ``n`` clients that all hold ``x``."""
@@ -150,11 +141,9 @@ class MechanismSubject(Subject):
         self, x: FloatArray, x2: FloatArray, outputs: NDArray[Any]
     ) -> FloatArray:
         """Return the mechanism's declared loss for each output."""
-        n = len(outputs)
+        pair = (repeat_input(value, len(outputs)) for value in (x, x2))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.mechanism.log_ratio(
-                repeat_input(x, n), repeat_input(x2, n), outputs
-            )
+            return self.mechanism.log_ratio(*pair, outputs)
 
     def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return a mask of the possible outputs."""
@@ -178,15 +167,10 @@ class MechanismSubject(Subject):
                 return loss_checks.share_gap(codes, named[0], named[1][0], alpha)
             if not isinstance(mechanism, PackedMechanism):
                 return None
-            outcomes = mechanism_checks.pair_outcomes(
-                mechanism, repeat_input(x, len(outputs)), outputs
-            )
-            return loss_checks.share_gap(
-                outcomes,
-                np.arange(4.0),
-                mechanism_checks.outcome_shares(mechanism),
-                alpha,
-            )
+            labels = repeat_input(x, len(outputs))
+            outcomes = mechanism_checks.pair_outcomes(mechanism, labels, outputs)
+            shares = mechanism_checks.outcome_shares(mechanism)
+            return loss_checks.share_gap(outcomes, np.arange(4.0), shares, alpha)
         if isinstance(mechanism, ScalarMechanism):
             return loss_checks.distribution_gap(mechanism, x, outputs, alpha)
         return None

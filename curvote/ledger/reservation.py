@@ -94,7 +94,10 @@ def enter_cohort(
                     query = "SELECT coalesce(max(number), 0) FROM clients"
                     (last,) = db.execute(query).fetchone()
                     db.execute(_NEWCOMERS, (group, steps.after(ZERO_TOTAL_ID)))
-                    members = "INSERT INTO members SELECT ?, number FROM clients WHERE number > ?"
+                    members = (
+                        "INSERT INTO members SELECT ?, number FROM clients"
+                        " WHERE number > ?"
+                    )
                     db.execute(members, (number, last))
         return steps.before(), digest.text()
 
