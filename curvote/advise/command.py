@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from curvote.advise.outlook import Expected, Outlook, OutlookRow
+    from curvote.advise.planner import Prediction
     from curvote.advise.prior import UtilityPrior
     from curvote.messages.amplification import ShuffledGuarantee
 
@@ -188,8 +189,8 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         outlook = look_ahead(
             clients, d, epsilon, positive, liars_, volunteers=volunteers_
         )
-        document = json.dumps(outlook.document(), indent=1) if as_json else None
-        typer.echo(document or _outlook_text(outlook))
+        text = json.dumps(outlook.document(), indent=1) if as_json else None
+        typer.echo(text or _outlook_text(outlook))
         return
     if liars_:
         raise UserError("--liars asks what auto takes; leave --best out.")
@@ -226,7 +227,7 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         for name, n in crowds.items()
         if (view := ShuffledGuarantee.from_local(Budget(budget), n))
     }
-    settings = {
+    settings: dict[str, dict[str, Any]] = {
         "clients": {"train": plan.n_train, "vote": plan.n_vote},
         "train": {"count": plan.n_learners, "size": plan.n_per_learner},
         "aggregate": {"cutoff": plan.cutoff},

@@ -98,8 +98,8 @@ def _label_residuals(
     truth = noised.encode(data.labels)
     if isinstance(mechanism, BinaryRR):
         return _truth_residuals(mechanism, truth, label_codes, rng)
-    truth = truth.astype(np.float64)
-    return residuals.output_residuals(mechanism, truth, label_codes, rng)
+    labels = truth.astype(np.float64)
+    return residuals.output_residuals(mechanism, labels, label_codes, rng)
 
 
 def _vote_residuals(

@@ -147,7 +147,8 @@ def example_task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -
     """
     message = messages_of(protocol)[asks]
     words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
-    classes, named = Classes(words), {"protocol": protocol, "asks": asks}
+    classes = Classes(words)
+    named: dict[str, Any] = {"protocol": protocol, "asks": asks}
     if message.per_record:
         return task_class(protocol)(classes, epsilon, message.mechanism, **named)
     onto = projection("bspline", 4, np.linspace(0, 1, 30))

@@ -141,9 +141,9 @@ class MechanismSubject(Subject):
         self, x: FloatArray, x2: FloatArray, outputs: NDArray[Any]
     ) -> FloatArray:
         """Return the mechanism's declared loss for each output."""
-        pair = (repeat_input(value, len(outputs)) for value in (x, x2))
+        first, second = (repeat_input(value, len(outputs)) for value in (x, x2))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.mechanism.log_ratio(*pair, outputs)
+            return self.mechanism.log_ratio(first, second, outputs)
 
     def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return a mask of the possible outputs."""

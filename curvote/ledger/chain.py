@@ -51,9 +51,8 @@ def begin_chain(db: sqlite3.Connection) -> None:
     """Insert the first link, which holds the key of all others."""
     key = secrets.token_hex(32)
     event = _event_json({"kind": "begun", "key": key, "name": "", "said": {}})
-    db.execute(
-        "INSERT INTO chain VALUES (1, ?, ?)", (event, _link_code(key, "", event))
-    )
+    first = event, _link_code(key, "", event)
+    db.execute("INSERT INTO chain VALUES (1, ?, ?)", first)
 
 
 def append_event(
@@ -120,9 +119,8 @@ def adopt_format_1(db: sqlite3.Connection) -> None:
         about = {"population": columns["population"], "clients": columns["clients"]}
         append_event(db, "reserved", release, **first, **about)
         if columns["settled"] is not None:
-            append_event(
-                db, "settled", release, **{n: columns[n] for n in SETTLEMENT_COLUMNS}
-            )
+            settled = {name: columns[name] for name in SETTLEMENT_COLUMNS}
+            append_event(db, "settled", release, **settled)
     for population, epsilon, delta in db.execute(_LATEST_CAPS).fetchall():
         write_cap(db, population, epsilon, delta)
 
@@ -180,38 +178,31 @@ def chain_problems(db: sqlite3.Connection) -> Iterator[str]:
     )
     if broken or not chain:
         yield f"the chain of entries is broken: {broken} of {len(chain)} links"
-    else:
-        events = [json.loads(event) for event, _ in chain]
-        summary = _ChainSummary(events)
-        current_releases = dict(release_rows(db))
-        for release in sorted(summary.releases.keys() | current_releases.keys()):
-            if summary.releases.get(release) != current_releases.get(release):
-                yield f"release {release}: its entry is not what the chain says"
-        current_caps = read_caps(db)
-        for name in sorted(current_caps.keys() | summary.caps.keys()):
-            if current_caps.get(name) != summary.caps.get(name):
-                yield f"the cap of population {name!r} is not what the chain says"
-        if dict(db.execute("SELECT name, value FROM settings")) != summary.settings:
-            yield "the settings are not what the chain says"
-
-
-class _ChainSummary:
-    """The releases, caps and settings that a chain's events add up to."""
-
-    def __init__(self, events: Sequence[dict[str, Any]]) -> None:
-        self.releases: dict[str, dict[str, Any]] = {}
-        self.caps: dict[str, tuple[str, str]] = {}
-        self.settings: dict[str, str] = {}
-        for event in events:
-            name, values = event["name"], event["said"]
-            if event["kind"] == "reserved":
-                self.releases[name] = dict.fromkeys(SETTLEMENT_COLUMNS[1:]) | values
-            elif event["kind"] == "settled":
-                self.releases.setdefault(name, {}).update(values)
-            elif event["kind"] == "cap":
-                self.caps[name] = (values["epsilon"], values["delta"])
-            elif event["kind"] == "setting":
-                self.settings[name] = values["value"]
+        return
+    # What the events add up to.
+    releases: dict[str, dict[str, Any]] = {}
+    caps: dict[str, tuple[str, str]] = {}
+    settings: dict[str, str] = {}
+    for event in (json.loads(text) for text, _ in chain):
+        name, values = event["name"], event["said"]
+        if event["kind"] == "reserved":
+            releases[name] = dict.fromkeys(SETTLEMENT_COLUMNS[1:]) | values
+        elif event["kind"] == "settled":
+            releases.setdefault(name, {}).update(values)
+        elif event["kind"] == "cap":
+            caps[name] = (values["epsilon"], values["delta"])
+        elif event["kind"] == "setting":
+            settings[name] = values["value"]
+    current_releases = dict(release_rows(db))
+    for release in sorted(releases.keys() | current_releases.keys()):
+        if releases.get(release) != current_releases.get(release):
+            yield f"release {release}: its entry is not what the chain says"
+    current_caps = read_caps(db)
+    for name in sorted(current_caps.keys() | caps.keys()):
+        if current_caps.get(name) != caps.get(name):
+            yield f"the cap of population {name!r} is not what the chain says"
+    if dict(db.execute("SELECT name, value FROM settings")) != settings:
+        yield "the settings are not what the chain says"
 
 
 def _chain_key(db: sqlite3.Connection) -> str:

@@ -52,9 +52,8 @@ class Register(DurableBook):
         if newest and not ledger.exists():
             raise UserError(
                 f"the ledger {ledger} is gone; on {newest[1]} an invitation was"
-                " answered"
-                " from it. Put it back, or its latest backup: only it knows what was"
-                " released."
+                " answered from it. Put it back, or its latest backup: only it knows"
+                " what was released."
             )
 
     def check_ledger(self, ledger: Ledger) -> None:

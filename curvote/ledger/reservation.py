@@ -44,17 +44,17 @@ class NewRelease:
 
     def columns(self) -> dict[str, str | int | None]:
         """Return the columns of the release's row."""
-        if any(
-            isinstance(v, float) and not math.isfinite(v) for v in self.facts.values()
-        ):
+        floats = (v for v in self.facts.values() if isinstance(v, float))
+        if not all(map(math.isfinite, floats)):
             raise InternalError("a fact of a release is not finite")
-        amounts = ("epsilon", "delta", "cap_epsilon", "cap_delta")
-        texts = self.amount.to_texts() + (
-            self.cap.to_texts() if self.cap else (None, None)
-        )
+        epsilon, delta = self.amount.to_texts()
+        cap_epsilon, cap_delta = self.cap.to_texts() if self.cap else (None, None)
         return {
             "state": RESERVED,
-            **dict(zip(amounts, texts, strict=True)),
+            "epsilon": epsilon,
+            "delta": delta,
+            "cap_epsilon": cap_epsilon,
+            "cap_delta": cap_delta,
             "facts": json.dumps(dict(self.facts), sort_keys=True),
             "reserved": chain.utc_now(),
         }
@@ -71,34 +71,27 @@ def enter_cohort(
     digest of the cohort.
     """
     steps, digest = _TotalSteps(db, release), chain.CohortDigest()
+    number, group = keys
     with _cohort_batches(db, cohort) as batches:
         for batch in batches:
             digest.add(batch)
             db.execute("DELETE FROM mine")
-            db.execute(_SELECT_KNOWN, keys[1:])
+            db.execute(_SELECT_KNOWN, (group,))
             totals = db.execute(_TOTALS).fetchall()
             for old, n in totals:
                 steps.add(old, n)
             if new := len(batch) - sum(n for _, n in totals):
                 steps.add(ZERO_TOTAL_ID, new)
-            if steps.fit:
-                has_known = bool(totals)
-                has_new = bool(new)
-                number, group = keys
-                if has_known:
-                    db.execute(_MOVE)
-                    db.execute(
-                        "INSERT INTO members SELECT ?, number FROM mine", (number,)
-                    )
-                if has_new:
-                    query = "SELECT coalesce(max(number), 0) FROM clients"
-                    (last,) = db.execute(query).fetchone()
-                    db.execute(_NEWCOMERS, (group, steps.after(ZERO_TOTAL_ID)))
-                    members = (
-                        "INSERT INTO members SELECT ?, number FROM clients"
-                        " WHERE number > ?"
-                    )
-                    db.execute(members, (number, last))
+            if steps.fit and totals:
+                db.execute(_MOVE)
+                members = "INSERT INTO members SELECT ?, number FROM mine"
+                db.execute(members, (number,))
+            if steps.fit and new:
+                query = "SELECT coalesce(max(number), 0) FROM clients"
+                (last,) = db.execute(query).fetchone()
+                db.execute(_NEWCOMERS, (group, steps.after(ZERO_TOTAL_ID)))
+                members = "INSERT INTO members SELECT ?, number FROM clients"
+                db.execute(f"{members} WHERE number > ?", (number, last))
         return steps.before(), digest.text()
 
 
@@ -154,17 +147,18 @@ def _cohort_batches(
     db.execute("CREATE TEMP TABLE cohort (client TEXT)")
     db.execute("CREATE TEMP TABLE mine (number INTEGER PRIMARY KEY, total INTEGER)")
     db.execute("CREATE TEMP TABLE step (old INTEGER PRIMARY KEY, new INTEGER)")
+
+    def fill_batches() -> Iterator[list[str]]:
+        for batch in cohort:
+            db.execute("DELETE FROM cohort")
+            db.executemany("INSERT INTO cohort VALUES (?)", ((name,) for name in batch))
+            yield batch
+
     try:
-        yield (_fill_batch(db, batch) for batch in cohort)
+        yield fill_batches()
     finally:
         for table in ("cohort", "mine", "step"):
             db.execute(f"DROP TABLE {table}")
-
-
-def _fill_batch(db: sqlite3.Connection, batch: list[str]) -> list[str]:
-    db.execute("DELETE FROM cohort")
-    db.executemany("INSERT INTO cohort VALUES (?)", ((name,) for name in batch))
-    return batch
 
 
 def count_overlap(db: sqlite3.Connection, population: str, cohort: Cohort) -> int:

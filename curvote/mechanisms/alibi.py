@@ -65,17 +65,12 @@ def soft_label_moments(rate: float, one_steps: int, n_classes: int) -> SoftMomen
     pair = _variance_of(near_square, gap)
     # Of s_c - 1/K = the mean over all j of s_c - s_j.
     share = (n_classes - 1) / n_classes
-    label_variance = _variance_of(
-        share * (near_square + (n_classes - 2) * crossed) / n_classes, share * gap
-    )
+    square = share * (near_square + (n_classes - 2) * crossed) / n_classes
+    label_variance = _variance_of(square, share * gap)
     # Soft labels sum to 1, so Cov(s_c, s_j) = -Var(s_c)/(K - 1).
     other_variance = pair - label_variance * (n_classes + 1) / (n_classes - 1)
-    return SoftMoments(
-        gap,
-        label_variance,
-        max(other_variance, _ROUNDING * (gap / n_classes) ** 2),
-        pair,
-    )
+    other_variance = max(other_variance, _ROUNDING * (gap / n_classes) ** 2)
+    return SoftMoments(gap, label_variance, other_variance, pair)
 
 
 def _moment_integrals(
@@ -98,10 +93,8 @@ def _moment_integrals(
         ((q @ differ**2) * q).sum(axis=1) * p.sum(axis=1) * three,
         (p * (q @ differ.T) ** 2).sum(axis=1) * three,
     )
-    near_square, far_square, crossed = (
-        float(t**2 @ values * _STEP) for values in products
-    )
-    return near_square, far_square, crossed
+    near, far, crossed = (float(t**2 @ values * _STEP) for values in products)
+    return near, far, crossed
 
 
 def _variance_of(second: float, mean: float) -> float:
@@ -198,10 +191,8 @@ class Alibi(LabelMechanism):
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of ``decode``, (n, n_classes)."""
         moments = self._soft_moments
-        return (
-            np.where(self.mean(x) == 1, moments.label_variance, moments.other_variance)
-            / moments.gap**2
-        )
+        label, other = moments.label_variance, moments.other_variance
+        return np.where(self.mean(x) == 1, label, other) / moments.gap**2
 
     @property
     def _soft_moments(self) -> SoftMoments:
@@ -235,9 +226,8 @@ class Alibi(LabelMechanism):
         def decode_block(rows: NDArray[Any]) -> FloatArray:
             weights = relative_weights[_steps_below_max(rows)]
             mean = weights.mean(axis=1, keepdims=True)
-            return np.asarray(
-                (weights - mean) / (gap * (1 + mean)) + 1 / self.n_classes
-            )
+            centred = (weights - mean) / (gap * (1 + mean))
+            return np.asarray(centred + 1 / self.n_classes)
 
         return fill_in_blocks(outputs, self.n_classes, decode_block)
 
@@ -247,9 +237,11 @@ class Alibi(LabelMechanism):
         Two labels differ in |o_c| - |o_c - 1| only, which is 2 o_c - 1 within [0, 1].
         """
         weights = np.exp(-2 * self.noise.rate * np.arange(ONE_HOT_STEPS + 1))
-        return fill_in_blocks(
-            outputs, self.n_classes, lambda rows: weights[_steps_below_max(rows)]
-        )
+
+        def block_likelihood(rows: NDArray[Any]) -> FloatArray:
+            return np.asarray(weights[_steps_below_max(rows)])
+
+        return fill_in_blocks(outputs, self.n_classes, block_likelihood)
 
     def soft(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the posterior soft labels (29), (n, n_classes)."""
@@ -259,9 +251,8 @@ class Alibi(LabelMechanism):
 
     def cdf(self, x: ArrayLike, at: NDArray[Any]) -> FloatArray:
         """Return P(number <= at) for each number of each output, (n, n_classes)."""
-        below = self.noise.cdf(
-            np.asarray(at, dtype=np.float64) - ONE_HOT_STEPS * self.mean(x)
-        )
+        steps = np.asarray(at, dtype=np.float64)
+        below = self.noise.cdf(steps - ONE_HOT_STEPS * self.mean(x))
         reached = np.where(at >= self.limit, 1.0, below)
         return np.where(at < -self.limit, 0.0, reached)
 

@@ -24,20 +24,15 @@ _LONGEST = 8
 
 def format_mechanism(mechanism: object) -> str:
     """Return the call that builds ``mechanism``, as text."""
-    parameters = inspect.signature(type(mechanism)).parameters
-    arguments = [
-        f"{name}={_format_argument(getattr(mechanism, name, ...))}"
-        for name in parameters
-    ]
+    arguments = []
+    for name in inspect.signature(type(mechanism)).parameters:
+        value = getattr(mechanism, name, ...)
+        if isinstance(value, np.ndarray):
+            value = value.tolist() if value.size <= _LONGEST else ...
+        elif isinstance(value, Fraction):
+            value = float(value)
+        arguments.append(f"{name}={'...' if value is ... else repr(value)}")
     return f"{type(mechanism).__name__}({', '.join(arguments)})"
-
-
-def _format_argument(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        value = value.tolist() if value.size <= _LONGEST else ...
-    if isinstance(value, Fraction):
-        value = float(value)
-    return "..." if value is ... else repr(value)
 
 
 # The samplers hold epsilon as an integer of at least 11 bits from here on.
@@ -221,11 +216,16 @@ class LabelMechanism(Mechanism):
     def clip(self, values: ArrayLike) -> tuple[NDArray[np.int64], int]:
         """Return the labels as int64, (n,); anything that is no label: UserError."""
         labels = validate.finite(values=values)
-        invalid = (
-            (labels != np.rint(labels)) | (labels < 0) | (labels >= self.n_classes)
-        )
-        if labels.ndim != 1 or invalid.any():
-            raise UserError(self._describe_invalid(labels, invalid))
+        rule = f"labels are whole numbers 0..{self.n_classes - 1}, one a client"
+        if labels.ndim != 1:
+            raise UserError(f"values has shape {labels.shape}; {rule}: (n,).")
+        outside = (labels < 0) | (labels >= self.n_classes)
+        invalid = labels[(labels != np.rint(labels)) | outside]
+        if invalid.size:
+            raise UserError(
+                f"values holds {invalid.size} entries that are no label, the first is"
+                f" {invalid[0]:g}; {rule}."
+            )
         return labels.astype(np.int64), 0
 
     @property
@@ -250,16 +250,6 @@ class LabelMechanism(Mechanism):
             return None
         order = np.argsort(codes)
         return product_law(atomic_law(codes[order], self.probabilities(x)[:, order]))
-
-    def _describe_invalid(self, labels: FloatArray, invalid: NDArray[np.bool_]) -> str:
-        rule = f"labels are whole numbers 0..{self.n_classes - 1}, one a client"
-        if labels.ndim != 1:
-            return f"values has shape {labels.shape}; {rule}: (n,)."
-        first = labels[invalid][0]
-        return (
-            f"values holds {int(invalid.sum())} entries that are no label, the first is"
-            f" {first:g}; {rule}."
-        )
 
     @abstractmethod
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
@@ -362,6 +352,5 @@ class FiniteMechanism(ScalarMechanism):
         inputs, index = np.unique(values, return_inverse=True)
         place = np.searchsorted(self.outputs, outputs).clip(max=len(self.outputs) - 1)
         chances = self.probabilities(inputs)[index.reshape(values.shape), place]
-        return np.asarray(
-            np.log(np.where(self.outputs[place] == outputs, chances, 0.0))
-        )
+        possible = self.outputs[place] == outputs
+        return np.asarray(np.log(np.where(possible, chances, 0.0)))

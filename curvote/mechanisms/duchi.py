@@ -77,33 +77,29 @@ class DuchiVector(VectorMechanism):
         ties = 0 if self.d % 2 else math.comb(self.d, self.d // 2)
         self.inside = ((1 << self.d) - ties) // 2
         self.outside = (1 << self.d) - self.inside
-        self.threshold = exact.logistic_threshold(
-            self.epsilon, self.inside, self.outside
-        )
+        counts = self.inside, self.outside
+        self.threshold = exact.logistic_threshold(self.epsilon, *counts)
         near = Fraction(self.threshold, WORDS * self.inside)
         far = Fraction(WORDS - self.threshold, WORDS * self.outside)
         self.largest = float(1 / (math.comb(self.d - 1, self.d // 2) * (near - far)))
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         near = entropy.words(len(values)) < np.uint64(self.threshold)
-        rows, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
+        # Uniform rows of which more than half is true iff ``near``.
+        agrees, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
+        width = -(-self.d // exact.WORD_BITS)
         while waiting.size:
-            width = -(-self.d // exact.WORD_BITS)
-            raw = (
-                entropy.words(waiting.size * width)
-                .reshape(waiting.size, width)
-                .view(np.uint8)
-            )
-            candidates = np.unpackbits(raw, axis=1, count=self.d).view(np.bool_)
+            words = entropy.words(waiting.size * width).reshape(waiting.size, width)
+            raw = np.unpackbits(words.view(np.uint8), axis=1, count=self.d)
+            candidates = raw.view(np.bool_)
             accepted = (2 * candidates.sum(axis=1) > self.d) == near[waiting]
-            rows[waiting[accepted]] = candidates[accepted]
+            agrees[waiting[accepted]] = candidates[accepted]
             waiting = waiting[~accepted]
-        agrees = rows
+        # Exact random signs, with the values as means.
         words = entropy.words(values.size).reshape(values.shape)
         uniform = words >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
-        up = (grid_index(values) + GRID_ONE).view(np.uint64)
-        positive = np.asarray(uniform < up) == agrees
-        return np.where(positive, self.largest, -self.largest)
+        positive = uniform < (grid_index(values) + GRID_ONE).view(np.uint64)
+        return np.where(positive == agrees, self.largest, -self.largest)
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each record whether it is a corner of [-B, B]^d."""

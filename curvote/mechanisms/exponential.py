@@ -40,11 +40,24 @@ class Exponential(FiniteMechanism):
             raise UserError(f"size is {size!r}; it must be at most {MOST_POINTS}.")
         points = np.arange(self.size)
         self.outputs = (2 * points - (self.size - 1)) / (self.size - 1)
-        weights = _distance_weights(self.epsilon, self.size)
-        self.counts = np.array(
-            [_word_counts(weights, i) for i in range(self.size)], dtype=np.uint64
-        )
-        self._bounds = _cumulative_bounds(self.counts)
+        # 2^256 e^(-epsilon d/(size - 1)), rounded up, for each distance d.
+        numerator, denominator = self.epsilon.as_integer_ratio()
+        weights, denominator = [1 << _SPARE_BITS], denominator * (self.size - 1)
+        for d in range(1, self.size):
+            power = exact.exp_bounds(numerator * d, denominator, _SPARE_BITS)
+            weights.append(power[1])
+        rows = []
+        for i in range(self.size):
+            relative = [weights[abs(i - j)] for j in range(self.size)]
+            total = sum(relative)
+            row = [-(-(weight << exact.WORD_BITS) // total) for weight in relative]
+            row[i] += WORDS - sum(row)
+            rows.append(row)
+        self.counts = np.array(rows, dtype=np.uint64)
+        # Each row's running sums, padded to a power of two.
+        shape = self.size, 1 << (self.size - 1).bit_length()
+        self._bounds = np.full(shape, WORDS - 1, dtype=np.uint64)
+        self._bounds[:, : self.size - 1] = np.cumsum(self.counts[:, :-1], axis=1)
 
     def _grid_rows(self, values: FloatArray) -> NDArray[np.int64]:
         return np.asarray(np.rint((values + 1) / 2 * (self.size - 1)).astype(np.int64))
@@ -68,38 +81,10 @@ class Exponential(FiniteMechanism):
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of the output, from the channel of the grid points."""
-        return np.asarray(
-            super().variance(self.outputs)[self._grid_rows(self.clip(x)[0])]
-        )
+        rows = self._grid_rows(self.clip(x)[0])
+        return np.asarray(super().variance(self.outputs)[rows])
 
     def worst_ratio(self) -> Fraction:
         """Return the largest ratio of two counts in one column."""
         columns = zip(self.counts.max(axis=0), self.counts.min(axis=0), strict=True)
         return max(Fraction(int(most), int(least)) for most, least in columns)
-
-
-def _distance_weights(epsilon: float, size: int) -> list[int]:
-    """Return 2^256 e^(-epsilon d/(size - 1)), rounded up, for each distance."""
-    numerator, denominator = epsilon.as_integer_ratio()
-    upper = [
-        exact.exp_bounds(numerator * d, denominator * (size - 1), _SPARE_BITS)[1]
-        for d in range(1, size)
-    ]
-    return [1 << _SPARE_BITS, *upper]
-
-
-def _word_counts(weights: list[int], i: int) -> list[int]:
-    """Return how many of 2^64 words give each output of input ``i``."""
-    relative = [weights[abs(i - j)] for j in range(len(weights))]
-    total = sum(relative)
-    row = [-(-(weight << exact.WORD_BITS) // total) for weight in relative]
-    row[i] += WORDS - sum(row)
-    return row
-
-
-def _cumulative_bounds(counts: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return each row's running sums, padded to a power of two."""
-    size = len(counts)
-    bounds = np.full((size, 1 << (size - 1).bit_length()), WORDS - 1, dtype=np.uint64)
-    bounds[:, : size - 1] = np.cumsum(counts[:, :-1], axis=1)
-    return bounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -89,9 +89,8 @@ class DiscreteGaussian:
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return ``n`` independent draws."""
         # 1.6 > 1 / 0.64, the mean number of candidates for each draw.
-        return exact.rejection_sample(
-            n, 1.6, lambda some: self._draw_candidates(some, entropy)
-        )
+        draw = partial(self._draw_candidates, entropy=entropy)
+        return exact.rejection_sample(n, 1.6, draw)
 
     def _draw_candidates(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
         y = self.proposal.sample(candidates, entropy)

@@ -42,9 +42,8 @@ class JointBox(VectorMechanism):
         self.side = 2 * max(self.reach, 0) + 1
         self.inside = self.side**self.d
         self.outside = POINTS**self.d - self.inside
-        self.threshold = exact.logistic_threshold(
-            self.epsilon, self.inside, self.outside
-        )
+        counts = self.inside, self.outside
+        self.threshold = exact.logistic_threshold(self.epsilon, *counts)
 
     def _cube_corner(self, values: FloatArray) -> NDArray[np.int64]:
         """Return the cube's lowest corner, counted in steps."""
@@ -57,22 +56,15 @@ class JointBox(VectorMechanism):
         steps = np.empty(values.shape, dtype=np.int64)
         near = lowest[inside]
         steps[inside] = near + _uniform_points(self.side, near.shape, entropy)
-        steps[~inside] = self._draw_outside(lowest[~inside], entropy)
-        return np.asarray(steps / GRID_ONE)
-
-    def _draw_outside(
-        self, lowest: NDArray[np.int64], entropy: Entropy
-    ) -> NDArray[np.int64]:
-        """Return points uniform outside the cubes, by rejection."""
-        steps, waiting = np.empty_like(lowest), np.arange(len(lowest))
+        # Points uniform outside the cubes, by rejection.
+        waiting = np.flatnonzero(~inside)
         while waiting.size:
-            candidates = (
-                _uniform_points(POINTS, (waiting.size, self.d), entropy) - GRID_ONE
-            )
+            shape = waiting.size, self.d
+            candidates = _uniform_points(POINTS, shape, entropy) - GRID_ONE
             accepted = ~self._is_inside(lowest[waiting], candidates)
             steps[waiting[accepted]] = candidates[accepted]
             waiting = waiting[~accepted]
-        return steps
+        return np.asarray(steps / GRID_ONE)
 
     def _is_inside(
         self, lowest: NDArray[np.int64], steps: NDArray[np.int64]
@@ -102,10 +94,9 @@ class JointBox(VectorMechanism):
         lowest = self._cube_corner(self.clip(x)[0]).astype(np.float64)
         weight = np.full((len(lowest), 1), self._cube_weight)
         near = [_uniform_law(column[:, None], self.side) for column in lowest.T]
-        far = [
-            _uniform_law(np.full((len(lowest), 1), -float(GRID_ONE)), POINTS)
-        ] * self.d
-        return Mixture(np.hstack([weight, 1 - weight]), (tuple(near), tuple(far)))
+        start = np.full((len(lowest), 1), -float(GRID_ONE))
+        far = (_uniform_law(start, POINTS),) * self.d
+        return Mixture(np.hstack([weight, 1 - weight]), (tuple(near), far))
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the exact mean of each coordinate, (n, d): the middle, shrunk."""

@@ -58,9 +58,8 @@ class Laplace(ScalarMechanism):
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each output whether it is a grid point within the cut."""
         bound = 2 * self.limit * GRID_STEP  # what lies beyond may overflow when divided
-        steps = (
-            np.clip(np.asarray(outputs, dtype=np.float64), -bound, bound) / GRID_STEP
-        )
+        clipped = np.clip(np.asarray(outputs, dtype=np.float64), -bound, bound)
+        steps = clipped / GRID_STEP
         return np.asarray((steps == np.rint(steps)) & (np.abs(steps) <= self.limit))
 
     def tail_bound(self, probability: float) -> float:
@@ -87,9 +86,8 @@ class Laplace(ScalarMechanism):
 
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
-        return self.noise.cdf(
-            np.floor(np.asarray(at) / GRID_STEP) - self._input_steps(x)
-        )
+        steps = np.floor(np.asarray(at) / GRID_STEP)
+        return self.noise.cdf(steps - self._input_steps(x))
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2) for grid points ``at``."""

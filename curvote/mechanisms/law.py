@@ -57,9 +57,8 @@ class Law:
     def below(self, at: ArrayLike) -> FloatArray:
         """Return P(output < at), (n, m), for ``at`` (m,) or (n, m)."""
         places = np.atleast_2d(np.asarray(at, dtype=np.float64))
-        return self._rest_mass(np.nextafter(places, -inf)) + self._atom_mass(
-            places, "left"
-        )
+        rest = self._rest_mass(np.nextafter(places, -inf))
+        return rest + self._atom_mass(places, "left")
 
     def between(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
         """Return P(low <= output <= high), (n, m)."""
@@ -94,24 +93,21 @@ class Law:
             return np.asarray(np.searchsorted(row, at, side=side))
         all_places = np.broadcast_to(at, (self.n, at.shape[1]))
         pairs = zip(self.points, all_places, strict=True)
-        return np.stack(
-            [np.searchsorted(row, row_places, side=side) for row, row_places in pairs]
-        )
+        counts = [np.searchsorted(row, places, side=side) for row, places in pairs]
+        return np.stack(counts)
 
     def scaled(self, scale: float, shift: float) -> Law:
         """Return the laws of ``shift + scale * output``, ``scale`` > 0.
 
         As floats compute it: a place is asked for the last output that lands there.
         """
-        return replace(
-            self,
-            points=shift + scale * self.points,
-            rest=lambda inputs, at: self.rest(
-                inputs, _largest_preimage(at, scale, shift)
-            ),
-            low=shift + scale * self.low,
-            high=shift + scale * self.high,
-        )
+
+        def rest(inputs: FloatArray, at: FloatArray) -> FloatArray:
+            return self.rest(inputs, _largest_preimage(at, scale, shift))
+
+        points = shift + scale * self.points
+        low, high = shift + scale * self.low, shift + scale * self.high
+        return replace(self, points=points, rest=rest, low=low, high=high)
 
     def clipped(self, low: float, high: float) -> Law:
         """Return the laws of the output clipped to [low, high]."""
@@ -121,14 +117,16 @@ class Law:
         inner = np.where((self.points > low) & (self.points < high), self.masses, 0)
         ends = self.cdf(edges[:, :1]), 1 - self.below(edges[:, 1:])
         masses = np.hstack([ends[0], inner, np.maximum(ends[1], 0)])
-        return replace(
-            self,
-            points=self._with_edges(low, high),
-            masses=masses,
-            rest=_truncate_rest(self.rest, low, high),
-            low=low,
-            high=high,
-        )
+        # The rest in the open interval.
+        within = np.array([[low, np.nextafter(high, -inf)]])
+
+        def rest(inputs: FloatArray, at: FloatArray) -> FloatArray:
+            start = self.rest(inputs, within)[:, :1]
+            mass = self.rest(inputs, np.minimum(at, within[:, 1:])) - start
+            return np.where(at < low, 0.0, np.maximum(mass, 0.0))
+
+        points = self._with_edges(low, high)
+        return Law(points, masses, rest, self.inputs, low, high)
 
     def _with_edges(self, low: float, high: float) -> FloatArray:
         """Return the atoms clipped to [low, high], with an atom at each edge."""
@@ -145,18 +143,6 @@ class Law:
             masses=self.masses[which],
             inputs=None if self.inputs is None else self.inputs[which],
         )
-
-
-def _truncate_rest(rest: Rest, low: float, high: float) -> Rest:
-    """Return a rest restricted to the open interval (low, high)."""
-    edges = np.array([[low, np.nextafter(high, -inf)]])
-
-    def truncated(inputs: FloatArray, at: FloatArray) -> FloatArray:
-        ends = rest(inputs, edges)
-        mass = rest(inputs, np.minimum(at, edges[:, 1:])) - ends[:, :1]
-        return np.where(at < low, 0.0, np.maximum(mass, 0.0))
-
-    return truncated
 
 
 def _largest_preimage(at: FloatArray, scale: float, shift: float) -> FloatArray:

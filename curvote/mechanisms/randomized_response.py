@@ -301,7 +301,16 @@ class RRWithPrior(LabelMechanism):
         self.shared = checked_prior.ndim == 1
         likely = likely_labels(np.atleast_2d(checked_prior), self.epsilon)
         self.k = np.count_nonzero(likely, axis=1)
-        self._rank, self._top = _rank_tables(likely, int(self.k.max(initial=1)))
+        # The rank of each likely label, (n, K), -1 for others; and the label of each
+        # rank, (n, largest k), of which the first k count.
+        kind, most = np.min_scalar_type(-self.n_classes), int(self.k.max(initial=1))
+        self._rank = np.empty(likely.shape, kind)
+        self._top = np.empty((len(likely), most), kind)
+        for part in exact.row_chunks(*likely.shape):
+            inside = likely[part]
+            reached = np.cumsum(inside, axis=1, dtype=kind)
+            self._rank[part] = np.where(inside, reached - 1, -1)
+            self._top[part] = np.argsort(~inside, axis=1, kind="stable")[:, :most]
         kinds, self._kind = np.unique(self.k, return_inverse=True)
         self._shares = [_ResponseShares.of(k, self.epsilon) for k in kinds.tolist()]
         self.tight = bool((self.k > 1).any())
@@ -328,7 +337,16 @@ class RRWithPrior(LabelMechanism):
         for shares, which in self._clients_by_k(at):
             rows = at[which]
             rank = self._rank[rows, values[which]].astype(np.int64)
-            out[which] = self._top[rows, _draw_ranks(rank, shares, entropy)]
+            if shares.k == 1:
+                out[which] = self._top[rows, 0]
+                continue
+            # Every client draws for both cases: which words are used, and how many,
+            # must not tell a likely label from an unlikely one.
+            moves = entropy.words(rank.size) >= np.uint64(shares.threshold)
+            replacement = exact.uniform_below(shares.k - 1, rank.size, entropy)
+            uniform = exact.uniform_below(shares.k, rank.size, entropy)
+            reported = np.where(moves, replacement + (replacement >= rank), rank)
+            out[which] = self._top[rows, np.where(rank < 0, uniform, reported)]
         return out
 
     def _clients_by_k(self, at: Labels) -> Iterator[tuple[_ResponseShares, Labels]]:
@@ -429,9 +447,7 @@ class RRWithPrior(LabelMechanism):
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of ``decode``, (n, n_classes)."""
-        return self._label_moment(
-            x, lambda law, share: share * (1 - share) / law.gap**2
-        )
+        return self._label_moment(x, lambda law, p: p * (1 - p) / law.gap**2)
 
     def _label_moment(
         self, x: ArrayLike, value: Callable[[_ResponseShares, Fraction], Fraction]
@@ -446,32 +462,3 @@ class RRWithPrior(LabelMechanism):
         out = self._fill_rows(at, np.where(likely, other_value, uniform_value), 0.0)
         out[rows[likely], labels[likely]] = label_value[likely]
         return out
-
-
-def _rank_tables(likely: Bits, most: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the rank of each likely label, and the label of each rank.
-
-    (n, K), -1 for other labels; and (n, most), of which the first k count.
-    """
-    n, n_classes = likely.shape
-    kind = np.min_scalar_type(-n_classes)
-    rank, top = np.empty((n, n_classes), kind), np.empty((n, most), kind)
-    for part in exact.row_chunks(n, n_classes):
-        inside = likely[part]
-        reached = np.cumsum(inside, axis=1, dtype=kind)
-        rank[part] = np.where(inside, reached - 1, -1)
-        top[part] = np.argsort(~inside, axis=1, kind="stable")[:, :most]
-    return rank, top
-
-
-def _draw_ranks(rank: Labels, shares: _ResponseShares, entropy: Entropy) -> Labels:
-    """Return the ranks that clients of one k report."""
-    if shares.k == 1:
-        return np.zeros(rank.size, dtype=np.int64)
-    # Every client draws for both cases: which words are used, and how many, must
-    # not tell a likely label from an unlikely one.
-    moves = entropy.words(rank.size) >= np.uint64(shares.threshold)
-    replacement = exact.uniform_below(shares.k - 1, rank.size, entropy)
-    uniform = exact.uniform_below(shares.k, rank.size, entropy)
-    reported = np.where(moves, replacement + (replacement >= rank), rank)
-    return np.where(rank < 0, uniform, reported)
