@@ -176,8 +176,8 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
 ) -> None:
     """Say what protocol auto takes and what error to expect; --best plans MRMA."""
     if best is None:
-        given = (spread, separation, weak, weak_size, shape, mechanism)
-        pairs = zip(PLANNER.items(), given, strict=True)
+        option_values = (spread, separation, weak, weak_size, shape, mechanism)
+        pairs = zip(PLANNER.items(), option_values, strict=True)
         names = [name for (name, default), value in pairs if value != default]
         if names:
             raise UserError(

@@ -330,8 +330,8 @@ def error_range(
         for law in LAWS:
             rng, of_law = np.random.default_rng(0), []
             for seed in range(HARD_SLANTS):
-                drawn = _draw_law(d, signal, law, seed)
-                world = EmpiricalWorld(signal, np.zeros(d), directions, *drawn)
+                law_records = _draw_law(d, signal, law, seed)
+                world = EmpiricalWorld(signal, np.zeros(d), directions, *law_records)
                 of_law.append(case.errors(rng, world, HARD_RUNS))
             errors.append(np.concatenate(of_law))
     ends = np.quantile(errors, [TAIL, 1 - TAIL], axis=1)

@@ -201,8 +201,8 @@ def expect_joined(
 
     def draw_lines(world: World) -> Iterator[Line]:
         for mean in honest_means(rng, world, epsilon, n, VOLUNTEER_RUNS):
-            drawn = world.draw_records(rng, count)
-            public = VolunteerRecords.from_records(directions, *drawn)
+            public_records = world.draw_records(rng, count)
+            public = VolunteerRecords.from_records(directions, *public_records)
             yield joint_classifier(ReportMean(mean, n), directions, epsilon, public)
 
     return _expect_lines(rng, signal, directions, draw_lines, "joined")

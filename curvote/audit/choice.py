@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from curvote.audit import command_owners
+from curvote.audit import command_release as commands
 from curvote.audit.message_subject import message_subject_of
 from curvote.audit.release import outbox_memo, table_release
 from curvote.audit.twins.gallery import gallery, gallery_names
@@ -78,7 +78,7 @@ def shipped_names() -> list[str]:
         *wide_names(),
         *examples.many_class_names(),
         *(f"{way}.{name}" for way in ("outbox", "table") for name in released),
-        *command_owners.command_names(),
+        *commands.command_names(),
         *(f"{LEVELS}.{name}" for name in (*drawing, *tables)),
         *tables,
     ]
@@ -102,7 +102,7 @@ def _is_of_labels(name: str) -> bool:
 _RELEASES: Mapping[str, Callable[[str, float], Audited]] = {
     "outbox": outbox_memo,
     "table": table_release,
-    **dict.fromkeys(command_owners.KINDS, command_owners.command_release),
+    **dict.fromkeys(commands.KINDS, commands.command_release),
 }
 
 
@@ -204,7 +204,7 @@ def audit_jobs(
             chosen += [(choice_table(name, *pair), most) for pair in pairs]
         elif name.startswith(f"{LEVELS}."):
             chosen.append((shipped(name, 1.0), samples))
-        elif kind in command_owners.KINDS:
+        elif kind in commands.KINDS:
             levels = epsilons or [random_level(name, seed)[1]]
         elif kind in _RELEASES:
             levels = epsilons or [WHOLE_EPSILON]

@@ -109,11 +109,11 @@ def _vote_residuals(
     # The candidate is right for the client, than it is for one of some other class.
     yes = np.ones(len(data.z), dtype=bool)
     votes = {"learner": np.asarray(data.candidate), "positive": yes}
-    others = [
+    other_data = [
         replace(data, labels=np.full(len(yes), k)) for k in range(len(task.classes))
     ]
     ratio = partial(message_of(task).log_ratio, task, data)
-    loss = np.max([ratio(other, votes) for other in others], axis=0)
+    loss = np.max([ratio(other, votes) for other in other_data], axis=0)
     right, mechanism = np.where(loss > 0, 1.0, -1.0), BinaryRR(epsilon=task.epsilon)
     return _truth_residuals(mechanism, right, answer_signs, rng)
 
@@ -126,8 +126,10 @@ def _answer_residuals(
     truth = cells.true_answers(task, data, question).astype(np.float64)
     mechanism = cells.answer_mechanism(task)
     word = residuals.output_residuals(mechanism, truth, columns["answer"], rng)
-    asked = residuals.uniform_between(question / count, (question + 1) / count, rng)
-    return None if word is None else np.column_stack([word, asked])
+    question_uniforms = residuals.uniform_between(
+        question / count, (question + 1) / count, rng
+    )
+    return None if word is None else np.column_stack([word, question_uniforms])
 
 
 def _direction_residuals(
@@ -195,8 +197,8 @@ def _truth_residuals(
 
     So bits without noise lie on one side, and few of them, of both kinds, are seen.
     """
-    ones, kept = np.ones(len(truth)), reported.astype(np.float64) * truth
-    return residuals.output_residuals(mechanism, ones, kept, rng)
+    ones, truthful = np.ones(len(truth)), reported.astype(np.float64) * truth
+    return residuals.output_residuals(mechanism, ones, truthful, rng)
 
 
 # By the names of a payload's fields.
@@ -275,8 +277,8 @@ def _share_faults(task: Task, message: Message, share: float | str) -> Iterator[
     data = ClientData(z, z, np.where(rng.random(SPLIT_CLIENTS) < 0.5, 0, 1))
     share_task = replace(task, label_share=share)
     columns = message.draw(share_task, data, SeededEntropy(2))
-    drawn = residuals_of_message(share_task, message, data, columns, rng)
-    if drawn is None:
+    share_residuals = residuals_of_message(share_task, message, data, columns, rng)
+    if share_residuals is None:
         return
     part = 1 / (task.encoding.d + 1) if share == "equal" else float(share)
     keep = BinaryRR(epsilon=part * task.epsilon).keep
@@ -284,7 +286,7 @@ def _share_faults(task: Task, message: Message, share: float | str) -> Iterator[
     kept_rate = float(np.mean(columns["label"] == answering.signs))
     if abs(kept_rate - keep) > 7 * np.sqrt(0.25 / SPLIT_CLIENTS):
         yield f"the label is kept {kept_rate:.3f} of the time, not {keep:.3f}"
-    if why := residuals.uniformity_gap(drawn, ALPHA):
+    if why := residuals.uniformity_gap(share_residuals, ALPHA):
         yield why
 
 

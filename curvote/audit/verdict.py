@@ -53,10 +53,10 @@ def check_sweep(subject: EpsilonSweep, samples: int, seed: int) -> list[Finding]
         if samples:
             rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
             many = level_subject.many(CLIENTS if level_subject.batched else TABLES, rng)
-            sent = level_subject.send(many, entropy)
-            drawn = level_subject.residuals(many, sent, rng)
-            if drawn is not None:
-                why = residuals.uniformity_gap(drawn, SWEEP_ALPHA)
+            outputs = level_subject.send(many, entropy)
+            drawn_residuals = level_subject.residuals(many, outputs, rng)
+            if drawn_residuals is not None:
+                why = residuals.uniformity_gap(drawn_residuals, SWEEP_ALPHA)
                 checks.append(Finding("levels", why))
         for finding in checks:
             if finding.why:
@@ -165,14 +165,14 @@ def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
     rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.send(subject.many(1, rng), entropy)).shape[1]
     clients = subject.many(min(samples, subject.crowd[width > NARROW]), rng)
-    drawn = subject.residuals(clients, subject.send(clients, entropy), rng)
+    drawn_residuals = subject.residuals(clients, subject.send(clients, entropy), rng)
     if subject.batched:
         findings.append(residuals.check_batches(subject, samples, entropy, rng, ALPHA))
-    if drawn is not None:
+    if drawn_residuals is not None:
         places = subject.places(clients)
         findings += [
-            residuals.check_interior(places, drawn, ALPHA),
-            residuals.check_lags(drawn[: residuals.MOST_ROWS]),
+            residuals.check_interior(places, drawn_residuals, ALPHA),
+            residuals.check_lags(drawn_residuals[: residuals.MOST_ROWS]),
         ]
     return _Evidence(findings, bound, loss)
 

@@ -199,10 +199,14 @@ def best_events(
     for turn in (1, -1):
         first, second = chosen[::turn]
         promised = least_epsilon(first, second, third, delta, alpha)
-        top, held = int(np.argmax(promised)), held_out[::turn]
-        hits, hits2 = (int(count_within(draws, within[[top]])[0]) for draws in held)
+        top, held_draws = int(np.argmax(promised)), held_out[::turn]
+        hits, hits2 = (
+            int(count_within(draws, within[[top]])[0]) for draws in held_draws
+        )
         low, high = map(float, within[top])
-        yield Event(name, low, high, hits, hits2, len(held[0]), float(promised[top]))
+        yield Event(
+            name, low, high, hits, hits2, len(held_draws[0]), float(promised[top])
+        )
 
 
 # How many events are judged on the held-out draws; each shares the error rate.

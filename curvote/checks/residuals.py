@@ -346,12 +346,12 @@ def check_batches(
         calls = [slice(start, start + size) for start in range(0, rows, size)]
         parts = [subject.send(subject.part(clients, call), entropy) for call in calls]
         outputs = subject.together(parts)
-        drawn = subject.residuals(clients, outputs, rng)
+        call_residuals = subject.residuals(clients, outputs, rng)
         why = None
         if not np.asarray(subject.possible(outputs)).all():
             why = "an output was drawn that the declared law gives for no input"
-        elif drawn is not None:
-            why = uniformity_gap(drawn, alpha / len(SIZES))
+        elif call_residuals is not None:
+            why = uniformity_gap(call_residuals, alpha / len(SIZES))
         if why:
             return Finding("batches", f"in calls for {size} clients {why}")
     return Finding("batches")

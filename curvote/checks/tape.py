@@ -97,12 +97,12 @@ def play_tape(tape: Tape, *, world: int = 0) -> Iterator[Tape]:
         for place in ("os.urandom", "random._urandom"):
             patches.enter_context(mock.patch(place, tape))
         if world:
-            told = {
+            answers = {
                 "os.getpid": os.getpid() + world,
                 "time.time": now,
                 "time.time_ns": int(now * 1e9),
             }
-            for place, value in told.items():
+            for place, value in answers.items():
                 patches.enter_context(mock.patch(place, return_value=value))
         random.seed(world)
         np.random.seed(world)  # noqa: NPY002 - what a careless release might use

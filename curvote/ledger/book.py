@@ -18,19 +18,8 @@ from typing import Final
 from curvote.base.durable import journal_paths, sync_folder
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
-from curvote.ledger import chain, queries, reservation, schema
-from curvote.ledger.amounts import (
-    CANCELLED,
-    CONFIRMED,
-    EVERYONE_SETTING,
-    KNOWN_HEAD_SETTING,
-    SPENT,
-    Amount,
-    Entry,
-    ReleaseFacts,
-    SpentTotals,
-    sum_entries,
-)
+from curvote.ledger import amounts, chain, queries, reservation, schema
+from curvote.ledger.amounts import Amount, ReleaseFacts
 from curvote.ledger.cohort import ClientIds, Cohort
 from curvote.ledger.queries import LedgerReader
 from curvote.ledger.reservation import NewRelease
@@ -74,7 +63,7 @@ class RestoringLedger(LedgerReader):
         amount = Amount.from_budget(budget)
         value = {"population": population, "amount": amount.to_texts()}
         with self._transaction("IMMEDIATE"):
-            name = f"{EVERYONE_SETTING}{release}"
+            name = f"{amounts.EVERYONE_SETTING}{release}"
             if self.setting(name) is not None:
                 return
             _insert_setting(self._db, name, json.dumps(value))
@@ -93,25 +82,25 @@ class RestoringLedger(LedgerReader):
     def mark_spent(self, release: str) -> None:
         """Count a reserved release for ever."""
         with self._transaction("IMMEDIATE"):
-            reservation.settle_release(self._db, release, SPENT, reason=RESTORED_REASON)
+            _settle_spent(self._db, release)
 
     def accept_head(self, head: str) -> None:
         """Accept a lost head of the chain as known."""
         with self._transaction("IMMEDIATE"):
             if not self.knows(head):
-                name = f"{KNOWN_HEAD_SETTING}{head}"
+                name = f"{amounts.KNOWN_HEAD_SETTING}{head}"
                 _insert_setting(self._db, name, RESTORED_REASON)
 
 
 def charge_newcomers(db: sqlite3.Connection, population: str, cohort: Cohort) -> None:
     """Charge newcomers to a population for releases about everybody."""
     query = "SELECT name, value FROM settings WHERE name LIKE ? || '%'"
-    rows = db.execute(query, (EVERYONE_SETTING,)).fetchall()
+    rows = db.execute(query, (amounts.EVERYONE_SETTING,)).fetchall()
     settings = [(name, json.loads(value)) for name, value in rows]
     matching = [s for s in settings if s[1]["population"] == population]
     new = reservation.find_newcomers(db, population, cohort) if matching else []
     for setting, value in matching if new else []:
-        release = setting.removeprefix(EVERYONE_SETTING)
+        release = setting.removeprefix(amounts.EVERYONE_SETTING)
         like = "SELECT count(*) FROM releases WHERE release LIKE ? || '+%'"
         (times,) = db.execute(like, (release,)).fetchone()
         name, amount = f"{release}+{times + 1}", Amount.from_texts(*value["amount"])
@@ -121,23 +110,16 @@ def charge_newcomers(db: sqlite3.Connection, population: str, cohort: Cohort) ->
 
 def _insert_spent(db: sqlite3.Connection, release: NewRelease, cohort: Cohort) -> None:
     reservation.enter_release(db, release, cohort)
-    reservation.settle_release(db, release.name, SPENT, reason=RESTORED_REASON)
+    _settle_spent(db, release.name)
+
+
+def _settle_spent(db: sqlite3.Connection, release: str) -> None:
+    reservation.settle_release(db, release, amounts.SPENT, reason=RESTORED_REASON)
 
 
 def _insert_setting(db: sqlite3.Connection, name: str, value: str) -> None:
     db.execute("INSERT INTO settings VALUES (?, ?)", (name, value))
     chain.append_event(db, "setting", name, value=value)
-
-
-__all__ = [
-    "ClientIds",
-    "Entry",
-    "Ledger",
-    "ReleaseFacts",
-    "SpentTotals",
-    "open_existing",
-    "sum_entries",
-]
 
 
 class Ledger(LedgerReader):
@@ -275,12 +257,12 @@ class Ledger(LedgerReader):
             entry = self.entry(release)
             if entry and (entry.place, entry.digest) == (place, digest):
                 return
-            self._settle_release(release, CONFIRMED, place=place, digest=digest)
+            self._settle_release(release, amounts.CONFIRMED, place=place, digest=digest)
 
     def cancel(self, release: str) -> None:
         """Cancel a reserved release whose noise was never published."""
         with self._transaction("IMMEDIATE"):
-            number, amount = self._settle_release(release, CANCELLED)
+            number, amount = self._settle_release(release, amounts.CANCELLED)
             before = reservation.release_balances(self._db, number)
             steps = {b.id: b.amount.minus(amount) for b in before}
             reservation.move_totals(self._db, number, steps)
@@ -291,7 +273,7 @@ class Ledger(LedgerReader):
         Any other state: InternalError.
         """
         with self._transaction("IMMEDIATE"):
-            self._settle_release(release, SPENT, reason=reason)
+            self._settle_release(release, amounts.SPENT, reason=reason)
 
     def _verify_sums(self) -> None:
         """Refuse a ledger whose entries do not add up to its totals."""

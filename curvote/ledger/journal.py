@@ -92,10 +92,10 @@ class Journal:
                     if content and not content.endswith(b"\n"):
                         text = f"\n{text}"  # the last to write was killed
                     _write_all(stream, text.encode())
-                known = {m.head for m in moves}
+                known_heads = {m.head for m in moves}
                 for line in lines:
                     if (
-                        line["head"] not in known
+                        line["head"] not in known_heads
                         and line.get("ledger") == origin
                         and not ledger.accepted_head(line["head"])
                     ):

@@ -109,8 +109,8 @@ def _wrong_sums(db: sqlite3.Connection) -> Iterator[str]:
     ids, at = np.unique(totals, return_inverse=True)  # whatever stands there
     width = max(len(ids), 1)  # a pair in one number: it sorts faster
     pairs, ns = np.unique(sums[numbers] * width + at, return_counts=True)
-    standing = zip(*np.divmod(pairs, width), ns.tolist(), strict=True)
-    wrong = sum(n for i, k, n in standing if amounts[i] != stored.get(int(ids[k])))
+    stored_counts = zip(*np.divmod(pairs, width), ns.tolist(), strict=True)
+    wrong = sum(n for i, k, n in stored_counts if amounts[i] != stored.get(int(ids[k])))
     if wrong:
         yield f"the totals kept of {wrong} clients are not the sums of their releases"
 
@@ -265,8 +265,8 @@ class LedgerReader(DurableBook):
 
         Or a restored ledger was told what it stood for (`Ledger.take_in`).
         """
-        held = self._rows("SELECT 1 FROM chain WHERE link = ?", head)
-        return bool(held) or self.accepted_head(head)
+        links = self._rows("SELECT 1 FROM chain WHERE link = ?", head)
+        return bool(links) or self.accepted_head(head)
 
     def accepted_head(self, head: str) -> bool:
         """Return whether a restored ledger has accepted ``head``."""

@@ -115,15 +115,6 @@ def lock_outbox(outbox: Path) -> Iterator[None]:
         raise UserError(f"the outbox {outbox}: {error.strerror or error}.") from error
 
 
-__all__ = [
-    "Answer",
-    "Books",
-    "latest_number",
-    "recover_releases",
-    "release_message",
-    "release_messages",
-]
-
 Draw = Callable[[], dict[str, Any]]
 Settle = Callable[[Ledger], None]
 _NO_FACTS: ReleaseFacts = MappingProxyType({})

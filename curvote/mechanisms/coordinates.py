@@ -16,9 +16,15 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
+from curvote.mechanisms.base import (
+    MAX_TERMS,
+    Mixture,
+    ScalarMechanism,
+    VectorMechanism,
+    atomic_law,
+    product_law,
+)
 from curvote.mechanisms.factory import make
-from curvote.mechanisms.law import MAX_TERMS, Mixture, atomic_law, product_law
 
 
 class PerCoordinate(VectorMechanism):

@@ -13,9 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import FiniteMechanism, VectorMechanism
+from curvote.mechanisms.base import (
+    MAX_TERMS,
+    FiniteMechanism,
+    Mixture,
+    VectorMechanism,
+    atomic_law,
+)
 from curvote.mechanisms.exact import GRID_BITS, GRID_ONE, WORDS, grid_index
-from curvote.mechanisms.law import MAX_TERMS, Mixture, atomic_law
 
 
 class Duchi(FiniteMechanism):

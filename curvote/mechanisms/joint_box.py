@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import VectorMechanism
+from curvote.mechanisms.base import Law, Mixture, VectorMechanism, continuous_law
 from curvote.mechanisms.exact import GRID_ONE, WORDS, grid_index
-from curvote.mechanisms.law import Law, Mixture, continuous_law
 
 # Grid points of step 2^-20 on one axis, from -1 to 1.
 POINTS = 2 * GRID_ONE + 1

@@ -14,10 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import ScalarMechanism
+from curvote.mechanisms.base import (
+    Law,
+    Mixture,
+    ScalarMechanism,
+    atomic_law,
+    product_law,
+)
 from curvote.mechanisms.duchi import Duchi
 from curvote.mechanisms.exact import GRID_ONE, GRID_STEP, WORDS, grid_index
-from curvote.mechanisms.law import Law, Mixture, atomic_law, product_law
 
 Indices = NDArray[np.int64]
 

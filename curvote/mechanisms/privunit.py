@@ -427,8 +427,8 @@ class OneOf(PrivUnit):
         """Return draws of ``draw_reports``'s law in floating point."""
         n, share = len(u), self.cap.share
         inside = bernoulli_events(self.p, n, entropy)
-        kept = (1 - share) / (self.n_classes - share)
-        keeps_class = inside | bernoulli_events(kept, n, entropy)
+        keep_chance = (1 - share) / (self.n_classes - share)
+        keeps_class = inside | bernoulli_events(keep_chance, n, entropy)
         other_class = exact.uniform_below(self.n_classes - 1, n, entropy)
         heights = self.cap.draw_heights(inside, uniform_numbers(n, entropy))
         v = directions_at_heights(u, heights, entropy)

@@ -45,12 +45,12 @@ def draw_lines(data: PageData, metric: Metric, narrow: bool) -> Figure:
     names = tables.learners(placed) or tables.learners(data.scores) or ["all"]
     figure, axes = style.make_panels(len(names), narrow=narrow, height=3.6)
     for ax, name in zip(axes, names, strict=True):
-        shown = scores["learner"].isna() | (scores["learner"] == name)
-        _draw_methods(ax, scores[shown & ~beside], levels, scale)
+        panel_mask = scores["learner"].isna() | (scores["learner"] == name)
+        _draw_methods(ax, scores[panel_mask & ~beside], levels, scale)
         draw_level_axis(ax, levels, data.x)
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=percent))
         ax.grid(axis="y")
-        for _, row in scores[shown & beside].iterrows():
+        for _, row in scores[panel_mask & beside].iterrows():
             draw_level_line(ax, row, scale)
         if bound is not None:
             ax.axhline(scale * bound, color=style.INK, lw=1, ls=":", zorder=2)

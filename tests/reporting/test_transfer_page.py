@@ -15,7 +15,7 @@ from curvote.cli import app
 from curvote.pipeline.run.scores import mean_scores
 from curvote.report import figures, page, sentences
 from curvote.report.data import PageData
-from curvote.report.loader import load_page_data
+from curvote.report.page import load_page_data
 from tests import plain
 from tests.hospitals import NAMES, Hospital, N, steward, take
 from tests.report_data import section

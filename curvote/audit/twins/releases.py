@@ -16,8 +16,13 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.command_owners import HospitalRelease, LabelRelease, command_release
-from curvote.audit.command_release import CommandRelease, Plant
+from curvote.audit.command_release import (
+    CommandRelease,
+    HospitalRelease,
+    LabelRelease,
+    Plant,
+    command_release,
+)
 from curvote.audit.release import (
     People,
     Release,
@@ -136,7 +141,10 @@ def _record_seed(release: CommandRelease, people: People) -> Plant:
     """Return a seed by the public name of a record or hospital."""
     if not isinstance(release, LabelRelease | HospitalRelease):
         return "seeded", _people_seed(people)
-    named = [one.record or one.server for one in release.invitations_for(people)]
+    named = [
+        invitation.record or invitation.server
+        for invitation in release.invitations_for(people)
+    ]
     return "seeded", zlib.crc32(repr(named).encode())
 
 
