@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from curvote.base.errors import UserError
 from curvote.chain.commands import align_columns
@@ -51,10 +52,8 @@ def outsider_lines(rows: list[OutlookRow]) -> list[str]:
 
 
 def _percents(expected: Expected) -> list[str]:
-    return [
-        f"{format_percent(e.error)} ± {format_percent(e.spread)}"
-        for e in expected.values()
-    ]
+    pairs = ((e.error, e.spread) for e in expected.values())
+    return [" ± ".join(map(format_percent, pair)) for pair in pairs]
 
 
 def volunteer_lines(outlook: Outlook) -> Iterator[str]:
@@ -120,42 +119,40 @@ PLANNER: dict[str, float | str | None] = {
     "--mechanism": MECHANISM,
 }
 
-Clients = Annotated[int, typer.Option(help="All clients who take part.")]
-Size = Annotated[int, typer.Option("--features", "--d", help="Numbers in a record.")]
+Clients = Annotated[int, Option(help="All clients who take part.")]
+Size = Annotated[int, Option("--features", "--d", help="Numbers in a record.")]
 Epsilon = Annotated[
-    list[float], typer.Option(help="Budget of each client; several: a row each.")
+    list[float], Option(help="Budget of each client; several: a row each.")
 ]
 Best = Annotated[
-    float | None,
-    typer.Option(help="Plan MRMA: accuracy of the best rule, no noise."),
+    float | None, Option(help="Plan MRMA: accuracy of the best rule, no noise.")
 ]
 Spread = Annotated[
-    float, typer.Option(help="MRMA: standard deviation of a number in a class.")
+    float, Option(help="MRMA: standard deviation of a number in a class.")
 ]
 Separation = Annotated[
     float | None,
-    typer.Option(help="MRMA: distance of class means (default: by best and spread)."),
+    Option(help="MRMA: distance of class means (default: by best and spread)."),
 ]
 Weak = Annotated[
     float | None,
-    typer.Option(help="MRMA: instead, mean accuracy of weak classifiers in a pilot."),
+    Option(help="MRMA: instead, mean accuracy of weak classifiers in a pilot."),
 ]
 WeakSize = Annotated[
-    int | None, typer.Option("--weak-size", help="MRMA: reports of each of those.")
+    int | None, Option("--weak-size", help="MRMA: reports of each of those.")
 ]
-Positive = Annotated[float, typer.Option(help="Share of the positive class.")]
+Positive = Annotated[float, Option(help="Share of the positive class.")]
 ShapeOption = Annotated[
-    str, typer.Option(help="MRMA: classes (two groups) or cloud (a logistic model).")
+    str, Option(help="MRMA: classes (two groups) or cloud (a logistic model).")
 ]
-Mechanism = Annotated[str, typer.Option(help="MRMA: unbiased mechanism of reports.")]
+Mechanism = Annotated[str, Option(help="MRMA: unbiased mechanism of reports.")]
 Liars = Annotated[
-    float, typer.Option("--liars", help="Share of clients who may lie, below 0.5.")
+    float, Option("--liars", help="Share of clients who may lie, below 0.5.")
 ]
 Volunteers = Annotated[
-    int,
-    typer.Option("--volunteers", help="How many make record and label public."),
+    int, Option("--volunteers", help="How many make record and label public.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 
 
 def advise(  # noqa: PLR0917 - the options of a command are its arguments
@@ -186,9 +183,8 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
             )
         from curvote.advise.outlook import look_ahead
 
-        outlook = look_ahead(
-            clients, d, epsilon, positive, liars_, volunteers=volunteers_
-        )
+        chances = positive, liars_
+        outlook = look_ahead(clients, d, epsilon, *chances, volunteers=volunteers_)
         text = json.dumps(outlook.document(), indent=1) if as_json else None
         typer.echo(text or _outlook_text(outlook))
         return

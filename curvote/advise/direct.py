@@ -82,9 +82,7 @@ class World:
     label_mean: FloatArray
 
     @classmethod
-    def draw(
-        cls, rng: np.random.Generator, signal: Signal, directions: Directions
-    ) -> World:
+    def draw(cls, rng: Rng, signal: Signal, directions: Directions) -> World:
         """Draw a random direction and some records; ``label_mean`` is E[y | z]."""
         slant = rng.standard_normal(directions.d)
         slant /= np.linalg.norm(slant)
@@ -92,7 +90,7 @@ class World:
         z = rng.standard_normal((count, directions.d))
         return cls(signal, slant, directions, z, 2 * signal.chance(z @ slant) - 1)
 
-    def scatter(self, rng: np.random.Generator) -> FloatArray:
+    def scatter(self, rng: Rng) -> FloatArray:
         """Return unit vectors of these records less their mean, (records, size)."""
         positive = rng.random(len(self.z)) < (1 + self.label_mean) / 2
         x = self.directions.vectors(self.z, np.where(positive, 1.0, -1.0))
@@ -202,9 +200,7 @@ class DirectCase:
     two_rounds: bool
     lies: Lies = NO_LIES
 
-    def errors(
-        self, rng: np.random.Generator, world: World, most: int = RUNS
-    ) -> FloatArray:
+    def errors(self, rng: Rng, world: World, most: int = RUNS) -> FloatArray:
         """Return the errors of some rules, ``most`` at most, in one world."""
         noise = _MeanNoise(rng, world, self.epsilon, self.lies)
         runs = int(np.clip(RUN_VALUES // self.directions.size, FEWEST, most))
@@ -226,7 +222,7 @@ class DirectCase:
 
 
 def honest_means(
-    rng: np.random.Generator, world: World, epsilon: float, n: int, runs: int
+    rng: Rng, world: World, epsilon: float, n: int, runs: int
 ) -> FloatArray:
     """Return means of ``n`` honest reports of a signal's records, (runs, size)."""
     return _MeanNoise(rng, world, epsilon, NO_LIES).draw_means(n, runs)
@@ -235,9 +231,7 @@ def honest_means(
 class _MeanNoise:
     """The law of means of reports around the mean of unit vectors, and of lies."""
 
-    def __init__(
-        self, rng: np.random.Generator, world: World, epsilon: float, lies: Lies
-    ) -> None:
+    def __init__(self, rng: Rng, world: World, epsilon: float, lies: Lies) -> None:
         size = world.directions.size
         mechanism: Any = PrivUnit(epsilon=epsilon, d=size)
         variance = mechanism.variance(np.eye(1, size))[0]

@@ -41,9 +41,8 @@ def reversal_right_exact(r: ArrayLike, n: ArrayLike, epsilon: float) -> FloatArr
     r > 1/2 and P(2 X < n) for r < 1/2. At r = 1/2 both are as good: 1.
     """
     accuracy, votes = _check_accuracy(r), _check_votes(n)
-    keep_chance = binom.sf(
-        np.ceil(votes / 2) - 1, votes, _right_vote_chance(accuracy, epsilon)
-    )
+    chance = _right_vote_chance(accuracy, epsilon)
+    keep_chance = binom.sf(np.ceil(votes / 2) - 1, votes, chance)
     right = np.where(accuracy > 0.5, keep_chance, 1 - keep_chance)
     return np.where(accuracy == 0.5, 1.0, right)
 
@@ -183,11 +182,8 @@ def omega(
         ends = np.expm1(-(1 + at) / scale) + np.expm1(-(1 - at) / scale)
         return np.asarray(kernel / (-scale * ends / 2))
     edges = np.sort(np.clip([law.low, *law.kinks, law.high], law.low, law.high))
-    return np.asarray(
-        kernel
-        * float(_panel_integral(law.function, edges))
-        / _kernel_average(np.ones_like, at, scale, law)
-    )
+    mass = float(_panel_integral(law.function, edges))
+    return np.asarray(kernel * mass / _kernel_average(np.ones_like, at, scale, law))
 
 
 def noised_eta(
@@ -211,9 +207,8 @@ def noised_eta(
     if epsilon_z == math.inf:
         return 0.5 + (2 * keep - 1) * (np.asarray(eta(at)) - 0.5)
     scale = law.scale(epsilon_z)
-    bent = _kernel_average(eta, at, scale, law) / _kernel_average(
-        np.ones_like, at, scale, law
-    )
+    weight = _kernel_average(np.ones_like, at, scale, law)
+    bent = _kernel_average(eta, at, scale, law) / weight
     return np.asarray(0.5 + (2 * keep - 1) * (bent - 0.5))
 
 
@@ -243,9 +238,8 @@ def _kernel_average(
 ) -> FloatArray:
     """Return the integral of eta(z) density(z) exp(-|z - z0|/scale) for each z0."""
     around = z0[..., None] + scale * np.concatenate([-STEPS[:0:-1], STEPS])
-    fixed = np.broadcast_to(
-        [law.low, *law.kinks, law.high], (*z0.shape, 2 + len(law.kinks))
-    )
+    points = [law.low, *law.kinks, law.high]
+    fixed = np.broadcast_to(points, (*z0.shape, len(points)))
     edges = np.sort(np.clip(np.concatenate([around, fixed], -1), law.low, law.high))
     centre = z0[..., None, None]
 

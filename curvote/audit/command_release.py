@@ -51,6 +51,11 @@ from curvote.wire.envelope import (
 from curvote.wire.signing import ServerKey
 
 OUTBOX = "outbox"
+Json = dict[str, Any]
+Invited = Sequence[Invitation]
+Envelopes = Mapping[str, bytes]
+# The name and the content of a file, by the option that takes it.
+Files = dict[str, tuple[str, str]]
 # A fault of `curvote.audit.twins.releases`, by its name, and a seed.
 Plant = tuple[str, int]
 # Why a command refuses, and how it is brought to that (`CommandRelease.calls`).
@@ -73,7 +78,7 @@ class CommandHarness:
             text=True,
         )
 
-    def __call__(self, **request: Any) -> dict[str, Any]:
+    def __call__(self, **request: Any) -> Json:
         """Return what one call did."""
         if self._child.stdin is None or self._child.stdout is None:
             raise InternalError("the harness has no pipes")
@@ -81,7 +86,7 @@ class CommandHarness:
         line = self._child.stdout.readline()
         if not line:
             raise InternalError("the process that calls the command ended")
-        answer: dict[str, Any] = json.loads(line)
+        answer: Json = json.loads(line)
         return answer
 
     def close(self) -> None:
@@ -112,9 +117,7 @@ class CommandRelease(Release):
         """Return the invitation of each message, in order."""
 
     @abstractmethod
-    def files(
-        self, people: People, invited: Sequence[Invitation]
-    ) -> dict[str, tuple[str, str]]:
+    def files(self, people: People, invited: Invited) -> Files:
         """Return the command's input files, by option."""
 
     @abstractmethod
@@ -185,9 +188,7 @@ class CommandRelease(Release):
                 options |= self.options(those)
                 options |= {"ledger": str(folder / "ledger.sqlite")}
                 options |= {"outbox": str(folder / outbox)}
-                option_words = [
-                    f"--{option}={value}" for option, value in options.items()
-                ]
+                option_words = [f"--{name}={value}" for name, value in options.items()]
                 planted = self.plant(self, those) if self.plant else None
                 heard = harness(
                     argv=["client", self.command, "--yes", *option_words, *words],
@@ -203,9 +204,9 @@ class CommandRelease(Release):
 
     def _read_outcome(
         self,
-        heard: dict[str, Any],
+        heard: Json,
         folder: Path,
-        invited: Sequence[Invitation],
+        invited: Invited,
         outbox: str,
     ) -> ReleaseOutcome:
         """Return the outcome of a call: messages, files, answers."""
@@ -215,7 +216,7 @@ class CommandRelease(Release):
             for path in files
             if path.is_relative_to(folder / outbox) and path.stat().st_size
         }
-        facts: dict[str, Any] = {
+        facts: Json = {
             "exit code": heard["exit"],
             "files": sorted(str(path.relative_to(folder)) for path in files),
             "sizes": {name: len(data) for name, data in envelopes.items()},
@@ -224,7 +225,7 @@ class CommandRelease(Release):
         }
         rows: Columns = {}
         if set(envelopes) == {invitation.file_name for invitation in invited}:
-            messages: list[dict[str, Any]] = []
+            messages: list[Json] = []
             for invitation in invited:
                 payload: Any = json.loads(envelopes[invitation.file_name])["payload"]
                 if isinstance(payload, str):  # a JWS payload (RFC 7515)
@@ -232,15 +233,7 @@ class CommandRelease(Release):
                     payload = json.loads(text)
                 messages.append(payload.get("message", payload))
             facts["message"] = [
-                {
-                    name: (
-                        f"{len(value)} numbers"
-                        if isinstance(value, list)
-                        else type(value).__name__
-                    )
-                    for name, value in message.items()
-                }
-                for message in messages
+                {name: _value_shape(v) for name, v in m.items()} for m in messages
             ]
             rows = self.rows(messages)
         answers = [bytes.fromhex(answer) for answer in heard["asked"]]
@@ -253,14 +246,9 @@ class CommandRelease(Release):
 
     def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
         """Return the numbers of messages, a row each."""
-        return {
-            name: np.array([message[name] for message in messages])
-            for name in messages[0]
-        }
+        return {name: np.array([m[name] for m in messages]) for name in messages[0]}
 
-    def visible_output(
-        self, heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
-    ) -> dict[str, Any]:
+    def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
         """Return the output that may not tell records apart.
 
         Nothing here: who holds a table is told about it.
@@ -273,9 +261,11 @@ class CommandRelease(Release):
         self._start_harness.close()
 
 
-def envelope_faults(
-    envelopes: Mapping[str, bytes], invited: Sequence[Invitation], payload: Any
-) -> list[str]:
+def _value_shape(value: Any) -> str:
+    return f"{len(value)} numbers" if isinstance(value, list) else type(value).__name__
+
+
+def envelope_faults(envelopes: Envelopes, invited: Invited, payload: Any) -> list[str]:
     """Return the faults of envelopes' form and names.
 
     Each is the answer to one invitation, sealed by its key, with the declared fields
@@ -313,7 +303,7 @@ def server_key() -> ServerKey:
 
 
 def normalized_output(
-    heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
+    heard: Json, folder: Path, envelopes: Envelopes
 ) -> dict[str, str]:
     """Return the command's output without what differs by call."""
     words = {"words": heard["out"], "complaints": heard["err"]}
@@ -349,9 +339,7 @@ class PersonRelease(CommandRelease):
         about = None if people.judge is None else int(people.judge[0])
         return [self._invitations[about]]
 
-    def files(
-        self, people: People, invited: Sequence[Invitation]
-    ) -> dict[str, tuple[str, str]]:
+    def files(self, people: People, invited: Invited) -> Files:
         """Return the curve, and the invitation."""
         curve = "\n".join(repr(float(value)) for value in people.curves[0])
         return {"curve": ("curve.csv", curve), "invitation": _single(invited)}
@@ -360,9 +348,7 @@ class PersonRelease(CommandRelease):
         """Return the label option."""
         return {"label": self.task.classes[int(people.labels[0])]}
 
-    def visible_output(
-        self, heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
-    ) -> dict[str, Any]:
+    def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
         """Return the whole output, which bystanders may read."""
         return normalized_output(heard, folder, envelopes)
 
@@ -401,9 +387,7 @@ class LabelRelease(CommandRelease):
         form = Form(id=RECORD, label="label", classes=tuple(classes))
         return form if self._is_registry else None
 
-    def files(
-        self, people: People, invited: Sequence[Invitation]
-    ) -> dict[str, tuple[str, str]]:
+    def files(self, people: People, invited: Invited) -> Files:
         """Return the invitation, or a table of labels and invitations."""
         if not self._is_registry:
             return {"invitation": _single(invited)}
@@ -428,10 +412,8 @@ class LabelRelease(CommandRelease):
 
     def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
         """Return the codes by record number."""
-        return {
-            CODE: np.array([message[CODE] for message in messages]),
-            RECORD: np.arange(len(messages)),
-        }
+        codes = np.array([message[CODE] for message in messages])
+        return {CODE: codes, RECORD: np.arange(len(messages))}
 
     def redraw(self, people: People, entropy: Entropy) -> Columns:
         """Return the codes, each a draw of its own, in the order of the table."""
@@ -455,9 +437,7 @@ class LabelRelease(CommandRelease):
                 pairs.append((f"another {name} of {n}", base, other))
         return pairs
 
-    def visible_output(
-        self, heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
-    ) -> dict[str, Any]:
+    def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
         """Return the numbers of words, and for one label all output."""
         requests = {"requests": [len(answer) // 2 for answer in heard["asked"]]}
         if self.message.noise(self.task).name == "subset_selection":
@@ -491,9 +471,7 @@ class HospitalRelease(CommandRelease):
         del people
         return self._invitations
 
-    def files(
-        self, people: People, invited: Sequence[Invitation]
-    ) -> dict[str, tuple[str, str]]:
+    def files(self, people: People, invited: Invited) -> Files:
         """Return the table, and the invitation."""
         header = [*(feature.name for feature in self.task.features), "label", "person"]
         records = enumerate(zip(people.curves, people.labels, strict=True))
@@ -516,10 +494,8 @@ class HospitalRelease(CommandRelease):
 
     def form(self, classes: Sequence[str]) -> Form:
         """Return the form of the table, with the task's bounds."""
-        columns = {
-            feature.name: Column(bounds=(feature.lower, feature.upper))
-            for feature in self.task.features
-        }
+        features = self.task.features
+        columns = {f.name: Column(bounds=(f.lower, f.upper)) for f in features}
         return Form(id="person", label="label", classes=tuple(classes), columns=columns)
 
     def client_data(self, people: People) -> ClientData:
@@ -550,7 +526,7 @@ class HospitalRelease(CommandRelease):
         ]
 
 
-def _single(invited: Sequence[Invitation]) -> tuple[str, str]:
+def _single(invited: Invited) -> tuple[str, str]:
     return "invitation.json", json.dumps(invited[0].to_json())
 
 

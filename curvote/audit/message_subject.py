@@ -109,9 +109,8 @@ def _vote_residuals(
     # The candidate is right for the client, than it is for one of some other class.
     yes = np.ones(len(data.z), dtype=bool)
     votes = {"learner": np.asarray(data.candidate), "positive": yes}
-    other_data = [
-        replace(data, labels=np.full(len(yes), k)) for k in range(len(task.classes))
-    ]
+    labels = (np.full(len(yes), k) for k in range(len(task.classes)))
+    other_data = [replace(data, labels=other) for other in labels]
     ratio = partial(message_of(task).log_ratio, task, data)
     loss = np.max([ratio(other, votes) for other in other_data], axis=0)
     right, mechanism = np.where(loss > 0, 1.0, -1.0), BinaryRR(epsilon=task.epsilon)
@@ -126,9 +125,8 @@ def _answer_residuals(
     truth = cells.true_answers(task, data, question).astype(np.float64)
     mechanism = cells.answer_mechanism(task)
     word = residuals.output_residuals(mechanism, truth, columns["answer"], rng)
-    question_uniforms = residuals.uniform_between(
-        question / count, (question + 1) / count, rng
-    )
+    ends = question / count, (question + 1) / count
+    question_uniforms = residuals.uniform_between(*ends, rng)
     return None if word is None else np.column_stack([word, question_uniforms])
 
 
@@ -170,9 +168,8 @@ def _code_residuals(
 ) -> FloatArray | None:
     """Return residuals of codes, by a mechanism built from the task."""
     options = {"n_classes": len(task.classes), **task.params}
-    mechanism = cast(
-        "LabelMechanism", make(task.encoder, epsilon=task.epsilon, **options)
-    )
+    coder = make(task.encoder, epsilon=task.epsilon, **options)
+    mechanism = cast("LabelMechanism", coder)
     noised = np.asarray(columns["code"]).astype(mechanism.dtype)
     return residuals.output_residuals(mechanism, data.labels, noised, rng)
 
@@ -305,12 +302,9 @@ def check_others(subject: SentSubject) -> Finding:
     moved, stay = 0, np.arange(OTHERS_CLIENTS) % 2 == 0
     for seed in range(RUNS):
         data: ClientData = subject.many(OTHERS_CLIENTS, np.random.default_rng(seed))
-        at_corner = replace(
-            data,
-            coefficients=np.where(stay[:, None], data.coefficients, 1.0),
-            z=np.where(stay[:, None], data.z, 1.0),
-            labels=np.where(stay, data.labels, 0),
-        )
+        coefficients = np.where(stay[:, None], data.coefficients, 1.0)
+        z, labels = np.where(stay[:, None], data.z, 1.0), np.where(stay, data.labels, 0)
+        at_corner = replace(data, coefficients=coefficients, z=z, labels=labels)
         before, after = (
             subject.view(subject.send(many, SeededEntropy(seed)))[stay]
             for many in (data, at_corner)
@@ -357,10 +351,7 @@ class MessageSubject(SentSubject):
 
     def own_checks(self) -> list[Finding]:
         """Check the splits of the budget, and others' influence."""
-        return [
-            check_split(self.task, self.message),
-            check_others(self),
-        ]
+        return [check_split(self.task, self.message), check_others(self)]
 
     def inputs(self, rng: np.random.Generator) -> list[ClientData]:
         """Return corners first, then neighbours and a random record."""
@@ -368,13 +359,8 @@ class MessageSubject(SentSubject):
         corner = np.ones(d)
         flipped = np.where(np.arange(d) == 0, -corner, corner)
         first, *_, last = self._labels
-        places = [
-            (-corner, first),
-            (corner, last),
-            (flipped, last),
-            (np.zeros(d), last),
-            (rng.uniform(-1, 1, d), first),
-        ]
+        places = [(-corner, first), (corner, last), (flipped, last)]
+        places += [(np.zeros(d), last), (rng.uniform(-1, 1, d), first)]
         return [self._client_data(z, label) for z, label in places]
 
     @property

@@ -241,10 +241,11 @@ class TableRelease(Release):
 
     def leave_forked(self, people: People, children: int) -> list[ReleaseOutcome]:
         """Release in this process, then in forked children."""
-        first = self.leave(people, Tape())
-        return [first] + [
-            run_in_child(lambda: self.leave(people, Tape())) for _ in range(children)
-        ]
+
+        def leave() -> ReleaseOutcome:
+            return self.leave(people, Tape())
+
+        return [leave(), *(run_in_child(leave) for _ in range(children))]
 
     def candidates(self, n: int) -> Any:
         """Return the candidates as the stage assigns them."""
@@ -377,12 +378,12 @@ def check_reruns(
         return Finding("reruns")
     noise = float(np.abs(outputs[0] - truth).max())
     mean = float(np.abs(outputs.mean(axis=0) - truth).max())
-    return Finding(
-        "reruns",
+    why = (
         f"{distinct} different outputs in {CALLS} runs spend at least"
         f" epsilon {distinct * budget.epsilon:g}, not {budget.epsilon:g}: one output is"
-        f" {noise:.3g} from the truth, their mean {mean:.3g}",
+        f" {noise:.3g} from the truth, their mean {mean:.3g}"
     )
+    return Finding("reruns", why)
 
 
 # The example's curve, on the grid of 30 points.

@@ -47,9 +47,8 @@ def check_order(release: Release, seed: int) -> str | None:
             bits = 8 * len(b"".join(redrawn.after)) if redrawn else 0
             due = math.lgamma(n + 1) / math.log(2)
             if bits < due:
-                return (
-                    f"{n} clients: the order is drawn from {bits} bits, not {due:.0f}"
-                )
+                drawn_from = f"the order is drawn from {bits} bits"
+                return f"{n} clients: {drawn_from}, not {due:.0f}"
             if why := looked(release, n, seed):
                 return f"{n} clients: {why}"
     return None
@@ -161,18 +160,10 @@ def named_checks(
     """Return the checks of a release by the names that the audit prints."""
     checks: dict[str, Callable[[Any, int], str | None]] = {}
     if isinstance(release, CommandRelease):
-        checks |= {
-            "envelope": check_envelope,
-            "again": check_repetition,
-            "refusal": check_refusal,
-        }
-    checks |= {
-        "source": check_source,
-        "words": check_words,
-        "noised": check_noised,
-        "forks": check_forks,
-        "observables": check_observables,
-    }
+        checks |= {"envelope": check_envelope, "again": check_repetition}
+        checks |= {"refusal": check_refusal}
+    checks |= {"source": check_source, "words": check_words, "noised": check_noised}
+    checks |= {"forks": check_forks, "observables": check_observables}
     if samples:
         checks |= {"order": check_order, "payload": check_payload}
     return checks
@@ -281,9 +272,9 @@ def check_forks(release: Release, seed: int) -> str | None:
         return "a child of a fork was given the words of its parent or its sibling"
     pairs = combinations([outcome.rows for outcome in family], 2)
     shared = max(_shared_share(first, second) for first, second in pairs)
-    return (
-        f"processes of one fork share {shared:.0%} of their noise" if shared else None
-    )
+    if not shared:
+        return None
+    return f"processes of one fork share {shared:.0%} of their noise"
 
 
 def check_observables(release: Release, seed: int) -> str | None:

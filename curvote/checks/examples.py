@@ -73,9 +73,7 @@ def study_messages() -> list[tuple[str, str]]:
     released = (messages_of(name)[asks] for name, asks in production_messages())
     kinds = tuple({type(message) for message in released})
     only = _record_messages([s for s in all_systems() if not s.production])
-    return [
-        pair for pair in only if not isinstance(messages_of(pair[0])[pair[1]], kinds)
-    ]
+    return [(p, m) for p, m in only if not isinstance(messages_of(p)[m], kinds)]
 
 
 def _record_messages(every: Iterable[System]) -> list[tuple[str, str]]:
@@ -117,10 +115,8 @@ def released_names() -> list[str]:
 
 def many_class_names() -> list[str]:
     """Return the names of messages with `MANY` classes, and of codes."""
-    return [
-        *_names_for_counts([*production_messages(), *study_messages()], MANY),
-        *code_names(CODED),
-    ]
+    messages = [*production_messages(), *study_messages()]
+    return [*_names_for_counts(messages, MANY), *code_names(CODED)]
 
 
 def _names_for_counts(

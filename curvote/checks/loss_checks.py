@@ -200,13 +200,9 @@ def best_events(
         first, second = chosen[::turn]
         promised = least_epsilon(first, second, third, delta, alpha)
         top, held_draws = int(np.argmax(promised)), held_out[::turn]
-        hits, hits2 = (
-            int(count_within(draws, within[[top]])[0]) for draws in held_draws
-        )
-        low, high = map(float, within[top])
-        yield Event(
-            name, low, high, hits, hits2, len(held_draws[0]), float(promised[top])
-        )
+        hits = [int(count_within(draws, within[[top]])[0]) for draws in held_draws]
+        low, high, promise = *map(float, within[top]), float(promised[top])
+        yield Event(name, low, high, hits[0], hits[1], len(held_draws[0]), promise)
 
 
 # How many events are judged on the held-out draws; each shares the error rate.
@@ -238,10 +234,8 @@ class Pair:
     @property
     def sides(self) -> tuple[tuple[Any, Any, FloatArray], ...]:
         """Each input with its outputs and their losses."""
-        return (
-            (self.x, self.outputs, self.loss),
-            (self.x2, self.outputs2, self.loss2),
-        )
+        other = self.x2, self.outputs2, self.loss2
+        return (self.x, self.outputs, self.loss), other
 
 
 def candidate_events(subject: Subject, pair: Pair) -> list[Event]:
@@ -287,10 +281,9 @@ def check_lower_bound(subject: Subject, bound: float, event: Event) -> Finding:
     if bound <= claimed + SLACK:
         return Finding("statistical")
     shares = f"{event.hits} and {event.hits2} of {event.n}"
-    return Finding(
-        "statistical",
-        f"epsilon is at least {bound:.3f}, not {claimed:g} ({event}: {shares} draws)",
-    )
+    proof = f"({event}: {shares} draws)"
+    why = f"epsilon is at least {bound:.3f}, not {claimed:g} {proof}"
+    return Finding("statistical", why)
 
 
 def check_support(subject: Subject, pairs: Sequence[Pair]) -> Finding:

@@ -65,9 +65,8 @@ def _channel_faults(mechanism: Mechanism) -> Iterator[str]:
             logs = np.log(shares)
         worst = max(float((a - b).max()) for a, b in permutations(logs, 2))
         declared = mechanism.worst_log_ratio()
-        if not abs(worst - declared) <= SLACK * max(
-            1.0, np.exp(min(declared, 30.0)) * 1e-6
-        ):
+        scale = max(1.0, np.exp(min(declared, 30.0)) * 1e-6)
+        if not abs(worst - declared) <= SLACK * scale:
             yield f"the channel's worst loss is {worst:.9g}, declared is {declared:.9g}"
 
 
@@ -171,10 +170,9 @@ def _sampler_faults(mechanism: Mechanism) -> Iterator[str]:
     if isinstance(mechanism, FiniteMechanism):
         inputs = [float(x) for x in accepted_inputs(mechanism)[[0, -1]]]
         rare = mechanism.probabilities(np.array(inputs)).min() * WORDS
+        many = inputs if rare > 2 * SPACING else []
         try:
-            channels = [
-                _recover_channel(mechanism, x) for x in inputs if rare > 2 * SPACING
-            ]
+            channels = [_recover_channel(mechanism, x) for x in many]
         except WordMismatch:  # it asks for more than one word a client
             channels = []
         if channels:

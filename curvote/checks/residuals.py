@@ -274,9 +274,8 @@ def check_interior(places: FloatArray, residuals: FloatArray, alpha: float) -> F
     """
     columns_match = places.shape[1] == residuals.shape[1]
     column_alpha = alpha / (2 * places.shape[1] * residuals.shape[1])
-    for (i, column), (j, residual) in product(
-        enumerate(places.T), enumerate(residuals.T)
-    ):
+    pairs = product(enumerate(places.T), enumerate(residuals.T))
+    for (i, column), (j, residual) in pairs:
         which = value_bins(column)
         why = uneven_bin(which, column, residual, column_alpha)
         if not why and (i == j or not columns_match):

@@ -34,9 +34,8 @@ DIGITS = 8
 ANSWERS_FILE = Path(__file__).with_name("known_answers.csv")
 
 
-(_, *_LEVELS), *_ROWS = csv.reader(
-    ANSWERS_FILE.read_text(encoding="utf-8").splitlines()
-)
+_LINES = ANSWERS_FILE.read_text(encoding="utf-8").splitlines()
+(_, *_LEVELS), *_ROWS = csv.reader(_LINES)
 KNOWN_ANSWERS: dict[str, str] = {
     f"{name} {level}": answer
     for name, *row in _ROWS
@@ -136,9 +135,8 @@ def check_odd_inputs(subject: Subject, seed: int) -> Finding:
                 odd_bytes = subject.release(odd.value, SeededEntropy(seed))
                 twin_bytes = subject.release(odd.twin, SeededEntropy(seed))
             except (ValueError, TypeError) as error:
-                wrong.append(
-                    f"{odd.name} is refused only after words were drawn ({error})"
-                )
+                late = f"refused only after words were drawn ({error})"
+                wrong.append(f"{odd.name} is {late}")
                 continue
             if odd_bytes != twin_bytes:
                 wrong.append(f"{odd.name} is not released as what it stands for")

@@ -89,12 +89,8 @@ class Account:
         """Store name, cap and server; other stored values are a UserError."""
         ledger.store_setting(_OWNER, self.name)
         ledger.set_cap(POPULATION, self.cap)
-        once = {
-            _SERVER: self.server,
-            _SENDER_NAME: self.sender_name,
-            _RECORDS: self.records,
-        }
-        for setting, value in once.items():
+        once = (_SERVER, self.server), (_SENDER_NAME, self.sender_name)
+        for setting, value in (*once, (_RECORDS, self.records)):
             if value is not None:
                 ledger.store_setting(setting, value)
 

@@ -60,10 +60,8 @@ class Amount:
 
     def minus(self, other: Amount) -> Amount:
         """Return the difference: ``other`` taken away."""
-        return Amount(
-            EXACT_CONTEXT.subtract(self.epsilon, other.epsilon),
-            EXACT_CONTEXT.subtract(self.delta, other.delta),
-        )
+        less = EXACT_CONTEXT.subtract
+        return Amount(less(self.epsilon, other.epsilon), less(self.delta, other.delta))
 
     def within(self, cap: Amount) -> bool:
         """Return whether neither part exceeds the cap beyond rounding."""

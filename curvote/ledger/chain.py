@@ -14,10 +14,10 @@ import hashlib
 import hmac
 import json
 import secrets
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from sqlite3 import Connection
 from typing import Any, Final
 
 _BATCH: Final = 65_536
@@ -47,7 +47,7 @@ class Movement:
     sequence: int
 
 
-def begin_chain(db: sqlite3.Connection) -> None:
+def begin_chain(db: Connection) -> None:
     """Insert the first link, which holds the key of all others."""
     key = secrets.token_hex(32)
     event = _event_json({"kind": "begun", "key": key, "name": "", "said": {}})
@@ -56,7 +56,7 @@ def begin_chain(db: sqlite3.Connection) -> None:
 
 
 def append_event(
-    db: sqlite3.Connection, kind: str, name: str, **values: str | int | None
+    db: Connection, kind: str, name: str, **values: str | int | None
 ) -> None:
     """Append an event about a release, population or setting."""
     event = _event_json({"kind": kind, "name": name, "said": values, "at": utc_now()})
@@ -64,19 +64,19 @@ def append_event(
     db.execute("INSERT INTO chain (event, link) VALUES (?, ?)", (event, link))
 
 
-def chain_head(db: sqlite3.Connection) -> str:
+def chain_head(db: Connection) -> str:
     """Return the newest link, 64 hexadecimal digits."""
     return chain_top(db)[1]
 
 
-def chain_top(db: sqlite3.Connection) -> tuple[int, str]:
+def chain_top(db: Connection) -> tuple[int, str]:
     """Return the newest link and its position in the chain, from 1 on."""
     query = "SELECT number, link FROM chain ORDER BY number DESC LIMIT 1"
     row: tuple[int, str] | None = db.execute(query).fetchone()
     return row or (0, "")
 
 
-def read_movements(db: sqlite3.Connection) -> Iterator[Movement]:
+def read_movements(db: Connection) -> Iterator[Movement]:
     """Yield all reservations and settlements in order."""
     about: dict[str, dict[str, Any]] = {}
     query = "SELECT event, link, number FROM chain ORDER BY number"
@@ -108,7 +108,7 @@ class CohortDigest:
         return self._digest.hexdigest()
 
 
-def adopt_format_1(db: sqlite3.Connection) -> None:
+def adopt_format_1(db: Connection) -> None:
     """Append the releases and caps of a ledger of format 1.
 
     The cap is that of its latest release that had one. A client's own releases, which
@@ -131,25 +131,22 @@ WHERE number IN (SELECT max(number) FROM releases WHERE cap_epsilon IS NOT NULL
   AND instr(facts, '"outbox":') = 0 GROUP BY population)"""
 
 
-def read_caps(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+def read_caps(db: Connection) -> dict[str, tuple[str, str]]:
     """Return the cap of every population that has one, as decimal texts."""
     query = "SELECT name, epsilon, delta FROM caps JOIN populations ON id = population"
     return {name: (epsilon, delta) for name, epsilon, delta in db.execute(query)}
 
 
-def write_cap(
-    db: sqlite3.Connection, population: str, epsilon: str, delta: str
-) -> None:
+def write_cap(db: Connection, population: str, epsilon: str, delta: str) -> None:
     """Set or replace the cap of an existing population."""
-    db.execute(
-        """INSERT OR REPLACE INTO caps
-        SELECT id, ?, ? FROM populations WHERE name = ?""",
-        (epsilon, delta, population),
+    query = (
+        "INSERT OR REPLACE INTO caps SELECT id, ?, ? FROM populations WHERE name = ?"
     )
+    db.execute(query, (epsilon, delta, population))
     append_event(db, "cap", population, epsilon=epsilon, delta=delta)
 
 
-def release_rows(db: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
+def release_rows(db: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each release with the columns that the chain records."""
     columns = (*ENTRY_COLUMNS, *SETTLEMENT_COLUMNS[1:])
     query = f"""SELECT number, release, name, {", ".join(columns)} FROM releases
@@ -168,7 +165,7 @@ _SORTED_MEMBERS: Final = """SELECT c.client FROM members m CROSS JOIN clients c
 ON c.number = m.client WHERE m.release = ? ORDER BY c.client"""
 
 
-def chain_problems(db: sqlite3.Connection) -> Iterator[str]:
+def chain_problems(db: Connection) -> Iterator[str]:
     """Yield differences between the chain and the tables."""
     chain = db.execute("SELECT event, link FROM chain ORDER BY number").fetchall()
     key, links = _chain_key(db), ["", *(link for _, link in chain)]
@@ -205,7 +202,7 @@ def chain_problems(db: sqlite3.Connection) -> Iterator[str]:
         yield "the settings are not what the chain says"
 
 
-def _chain_key(db: sqlite3.Connection) -> str:
+def _chain_key(db: Connection) -> str:
     row = db.execute("SELECT event FROM chain WHERE number = 1").fetchone()
     return str(json.loads(row[0]).get("key", "")) if row else ""
 

@@ -82,9 +82,8 @@ def _wrong_sums(db: sqlite3.Connection) -> Iterator[str]:
     members = "SELECT client FROM members WHERE release = ? ORDER BY client"
     for number, release, *texts in db.execute(query).fetchall():
         clients, more = _read_column(db, members, number), Amount.from_texts(*texts[:2])
-        distinct, which, counts = np.unique(
-            sums[clients], return_inverse=True, return_counts=True
-        )
+        distinct, which = np.unique(sums[clients], return_inverse=True)
+        counts = np.bincount(which, minlength=len(distinct))
         places = {amount: i for i, amount in enumerate(amounts)}
         after = []
         for old in distinct:
@@ -95,11 +94,9 @@ def _wrong_sums(db: sqlite3.Connection) -> Iterator[str]:
             after.append(places[amount])
         sums[clients] = np.array(after, dtype=np.int64)[which]
         if texts[2] is not None:
-            cap, counted = (
-                Amount.from_texts(*texts[2:]),
-                zip(after, counts, strict=True),
-            )
-            above = sum(int(n) for i, n in counted if not amounts[i].within(cap))
+            cap = Amount.from_texts(*texts[2:])
+            fits = [amounts[i].within(cap) for i in after]
+            above = sum(int(n) for n, fit in zip(counts, fits, strict=True) if not fit)
             if above:
                 yield f"release {release}: {above} clients are above its cap"
     numbers = _read_column(db, "SELECT number FROM clients ORDER BY number")

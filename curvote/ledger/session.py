@@ -237,11 +237,10 @@ class _ReleaseSession:
         releases: list[Path | _Pending] = []
         for answer in answers:
             entry = find_release(self.books[0], self.task, answer.sender, answer.number)
-            releases.append(
-                _check_released(entry, folder)
-                if entry
-                else self._prepare(answer, folder, used)
-            )
+            if entry:
+                releases.append(_check_released(entry, folder))
+            else:
+                releases.append(self._prepare(answer, folder, used))
         pending = [release for release in releases if isinstance(release, _Pending)]
         if pending:
             self._publish(pending, folder)

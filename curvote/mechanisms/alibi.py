@@ -256,21 +256,11 @@ class Alibi(LabelMechanism):
         reached = np.where(at >= self.limit, 1.0, below)
         return np.where(at < -self.limit, 0.0, reached)
 
-    def _refuse_listing(self) -> NoReturn:
+    def _refuse_listing(self, x: ArrayLike = ()) -> NoReturn:
+        del x
         raise UserError(
             f"{self.name} has more than {self.most_outputs} outputs, too many to write"
             " out."
         )
 
-    def outputs(self) -> NDArray[Any]:
-        """Refuse (UserError) to list the outputs."""
-        self._refuse_listing()
-
-    def probabilities(self, x: ArrayLike) -> FloatArray:
-        """Refuse (UserError) to list the probabilities of all outputs."""
-        del x
-        self._refuse_listing()
-
-    def channel(self) -> list[list[Fraction]]:
-        """Refuse (UserError) to write out the channel."""
-        self._refuse_listing()
+    outputs = probabilities = channel = _refuse_listing

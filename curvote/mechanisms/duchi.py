@@ -94,9 +94,9 @@ class DuchiVector(VectorMechanism):
         agrees, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
         width = -(-self.d // exact.WORD_BITS)
         while waiting.size:
-            words = entropy.words(waiting.size * width).reshape(waiting.size, width)
-            raw = np.unpackbits(words.view(np.uint8), axis=1, count=self.d)
-            candidates = raw.view(np.bool_)
+            rows = entropy.words(waiting.size * width).reshape(waiting.size, width)
+            bits = np.unpackbits(rows.view(np.uint8), axis=1, count=self.d)
+            candidates = bits.view(np.bool_)
             accepted = (2 * candidates.sum(axis=1) > self.d) == near[waiting]
             agrees[waiting[accepted]] = candidates[accepted]
             waiting = waiting[~accepted]

@@ -130,9 +130,8 @@ def _safe_thresholds(p: Fraction, q: Fraction, epsilon: float) -> tuple[int, int
             " closer together."
         )
     other_threshold = -(-q * WORDS // 1)
-    allowed = exact.logistic_threshold(
-        epsilon, inside=other_threshold, outside=WORDS - other_threshold
-    )
+    rest = WORDS - other_threshold
+    allowed = exact.logistic_threshold(epsilon, other_threshold, rest)
     label_threshold = min(p * WORDS // 1, allowed)
     if label_threshold <= other_threshold:
         raise UserError(
@@ -336,11 +335,11 @@ class Hadamard(SupportMechanism):
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the unbiased estimate sign/gain, (n, n_classes)."""
         labels, factor = np.arange(self.n_classes), float(1 / self._sign_gain)
-        return fill_in_blocks(
-            outputs,
-            self.n_classes,
-            lambda rows: self._label_signs(rows[:, None], labels) * factor,
-        )
+
+        def block_estimate(rows: NDArray[Any]) -> FloatArray:
+            return np.asarray(self._label_signs(rows[:, None], labels) * factor)
+
+        return fill_in_blocks(outputs, self.n_classes, block_estimate)
 
     def pair(self) -> ProbabilityPair:
         """Return P(supports the label, not another), and the other way round.
@@ -371,13 +370,10 @@ class Hadamard(SupportMechanism):
         """
         labels, _ = self.clip(x)
         same = self.supporting * (self._high + self._low)
-        label_variance, near, far = (
-            float(second / self._sign_gain**2 - mean)
-            for second, mean in ((same, 1), (same, 0), (self.block * self._low, 0))
-        )
-        label_blocks, class_blocks = (
-            self._locate_labels(labels)[0],
-            self._locate_labels(np.arange(self.n_classes))[0],
-        )
+        square, far_share = self._sign_gain**2, self.block * self._low
+        label_variance, near = float(same / square - 1), float(same / square)
+        far = float(far_share / square)
+        label_blocks, _ = self._locate_labels(labels)
+        class_blocks, _ = self._locate_labels(np.arange(self.n_classes))
         spread = np.where(label_blocks[:, None] == class_blocks, near, far)
         return np.where(self._one_hot(labels), label_variance, spread)

@@ -23,6 +23,7 @@ from curvote.mechanisms.base import (
     continuous_law,
     product_law,
 )
+from curvote.mechanisms.exact import MARGIN
 
 # Below it the law is no longer nearly the continuous one.
 SMALLEST_SIGMA = 16.0
@@ -101,7 +102,7 @@ class DiscreteGaussian:
         """
         gap = np.exp(-self._exponent(y)) - words * 2.0**-exact.WORD_BITS
         accepted: NDArray[np.bool_] = gap > 0
-        for i in np.flatnonzero(np.abs(gap) <= exact.MARGIN):
+        for i in np.flatnonzero(np.abs(gap) <= MARGIN):
             exponent = self._exact_exponent(int(y[i]))
             uniform = exact.LazyUniform(int(words[i]), entropy)
             accepted[i] = uniform.below_exp(exponent.numerator, exponent.denominator)
@@ -135,10 +136,6 @@ def _mills_ratio(z: float | FloatArray) -> FloatArray:
     return np.asarray(math.sqrt(math.pi / 2) * special.erfcx(z / math.sqrt(2)))
 
 
-def _normal_density(z: float) -> float:
-    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-
 def _continuous_delta(middle: float, ratio: float) -> float:
     """Return the delta of continuous Gaussian noise without cancellation.
 
@@ -146,14 +143,11 @@ def _continuous_delta(middle: float, ratio: float) -> float:
     near points by quadrature of its derivative, as their difference would cancel.
     """
     low, high = middle - ratio / 2, middle + ratio / 2
+    density = math.exp(-low * low / 2) / math.sqrt(2 * math.pi)
     if low < -1 or ratio > 1:
-        return float(special.ndtr(-low)) - _normal_density(low) * float(
-            _mills_ratio(high)
-        )
+        return float(special.ndtr(-low)) - density * float(_mills_ratio(high))
     z = middle + ratio / 2 * _NODES
-    return (
-        _normal_density(low) * ratio / 2 * float(_WEIGHTS @ (1 - z * _mills_ratio(z)))
-    )
+    return density * ratio / 2 * float(_WEIGHTS @ (1 - z * _mills_ratio(z)))
 
 
 def loss_deviation(sigma: float, sensitivity: float) -> float:

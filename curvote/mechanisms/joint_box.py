@@ -13,10 +13,11 @@ from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import Law, Mixture, VectorMechanism, continuous_law
-from curvote.mechanisms.exact import GRID_ONE, WORDS, grid_index
+from curvote.mechanisms.exact import GRID_ONE, WORDS, Bits, grid_index
 
 # Grid points of step 2^-20 on one axis, from -1 to 1.
 POINTS = 2 * GRID_ONE + 1
+Steps = NDArray[np.int64]  # places on the grid
 
 
 class JointBox(VectorMechanism):
@@ -44,7 +45,7 @@ class JointBox(VectorMechanism):
         counts = self.inside, self.outside
         self.threshold = exact.logistic_threshold(self.epsilon, *counts)
 
-    def _cube_corner(self, values: FloatArray) -> NDArray[np.int64]:
+    def _cube_corner(self, values: FloatArray) -> Steps:
         """Return the cube's lowest corner, counted in steps."""
         corner = grid_index(values) - self.side // 2
         return np.asarray(np.clip(corner, -GRID_ONE, GRID_ONE + 1 - self.side))
@@ -65,14 +66,12 @@ class JointBox(VectorMechanism):
             waiting = waiting[~accepted]
         return np.asarray(steps / GRID_ONE)
 
-    def _is_inside(
-        self, lowest: NDArray[np.int64], steps: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _is_inside(self, lowest: Steps, steps: Steps) -> Bits:
         """Return for each record whether its cube holds the point."""
         within = (steps >= lowest) & (steps < lowest + self.side)
         return np.asarray(within.all(axis=-1))
 
-    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+    def possible_mask(self, outputs: NDArray[Any]) -> Bits:
         """Return for each record whether it is a grid point of [-1, 1]^d."""
         steps = np.asarray(outputs, dtype=np.float64) * GRID_ONE
         on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= GRID_ONE)
@@ -139,7 +138,5 @@ def _uniform_law(lowest: FloatArray, points: int) -> Law:
     return continuous_law(lowest, cdf, -1.0, 1.0)
 
 
-def _uniform_points(
-    points: int, shape: tuple[int, ...], entropy: Entropy
-) -> NDArray[np.int64]:
+def _uniform_points(points: int, shape: tuple[int, ...], entropy: Entropy) -> Steps:
     return exact.uniform_below(points, math.prod(shape), entropy).reshape(shape)

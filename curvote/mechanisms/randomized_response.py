@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -334,7 +334,11 @@ class RRWithPrior(LabelMechanism):
 
     def _draw(self, values: Labels, entropy: Entropy) -> Labels:
         out, at = np.empty(values.size, dtype=np.int64), self._prior_rows(values.size)
-        for shares, which in self._clients_by_k(at):
+        kinds = self._kind[at]
+        order = np.argsort(kinds, kind="stable")
+        starts = np.searchsorted(kinds[order], np.arange(1, len(self._shares)))
+        # The clients of each k in turn.
+        for shares, which in zip(self._shares, np.split(order, starts), strict=False):
             rows = at[which]
             rank = self._rank[rows, values[which]].astype(np.int64)
             if shares.k == 1:
@@ -348,14 +352,6 @@ class RRWithPrior(LabelMechanism):
             reported = np.where(moves, replacement + (replacement >= rank), rank)
             out[which] = self._top[rows, np.where(rank < 0, uniform, reported)]
         return out
-
-    def _clients_by_k(self, at: Labels) -> Iterator[tuple[_ResponseShares, Labels]]:
-        """Yield the indices of the clients of each k."""
-        kinds = self._kind[at]
-        order = np.argsort(kinds, kind="stable")
-        bounds = np.searchsorted(kinds[order], np.arange(len(self._shares) + 1))
-        for i, shares in enumerate(self._shares):
-            yield shares, order[bounds[i] : bounds[i + 1]]
 
     def possible_mask(self, outputs: NDArray[Any]) -> Bits:
         """Return for each output whether it is a likely label of its client."""
@@ -386,9 +382,9 @@ class RRWithPrior(LabelMechanism):
         keep = self._per_row(lambda law: exact.exact_log(law.keep))[rows]
         even = self._per_row(lambda law: exact.exact_log(law.even))[rows]
         # With k = 1 no other likely label is ever named.
-        move = self._per_row(
-            lambda law: exact.exact_log(law.move) if law.move else -math.inf
-        )
+        moves = [law.move for law in self._shares]
+        logs = [exact.exact_log(move) if move else -math.inf for move in moves]
+        move = np.array(logs)[self._kind]
         likely = np.where(labels == outputs, keep, move[rows])
         return np.where(self._rank[rows, labels] < 0, even, likely)
 
@@ -401,13 +397,11 @@ class RRWithPrior(LabelMechanism):
     def channel(self) -> list[list[Fraction]]:
         """Return P(output | label) exactly: a row a label, a column an output."""
         outputs = self.outputs().tolist()
-        return [self._channel_row(label, outputs) for label in range(self.n_classes)]
-
-    def _channel_row(self, label: int, outputs: list[int]) -> list[Fraction]:
-        (shares,) = self._shares
-        if self._rank[0, label] < 0:
-            return [shares.even] * len(outputs)
-        return [shares.keep if label == at else shares.move for at in outputs]
+        (shares,), rows = self._shares, []
+        for label, rank in enumerate(self._rank[0]):
+            row = [shares.keep if label == at else shares.move for at in outputs]
+            rows.append(row if rank >= 0 else [shares.even] * len(outputs))
+        return rows
 
     def _fill_rows(self, at: Labels, likely: FloatArray, other: Any) -> FloatArray:
         """Return (n, K): ``likely`` at likely labels, ``other`` elsewhere.
@@ -425,9 +419,8 @@ class RRWithPrior(LabelMechanism):
         """Return the estimate (z - move)/(keep - move), (n, n_classes)."""
         at = self._prior_rows(len(outputs))
         high = self._per_row(lambda law: (1 - law.move) / law.gap)[at]
-        out = self._fill_rows(
-            at, self._per_row(lambda law: -law.move / law.gap)[at], 0.0
-        )
+        low = self._per_row(lambda law: -law.move / law.gap)[at]
+        out = self._fill_rows(at, low, 0.0)
         out[np.arange(at.size), outputs] = high
         return out
 
@@ -435,9 +428,8 @@ class RRWithPrior(LabelMechanism):
         """Return P(output | label) over that of the output's own label, (n, K)."""
         at = self._prior_rows(len(outputs))
         moved = self._per_row(lambda law: law.move / law.keep)[at]
-        out = self._fill_rows(
-            at, moved, self._per_row(lambda law: law.even / law.keep)[at]
-        )
+        even = self._per_row(lambda law: law.even / law.keep)[at]
+        out = self._fill_rows(at, moved, even)
         out[np.arange(at.size), outputs] = 1.0
         return out
 

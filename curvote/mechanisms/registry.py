@@ -30,13 +30,7 @@ MECHANISMS = {
 # What a mechanism may call by name: a key cannot see it in the code.
 MAY_CALL = {
     "sampled": [
-        "laplace",
-        "duchi",
-        "piecewise",
-        "hybrid",
-        "square_wave",
-        "exponential",
-        "binary_rr",
-        "rr_on_bins",
+        *("laplace", "duchi", "piecewise", "hybrid"),
+        *("square_wave", "exponential", "binary_rr", "rr_on_bins"),
     ]
 }

@@ -153,21 +153,17 @@ def make_card(
         labels = columns["label"][columns["group"] == place]
         by_class = dict(zip(classes, class_counts(labels, classes), strict=True))
         servers.append(ServerCard(server, len(labels), by_class))
+    features = []
+    for j, feature in enumerate(facts.get("features") or ()):
+        called, its_bounds = feature["name"], _bounds_card(feature, values[:, j])
+        missing = counts.get(called, 0)
+        features.append(FeatureCard(called, feature["unit"], its_bounds, missing))
     raw_cards = []
     for file_name in module.files(parameters):
         source, raw_file = catalogue[file_name], (files or {}).get(file_name)
-        raw_cards.append(
-            FileCard(
-                source=source.name,
-                title=source.title,
-                file=source.file,
-                url=source.url,
-                licence=source.licence,
-                citation=source.citation,
-                sha256=raw_file.sha256 if raw_file else None,
-                origin=raw_file.origin if raw_file else None,
-            )
-        )
+        about = source.name, source.title, source.file, source.url
+        edition = (raw_file.sha256, raw_file.origin) if raw_file else (None, None)
+        raw_cards.append(FileCard(*about, source.licence, source.citation, *edition))
     return Card(
         name=name,
         title=facts["title"],
@@ -179,15 +175,7 @@ def make_card(
         grid=tuple(facts["grid"]),
         classes=Classes(facts["classes"]),
         servers=tuple(servers),
-        features=tuple(
-            FeatureCard(
-                name=feature["name"],
-                unit=feature["unit"],
-                bounds=_bounds_card(feature, values[:, j]),
-                missing=counts.get(feature["name"], 0),
-            )
-            for j, feature in enumerate(facts.get("features") or ())
-        ),
+        features=tuple(features),
         bounds=_bounds_card(bounds, values) if bounds else None,
         duplicates=facts.get("duplicates"),
         missing=facts.get("missing"),
@@ -258,9 +246,8 @@ def card_figure(card: Card, columns: Columns) -> Figure:
     colours = style.class_colours(len(names))
     features = card.features
     if 0 < len(features) <= MOST_HISTOGRAMS:
-        canvas, axes = style.make_panels(
-            len(features), narrow=False, height=1.9, share_y=False
-        )
+        n = len(features)
+        canvas, axes = style.make_panels(n, narrow=False, height=1.9, share_y=False)
         for j, (ax, feature) in enumerate(zip(axes, features, strict=True)):
             _draw_histogram(ax, feature, values[:, j], labels, colours)
     else:

@@ -75,10 +75,11 @@ def methods_by_name() -> dict[str, Method]:
     """
     main = {name for member in all_systems() for name in member.main}
     methods = {m.name: m for member in all_systems() for m in member.methods}
-    order = sorted(
-        methods.values(), key=lambda m: (m.reference, m.name not in main, m.rank)
-    )
-    return {method.name: method for method in order}
+
+    def place(method: Method) -> tuple[bool, bool, int]:
+        return method.reference, method.name not in main, method.rank
+
+    return {m.name: m for m in sorted(methods.values(), key=place)}
 
 
 def find_method(series: str) -> Method:
@@ -107,15 +108,8 @@ def epsilon_distance(view: RunView) -> float:
 FloatArray = NDArray[np.float64]
 
 SCORE_COLUMNS = (
-    "pipeline",
-    "protocol",
-    "level",
-    "learner",
-    "method",
-    "metric",
-    "value",
-    "se",
-    "replicates",
+    *("pipeline", "protocol", "level", "learner", "method"),
+    *("metric", "value", "se", "replicates"),
 )
 NO_VALUE = "\N{EN DASH}"  # a cell for which nothing was computed
 

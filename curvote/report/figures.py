@@ -54,9 +54,8 @@ def draw_lines(data: PageData, metric: Metric, narrow: bool) -> Figure:
             draw_level_line(ax, row, scale)
         if bound is not None:
             ax.axhline(scale * bound, color=style.INK, lw=1, ls=":", zorder=2)
-        ax.set_title(
-            style.wrap_title(name) if len(data.scores["learner"].dropna()) else ""
-        )
+        has_learners = len(data.scores["learner"].dropna())
+        ax.set_title(style.wrap_title(name) if has_learners else "")
     if percent:
         value = 100 * scores["value"].astype(float)
         bar = 200 * scores["se"].astype(float).fillna(0)

@@ -135,25 +135,19 @@ def _reference_protocols(
 
     First those whose scores hold for all of them, then those that others repeat.
     """
-    references = {
-        m.name for member in all_systems() for m in member.methods if m.reference
-    }
+    known_methods = (m for member in all_systems() for m in member.methods)
+    references = {method.name for method in known_methods if method.reference}
     methods: dict[str | None, set[str]] = {}
     learners: dict[str | None, set[str | None]] = {}
     for row in rows:
         methods.setdefault(row.get("protocol"), set()).add(row["method"])
         learners.setdefault(row.get("protocol"), set()).add(row["learner"])
     reference_only = {name for name in methods if methods[name] <= references}
-    other_methods = {
-        m for name in methods.keys() - reference_only for m in methods[name]
-    }
+    other_names = methods.keys() - reference_only
+    other_methods = set[str]().union(*(methods[name] for name in other_names))
     repeated = {name for name in reference_only if methods[name] <= other_methods}
-    everywhere = {
-        name
-        for name in reference_only - repeated
-        if other_methods and len(learners[name]) < 2
-    }
-    return everywhere, repeated
+    alone = reference_only - repeated if other_methods else set()
+    return {name for name in alone if len(learners[name]) < 2}, repeated
 
 
 def load_page_data(project: Project, record: RunRecord) -> PageData:
@@ -180,9 +174,8 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
         member = find_system(part.settings.protocol)
         held_against = {method.name for method in member.methods if method.reference}
         candidates = [name for name in member.main if name not in held_against]
-        main.setdefault(part.settings.called, []).extend(
-            [part.rule] if part.rule else candidates
-        )
+        method_names = main.setdefault(part.settings.called, [])
+        method_names += [part.rule] if part.rule else candidates
     notes = [*sentences.source_notes(facts, record.config)]
     labels = [setting_name(label) for label, _ in stated_settings(record.config)]
     if named := [label for label in labels if label]:
@@ -254,9 +247,8 @@ def _load_scores(
         if row["metric"] != name and row.get(name) is not None
     ]
     beside = [name for m in metrics if m.beside for name in m.columns]
-    return pd.DataFrame(
-        [*rows, *second_scores], columns=[*SCORE_COLUMNS, *beside, "main"]
-    )
+    names = [*SCORE_COLUMNS, *beside, "main"]
+    return pd.DataFrame([*rows, *second_scores], columns=names)
 
 
 def _load_releases(
@@ -352,10 +344,8 @@ def render_report(data: PageData, folder: Path) -> Path:
         # A section's template has escaped its text: the markup is trusted.
         template = templates.from_string(section.template().read_text(encoding="utf-8"))
         drawing = context["figures"].get(section.name)
-        text = template.render(
-            context, section=section, drawing=drawing, embed=embed_svg
-        )
-        html.append((section.place, Markup(text)))  # noqa: S704
+        more = {"section": section, "drawing": drawing, "embed": embed_svg}
+        html.append((section.place, Markup(template.render(context, **more))))  # noqa: S704
 
     def placed(place: str) -> Markup:
         return Markup("\n").join(part for where, part in html if where == place)
@@ -424,11 +414,8 @@ def embed_svg(svg: bytes, kind: str, prefix: str) -> Markup:
         }
     width = float(root.attrib.pop("width").removesuffix("pt")) * _PIXELS_PER_POINT
     del root.attrib["height"], root.attrib["version"]
-    root.attrib |= {
-        "class": kind,
-        "style": f"max-width: {width:.0f}px",
-        "aria-hidden": "true",
-    }
+    size = f"max-width: {width:.0f}px"
+    root.attrib |= {"class": kind, "style": size, "aria-hidden": "true"}
     text = ElementTree.tostring(root, encoding="unicode")
     return Markup(text)  # noqa: S704 - serialised just above, so escaped
 
@@ -510,9 +497,8 @@ def draw_comparison(project: Project, comparison: RunComparison) -> Path:
             for which, svg in zip(having, images, strict=True)
         }
         pairs.append((name, pair))
-    folder = (
-        project.reports / comparison.b.pipeline / f"{comparison.a.id}-{comparison.b.id}"
-    )
+    a, b = comparison.a, comparison.b
+    folder = project.reports / b.pipeline / f"{a.id}-{b.id}"
     if any(reads_user_file(run.config["source"]) for run, _ in runs):
         private_folder(folder.parent)
         private_folder(folder)  # records that nobody published stand behind it

@@ -399,10 +399,8 @@ def headline_tiles(data: PageData) -> list[tuple[str, str, str, str]]:
         values.append((value, _short_name(method), at))
     if metric.name in data.bounds:
         values.append((data.bounds[metric.name], "Bayes", "the least possible"))
-    return [
-        (format_score(x, metric), display_unit(metric), name, at)
-        for x, name, at in values
-    ]
+    unit = display_unit(metric)
+    return [(format_score(x, metric), unit, name, at) for x, name, at in values]
 
 
 def metric_heading(data: PageData, metric: Metric) -> str:

@@ -144,10 +144,7 @@ class SubsetWithLabel(SubsetSelection):
 
 
 # Two records of four numbers that the formula drives apart.
-FAR_APART = (
-    np.array([-1.0, -0.99, -0.98, 1.02]),
-    np.array([1.0, 0.0, 0.5, -0.5]),
-)
+FAR_APART = np.array([-1.0, -0.99, -0.98, 1.02]), np.array([1.0, 0.0, 0.5, -0.5])
 
 
 class BudgetNotSplit(PerCoordinate):
@@ -268,7 +265,7 @@ class LaggedNoise(Laplace):
         block = np.arange(values.size) // LAG
         again = np.arange(values.size) - LAG * (block % 2)
         sign = np.where(block % 2, -1.0, 1.0)
-        return _on_grid(values) + sign * noise[again]
+        return np.asarray(_on_grid(values) + sign * noise[again])
 
 
 class OneNoiseForTwo(PerCoordinate):

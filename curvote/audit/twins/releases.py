@@ -141,10 +141,7 @@ def _record_seed(release: CommandRelease, people: People) -> Plant:
     """Return a seed by the public name of a record or hospital."""
     if not isinstance(release, LabelRelease | HospitalRelease):
         return "seeded", _people_seed(people)
-    named = [
-        invitation.record or invitation.server
-        for invitation in release.invitations_for(people)
-    ]
+    named = [i.record or i.server for i in release.invitations_for(people)]
     return "seeded", zlib.crc32(repr(named).encode())
 
 
@@ -168,9 +165,8 @@ def command_twins() -> dict[str, Callable[[float], Release]]:
     twin_of: dict[str, Callable[[float], Release]] = {}
     for command in COMMANDS:
         twin_of[f"{command}_seeded_by_task"] = partial(make_twin, command, by_task)
-        twin_of[f"{command}_seeded_by_record"] = partial(
-            make_twin, command, _record_seed
-        )
+        by_record = partial(make_twin, command, _record_seed)
+        twin_of[f"{command}_seeded_by_record"] = by_record
     faults = {
         "labels_same_for_two": ("labels", "same_for_two"),
         "report_field_beside": ("report", "beside"),
