@@ -57,6 +57,4 @@ def gather_data_set(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None
     data_card = make_card(
         source["name"], parameters, facts, clients, root=view.project.root
     )
-    return DataSet(
-        data_card, render_card(data_card, clients, ["svg"])["svg"]
-    )
+    return DataSet(data_card, render_card(data_card, clients, ["svg"])["svg"])
