@@ -11,8 +11,7 @@ import pandas as pd
 from curvote.base.classes import Classes
 from curvote.chain.system import MessageDescription
 from curvote.messages.measures import MISCLASSIFICATION
-from curvote.report.data import SCORE_COLUMNS, PageData
-from curvote.report.section import Section
+from curvote.report.data import SCORE_COLUMNS, PageData, Section
 from curvote.systems.common.page.clients import Clients
 from curvote.systems.common.page.curves import Curves, CurveSample
 from curvote.systems.common.page.none_passed import NonePassed

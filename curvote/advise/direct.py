@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from curvote.advise.scenario import NO_LIES, WEIGHTS, Lies, Signal, X
 from curvote.base import validate
+from curvote.base.validate import FloatArray
 from curvote.curves.direction import Directions, Whitening
 from curvote.learning import directions as decoder
 from curvote.learning.directions import Line, ReportMean
@@ -34,7 +35,7 @@ from curvote.mechanisms.privunit import PrivUnit
 from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
 from curvote.systems.direct.choice import choose_protocol
 
-Array = NDArray[np.float64]
+Rng = np.random.Generator
 
 SLANTS = 8  # random directions of the signal
 RUNS, FEWEST = 32, 2  # for each of them
@@ -75,15 +76,13 @@ class World:
     """Records of a signal along ``slant`` (d,), and the law of their reports."""
 
     signal: Signal
-    slant: Array
+    slant: FloatArray
     directions: Directions
-    z: Array
-    label_mean: Array
+    z: FloatArray
+    label_mean: FloatArray
 
     @classmethod
-    def draw(
-        cls, rng: np.random.Generator, signal: Signal, directions: Directions
-    ) -> World:
+    def draw(cls, rng: Rng, signal: Signal, directions: Directions) -> World:
         """Draw a random direction and some records; ``label_mean`` is E[y | z]."""
         slant = rng.standard_normal(directions.d)
         slant /= np.linalg.norm(slant)
@@ -91,51 +90,52 @@ class World:
         z = rng.standard_normal((count, directions.d))
         return cls(signal, slant, directions, z, 2 * signal.chance(z @ slant) - 1)
 
-    def scatter(self, rng: np.random.Generator) -> Array:
+    def scatter(self, rng: Rng) -> FloatArray:
         """Return unit vectors of these records less their mean, (records, size)."""
-        labels = np.where(
-            rng.random(len(self.z)) < (1 + self.label_mean) / 2, 1.0, -1.0
-        )
-        x = self.directions.vectors(self.z, labels)
+        positive = rng.random(len(self.z)) < (1 + self.label_mean) / 2
+        x = self.directions.vectors(self.z, np.where(positive, 1.0, -1.0))
         return np.asarray((x - x.mean(axis=0)) / np.sqrt(len(x) - 1))
 
-    def mean(self) -> Array:
+    def mean(self) -> FloatArray:
         """Return the exact mean of the unit vectors, (size,)."""
-        s, lean = self.directions.intercept, 2 * self.signal.chance(X) - 1
-        square = s**2 + (X**2)[:, None] + _rest_quantiles(self.directions.d - 1)
+        d, s = self.directions.d, self.directions.intercept
+        lean = 2 * self.signal.chance(X) - 1
+        # Quantiles of the squared length of the other coordinates.
+        rest = chi2.ppf(_QUANTILES, d - 1) if d > 1 else np.zeros(1)
+        square = s**2 + (X**2)[:, None] + rest
         inverse = (square**-0.5).mean(axis=1) * WEIGHTS
         label = np.r_[s * (lean @ inverse), (lean * X) @ inverse * self.slant]
         constant = s**2 * float(WEIGHTS @ (1 / square).mean(axis=1))
         # E[u u'] is diagonal, (1 - constant)/d but for one entry: it lies on the line
         # from I/p to what z = 0 reports.
-        share = constant - (1 - constant) / self.directions.d
-        mean = (
-            share
-            * self.directions.vectors(np.zeros((1, self.directions.d)), np.zeros(1))[0]
-        )
+        share = constant - (1 - constant) / d
+        mean = share * self.directions.vectors(np.zeros((1, d)), np.zeros(1))[0]
         mean[: self.directions.p] += np.sqrt(self.directions.share) * label
         return np.asarray(mean)
 
-    def mean_shift(self, whitening: Whitening) -> Array:
+    def draw_records(
+        self, rng: Rng, count: int
+    ) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Draw records (n, d) and places of their classes (n,)."""
+        z = rng.standard_normal((count, len(self.slant)))
+        chance = self.signal.chance(z @ self.slant)
+        return z, (rng.random(count) < chance).astype(np.int64)
+
+    def mean_shift(self, whitening: Whitening) -> FloatArray:
         """Return the change of the mean by new coordinates, from the records."""
         after = self.directions.vectors(whitening.apply(self.z), self.label_mean)
         return np.asarray(after.mean(axis=0) - self._mean_before)
 
     @cached_property
-    def _mean_before(self) -> Array:
+    def _mean_before(self) -> FloatArray:
         return np.asarray(self.directions.vectors(self.z, self.label_mean).mean(axis=0))
 
-    def errors(self, lines: list[Line]) -> Array:
+    def errors(self, lines: list[Line]) -> FloatArray:
         """Return the errors of (coef, intercept), (R,)."""
         coef = np.array([line[0] for line in lines])
         along = coef @ self.slant
         across = np.sqrt(np.maximum((coef**2).sum(axis=1) - along**2, 0))
         return self.signal.error(along, across, np.array([line[1] for line in lines]))
-
-
-def _rest_quantiles(df: int) -> Array:
-    """Return quantiles of the squared length of ``df`` other coordinates."""
-    return chi2.ppf(_QUANTILES, df) if df else np.zeros(1)
 
 
 def expect_direct(
@@ -185,9 +185,8 @@ def expect_direct(
     case = DirectCase(n, epsilon, directions, chosen == "two", lies)
     rng = np.random.default_rng(seed)
     with threadpool_limits(limits=1):  # matrices are too small to share
-        errors = [
-            case.errors(rng, World.draw(rng, signal, directions)) for _ in range(SLANTS)
-        ]
+        worlds = (World.draw(rng, signal, directions) for _ in range(SLANTS))
+        errors = [case.errors(rng, world) for world in worlds]
     return Expectation(float(np.mean(errors)), float(np.std(errors)), chosen)
 
 
@@ -201,27 +200,17 @@ class DirectCase:
     two_rounds: bool
     lies: Lies = NO_LIES
 
-    def errors(self, rng: np.random.Generator, world: World, most: int = RUNS) -> Array:
+    def errors(self, rng: Rng, world: World, most: int = RUNS) -> FloatArray:
         """Return the errors of some rules, ``most`` at most, in one world."""
         noise = _MeanNoise(rng, world, self.epsilon, self.lies)
         runs = int(np.clip(RUN_VALUES // self.directions.size, FEWEST, most))
-        lines = (
-            self._two_rounds(world, noise, runs)
-            if self.two_rounds
-            else self._one_round(noise, runs)
-        )
-        return world.errors(lines)
-
-    def _one_round(self, noise: _MeanNoise, runs: int) -> list[Line]:
-        sums = (ReportMean(mean, self.n) for mean in noise.draw_means(self.n, runs))
-        return [
-            decoder.one_round_classifier(total, self.directions, self.epsilon)
-            for total in sums
-        ]
-
-    def _two_rounds(self, world: World, noise: _MeanNoise, runs: int) -> list[Line]:
+        lines, ways = [], (self.directions, self.epsilon)
+        if not self.two_rounds:
+            for mean in noise.draw_means(self.n, runs):
+                total = ReportMean(mean, self.n)
+                lines.append(decoder.one_round_classifier(total, *ways))
+            return world.errors(lines)
         first = round(FIRST_ROUND_SHARE * self.n)
-        ways, lines = (self.directions, self.epsilon), []
         rounds = [noise.draw_means(n, runs) for n in (first, self.n - first)]
         for first_mean, second_mean in zip(*rounds, strict=True):
             start = ReportMean(first_mean, first)
@@ -229,12 +218,12 @@ class DirectCase:
             shift = (1 - self.lies.share) * world.mean_shift(whitening)
             sums = start, ReportMean(second_mean + shift, self.n - first)
             lines.append(decoder.two_round_classifier(sums, whitening, *ways))
-        return lines
+        return world.errors(lines)
 
 
 def honest_means(
-    rng: np.random.Generator, world: World, epsilon: float, n: int, runs: int
-) -> Array:
+    rng: Rng, world: World, epsilon: float, n: int, runs: int
+) -> FloatArray:
     """Return means of ``n`` honest reports of a signal's records, (runs, size)."""
     return _MeanNoise(rng, world, epsilon, NO_LIES).draw_means(n, runs)
 
@@ -242,9 +231,7 @@ def honest_means(
 class _MeanNoise:
     """The law of means of reports around the mean of unit vectors, and of lies."""
 
-    def __init__(
-        self, rng: np.random.Generator, world: World, epsilon: float, lies: Lies
-    ) -> None:
+    def __init__(self, rng: Rng, world: World, epsilon: float, lies: Lies) -> None:
         size = world.directions.size
         mechanism: Any = PrivUnit(epsilon=epsilon, d=size)
         variance = mechanism.variance(np.eye(1, size))[0]
@@ -255,7 +242,7 @@ class _MeanNoise:
         self.across = variance[1]
         self.along = max(variance[0] + 1 - variance[1], 0.0)
 
-    def draw_means(self, n: int, runs: int) -> Array:
+    def draw_means(self, n: int, runs: int) -> FloatArray:
         """Return means of ``n`` reports, (runs, size)."""
         shape = runs, self.scatter.shape[1]
         noise = np.sqrt(self.across) * self.rng.standard_normal(shape)
@@ -264,42 +251,40 @@ class _MeanNoise:
         return np.asarray(self.mean + (noise + sampling) / np.sqrt(n))
 
 
-Rng = np.random.Generator
-
 HARD_SLANTS, HARD_RECORDS, HARD_RUNS = 6, 1000, 8
 # Of a law's runs, so many end below the interval and as many above it.
 TAIL, WIDE = 0.05, 1.645
 STEEPEST = 60.0  # a slope at which the label is all but certain
 
 
-def _normal_records(rng: Rng, d: int) -> Array:
+def _normal_records(rng: Rng, d: int) -> FloatArray:
     return np.asarray(rng.standard_normal((HARD_RECORDS, d)))
 
 
-def _shifted_records(rng: Rng, d: int) -> Array:
+def _shifted_records(rng: Rng, d: int) -> FloatArray:
     """Return records whose centre is off by one deviation in every number."""
     return np.asarray(_normal_records(rng, d) + rng.choice([-1.0, 1.0], d))
 
 
-def _skewed_records(rng: Rng, d: int) -> Array:
+def _skewed_records(rng: Rng, d: int) -> FloatArray:
     """Return log-normal records of mean 0 and variance 1; 0.8 in the logarithm."""
     mean, grown = np.exp(0.32), np.exp(0.64)
     z = rng.lognormal(0, 0.8, (HARD_RECORDS, d)) - mean
     return np.asarray(z / (mean * np.sqrt(grown - 1)))
 
 
-def _heavy_tailed_records(rng: Rng, d: int) -> Array:
+def _heavy_tailed_records(rng: Rng, d: int) -> FloatArray:
     """Return records by Student's t of three degrees of freedom, variance 1."""
     return np.asarray(rng.standard_t(3, (HARD_RECORDS, d)) / np.sqrt(3))
 
 
-def _correlated_records(rng: Rng, d: int) -> Array:
+def _correlated_records(rng: Rng, d: int) -> FloatArray:
     """Return normal records whose neighbours correlate by 0.7."""
     apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
     return np.asarray(_normal_records(rng, d) @ np.linalg.cholesky(0.7**apart).T)
 
 
-LAWS: dict[str, Callable[[Rng, int], Array]] = {
+LAWS: dict[str, Callable[[Rng, int], FloatArray]] = {
     "shifted": _shifted_records,
     "skewed": _skewed_records,
     "heavy-tailed": _heavy_tailed_records,
@@ -311,11 +296,11 @@ LAWS: dict[str, Callable[[Rng, int], Array]] = {
 class EmpiricalWorld(World):
     """A law that some records stand for: the mean and the error are theirs."""
 
-    def mean(self) -> Array:
+    def mean(self) -> FloatArray:
         """Return the mean of the unit vectors of these records, (size,)."""
-        return np.asarray(self.directions.vectors(self.z, self.label_mean).mean(axis=0))
+        return self._mean_before
 
-    def errors(self, lines: list[Line]) -> Array:
+    def errors(self, lines: list[Line]) -> FloatArray:
         """Return the errors of (coef, intercept) on these records, (R,)."""
         coef = np.array([line[0] for line in lines])
         level = self.z @ coef.T + np.array([line[1] for line in lines])
@@ -332,41 +317,27 @@ def error_range(
     ``expectation`` is expected; the arm is that of the public rule.
     """
     arm = choose_protocol(n, d, epsilon).arm or "mean"
-    case = DirectCase(
-        n, epsilon, make_directions(arm, d, "standard", "auto"), arm == "two"
-    )
+    directions = make_directions(arm, d, "standard", "auto")
+    case = DirectCase(n, epsilon, directions, arm == "two")
+    errors = []
     with threadpool_limits(limits=1):
-        errors = [_errors_under_law(case, signal, law) for law in LAWS]
+        for law in LAWS:
+            rng, of_law = np.random.default_rng(0), []
+            for seed in range(HARD_SLANTS):
+                law_records = _draw_law(d, signal, law, seed)
+                world = EmpiricalWorld(signal, np.zeros(d), directions, *law_records)
+                of_law.append(case.errors(rng, world, HARD_RUNS))
+            errors.append(np.concatenate(of_law))
     ends = np.quantile(errors, [TAIL, 1 - TAIL], axis=1)
-    normal_range = (
-        expectation.error - WIDE * expectation.spread,
-        expectation.error + WIDE * expectation.spread,
-    )
-    low = max(min(normal_range[0], ends[0].min()), signal.best)
-    return float(low), float(max(normal_range[1], ends[1].max()))
-
-
-def _errors_under_law(case: DirectCase, signal: Signal, law: str) -> Array:
-    rng = np.random.default_rng(0)
-    worlds = (
-        _world_of_law(case.directions, signal, law, seed) for seed in range(HARD_SLANTS)
-    )
-    return np.concatenate([case.errors(rng, world, HARD_RUNS) for world in worlds])
-
-
-def _world_of_law(
-    directions: Directions, signal: Signal, law: str, seed: int
-) -> EmpiricalWorld:
-    return EmpiricalWorld(
-        signal,
-        np.zeros(directions.d),
-        directions,
-        *_draw_law(directions.d, signal, law, seed),
-    )
+    margin = WIDE * expectation.spread
+    low = max(min(expectation.error - margin, ends[0].min()), signal.best)
+    return float(low), float(max(expectation.error + margin, ends[1].max()))
 
 
 @lru_cache(maxsize=512)
-def _draw_law(d: int, signal: Signal, law: str, seed: int) -> tuple[Array, Array]:
+def _draw_law(
+    d: int, signal: Signal, law: str, seed: int
+) -> tuple[FloatArray, FloatArray]:
     """Return records of a law (n, d), and E[y | z] (n,) along a random line."""
     rng = np.random.default_rng([seed, d])
     z = LAWS[law](rng, d)

@@ -41,9 +41,8 @@ def reversal_right_exact(r: ArrayLike, n: ArrayLike, epsilon: float) -> FloatArr
     r > 1/2 and P(2 X < n) for r < 1/2. At r = 1/2 both are as good: 1.
     """
     accuracy, votes = _check_accuracy(r), _check_votes(n)
-    keep_chance = binom.sf(
-        np.ceil(votes / 2) - 1, votes, _right_vote_chance(accuracy, epsilon)
-    )
+    chance = _right_vote_chance(accuracy, epsilon)
+    keep_chance = binom.sf(np.ceil(votes / 2) - 1, votes, chance)
     right = np.where(accuracy > 0.5, keep_chance, 1 - keep_chance)
     return np.where(accuracy == 0.5, 1.0, right)
 
@@ -182,9 +181,9 @@ def omega(
         # E exp(-|z0 - Z|/scale) for Z ~ U(-1, 1)
         ends = np.expm1(-(1 + at) / scale) + np.expm1(-(1 - at) / scale)
         return np.asarray(kernel / (-scale * ends / 2))
-    return np.asarray(
-        kernel * _density_integral(law) / _kernel_average(np.ones_like, at, scale, law)
-    )
+    edges = np.sort(np.clip([law.low, *law.kinks, law.high], law.low, law.high))
+    mass = float(_panel_integral(law.function, edges))
+    return np.asarray(kernel * mass / _kernel_average(np.ones_like, at, scale, law))
 
 
 def noised_eta(
@@ -208,9 +207,8 @@ def noised_eta(
     if epsilon_z == math.inf:
         return 0.5 + (2 * keep - 1) * (np.asarray(eta(at)) - 0.5)
     scale = law.scale(epsilon_z)
-    bent = _kernel_average(eta, at, scale, law) / _kernel_average(
-        np.ones_like, at, scale, law
-    )
+    weight = _kernel_average(np.ones_like, at, scale, law)
+    bent = _kernel_average(eta, at, scale, law) / weight
     return np.asarray(0.5 + (2 * keep - 1) * (bent - 0.5))
 
 
@@ -235,20 +233,13 @@ def _clip_to_interval(law: Density, z0: ArrayLike) -> FloatArray:
     return np.clip(validate.finite(z0=z0), law.low, law.high)
 
 
-def _density_integral(law: Density) -> float:
-    """Return the integral of the density, by panels between its kinks."""
-    edges = np.sort(np.clip([law.low, *law.kinks, law.high], law.low, law.high))
-    return float(_panel_integral(law.function, edges))
-
-
 def _kernel_average(
     eta: Function, z0: FloatArray, scale: float, law: Density
 ) -> FloatArray:
     """Return the integral of eta(z) density(z) exp(-|z - z0|/scale) for each z0."""
     around = z0[..., None] + scale * np.concatenate([-STEPS[:0:-1], STEPS])
-    fixed = np.broadcast_to(
-        [law.low, *law.kinks, law.high], (*z0.shape, 2 + len(law.kinks))
-    )
+    points = [law.low, *law.kinks, law.high]
+    fixed = np.broadcast_to(points, (*z0.shape, len(points)))
     edges = np.sort(np.clip(np.concatenate([around, fixed], -1), law.low, law.high))
     centre = z0[..., None, None]
 

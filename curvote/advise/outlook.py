@@ -6,13 +6,12 @@ with the direction's accuracy, then noised; a liar's bit is what it likes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from curvote.advise.direct import (
@@ -33,6 +32,7 @@ from curvote.advise.scenario import (
 )
 from curvote.base import validate
 from curvote.base.privacy import Budget
+from curvote.base.validate import FloatArray
 from curvote.curves.direction import Directions
 from curvote.learning.directions import Line, ReportMean
 from curvote.learning.volunteers import (
@@ -101,30 +101,23 @@ def expect_votes(
     w = rng.standard_normal((VOTE_RUNS, count, d + 1))
     w /= np.linalg.norm(w, axis=2, keepdims=True)
     w[..., 0] *= make_directions("mean", d, "standard", "auto").intercept
-    right = _rule_errors(w.reshape(-1, d + 1), signal, right=True).reshape(
-        VOTE_RUNS, count
-    )
+    right = 1 - _rule_errors(w.reshape(-1, d + 1), signal).reshape(VOTE_RUNS, count)
     honest = keep * right + (1 - keep) * (1 - right)
     wished = w[..., 1:] @ lies.pull(np.eye(d)[0]) > 0
     votes = n // count + (np.arange(count) < n % count)
     positive = rng.binomial(votes, (1 - lies.share) * honest + lies.share * wished)
     # Weights are |utility - 1/2| after reversal: signed, they are utility - 1/2.
     rules = np.einsum("rb,rbp->rp", positive / votes - 0.5, w)
-    errors = _rule_errors(rules, signal, right=False)
+    errors = _rule_errors(rules, signal)
     return Expectation(float(errors.mean()), float(errors.std()), "votes")
 
 
-def _rule_errors(rules: np.ndarray, signal: Signal, *, right: bool) -> np.ndarray:
-    """Return errors (R,) of rules (R, 1 + d), or how often they are ``right``.
-
-    The signal's direction is the first axis.
-    """
+def _rule_errors(rules: FloatArray, signal: Signal) -> FloatArray:
+    """Return errors of rules (R, 1 + d); the signal's direction is the first axis."""
     across = np.linalg.norm(rules[:, 2:], axis=1)
-    errors = signal.error(rules[:, 1], across, rules[:, 0])
-    return 1 - errors if right else errors
+    return signal.error(rules[:, 1], across, rules[:, 0])
 
 
-Array = NDArray[np.float64]
 Signals = Mapping[str, Signal]
 
 VOLUNTEER_RUNS = 8  # for each of the random directions of a signal
@@ -157,18 +150,14 @@ class Offer:
 
     def document(self) -> dict[str, Any]:
         """Return plain values."""
-        rows = [
-            asdict(row)
-            | {"better": self.better(row), "together": self.worth + row.reports}
-            for row in self.rows
-        ]
+        rows = []
+        for row in self.rows:
+            together = self.worth + row.reports
+            more = {"better": self.better(row), "together": together}
+            rows.append(asdict(row) | more)
         alone = {name: asdict(expectation) for name, expectation in self.alone.items()}
-        return {
-            "volunteers": self.count,
-            "worth": self.worth,
-            "alone": alone,
-            "rows": rows,
-        }
+        facts = {"volunteers": self.count, "worth": self.worth, "alone": alone}
+        return facts | {"rows": rows}
 
 
 def make_offer(
@@ -180,30 +169,24 @@ def make_offer(
     """
     n_v = validate.at_least(1, volunteers=count)
     alone = {name: expect_alone(n_v, d, signal) for name, signal in signals.items()}
-    rows = [
-        JoinedRow(
-            epsilon,
-            clients * epsilon**2,
-            {
-                name: expect_joined(n_v, clients, d, epsilon, signal)
-                for name, signal in signals.items()
-            },
-        )
-        for epsilon in epsilons
-    ]
+    rows = []
+    for epsilon in epsilons:
+        joined = {
+            name: expect_joined(n_v, clients, d, epsilon, signal)
+            for name, signal in signals.items()
+        }
+        rows.append(JoinedRow(epsilon, clients * epsilon**2, joined))
     return Offer(n_v, volunteer_worth(n_v, d), alone, rows)
 
 
 def expect_alone(count: int, d: int, signal: Signal, *, seed: int = 0) -> Expectation:
     """Return the expectation of ``count`` volunteers' records of ``d`` numbers."""
-    rng, directions = (
-        np.random.default_rng(seed),
-        make_directions("mean", d, "standard", "auto"),
-    )
+    rng = np.random.default_rng(seed)
+    directions = make_directions("mean", d, "standard", "auto")
 
     def draw_lines(world: World) -> Iterator[Line]:
         for _ in range(VOLUNTEER_RUNS):
-            yield ridge_logistic(*_draw_volunteers(rng, world, count))
+            yield ridge_logistic(*world.draw_records(rng, count))
 
     return _expect_lines(rng, signal, directions, draw_lines, "volunteers")
 
@@ -213,16 +196,13 @@ def expect_joined(
 ) -> Expectation:
     """Return the expectation of them joined with ``n`` reports at ``epsilon``."""
     arm = joined_arm(choose_arm(n, d, epsilon).arm) or "mean"
-    rng, directions = (
-        np.random.default_rng(seed),
-        make_directions(arm, d, "standard", "auto"),
-    )
+    rng = np.random.default_rng(seed)
+    directions = make_directions(arm, d, "standard", "auto")
 
     def draw_lines(world: World) -> Iterator[Line]:
         for mean in honest_means(rng, world, epsilon, n, VOLUNTEER_RUNS):
-            public = VolunteerRecords.from_records(
-                directions, *_draw_volunteers(rng, world, count)
-            )
+            public_records = world.draw_records(rng, count)
+            public = VolunteerRecords.from_records(directions, *public_records)
             yield joint_classifier(ReportMean(mean, n), directions, epsilon, public)
 
     return _expect_lines(rng, signal, directions, draw_lines, "joined")
@@ -232,23 +212,15 @@ def _expect_lines(
     rng: np.random.Generator,
     signal: Signal,
     directions: Directions,
-    draw_lines: Any,
+    draw_lines: Callable[[World], Iterator[Line]],
     arm: str,
 ) -> Expectation:
-    draw = partial(World.draw, rng, signal, directions)
+    errors = []
     with threadpool_limits(limits=1):  # matrices are too small to share
-        worlds = (draw() for _ in range(SLANTS))
-        errors = [world.errors(list(draw_lines(world))) for world in worlds]
+        for _ in range(SLANTS):
+            world = World.draw(rng, signal, directions)
+            errors.append(world.errors(list(draw_lines(world))))
     return Expectation(float(np.mean(errors)), float(np.std(errors)), arm)
-
-
-def _draw_volunteers(
-    rng: np.random.Generator, world: World, count: int
-) -> tuple[Array, NDArray[np.int64]]:
-    """Draw records (n, d) and places of their classes (n,)."""
-    z = rng.standard_normal((count, len(world.slant)))
-    chance = world.signal.chance(z @ world.slant)
-    return z, (rng.random(count) < chance).astype(np.int64)
 
 
 NO_GAIN = 0.01  # over the majority: not worth a budget
@@ -269,18 +241,6 @@ class LiarEffect:
     direct: Expected
     direct_lied: Expected
     hidden: float
-
-    def document(self) -> dict[str, Any]:
-        """Return plain values."""
-        names = ("votes", "votes_lied", "direct", "direct_lied")
-        values = {
-            name: {
-                key: asdict(expectation)
-                for key, expectation in getattr(self, name).items()
-            }
-            for name in names
-        }
-        return values | {"hidden": self.hidden}
 
 
 @dataclass(frozen=True)
@@ -307,18 +267,19 @@ class OutlookRow:
 
     def document(self) -> dict[str, Any]:
         """Return plain values."""
-        direct = {
-            name: asdict(expectation)
-            | dict(zip(("low", "high"), self.reach[name], strict=True))
-            | {"nothing_gained": self.gains_nothing(name)}
-            for name, expectation in self.expected.items()
-        }
-        further = {
+        direct = {}
+        for name, expectation in self.expected.items():
+            low, high = self.reach[name]
+            ends = {"low": low, "high": high}
+            nothing = {"nothing_gained": self.gains_nothing(name)}
+            direct[name] = asdict(expectation) | ends | nothing
+        return {
+            "epsilon": self.epsilon,
+            **asdict(self.choice),
+            "direct": direct,
             "outside": asdict(self.outside) if self.outside else None,
-            "lied": self.lied.document() if self.lied else None,
+            "lied": asdict(self.lied) if self.lied else None,
         }
-        fields = {"epsilon": self.epsilon} | asdict(self.choice) | {"direct": direct}
-        return fields | further
 
 
 @dataclass(frozen=True)
@@ -417,59 +378,49 @@ def look_ahead(
     d = validate.at_least(1, features=features)
     signals = strengths(positive)
     share = validate.minority(liars=liars)
-    rows = [_outlook_row((n, d, epsilon), signals, share) for epsilon in budgets]
+    lies = [Lies(share, across) for across in (False, True)]
+    majority = next(iter(signals.values())).majority
+    rows = []
+    for epsilon in budgets:
+        choice = choose_protocol(n, d, epsilon, share)
+        worst = partial(_worst_of_lies, (n, d, epsilon), signals)
+        direct = worst(_expect_auto_arm, [NO_LIES])
+        ends = {s: error_range(n, d, epsilon, signals[s], direct[s]) for s in signals}
+        protocol = ARM_PROTOCOLS.get(choice.arm or "", choice.protocol)
+        candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
+        crowd = min(
+            crowd_size(kind, kind.senders.count({"train": n, "vote": 0}), candidates)
+            for kind in messages_of(protocol).values()
+        )
+        outside = ShuffledGuarantee.from_local(Budget(epsilon), crowd)
+        lied = None
+        if share:
+            lied = LiarEffect(
+                votes=worst(expect_votes, [NO_LIES]),
+                votes_lied=worst(expect_votes, lies),
+                direct=direct,
+                direct_lied=worst(_expect_auto_arm, lies),
+                hidden=hidden_signal_error(epsilon, share),
+            )
+        row = OutlookRow(epsilon, choice, direct, ends, majority, outside, lied)
+        rows.append(row)
     purchase = make_offer(volunteers, n, d, budgets, signals) if volunteers else None
     return Outlook(n, d, positive, signals, rows, share, purchase)
 
 
-def _outlook_row(
-    size: tuple[int, int, float], signals: dict[str, Signal], liars: float
-) -> OutlookRow:
-    choice, epsilon = choose_protocol(*size, liars), size[-1]
-    expected = {
-        name: _expect_auto_arm(*size, signal) for name, signal in signals.items()
-    }
-    ends = {name: error_range(*size, s, expected[name]) for name, s in signals.items()}
-    majority = next(iter(signals.values())).majority
-    outside = ShuffledGuarantee.from_local(
-        Budget(epsilon), _smallest_crowd(choice, size[0])
-    )
-    lied = _liar_effect(size, signals, expected, liars) if liars else None
-    return OutlookRow(epsilon, choice, expected, ends, majority, outside, lied)
-
-
-def _smallest_crowd(choice: Choice, n: int) -> int:
-    """Return the number of messages among which the least hidden client's is."""
-    protocol = ARM_PROTOCOLS.get(choice.arm or "", choice.protocol)
-    sizes = {"train": n, "vote": 0}
-    candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
-    return min(
-        crowd_size(message, message.senders.count(sizes), candidates)
-        for message in messages_of(protocol).values()
-    )
-
-
-def _liar_effect(
+def _worst_of_lies(
     size: tuple[int, int, float],
-    signals: dict[str, Signal],
-    direct: Expected,
-    liars: float,
-) -> LiarEffect:
-    ways = [Lies(liars, across) for across in (False, True)]
-
-    def worst(expect: Callable[..., Expectation]) -> Expected:
-        return {
-            name: max((expect(*size, s, lies=way) for way in ways), key=_error_of)
-            for name, s in signals.items()
-        }
-
-    return LiarEffect(
-        {name: expect_votes(*size, signal) for name, signal in signals.items()},
-        worst(expect_votes),
-        direct,
-        worst(_expect_auto_arm),
-        hidden_signal_error(size[-1], liars),
-    )
+    signals: Signals,
+    expect: Callable[..., Expectation],
+    lies: Sequence[Lies],
+) -> Expected:
+    return {
+        name: max(
+            (expect(*size, signal, lies=way) for way in lies),
+            key=lambda expectation: expectation.error,
+        )
+        for name, signal in signals.items()
+    }
 
 
 def _expect_auto_arm(
@@ -478,7 +429,3 @@ def _expect_auto_arm(
     """Return the expectation of `direct` with the arm that `auto` takes of it."""
     arm = choose_protocol(n, d, epsilon).arm or "mean"
     return expect_direct(n, d, epsilon, signal, arm=arm, lies=lies)
-
-
-def _error_of(expectation: Expectation) -> float:
-    return expectation.error

@@ -8,7 +8,12 @@ states. Learners that draw from the same reports share the error of the mean of 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from heapq import nlargest
+from itertools import product
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +100,8 @@ class Reports:
         reporter = Reporter.build(case.d, case.epsilon, case.mechanism, "equal")
         prior, keep = case.prior, reporter.label.keep
         if not reporter.features.unbiased:
-            raise UserError(
-                f"{case.mechanism} is biased; plan with an unbiased mechanism."
-            )
+            kind = case.mechanism
+            raise UserError(f"{kind} is biased; plan with an unbiased mechanism.")
         usual = np.full((1, case.d), prior.spread)
         noise = reporter.features.variance(usual).mean()
         positive = prior.positive * keep + (1 - prior.positive) * (1 - keep)
@@ -160,31 +164,19 @@ def draw_means(
     positives = rng.binomial(sizes.n_train, law.positive, size=(replicates, 1))
     negatives = sizes.n_train - positives
     learner_positives = rng.hypergeometric(positives, negatives, n, size=shape)
-    return MeanReports(
-        _draw_class_means(
-            rng, law.mean[0], law.variance[0], positives, learner_positives
-        ),
-        _draw_class_means(
-            rng, law.mean[1], law.variance[1], negatives, n - learner_positives
-        ),
-    )
-
-
-def _draw_class_means(
-    rng: np.random.Generator,
-    mean: FloatArray,
-    variance: FloatArray,
-    totals: IntArray,
-    counts: IntArray,
-) -> FloatArray:
-    """Return the mean report of one noised label for each learner, [R, B, d]."""
-    few, many = 1 / np.maximum(counts, 1), 1 / np.maximum(totals, 1)
-    out = rng.standard_normal((*counts.shape, len(mean)))
-    out *= np.sqrt(np.maximum(few - many, 0))[..., None]
-    out += np.sqrt(many)[..., None] * rng.standard_normal((len(counts), 1, len(mean)))
-    out *= np.sqrt(variance)
-    out += mean
-    return np.asarray(out)
+    of_class = (positives, learner_positives), (negatives, n - learner_positives)
+    means = []
+    for mean, variance, (totals, counts) in zip(
+        law.mean, law.variance, of_class, strict=True
+    ):
+        d, few, many = len(mean), 1 / np.maximum(counts, 1), 1 / np.maximum(totals, 1)
+        out = rng.standard_normal((*counts.shape, d))
+        out *= np.sqrt(np.maximum(few - many, 0))[..., None]
+        out += np.sqrt(many)[..., None] * rng.standard_normal((len(counts), 1, d))
+        out *= np.sqrt(variance)
+        out += mean
+        means.append(out)
+    return MeanReports(*means)
 
 
 BoolArray = NDArray[np.bool_]
@@ -354,35 +346,26 @@ def final_accuracies(
     when_none_pass: str = "soft",
 ) -> tuple[FloatArray, BoolArray]:
     """Return the accuracies [R] of averaged classifiers, and where none passed."""
-    weight, none_passed = _averaging_weights(polled.utility, cutoff, when_none_pass)
+    validate.one_of(WHEN_NONE_PASS, when_none_pass=when_none_pass)
+    if not 0.5 <= cutoff < 1:
+        raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
+    # The weights of `curvote.learning.votes`, up to their scale.
+    weight = np.maximum(polled.utility - cutoff, 0)
+    none_passed = weight.max(axis=1) == 0
+    fallback = polled.utility[none_passed]
+    if when_none_pass == "best":
+        best = fallback.argmax(axis=1)[:, None]
+        fallback = np.where(np.arange(fallback.shape[1]) == best, 1.0, 0.0)
+    elif when_none_pass == "uniform":
+        fallback = np.ones_like(fallback)
+    else:
+        fallback = fallback - 0.5
+        fallback[fallback.max(axis=1) == 0] = 1
+    weight[none_passed] = fallback
     signed = np.where(polled.reversed, -weight, weight)[:, None, :]
     coef = (signed @ polled.crowd.coef)[:, 0]
     intercept = (signed @ polled.crowd.intercept[..., None])[:, 0, 0]
     return prior.utility(coef, intercept), none_passed
-
-
-def _averaging_weights(
-    utility: FloatArray, cutoff: float, when_none_pass: str
-) -> tuple[FloatArray, BoolArray]:
-    """Return ``server.averaging.weights`` of many runs [R, B], up to their scale."""
-    validate.one_of(WHEN_NONE_PASS, when_none_pass=when_none_pass)
-    if not 0.5 <= cutoff < 1:
-        raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
-    weight = np.maximum(utility - cutoff, 0)
-    none_passed = weight.max(axis=1) == 0
-    weight[none_passed] = _fallback_weights(utility[none_passed], when_none_pass)
-    return weight, none_passed
-
-
-def _fallback_weights(utility: FloatArray, how: str) -> FloatArray:
-    if how == "best":
-        best = utility.argmax(axis=1)[:, None]
-        return np.where(np.arange(utility.shape[1]) == best, 1.0, 0.0)
-    if how == "uniform":
-        return np.ones_like(utility)
-    soft = utility - 0.5
-    soft[soft.max(axis=1) == 0] = 1
-    return soft
 
 
 RUNS, LEARNERS = 200, 100
@@ -435,7 +418,13 @@ def prior_from_weak(
 
     def weak_accuracy(log_separation: float) -> float:
         candidate = replace(prior, separation=math.exp(log_separation))
-        return _mean_utility(replace(case, prior=candidate), sizes)
+        law = Reports.from_case(replace(case, prior=candidate))
+        means = draw_means(np.random.default_rng(0), law, sizes, RUNS)
+        # Over mirrored pairs: what noise alone makes of one it takes from the other,
+        # and the little that is left is the signal.
+        crowds = (half.centroid(law) for half in (means, means.mirrored(law)))
+        pair = [candidate.utility(crowd.coef, crowd.intercept) for crowd in crowds]
+        return float(np.mean(pair))
 
     ends = math.log(NEAREST), math.log(2 * math.sqrt(d))  # the cube's diagonal
     low, high = map(weak_accuracy, ends)
@@ -448,14 +437,130 @@ def prior_from_weak(
     return replace(prior, separation=math.exp(solution))
 
 
-def _mean_utility(case: Case, sizes: Sizes) -> float:
-    """Return the mean accuracy of weak classifiers.
+TRAIN_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
+LEARNER_SHARES = (0.1, 0.25, 0.5, 1.0)
+COUNTS = (1, 5, 10, 20, 40, 80, 160)
+CUTOFFS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+FEWEST_REPORTS = 5  # of a learner, for each coordinate and the label
+LEAST_CLIENTS = 50
+ROUGH, FINALISTS = 300, 12
 
-    Over mirrored pairs: what noise alone makes of one it takes from the other, and
-    the little that is left is the signal.
+
+@dataclass(frozen=True)
+class Plan:
+    """Recommended settings, and what to expect of them.
+
+    Parameters
+    ----------
+    n_train, n_vote, n_per_learner, n_learners : int
+        As in `predict`.
+    cutoff : float
+        As in `predict`.
+    prediction : Prediction
+        Of these settings.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior, recommend
+    >>> plan = recommend(50, 2, 4.0, UtilityPrior(best=0.9))
+    >>> print(plan.n_train + plan.n_vote, plan.cutoff)
+    50 0.8
     """
-    law = Reports.from_case(case)
-    means = draw_means(np.random.default_rng(0), law, sizes, RUNS)
-    crowds = (half.centroid(law) for half in (means, means.mirrored(law)))
-    pair = [case.prior.utility(crowd.coef, crowd.intercept) for crowd in crowds]
-    return float(np.mean(pair))
+
+    n_train: int
+    n_vote: int
+    n_per_learner: int
+    n_learners: int
+    cutoff: float
+    prediction: Prediction
+
+
+class _Candidate(NamedTuple):
+    accuracy: float
+    sizes: Sizes
+    cutoff: float
+
+
+_accuracy = attrgetter("accuracy")
+
+
+def recommend(
+    n: int,
+    d: int,
+    epsilon: float,
+    prior: UtilityPrior,
+    *,
+    when_none_pass: str = "soft",
+    mechanism: str = "laplace",
+) -> Plan:
+    """Return the settings of highest expected accuracy.
+
+    All settings of a grid are compared on common random numbers, the best again on new
+    and more of them; the prediction comes from a third stream, so that it is not the
+    luck of the chosen one.
+
+    Parameters
+    ----------
+    n : int
+        Clients in all, 50 or more.
+    d : int
+        Numbers of a report.
+    epsilon : float
+        Budget of each client.
+    prior : UtilityPrior
+        How useful classifiers of the task can be.
+    when_none_pass, mechanism : str, default="soft", "laplace"
+        As in `predict`.
+
+    Returns
+    -------
+    Plan
+        The settings, and what to expect of them.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior
+    >>> plan = recommend(50, 2, 4.0, UtilityPrior(best=0.9))
+    >>> print(plan.n_learners, f"{plan.prediction.accuracy:.2f}")
+    5 0.69
+    """
+    validate.at_least(LEAST_CLIENTS, n=n)
+    case = Case(d, epsilon, prior, mechanism)
+    # All sizes to compare, each once; learners that are all one only once.
+    grid: dict[tuple[int, int, int, int], None] = {}
+    least = FEWEST_REPORTS * (d + 1)
+    for share, part, count in product(TRAIN_SHARES, LEARNER_SHARES, COUNTS):
+        n_train = round(n * share)
+        size = min(max(round(n_train * part), least), n_train)
+        if n_train >= 2 and count <= n - n_train:
+            grid[n_train, n - n_train, size, 1 if size == n_train else count] = None
+    options = ((Sizes(*sizes), CUTOFFS) for sizes in grid)
+    rated = _rate_sizes(case, options, when_none_pass, 1, ROUGH)
+    few = nlargest(FINALISTS, rated, key=_accuracy)
+    finalists = ((rough.sizes, (rough.cutoff,)) for rough in few)
+    rated = _rate_sizes(case, finalists, when_none_pass, 2, REPLICATES)
+    (best,) = nlargest(1, rated, key=_accuracy)
+    sizes = best.sizes
+    return Plan(
+        sizes.n_train,
+        sizes.n_vote,
+        sizes.n_per_learner,
+        sizes.n_learners,
+        best.cutoff,
+        expect_accuracy(case, sizes, best.cutoff, when_none_pass, seed=3),
+    )
+
+
+def _rate_sizes(
+    case: Case,
+    options: Iterable[tuple[Sizes, tuple[float, ...]]],
+    when_none_pass: str,
+    seed: int,
+    replicates: int,
+) -> Iterator[_Candidate]:
+    """Yield the expected accuracy of all sizes with their cutoffs."""
+    for sizes, cutoffs in options:
+        polled = poll_crowd(case, sizes, seed, replicates)
+        for cutoff in cutoffs:
+            final, _ = final_accuracies(polled, case.prior, cutoff, when_none_pass)
+            yield _Candidate(float(final.mean()), sizes, cutoff)

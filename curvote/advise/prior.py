@@ -107,10 +107,8 @@ class OneCloud(Shape):
 
         def excess(correlation: float) -> float:
             cut = self.threshold / correlation
-            return (
-                float(same_side_probability(correlation, cut, self.threshold))
-                - self.best
-            )
+            share = same_side_probability(correlation, cut, self.threshold)
+            return float(share) - self.best
 
         return float(brentq(excess, TINY, 1 - TINY))
 

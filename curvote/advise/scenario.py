@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-
-Array = NDArray[np.float64]
+from curvote.base.validate import FloatArray
 
 # Midpoints and weights of a standard normal number: errors below 1e-5.
 _STEP = 0.02
@@ -73,7 +71,7 @@ class Signal:
 
         return float(brentq(excess, -_WIDEST, _WIDEST))
 
-    def chance(self, x: Array) -> Array:
+    def chance(self, x: FloatArray) -> FloatArray:
         """Return P(y = +1 | x)."""
         return np.asarray(expit(self.slope * x + self.intercept))
 
@@ -88,7 +86,9 @@ class Signal:
         """Return the error of the rule that always names the larger class."""
         return min(self.positive, 1 - self.positive)
 
-    def error(self, along: Array, across: Array, intercept: Array) -> Array:
+    def error(
+        self, along: FloatArray, across: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
         """Return the errors of rules sign(w z + c), arrays of one shape [R].
 
         ``along`` is w along the signal's direction, ``across`` the length of the rest
@@ -156,7 +156,7 @@ class Lies:
     def __post_init__(self) -> None:
         validate.minority(liars=self.share)
 
-    def pull(self, slant: Array) -> Array:
+    def pull(self, slant: FloatArray) -> FloatArray:
         """Return the unit vector (d,) of the pull; ``slant`` (d,) is the signal's.
 
         Of one number only the sign can be turned.

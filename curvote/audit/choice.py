@@ -8,15 +8,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 
-from curvote.audit import command_owners, verdict
+from curvote.audit import command_release as commands
 from curvote.audit.message_subject import message_subject_of
-from curvote.audit.release import Memo, Release, outbox_memo, table_release
+from curvote.audit.release import outbox_memo, table_release
 from curvote.audit.twins.gallery import gallery, gallery_names
-from curvote.audit.verdict import SEED, Audited, EpsilonSweep, run
+from curvote.audit.verdict import SEED, TYPED, Audited, EpsilonSweep, run
 from curvote.base.errors import UserError, did_you_mean
 from curvote.base.privacy import Budget
 from curvote.checks import examples
@@ -71,21 +71,16 @@ def shipped_names() -> list[str]:
     ``client_labels`` (a table) and ``client_release``. ``levels.NAME`` is a mechanism
     or message at every epsilon that people type.
     """
-    drawing = drawing_names()
-    ways = ("outbox", "table")
-    release_names = [
-        f"{way}.{name}" for way in ways for name in examples.released_names()
-    ]
-    release_names += command_owners.command_names()
-    release_names += [
-        f"{LEVELS}.{name}" for name in (*drawing, *servers.example_names())
-    ]
+    drawing, tables = drawing_names(), servers.example_names()
+    released = examples.released_names()
     return [
         *drawing,
         *wide_names(),
         *examples.many_class_names(),
-        *release_names,
-        *servers.example_names(),
+        *(f"{way}.{name}" for way in ("outbox", "table") for name in released),
+        *commands.command_names(),
+        *(f"{LEVELS}.{name}" for name in (*drawing, *tables)),
+        *tables,
     ]
 
 
@@ -96,17 +91,18 @@ def drawing_names() -> list[str]:
 
 def wide_names() -> list[str]:
     """Return ``<mechanism>@<K>``: label mechanisms at other numbers of classes."""
-    labels = [
-        name for name in names() if issubclass(mechanism_class(name), LabelMechanism)
-    ]
-    return [f"{name}@{n}" for name in labels for n in N_CLASSES]
+    return [f"{name}@{n}" for name in names() if _is_of_labels(name) for n in N_CLASSES]
+
+
+def _is_of_labels(name: str) -> bool:
+    return issubclass(mechanism_class(name), LabelMechanism)
 
 
 # What stands for a message's release, by what its name begins with.
-_RELEASES: Mapping[str, Callable[[str, float], Memo | Release]] = {
+_RELEASES: Mapping[str, Callable[[str, float], Audited]] = {
     "outbox": outbox_memo,
     "table": table_release,
-    **dict.fromkeys(command_owners.KINDS, command_owners.command_release),
+    **dict.fromkeys(commands.KINDS, commands.command_release),
 }
 
 
@@ -115,11 +111,13 @@ def shipped(name: str, epsilon: float) -> Audited:
     if _base_name(name) in servers.example_names():
         return choice_table(name, epsilon)
     if name.startswith(f"{LEVELS}."):
-        return _epsilon_sweep(name)
-    make_release = _RELEASES.get(name.partition(".")[0])
-    return (
-        make_release(name, epsilon) if make_release else drawing_subject(name, epsilon)
-    )
+        what = name.removeprefix(f"{LEVELS}.")
+        of_table = what in servers.example_names()
+        make_subject = partial(choice_table if of_table else drawing_subject, what)
+        levels, most = {"epsilons": len(TYPED)}, Budget(max(TYPED))
+        return EpsilonSweep(name, make_subject, most, levels)
+    make = _RELEASES.get(name.partition(".")[0], drawing_subject)
+    return make(name, epsilon)
 
 
 def drawing_subject(name: str, epsilon: float) -> MechanismSubject | SentSubject:
@@ -142,15 +140,6 @@ def _base_name(name: str) -> str:
     return name.partition("@")[0]
 
 
-def _epsilon_sweep(name: str) -> EpsilonSweep:
-    what = name.removeprefix(f"{LEVELS}.")
-    make_subject = choice_table if what in servers.example_names() else drawing_subject
-    levels = {"epsilons": len(verdict.TYPED)}
-    return EpsilonSweep(
-        name, partial(make_subject, what), Budget(max(verdict.TYPED)), levels
-    )
-
-
 def random_level(name: str, seed: int) -> tuple[str, float]:
     """Return ``name`` with random classes, and a random epsilon, by ``seed``.
 
@@ -160,12 +149,11 @@ def random_level(name: str, seed: int) -> tuple[str, float]:
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     epsilon = float(f"{math.exp(rng.uniform(math.log(0.05), math.log(5))):.3g}")
     if rng.random() < 0.5:
-        epsilon = float(rng.choice([e for e in verdict.TYPED if e <= MOST_DRAWN]))
-    takes = _base_name(name) in servers.example_names() or name.endswith(
-        f"@{examples.MORE}"
-    )
-    takes |= name in names() and issubclass(mechanism_class(name), LabelMechanism)
-    more = f"{_base_name(name)}@{rng.integers(3, 13)}"
+        epsilon = float(rng.choice([e for e in TYPED if e <= MOST_DRAWN]))
+    base = _base_name(name)
+    takes = base in servers.example_names() or name.endswith(f"@{examples.MORE}")
+    takes = takes or (name in names() and _is_of_labels(name))
+    more = f"{base}@{rng.integers(3, 13)}"
     try:
         shipped(more if takes else name, epsilon)
     except UserError:  # a form of two classes
@@ -180,13 +168,15 @@ def match_names(patterns: Sequence[str]) -> list[str]:
     suggests a close name.
     """
     all_names = [*shipped_names(), *gallery_names()]
-    matches = [fnmatch.filter(all_names, name) for name in patterns]
-    for name, named in zip(patterns, matches, strict=True):
+    matches: dict[str, None] = {}
+    for name in patterns:
+        named = fnmatch.filter(all_names, name)
         if not named:
             raise UserError(
                 f"nothing to audit is named {name!r}.{did_you_mean(name, all_names)}"
             )
-    return list(dict.fromkeys(chain.from_iterable(matches))) or all_names
+        matches |= dict.fromkeys(named)
+    return list(matches) or all_names
 
 
 def audit_jobs(
@@ -203,33 +193,32 @@ def audit_jobs(
     chosen: list[tuple[Audited, int]] = []
     explored = {*drawing_names(), *servers.example_names()}
     for name in match_names(patterns):
+        kind, most = name.partition(".")[0], samples
+        levels: Sequence[float] = ()
+        far: Sequence[float] = ()
         if name.startswith(BROKEN):
             chosen.append((gallery(name), min(samples, TWIN_SAMPLES)))
         elif name in servers.example_names():
-            levels = product(epsilons or servers.LEVELS, servers.DELTAS)
             most = min(samples, TABLE_SAMPLES)
-            chosen += [(choice_table(name, *level), most) for level in levels]
+            pairs = product(epsilons or servers.LEVELS, servers.DELTAS)
+            chosen += [(choice_table(name, *pair), most) for pair in pairs]
         elif name.startswith(f"{LEVELS}."):
             chosen.append((shipped(name, 1.0), samples))
-        elif name.partition(".")[0] in command_owners.KINDS:
-            levels_ = epsilons or [random_level(name, seed)[1]]
-            chosen += [(shipped(name, e), samples) for e in levels_]
-        elif name.partition(".")[0] in _RELEASES:
-            chosen += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
+        elif kind in commands.KINDS:
+            levels = epsilons or [random_level(name, seed)[1]]
+        elif kind in _RELEASES:
+            levels = epsilons or [WHOLE_EPSILON]
         elif name in wide_names():
-            levels_ = epsilons or (*EPSILONS, *FAR_EPSILONS)
-            most = min(samples, WIDE_SAMPLES)
-            chosen += [(shipped(name, e), most) for e in levels_]
-        elif name in examples.many_class_names():
-            most = min(samples, MANY_SAMPLES)
-            chosen += [(shipped(name, e), most) for e in epsilons or EPSILONS]
-            chosen += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
+            levels, most = epsilons or (*EPSILONS, *FAR_EPSILONS), WIDE_SAMPLES
         else:
-            most = min(samples, MESSAGE_SAMPLES) if "." in name else samples
-            chosen += [(shipped(name, e), most) for e in epsilons or EPSILONS]
-            chosen += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
+            levels, far = epsilons or EPSILONS, () if epsilons else FAR_EPSILONS
+            if name in examples.many_class_names():
+                most = MANY_SAMPLES
+            elif "." in name:
+                most = MESSAGE_SAMPLES
+        chosen += [(shipped(name, e), min(samples, most)) for e in levels]
+        chosen += [(shipped(name, e), 0) for e in far]
         if not epsilons and name in explored:
-            chosen.append(
-                (shipped(*random_level(name, seed)), min(samples, WIDE_SAMPLES))
-            )
+            subject = shipped(*random_level(name, seed))
+            chosen.append((subject, min(samples, WIDE_SAMPLES)))
     return chosen

@@ -42,9 +42,8 @@ def run_command(entry: Any, request: dict[str, Any]) -> dict[str, Any]:
     words, complaints = io.StringIO(), io.StringIO()
     tape, planted = Tape(request["seed"], request["word"]), nullcontext()
     if request["planted"]:
-        planted = import_module("curvote.audit.twins.releases").plant_fault(
-            *request["planted"]
-        )
+        twins = import_module("curvote.audit.twins.releases")
+        planted = twins.plant_fault(*request["planted"])
     state = {"XDG_STATE_HOME": f"{request['folder']}/state", "COLUMNS": "200"}
     with (
         mock.patch.dict(os.environ, state),
@@ -54,24 +53,20 @@ def run_command(entry: Any, request: dict[str, Any]) -> dict[str, Any]:
         play_tape(tape, world=request["world"]),
         planted,
     ):
-        code = _exit_code(entry)
+        code = 0
+        try:
+            entry()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+        except Exception:  # noqa: BLE001 - a traceback is something that can be seen
+            traceback.print_exc()
+            code = 1
     return {
         "exit": code,
         "out": words.getvalue(),
         "err": complaints.getvalue(),
         "asked": [answer.hex() for answer in tape.answers],
     }
-
-
-def _exit_code(entry: Any) -> int:
-    try:
-        entry()
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
-    except Exception:  # noqa: BLE001 - a traceback is something that can be seen
-        traceback.print_exc()
-        return 1
-    return 0
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 The installed command is called in a process of its own, with the files that its user
 has; what counts is what then lies in the outbox, bit by bit. Nothing here calls the
-functions by which the command draws.
+functions by which the command draws. Who calls is a person, a registry or a hospital.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import subprocess
@@ -16,6 +17,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -24,17 +26,36 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from curvote.audit.release import People, Release, ReleaseOutcome
+from curvote.base.entropy import Entropy
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
+from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
-from curvote.checks.tape import Tape
-from curvote.client.table import Form, store_form
+from curvote.checks import examples
+from curvote.checks.tape import ReplayedEntropy, Tape
+from curvote.client.table import Column, Form, store_form
 from curvote.ledger.account import POPULATION
 from curvote.ledger.book import Ledger
-from curvote.wire.envelope import Invitation, is_genuine, read_envelope
+from curvote.ledger.session import BATCH
+from curvote.messages.message import ClientData, message_of
+from curvote.systems.labels.messages import CODE, RECORD
+from curvote.systems.transfer.audit import tables
+from curvote.systems.transfer.method.task import Level
+from curvote.wire.envelope import (
+    Invitation,
+    is_genuine,
+    issue_invitations,
+    issue_record_invitations,
+    read_envelope,
+)
 from curvote.wire.signing import ServerKey
 
 OUTBOX = "outbox"
+Json = dict[str, Any]
+Invited = Sequence[Invitation]
+Envelopes = Mapping[str, bytes]
+# The name and the content of a file, by the option that takes it.
+Files = dict[str, tuple[str, str]]
 # A fault of `curvote.audit.twins.releases`, by its name, and a seed.
 Plant = tuple[str, int]
 # Why a command refuses, and how it is brought to that (`CommandRelease.calls`).
@@ -57,7 +78,7 @@ class CommandHarness:
             text=True,
         )
 
-    def __call__(self, **request: Any) -> dict[str, Any]:
+    def __call__(self, **request: Any) -> Json:
         """Return what one call did."""
         if self._child.stdin is None or self._child.stdout is None:
             raise InternalError("the harness has no pipes")
@@ -65,7 +86,7 @@ class CommandHarness:
         line = self._child.stdout.readline()
         if not line:
             raise InternalError("the process that calls the command ended")
-        answer: dict[str, Any] = json.loads(line)
+        answer: Json = json.loads(line)
         return answer
 
     def close(self) -> None:
@@ -96,9 +117,7 @@ class CommandRelease(Release):
         """Return the invitation of each message, in order."""
 
     @abstractmethod
-    def files(
-        self, people: People, invited: Sequence[Invitation]
-    ) -> dict[str, tuple[str, str]]:
+    def files(self, people: People, invited: Invited) -> Files:
         """Return the command's input files, by option."""
 
     @abstractmethod
@@ -145,7 +164,13 @@ class CommandRelease(Release):
         with TemporaryDirectory() as name:
             folder = Path(name)
             class_names = [*self.task.classes, *more]
-            self._write_consent(folder, len(people[0]), share, class_names)
+            n = len(people[0])
+            budget = self.task.cost(n)
+            cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
+            with Ledger(folder / "ledger.sqlite") as ledger:
+                ledger.set_cap(POPULATION, cap)
+                if form := self.form(class_names):
+                    store_form(ledger, form)
             invited = self.invitations_for(people[0])
             if stranger:
                 invited = [replace(invitation, task="0" * 64) for invitation in invited]
@@ -154,12 +179,19 @@ class CommandRelease(Release):
                 if anew and outcomes:  # invited once more, with an outbox of its own
                     invited = replace(self).invitations_for(people[0])
                     outbox, words = f"{OUTBOX} {len(outcomes)}", ["--new-release"]
+                document = {"task": self.task.to_json(), "seal_to": None}
+                files = {"task": ("task.json", server_key().sign(document).decode())}
+                files |= self.files(those, invited)
+                for file_name, text in files.values():
+                    (folder / file_name).write_text(text, encoding="utf-8")
+                options = {k: str(folder / file) for k, (file, _) in files.items()}
+                options |= self.options(those)
+                options |= {"ledger": str(folder / "ledger.sqlite")}
+                options |= {"outbox": str(folder / outbox)}
+                option_words = [f"--{name}={value}" for name, value in options.items()]
                 planted = self.plant(self, those) if self.plant else None
                 heard = harness(
-                    argv=[
-                        *self._write_arguments(folder, those, invited, outbox),
-                        *words,
-                    ],
+                    argv=["client", self.command, "--yes", *option_words, *words],
                     folder=name,
                     seed=tape.seed,
                     word=tape.word,
@@ -167,91 +199,56 @@ class CommandRelease(Release):
                     child=child,
                     planted=planted,
                 )
-                outcomes.append(self._collect_outcome(heard, folder, invited, outbox))
+                outcomes.append(self._read_outcome(heard, folder, invited, outbox))
         return outcomes
 
-    def _write_consent(
-        self, folder: Path, n: int, share: float, classes: Sequence[str]
-    ) -> None:
-        """Set the cap, what a ``share`` of one release costs each, and the form."""
-        budget = self.task.cost(n)
-        cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
-        with Ledger(folder / "ledger.sqlite") as ledger:
-            ledger.set_cap(POPULATION, cap)
-            if form := self.form(classes):
-                store_form(ledger, form)
-
-    def form(self, classes: Sequence[str]) -> Form | None:
-        """Return the owner's form of a table with such classes."""
-        del classes
-        return None
-
-    def _write_arguments(
+    def _read_outcome(
         self,
+        heard: Json,
         folder: Path,
-        people: People,
-        invited: Sequence[Invitation],
-        outbox: str,
-    ) -> list[str]:
-        """Write the owner's files into ``folder`` and return the command's words."""
-        document = {"task": self.task.to_json(), "seal_to": None}
-        files = {"task": ("task.json", server_key().sign(document).decode())}
-        files |= self.files(people, invited)
-        for name, text in files.values():
-            (folder / name).write_text(text, encoding="utf-8")
-        options = {option: str(folder / name) for option, (name, _) in files.items()}
-        options |= self.options(people)
-        options |= {"ledger": str(folder / "ledger.sqlite")}
-        options |= {"outbox": str(folder / outbox)}
-        words = [f"--{option}={value}" for option, value in options.items()]
-        return ["client", self.command, "--yes", *words]
-
-    def _collect_outcome(
-        self,
-        heard: dict[str, Any],
-        folder: Path,
-        invited: Sequence[Invitation],
+        invited: Invited,
         outbox: str,
     ) -> ReleaseOutcome:
         """Return the outcome of a call: messages, files, answers."""
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         envelopes = {
             path.name: path.read_bytes()
-            for path in sorted((folder / outbox).rglob("*"))
-            if path.is_file() and path.stat().st_size
+            for path in files
+            if path.is_relative_to(folder / outbox) and path.stat().st_size
         }
-        facts: dict[str, Any] = {
+        facts: Json = {
             "exit code": heard["exit"],
-            "files": sorted(
-                str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()
-            ),
+            "files": sorted(str(path.relative_to(folder)) for path in files),
             "sizes": {name: len(data) for name, data in envelopes.items()},
             "form": envelope_faults(envelopes, invited, self.message.payload),
             **self.visible_output(heard, folder, envelopes),
         }
         rows: Columns = {}
         if set(envelopes) == {invitation.file_name for invitation in invited}:
-            messages = [
-                _decode_message(envelopes[invitation.file_name])
-                for invitation in invited
-            ]
+            messages: list[Json] = []
+            for invitation in invited:
+                payload: Any = json.loads(envelopes[invitation.file_name])["payload"]
+                if isinstance(payload, str):  # a JWS payload (RFC 7515)
+                    text = urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+                    payload = json.loads(text)
+                messages.append(payload.get("message", payload))
             facts["message"] = [
-                {name: _value_shape(value) for name, value in message.items()}
-                for message in messages
+                {name: _value_shape(v) for name, v in m.items()} for m in messages
             ]
             rows = self.rows(messages)
-        answers = [bytes.fromhex(invitation) for invitation in heard["asked"]]
+        answers = [bytes.fromhex(answer) for answer in heard["asked"]]
         return ReleaseOutcome(rows, facts, answers, envelopes)
+
+    def form(self, classes: Sequence[str]) -> Form | None:
+        """Return the owner's form of a table with such classes."""
+        del classes
+        return None
 
     def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
         """Return the numbers of messages, a row each."""
-        return {
-            name: np.array([message[name] for message in messages])
-            for name in messages[0]
-        }
+        return {name: np.array([m[name] for m in messages]) for name in messages[0]}
 
-    def visible_output(
-        self, heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
-    ) -> dict[str, Any]:
+    def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
         """Return the output that may not tell records apart.
 
         Nothing here: who holds a table is told about it.
@@ -264,9 +261,11 @@ class CommandRelease(Release):
         self._start_harness.close()
 
 
-def envelope_faults(
-    envelopes: Mapping[str, bytes], invited: Sequence[Invitation], payload: Any
-) -> list[str]:
+def _value_shape(value: Any) -> str:
+    return f"{len(value)} numbers" if isinstance(value, list) else type(value).__name__
+
+
+def envelope_faults(envelopes: Envelopes, invited: Invited, payload: Any) -> list[str]:
     """Return the faults of envelopes' form and names.
 
     Each is the answer to one invitation, sealed by its key, with the declared fields
@@ -275,9 +274,9 @@ def envelope_faults(
     invitation_of = {invitation.file_name: invitation for invitation in invited}
     faults = [f"a file {name}" for name in envelopes if name not in invitation_of]
     for name, data in envelopes.items():
-        if name not in invitation_of:
+        invitation = invitation_of.get(name)
+        if invitation is None:
             continue
-        invitation_found = invitation_of[name]
         try:
             envelope = read_envelope(data)
         except UserError as error:
@@ -287,15 +286,12 @@ def envelope_faults(
         if set(envelope.payload) != fields:
             odd = sorted(set(envelope.payload) ^ fields)
             faults.append(f"{', '.join(odd)} beside or without what is declared")
-        if (envelope.invitation, envelope.task) != (
-            invitation_found.id,
-            invitation_found.task,
-        ):
+        if (envelope.invitation, envelope.task) != (invitation.id, invitation.task):
             faults.append("an answer to another invitation or task")
-        if not is_genuine(envelope, invitation_found.key):
+        if not is_genuine(envelope, invitation.key):
             faults.append("a seal that is not the invitation's")
         subject = envelope.payload.get("record", envelope.payload.get("server"))
-        if subject not in {None, invitation_found.record, invitation_found.server}:
+        if subject not in {None, invitation.record, invitation.server}:
             faults.append("an answer in another's name")
     return faults
 
@@ -307,7 +303,7 @@ def server_key() -> ServerKey:
 
 
 def normalized_output(
-    heard: dict[str, Any], folder: Path, envelopes: Mapping[str, bytes]
+    heard: Json, folder: Path, envelopes: Envelopes
 ) -> dict[str, str]:
     """Return the command's output without what differs by call."""
     words = {"words": heard["out"], "complaints": heard["err"]}
@@ -319,15 +315,262 @@ def normalized_output(
     return words
 
 
-def _decode_message(data: bytes) -> dict[str, Any]:
-    """Return the message in an envelope: an object, or a JWS payload (RFC 7515)."""
-    payload: Any = json.loads(data)["payload"]
-    if isinstance(payload, str):
-        text = urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
-        payload = json.loads(text)
-    message: dict[str, Any] = payload.get("message", payload)
-    return message
+# Each call takes a tenth of a second: a ledger is made, and written to the disk.
+RUNS = 20
+# Labels of a registry: one, a few, and more than go through a step together.
+REGISTRY = (1, 17, BATCH + 3)
+# So many more records have names than are asked about: a fault may ask for a name.
+NAMES = 10
+# Records of a hospital: a delta of n^-2 promises nothing to one.
+HOSPITAL = (3, 17)
 
 
-def _value_shape(value: Any) -> str:
-    return f"{len(value)} numbers" if isinstance(value, list) else type(value).__name__
+class PersonRelease(CommandRelease):
+    """One client's envelope by `client answer`, `report` or `vote`."""
+
+    @cached_property
+    def _invitations(self) -> dict[int | None, Invitation]:
+        up = self.task.candidates
+        issued = issue_invitations(self.task, 1 if up is None else len(up.coef))
+        return {invitation.about: invitation for invitation in issued}
+
+    def invitations_for(self, people: People) -> list[Invitation]:
+        """Return the invitation, with its candidate."""
+        about = None if people.judge is None else int(people.judge[0])
+        return [self._invitations[about]]
+
+    def files(self, people: People, invited: Invited) -> Files:
+        """Return the curve, and the invitation."""
+        curve = "\n".join(repr(float(value)) for value in people.curves[0])
+        return {"curve": ("curve.csv", curve), "invitation": _single(invited)}
+
+    def options(self, people: People) -> dict[str, str]:
+        """Return the label option."""
+        return {"label": self.task.classes[int(people.labels[0])]}
+
+    def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
+        """Return the whole output, which bystanders may read."""
+        return normalized_output(heard, folder, envelopes)
+
+
+class LabelRelease(CommandRelease):
+    """The code of one's own label, or of each of a registry: `client label`."""
+
+    def people(self, n: int, rng: np.random.Generator) -> People:
+        """Return ``n`` labels, the first two furthest apart."""
+        k = len(self.task.classes)
+        labels = rng.integers(k, size=n).astype(np.float64)
+        labels[:2] = [k - 1.0, 0.0][:n]
+        records = rng.permutation(max(self.sizes) + NAMES)[:n]
+        return People(np.empty((n, 0)), labels, records)
+
+    @cached_property
+    def _invitations(self) -> list[Invitation]:
+        names = [f"record {i}" for i in range(max(self.sizes) + NAMES)]
+        return issue_record_invitations(self.task, names, server_key().fingerprint)
+
+    def invitations_for(self, people: People) -> list[Invitation]:
+        """Return the invitations of the people's records."""
+        return [self._invitations[record] for record in people.judge]
+
+    @property
+    def _is_registry(self) -> bool:
+        return max(self.sizes) > 1
+
+    @property
+    def refusals(self) -> Refusals:
+        """The reasons of refusals, a registry's form included."""
+        return {**REFUSALS, **OF_TABLES} if self._is_registry else REFUSALS
+
+    def form(self, classes: Sequence[str]) -> Form | None:
+        """Return the form of a registry's table."""
+        form = Form(id=RECORD, label="label", classes=tuple(classes))
+        return form if self._is_registry else None
+
+    def files(self, people: People, invited: Invited) -> Files:
+        """Return the invitation, or a table of labels and invitations."""
+        if not self._is_registry:
+            return {"invitation": _single(invited)}
+        classes = self.task.classes
+        named = zip(invited, people.labels, strict=True)
+        rows = [[invitation.record, classes[int(at)]] for invitation, at in named]
+        lines = "".join(
+            json.dumps(invitation.to_json()) + "\n" for invitation in invited
+        )
+        table = _csv_text([RECORD, "label"], rows)
+        return {"table": ("t.csv", table), "invitations": ("i.jsonl", lines)}
+
+    def options(self, people: People) -> dict[str, str]:
+        """Return the label option for one's own record."""
+        if self._is_registry:
+            return {}
+        return {"label": self.task.classes[int(people.labels[0])]}
+
+    def client_data(self, people: People) -> ClientData:
+        """Return the labels alone: features are public."""
+        return ClientData(people.curves, people.curves, people.labels)
+
+    def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
+        """Return the codes by record number."""
+        codes = np.array([message[CODE] for message in messages])
+        return {CODE: codes, RECORD: np.arange(len(messages))}
+
+    def redraw(self, people: People, entropy: Entropy) -> Columns:
+        """Return the codes, each a draw of its own, in the order of the table."""
+        data, parts = self.client_data(people), []
+        for i in range(len(people)):
+            if i and i % BATCH == 0 and isinstance(entropy, ReplayedEntropy):
+                entropy.skip(len(people) - i)  # names of the next batch's files
+            label_data = data.subset(slice(i, i + 1))
+            parts.append(self.message.draw(self.task, label_data, entropy)[CODE])
+        return {CODE: np.concatenate(parts), RECORD: np.arange(len(people))}
+
+    def neighbours(self) -> list[tuple[str, People, People]]:
+        """Return pairs of labels of which one or all differ."""
+        pairs = []
+        for n in {self.sizes[0], self.sizes[min(1, len(self.sizes) - 1)]}:
+            base = self.people(n, np.random.default_rng(1))
+            changed = base.labels.copy()
+            changed[-1] = len(self.task.classes) - 1 - changed[-1]
+            for name, labels in (("label", changed), ("labels", np.zeros(n))):
+                other = replace(base, labels=labels)
+                pairs.append((f"another {name} of {n}", base, other))
+        return pairs
+
+    def visible_output(self, heard: Json, folder: Path, envelopes: Envelopes) -> Json:
+        """Return the numbers of words, and for one label all output."""
+        requests = {"requests": [len(answer) // 2 for answer in heard["asked"]]}
+        if self.message.noise(self.task).name == "subset_selection":
+            requests = {}  # which rejects, by words alone
+        if self._is_registry:
+            return requests
+        return requests | normalized_output(heard, folder, envelopes)
+
+
+class HospitalRelease(CommandRelease):
+    """The noised object about a hospital's table: `client release`."""
+
+    def people(self, n: int, rng: np.random.Generator) -> People:
+        """Return ``n`` records in the bounds, the first beyond."""
+        k = len(self.task.classes)
+        cube = rng.random((n, self.task.d))
+        cube[0] = 1.5
+        labels = rng.integers(k, size=n).astype(np.float64)
+        return self._people_of(cube, labels)
+
+    def _people_of(self, cube: FloatArray, labels: FloatArray) -> People:
+        return People(tables.make_table(self.task, cube, labels).z, labels)
+
+    @cached_property
+    def _invitations(self) -> list[Invitation]:
+        named = self.task.server
+        return issue_invitations(self.task, 1, server_key().fingerprint, None, named)
+
+    def invitations_for(self, people: People) -> list[Invitation]:
+        """Return the hospital's one invitation."""
+        del people
+        return self._invitations
+
+    def files(self, people: People, invited: Invited) -> Files:
+        """Return the table, and the invitation."""
+        header = [*(feature.name for feature in self.task.features), "label", "person"]
+        records = enumerate(zip(people.curves, people.labels, strict=True))
+        rows = [
+            [*map(repr, map(float, values)), self.task.classes[int(at)], f"p{i}"]
+            for i, (values, at) in records
+        ]
+        table = ("t.csv", _csv_text(header, rows))
+        return {"table": table, "invitation": _single(invited)}
+
+    def options(self, people: People) -> dict[str, str]:
+        """Return no options: the form names the columns."""
+        del people
+        return {}
+
+    @property
+    def refusals(self) -> Refusals:
+        """The reasons of refusals, the table's form included."""
+        return {**REFUSALS, **OF_TABLES}
+
+    def form(self, classes: Sequence[str]) -> Form:
+        """Return the form of the table, with the task's bounds."""
+        features = self.task.features
+        columns = {f.name: Column(bounds=(f.lower, f.upper)) for f in features}
+        return Form(id="person", label="label", classes=tuple(classes), columns=columns)
+
+    def client_data(self, people: People) -> ClientData:
+        """Return the whole table, about which there is one message."""
+        return ClientData(people.curves, people.curves, people.labels)
+
+    def rows(self, messages: Sequence[Mapping[str, Any]]) -> Columns:
+        """Return the release as a table of one row."""
+        return self.to_table(super().rows(messages))
+
+    def to_table(self, columns: Columns) -> Columns:
+        """Return a release with its server's name as text."""
+        return columns | {"server": columns["server"].astype(str)}
+
+    def neighbours(self) -> list[tuple[str, People, People]]:
+        """Return pairs of tables of which one record differs."""
+        n, rng = self.sizes[-1], np.random.default_rng(1)
+        by_turns = (np.arange(n) % 2).astype(float)
+        base = self._people_of(rng.random((n, self.task.d)), by_turns)
+        labels, curves = base.labels.copy(), base.curves.copy()
+        labels[0] = len(self.task.classes) - 1 - labels[0]
+        curves[0] = 1e6
+        return [
+            ("another class", base, replace(base, labels=labels)),
+            ("another record", base, replace(base, labels=labels, curves=curves)),
+            ("one class for all", base, replace(base, labels=np.zeros(n))),
+            ("all beyond the bounds", base, replace(base, curves=base.curves + 1e6)),
+        ]
+
+
+def _single(invited: Invited) -> tuple[str, str]:
+    return "invitation.json", json.dumps(invited[0].to_json())
+
+
+def _csv_text(header: list[str], rows: list[list[Any]]) -> str:
+    text = StringIO()
+    csv.writer(text).writerows([header, *rows])
+    return text.getvalue()
+
+
+# A release by what its name begins with: its kind, the command, sizes.
+KINDS: Mapping[str, tuple[type[CommandRelease], str, tuple[int, ...]]] = {
+    "client": (PersonRelease, "answer", (1,)),
+    "client_report": (PersonRelease, "report", (1,)),
+    "client_vote": (PersonRelease, "vote", (1,)),
+    "client_label": (LabelRelease, "label", (1,)),
+    "client_labels": (LabelRelease, "label", REGISTRY),
+    "client_release": (HospitalRelease, "release", HOSPITAL),
+}
+
+
+def command_names() -> list[str]:
+    """Return each command with its messages.
+
+    `client report` and `client vote` are `client answer` under other names: one
+    protocol each.
+    """
+    every = [f"client.{name}" for name in examples.released_names()]
+    every += ["client_report.mrma.report", "client_vote.mrma.vote"]
+    labels = [f"labels.code@{k}" for k in (2, examples.MORE, 100)]
+    every += [f"client_label.{name}".removesuffix("@2") for name in labels]
+    every += [f"client_labels.{name}".removesuffix("@2") for name in labels]
+    return [*every, *(f"client_release.{name}" for name in tables.example_names())]
+
+
+def command_release(name: str, epsilon: float) -> CommandRelease:
+    """Return the release ``COMMAND.<protocol>.<message>`` of a small task."""
+    way, _, what = name.partition(".")
+    kind, command, sizes = KINDS[way]
+    if kind is HospitalRelease:
+        task: Any = tables.example_task(what, Level(epsilon))
+        budget = task.cost(sizes[-1])
+    else:
+        task = examples.task_named(what, epsilon)
+        budget = Budget(task.epsilon)
+    params = {"command": command, "sizes": sizes}
+    facts = task, message_of(task), name, params, budget, sizes
+    return kind(*facts, ordered=True, runs=RUNS, command=command)

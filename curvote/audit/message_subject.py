@@ -2,27 +2,317 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from curvote.audit import message_checks
-from curvote.base.entropy import Entropy
+from curvote.base.entropy import Entropy, SeededEntropy
+from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import examples, residuals
+from curvote.checks.loss_checks import exceeds_exp
 from curvote.checks.subject import Finding, OddInput, SentSubject
 from curvote.checks.word_checks import thresholds
 from curvote.client.report import Reporter
-from curvote.messages.message import ClientData, message_of
+from curvote.curves.direction import Whitening, class_codes
+from curvote.mechanisms.coordinates import PerCoordinate
+from curvote.mechanisms.factory import make
+from curvote.mechanisms.laplace import Laplace
+from curvote.mechanisms.privunit import OneOf, PrivUnit
+from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.messages.arms import directions_from_params
+from curvote.messages.message import ClientData, Message, message_of
 from curvote.systems.cells import messages as cells
+from curvote.systems.common.questions import answer_questions, one_against_rest_code
+from curvote.systems.direct.sgd.messages import task_gradients
 from curvote.systems.labels.audit import label_subject
 from curvote.systems.labels.task import Task as LabelTask
 from curvote.systems.references.messages import response_for
 from curvote.systems.transfer.audit.subject import table_subject
 from curvote.systems.transfer.method.task import Task as TableTask
 from curvote.wire.task import AnyTask, Task
+
+if TYPE_CHECKING:
+    from curvote.mechanisms.base import LabelMechanism
+
+
+def residuals_of_message(
+    task: Task,
+    message: Message,
+    data: ClientData,
+    columns: Columns,
+    rng: np.random.Generator,
+) -> FloatArray | None:
+    """Return residuals (n, k) of messages, None for another form."""
+    form = _FORMS.get(" ".join(sorted(message.payload.model_fields)))
+    return None if form is None else form(task, data, columns, rng)
+
+
+def answering_data(task: Task, data: ClientData, columns: Columns) -> ClientData:
+    """Return client data whose labels are the answers to the questions.
+
+    It is 1 for yes; where no question is sent the label answers for itself.
+    """
+    if "question" not in columns:
+        return data
+    code = one_against_rest_code(len(task.classes))
+    replies = answer_questions(code, columns["question"], data.labels)
+    return replace(data, labels=(replies > 0).astype(np.int64))
+
+
+def _report_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Return residuals of numbers, label and question of reports."""
+    reporter, truth = Reporter.for_task(task), answering_data(task, data, columns).signs
+    features, z, out = reporter.features, data.z, columns["z"]
+    if features.low == 0:
+        z = (z + 1) / 2
+    if features.unit_scale:
+        out = (out + 1) / 2
+    numbers = residuals.output_residuals(features, z, out, rng)
+    bit = _truth_residuals(reporter.label, truth, columns["label"], rng)
+    if numbers is None or bit is None:
+        return None
+    parts = [numbers, bit]
+    if "question" in columns:
+        count, at = len(one_against_rest_code(len(task.classes))), columns["question"]
+        uniforms = residuals.uniform_between(at / count, (at + 1) / count, rng)
+        parts.append(uniforms[:, None])
+    return np.hstack(parts)
+
+
+def _label_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    label_codes = columns["label"]
+    noised = response_for(len(task.classes))
+    mechanism = noised.make_mechanism(epsilon=task.epsilon)
+    truth = noised.encode(data.labels)
+    if isinstance(mechanism, BinaryRR):
+        return _truth_residuals(mechanism, truth, label_codes, rng)
+    labels = truth.astype(np.float64)
+    return residuals.output_residuals(mechanism, labels, label_codes, rng)
+
+
+def _vote_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    answer_signs = np.where(columns["positive"], 1.0, -1.0)
+    # The candidate is right for the client, than it is for one of some other class.
+    yes = np.ones(len(data.z), dtype=bool)
+    votes = {"learner": np.asarray(data.candidate), "positive": yes}
+    labels = (np.full(len(yes), k) for k in range(len(task.classes)))
+    other_data = [replace(data, labels=other) for other in labels]
+    ratio = partial(message_of(task).log_ratio, task, data)
+    loss = np.max([ratio(other, votes) for other in other_data], axis=0)
+    right, mechanism = np.where(loss > 0, 1.0, -1.0), BinaryRR(epsilon=task.epsilon)
+    return _truth_residuals(mechanism, right, answer_signs, rng)
+
+
+def _answer_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Return residuals of the answer and of the question."""
+    count, question = len(task.params["threshold"]), columns["question"]
+    truth = cells.true_answers(task, data, question).astype(np.float64)
+    mechanism = cells.answer_mechanism(task)
+    word = residuals.output_residuals(mechanism, truth, columns["answer"], rng)
+    ends = question / count, (question + 1) / count
+    question_uniforms = residuals.uniform_between(*ends, rng)
+    return None if word is None else np.column_stack([word, question_uniforms])
+
+
+def _direction_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    k = len(task.classes)
+    encoder, z = directions_from_params(task.encoding.d, task.params, k), data.z
+    if "matrix" in task.params:
+        whitened = (task.params["matrix"], task.params["centre"])
+        encoder, z = encoder.whitened, Whitening(*map(np.asarray, whitened)).apply(z)
+    mechanism = PrivUnit(epsilon=task.epsilon, d=encoder.size)
+    vectors = encoder.vectors(z, class_codes(data.labels, k))
+    return residuals.output_residuals(mechanism, vectors, columns["direction"], rng)
+
+
+def _named_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    encoder, k = directions_from_params(task.encoding.d, task.params), len(task.classes)
+    mechanism = OneOf(epsilon=task.epsilon, d=k * encoder.size, n_classes=k)
+    u = encoder.vectors(data.z, np.ones(len(data.z)))
+    turns = (columns["named"] - data.labels.astype(np.int64)) % k
+    scaled = columns["direction"] * mechanism.m
+    return residuals.cap_residuals(mechanism, u, scaled, turns, rng)
+
+
+def _gradient_residuals(
+    task: Task, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    encoder, n_classes = task_gradients(task), len(task.classes)
+    vectors = encoder.vectors(data.z, class_codes(data.labels, n_classes))
+    mechanism = PrivUnit(epsilon=task.epsilon, d=encoder.size)
+    return residuals.output_residuals(mechanism, vectors, columns["gradient"], rng)
+
+
+def _code_residuals(
+    task: Any, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Return residuals of codes, by a mechanism built from the task."""
+    options = {"n_classes": len(task.classes), **task.params}
+    coder = make(task.encoder, epsilon=task.epsilon, **options)
+    mechanism = cast("LabelMechanism", coder)
+    noised = np.asarray(columns["code"]).astype(mechanism.dtype)
+    return residuals.output_residuals(mechanism, data.labels, noised, rng)
+
+
+def _sum_residuals(
+    task: Any, data: ClientData, columns: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Return residuals of noise on one table's sums."""
+    message: Any = message_of(task)
+    sigma = message.noise(task, len(data.z)).sigma
+    noise = columns["values"] - message.sums(task, data)
+    return residuals.noise_uniforms(noise, np.array([[sigma]]), rng)
+
+
+def _truth_residuals(
+    mechanism: BinaryRR,
+    truth: NDArray[Any],
+    reported: NDArray[Any],
+    rng: np.random.Generator,
+) -> FloatArray | None:
+    """Return residuals of whether the truth was reported.
+
+    So bits without noise lie on one side, and few of them, of both kinds, are seen.
+    """
+    ones, truthful = np.ones(len(truth)), reported.astype(np.float64) * truth
+    return residuals.output_residuals(mechanism, ones, truthful, rng)
+
+
+# By the names of a payload's fields.
+_FORMS: Mapping[str, Callable[..., FloatArray | None]] = {
+    "label z": _report_residuals,
+    "label question z": _report_residuals,
+    "direction": _direction_residuals,
+    "direction named": _named_residuals,
+    "gradient": _gradient_residuals,
+    "learner positive": _vote_residuals,
+    "answer question": _answer_residuals,
+    "label": _label_residuals,
+    "code record": _code_residuals,
+    "n server values": _sum_residuals,
+}
+
+
+SHARES: tuple[float | str, ...] = ("equal", 1e-4, 0.01, 0.1, 0.25, 1 / 3, 0.5)
+SHARES += (0.6, 0.75, 0.9, 0.99, 0.999)
+DIMENSIONS = (1, 2, 3, 4, 7, 16, 50)
+PARTS = (1, 2, 3, 5, 7, 10, 49, 100)
+SPLIT_CLIENTS = 30_000
+ALPHA = 1e-9
+# Parts are rounded to float64, and rates of noise to 2^-30 of themselves.
+SLACK = Fraction(1, 1 << 20)
+
+
+def check_split(task: Task, message: Message) -> Finding:
+    """Add up the losses of label and numbers, and draw at each share.
+
+    Nothing where the message is one vector or one bit: then nothing is split.
+    """
+    if set(message.payload.model_fields) >= {"z", "label"}:
+        for fault in _split_faults(task, message):
+            return Finding("split", fault)
+    return Finding("split")
+
+
+def _split_faults(task: Task, message: Message) -> Iterator[str]:
+    for share in SHARES:
+        for fault in _share_faults(task, message, share):
+            yield f"label_share {share}: {fault}"
+    # No split of a budget exceeds it, in fractions.
+    epsilon = task.epsilon
+    for budget in (Budget(epsilon), Budget(epsilon / 3), Budget(7.3 * epsilon)):
+        total = Fraction(budget.epsilon)
+        for n in PARTS:
+            if Fraction(budget.each(n).epsilon) * n > total:
+                yield f"{n} equal parts of {budget} are more than it"
+        for share in np.linspace(0.001, 0.999, 199):
+            first, rest = budget.split(float(share))
+            if Fraction(first.epsilon) + Fraction(rest.epsilon) > total:
+                yield f"two parts of {budget} are more than it"
+
+
+def _share_faults(task: Task, message: Message, share: float | str) -> Iterator[str]:
+    """Yield the faults of the losses of d numbers and the label, and of draws."""
+    total = Fraction(task.epsilon)
+    for d in DIMENSIONS:
+        try:
+            reporter = Reporter.build(d, task.epsilon, Laplace.name, share)
+        except UserError:
+            continue  # too little is left for a number: refused, nothing is drawn
+        label, numbers = reporter.label, cast("PerCoordinate", reporter.features)
+        wanted_share = Fraction(1, d + 1) if share == "equal" else Fraction(share)
+        if abs(Fraction(label.epsilon) / (wanted_share * total) - 1) > SLACK:
+            yield f"with {d} numbers the label gets {label.epsilon:.6g}"
+        number_loss = Fraction(numbers.scalar.worst_log_ratio())
+        if number_loss * d + Fraction(label.epsilon) > total:
+            yield f"with {d} numbers the parts are more than the whole"
+        if exceeds_exp(label.worst_ratio(), label.epsilon):
+            yield f"with {d} numbers the label loses more than its part"
+    # Draws at this share, against the laws of the parts as the task states them.
+    rng = np.random.default_rng(1)
+    z = rng.uniform(-1, 1, (SPLIT_CLIENTS, task.encoding.d))
+    data = ClientData(z, z, np.where(rng.random(SPLIT_CLIENTS) < 0.5, 0, 1))
+    share_task = replace(task, label_share=share)
+    columns = message.draw(share_task, data, SeededEntropy(2))
+    share_residuals = residuals_of_message(share_task, message, data, columns, rng)
+    if share_residuals is None:
+        return
+    part = 1 / (task.encoding.d + 1) if share == "equal" else float(share)
+    keep = BinaryRR(epsilon=part * task.epsilon).keep
+    answering = answering_data(share_task, data, columns)
+    kept_rate = float(np.mean(columns["label"] == answering.signs))
+    if abs(kept_rate - keep) > 7 * np.sqrt(0.25 / SPLIT_CLIENTS):
+        yield f"the label is kept {kept_rate:.3f} of the time, not {keep:.3f}"
+    if why := residuals.uniformity_gap(share_residuals, ALPHA):
+        yield why
+
+
+OTHERS_CLIENTS = 400
+RUNS = 5
+
+
+def check_others(subject: SentSubject) -> Finding:
+    """Draw for clients of whom every second record is replaced.
+
+    Nothing is compared where candidates are rejected: there one client's record says
+    which words the next ones get.
+    """
+    if subject.rejects:
+        return Finding("others")
+    moved, stay = 0, np.arange(OTHERS_CLIENTS) % 2 == 0
+    for seed in range(RUNS):
+        data: ClientData = subject.many(OTHERS_CLIENTS, np.random.default_rng(seed))
+        coefficients = np.where(stay[:, None], data.coefficients, 1.0)
+        z, labels = np.where(stay[:, None], data.z, 1.0), np.where(stay, data.labels, 0)
+        at_corner = replace(data, coefficients=coefficients, z=z, labels=labels)
+        before, after = (
+            subject.view(subject.send(many, SeededEntropy(seed)))[stay]
+            for many in (data, at_corner)
+        )
+        moved += int((before != after).any(axis=1).sum())
+    of = RUNS * OTHERS_CLIENTS // 2
+    why = f"{moved} of {of} messages moved with the records of others"
+    return Finding("others", why if moved else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +329,8 @@ class MessageSubject(SentSubject):
         """The shipped name, if the task is the small example."""
         protocol, asks = self.task.protocol, self.message.name
         few = self.task.epsilon, len(self.task.classes)
-        same = (
-            examples.example_task(protocol, asks, *few).digest() == self.task.digest()
-        )
+        example = examples.example_task(protocol, asks, *few)
+        same = example.digest() == self.task.digest()
         return examples.message_name(protocol, asks, few[1]) if same else ""
 
     @property
@@ -62,10 +351,7 @@ class MessageSubject(SentSubject):
 
     def own_checks(self) -> list[Finding]:
         """Check the splits of the budget, and others' influence."""
-        return [
-            message_checks.check_split(self.task, self.message),
-            message_checks.check_others(self),
-        ]
+        return [check_split(self.task, self.message), check_others(self)]
 
     def inputs(self, rng: np.random.Generator) -> list[ClientData]:
         """Return corners first, then neighbours and a random record."""
@@ -73,13 +359,8 @@ class MessageSubject(SentSubject):
         corner = np.ones(d)
         flipped = np.where(np.arange(d) == 0, -corner, corner)
         first, *_, last = self._labels
-        places = [
-            (-corner, first),
-            (corner, last),
-            (flipped, last),
-            (np.zeros(d), last),
-            (rng.uniform(-1, 1, d), first),
-        ]
+        places = [(-corner, first), (corner, last), (flipped, last)]
+        places += [(np.zeros(d), last), (rng.uniform(-1, 1, d), first)]
         return [self._client_data(z, label) for z, label in places]
 
     @property
@@ -121,9 +402,7 @@ class MessageSubject(SentSubject):
         self, many: ClientData, outputs: Columns, rng: np.random.Generator
     ) -> FloatArray | None:
         """Return messages with the inputs taken out."""
-        return message_checks.residuals_of_message(
-            self.task, self.message, many, outputs, rng
-        )
+        return residuals_of_message(self.task, self.message, many, outputs, rng)
 
     def shown(self, x: ClientData) -> FloatArray | None:
         """Return z and the label where the message is made of them."""

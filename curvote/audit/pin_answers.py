@@ -5,28 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from curvote.audit import choice
 from curvote.checks import word_checks
 
 
 def answers_table() -> str:
     """Return the table of the current answers at audited levels."""
-    return "".join(",".join(row) + "\n" for row in _answer_rows())
-
-
-def _answer_rows() -> Iterator[list[str]]:
     levels = (*choice.EPSILONS, *choice.FAR_EPSILONS)
-    yield ["name", *map(repr, levels)]
+    rows = [["name", *map(repr, levels)]]
     for name in choice.drawing_names():
-        yield [
-            name,
-            *(
-                word_checks.answer_digest(choice.drawing_subject(name, e))
-                for e in levels
-            ),
-        ]
+        subjects = (choice.drawing_subject(name, epsilon) for epsilon in levels)
+        rows.append([name, *map(word_checks.answer_digest, subjects)])
+    return "".join(",".join(row) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

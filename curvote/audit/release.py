@@ -51,7 +51,6 @@ from curvote.messages.message import (
 from curvote.messages.roles import ROLES, Senders, split_roles
 from curvote.messages.stages import bucket_count, sum_counts
 from curvote.wire.envelope import issue_invitations, read_envelope
-from curvote.wire.task import Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +135,8 @@ class Release(ABC):
 
         The order in which the words are taken is that of the release.
         """
-        return self.to_table(
-            self.message.draw(self.task, self.client_data(people), entropy)
-        )
+        data = self.client_data(people)
+        return self.to_table(self.message.draw(self.task, data, entropy))
 
     @abstractmethod
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
@@ -206,11 +204,9 @@ def sort_table(table: Columns) -> bytes:
 
 def table_matrix(table: Columns) -> FloatArray:
     """Return all columns of numbers side by side, by name, (n, k)."""
-    named = [np.asarray(table[name]) for name in sorted(table)]
-    columns = [
-        column.astype(np.float64) for column in named if column.dtype.kind != "U"
-    ]
-    return np.hstack([c.reshape(len(c), -1) for c in columns])
+    columns = [np.asarray(table[name]) for name in sorted(table)]
+    numbers = [c.astype(np.float64) for c in columns if c.dtype.kind != "U"]
+    return np.hstack([c.reshape(len(c), -1) for c in numbers])
 
 
 SIZES = (1, 5, 17, 70_000)
@@ -222,15 +218,9 @@ class TableRelease(Release):
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> ReleaseOutcome:
         """Release the table of a cohort of these people."""
-        declared, sizes = (
-            find_system(self.task.protocol).production,
-            self._role_sizes(len(people)),
-        )
-        stage = next(
-            candidate
-            for candidate in declared
-            if candidate.message == self.message.name
-        )
+        declared = find_system(self.task.protocol).production
+        sizes = self._role_sizes(len(people))
+        stage = next(s for s in declared if s.message == self.message.name)
         functions = stage_functions(stage.module)
         source = {"ingest": _PeopleSource(people, self.message.senders, sizes)}
         params = {
@@ -245,23 +235,22 @@ class TableRelease(Release):
             context = StageContext(stage.name, (0,), (1,), source, params, facts)
             tables = make_all_shards(functions, context)
         rows = tables[self.message.table]
-        column_types = {name: (v.dtype.str, v.shape) for name, v in rows.items()}
-        return ReleaseOutcome(
-            rows, {"tables": sorted(tables)} | column_types, tape.answers
-        )
+        visible: dict[str, Any] = {"tables": sorted(tables)}
+        visible |= {name: (v.dtype.str, v.shape) for name, v in rows.items()}
+        return ReleaseOutcome(rows, visible, tape.answers)
 
     def leave_forked(self, people: People, children: int) -> list[ReleaseOutcome]:
         """Release in this process, then in forked children."""
-        first = self.leave(people, Tape())
-        return [first] + [
-            run_in_child(lambda: self.leave(people, Tape())) for _ in range(children)
-        ]
+
+        def leave() -> ReleaseOutcome:
+            return self.leave(people, Tape())
+
+        return [leave(), *(run_in_child(leave) for _ in range(children))]
 
     def candidates(self, n: int) -> Any:
         """Return the candidates as the stage assigns them."""
-        judge = assign_candidates(
-            self.task, n, generator(SEED, self.message.stage, "split", 0)
-        )
+        rng = generator(SEED, self.message.stage, "split", 0)
+        judge = assign_candidates(self.task, n, rng)
         return judge if judge is None else judge[np.argsort(self._role_order(n))]
 
     def to_table(self, columns: Columns) -> Columns:
@@ -278,10 +267,7 @@ class TableRelease(Release):
             columns = self.message.draw(self.task, data.subset(part), entropy)
             parts.append(self.to_table(columns))
             random_buckets(len(part), count, entropy)
-        table = {
-            n: np.concatenate([part_columns[n] for part_columns in parts])
-            for n in parts[0]
-        }
+        table = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         counted = self.message.count_columns
         return sum_counts(table, counted) if counted else table
 
@@ -339,10 +325,7 @@ class _PeopleSource:
         """Return the clients of one shard."""
         start = number * streams.CLIENT_BLOCK
         part = slice(start, start + streams.CLIENT_BLOCK)
-        return {
-            n: shard_rows[part]
-            for n, shard_rows in self.columns(table, place, only).items()
-        }
+        return {n: v[part] for n, v in self.columns(table, place, only).items()}
 
     def shards(
         self, table: str, place: Place, only: Sequence[str] | None = None
@@ -395,12 +378,12 @@ def check_reruns(
         return Finding("reruns")
     noise = float(np.abs(outputs[0] - truth).max())
     mean = float(np.abs(outputs.mean(axis=0) - truth).max())
-    return Finding(
-        "reruns",
+    why = (
         f"{distinct} different outputs in {CALLS} runs spend at least"
         f" epsilon {distinct * budget.epsilon:g}, not {budget.epsilon:g}: one output is"
-        f" {noise:.3g} from the truth, their mean {mean:.3g}",
+        f" {noise:.3g} from the truth, their mean {mean:.3g}"
     )
+    return Finding("reruns", why)
 
 
 # The example's curve, on the grid of 30 points.
@@ -412,42 +395,34 @@ def outbox_memo(name: str, epsilon: float) -> Memo:
     task = examples.task_named(name, epsilon)
     judge = None if task.candidates is None else np.zeros(1, dtype=np.int64)
     data = client_data(task, _CURVE, np.ones(1), judge)
-    truth = data.z[0] if judge is None else np.zeros(1)
-    size = len(_payload_numbers(_draw_payload(task, data, SeededEntropy(0))))
-    return Memo(
-        name,
-        {"epsilon": epsilon},
-        task.budget,
-        np.resize(truth, size),
-        lambda seed: _repeated_release(task, data, seed),
-    )
 
+    def draw_payload(entropy: SeededEntropy) -> dict[str, Any]:
+        return payload_at(message_of(task).draw(task, data, entropy), 0)
 
-def _repeated_release(task: Task, data: Any, seed: int) -> Callable[[], FloatArray]:
-    """Return the function that asks one client once more."""
-    entropy, folder = SeededEntropy(seed), TemporaryDirectory()
-    invitation = issue_invitations(task, 1)[0]
+    def start_release(seed: int) -> Callable[[], FloatArray]:
+        entropy, folder = SeededEntropy(seed), TemporaryDirectory()
+        invitation = issue_invitations(task, 1)[0]
 
-    def release_again() -> FloatArray:
-        home = Path(folder.name)
-        with open_books(home / "ledger.sqlite", home / "register.sqlite") as opened:
-            opened[0].set_cap(POPULATION, task.budget)
-            path = session.release_message(
-                lambda: _draw_payload(task, data, entropy),
-                task=task,
-                invitation=invitation,
-                sender="me",
-                number=1,
-                books=opened,
-                outbox=home / "outbox",
-            )
-        return _payload_numbers(read_envelope(path.read_bytes()).payload)
+        def release_again() -> FloatArray:
+            home = Path(folder.name)
+            with open_books(home / "ledger.sqlite", home / "register.sqlite") as opened:
+                opened[0].set_cap(POPULATION, task.budget)
+                path = session.release_message(
+                    lambda: draw_payload(entropy),
+                    task=task,
+                    invitation=invitation,
+                    sender="me",
+                    number=1,
+                    books=opened,
+                    outbox=home / "outbox",
+                )
+            return _payload_numbers(read_envelope(path.read_bytes()).payload)
 
-    return release_again
+        return release_again
 
-
-def _draw_payload(task: Task, data: Any, entropy: SeededEntropy) -> dict[str, Any]:
-    return payload_at(message_of(task).draw(task, data, entropy), 0)
+    size = len(_payload_numbers(draw_payload(SeededEntropy(0))))
+    truth = np.resize(data.z[0] if judge is None else np.zeros(1), size)
+    return Memo(name, {"epsilon": epsilon}, task.budget, truth, start_release)
 
 
 def _payload_numbers(payload: Mapping[str, Any]) -> FloatArray:

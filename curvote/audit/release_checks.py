@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from curvote.audit import message_checks
 from curvote.audit.command_release import CommandRelease
+from curvote.audit.message_subject import residuals_of_message
 from curvote.audit.release import (
     People,
     Release,
@@ -23,8 +23,7 @@ from curvote.audit.release import (
 from curvote.base.entropy import SeededEntropy
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
-from curvote.checks import residuals as interior
-from curvote.checks import residuals as lags
+from curvote.checks.residuals import check_lags, uniformity_gap
 from curvote.checks.subject import Finding
 from curvote.checks.tape import Tape
 from curvote.mechanisms.randomized_response import BinaryRR
@@ -43,21 +42,16 @@ def check_order(release: Release, seed: int) -> str | None:
     for n in release.sizes:
         if n > 1:
             looked = _check_positions if n < LARGE else _check_sequence
-            why = _order_bits_fault(release, n, seed) or looked(release, n, seed)
-            if why:
+            people = seeded_people(release, n, seed)
+            redrawn = redraw_table(release, people, release.leave(people, Tape(seed)))
+            bits = 8 * len(b"".join(redrawn.after)) if redrawn else 0
+            due = math.lgamma(n + 1) / math.log(2)
+            if bits < due:
+                drawn_from = f"the order is drawn from {bits} bits"
+                return f"{n} clients: {drawn_from}, not {due:.0f}"
+            if why := looked(release, n, seed):
                 return f"{n} clients: {why}"
     return None
-
-
-def _order_bits_fault(release: Release, n: int, seed: int) -> str | None:
-    """Return a fault if the order was drawn from too few bits."""
-    people = seeded_people(release, n, seed)
-    redrawn = redraw_table(release, people, release.leave(people, Tape(seed)))
-    bits = 8 * len(b"".join(redrawn.after)) if redrawn else 0
-    due = math.lgamma(n + 1) / math.log(2)
-    return (
-        None if bits >= due else f"the order is drawn from {bits} bits, not {due:.0f}"
-    )
 
 
 def place_rows(
@@ -166,18 +160,10 @@ def named_checks(
     """Return the checks of a release by the names that the audit prints."""
     checks: dict[str, Callable[[Any, int], str | None]] = {}
     if isinstance(release, CommandRelease):
-        checks |= {
-            "envelope": check_envelope,
-            "again": check_repetition,
-            "refusal": check_refusal,
-        }
-    checks |= {
-        "source": check_source,
-        "words": check_words,
-        "noised": check_noised,
-        "forks": check_forks,
-        "observables": check_observables,
-    }
+        checks |= {"envelope": check_envelope, "again": check_repetition}
+        checks |= {"refusal": check_refusal}
+    checks |= {"source": check_source, "words": check_words, "noised": check_noised}
+    checks |= {"forks": check_forks, "observables": check_observables}
     if samples:
         checks |= {"order": check_order, "payload": check_payload}
     return checks
@@ -222,16 +208,21 @@ def check_words(release: Release, seed: int) -> str | None:
                 f"{n} clients: the bytes are not those that the message draws from"
                 " the words of the operating system, 64 bits each"
             )
-    return _coarse_bit_fault(release, seed) or _rejected_draws_fault(release, seed)
-
-
-def _rejected_draws_fault(release: Release, seed: int) -> str | None:
-    """Return a fault if the number of requested words varies.
-
-    What then leaves is drawn from the last ones, as if there had been no other.
-    """
+    # A bit that is settled by less than its whole word is not shown by chance: so the
+    # word is the one at which the answer changes.
+    if set(release.message.payload.model_fields) < BITS:
+        people = seeded_people(release, 1, seed)
+        threshold = BinaryRR(epsilon=release.task.epsilon).threshold
+        for off in (-(1 << 31), -1, 0, 1, 1 << 31):
+            outcome = release.leave(people, Tape(word=threshold + off))
+            if redraw_table(release, people, outcome) is None:
+                return (
+                    f"the answer changes at another word than the threshold ({off:+d})"
+                )
     if not isinstance(release, CommandRelease):
         return None
+    # Where the number of requested words varies, what leaves is drawn from the last
+    # ones, as if there had been no other.
     rng, n = np.random.default_rng([seed, 3]), release.sizes[0]
     beside = set()
     for at in range(CALLS):
@@ -242,22 +233,6 @@ def _rejected_draws_fault(release: Release, seed: int) -> str | None:
             return f"{n} clients: the bytes are not drawn from the system's words"
         beside.add(tuple(map(len, [*redrawn.before, *redrawn.after])))
     return None if len(beside) == 1 else "words are drawn at times, and thrown away"
-
-
-def _coarse_bit_fault(release: Release, seed: int) -> str | None:
-    """Return a fault if a bit is settled by less than its whole word.
-
-    Chance does not show that: so the word is the one at which the answer changes.
-    """
-    if not set(release.message.payload.model_fields) < BITS:
-        return None
-    people = seeded_people(release, 1, seed)
-    threshold = BinaryRR(epsilon=release.task.epsilon).threshold
-    for off in (-(1 << 31), -1, 0, 1, 1 << 31):
-        outcome = release.leave(people, Tape(word=threshold + off))
-        if redraw_table(release, people, outcome) is None:
-            return f"the answer changes at another word than the threshold ({off:+d})"
-    return None
 
 
 def check_noised(release: Release, seed: int) -> str | None:
@@ -281,9 +256,8 @@ def check_noised(release: Release, seed: int) -> str | None:
         matrices = [table_matrix({k: t[k] for k in fields & t.keys()}) for t in tables]
         still = np.ptp(np.stack(matrices), axis=0) == 0
         if still.any():
-            return (
-                f"{still.sum()} of {still.size} numbers are the same in {draws} draws"
-            )
+            same = f"{still.sum()} of {still.size} numbers"
+            return f"{same} are the same in {draws} draws"
     return None
 
 
@@ -296,10 +270,8 @@ def check_forks(release: Release, seed: int) -> str | None:
     answers = [b"".join(outcome.answers) for outcome in family]
     if len(set(answers)) < len(answers):
         return "a child of a fork was given the words of its parent or its sibling"
-    rows = [outcome.rows for outcome in family]
-    shared = max(
-        _shared_share(first, second) for first, second in combinations(rows, 2)
-    )
+    pairs = combinations([outcome.rows for outcome in family], 2)
+    shared = max(_shared_share(first, second) for first, second in pairs)
     if not shared:
         return None
     return f"processes of one fork share {shared:.0%} of their noise"
@@ -333,17 +305,15 @@ def check_repetition(release: CommandRelease, seed: int) -> str | None:
     And whether one that asks for a new release draws its own noise.
     """
     for name, before, other in release.neighbours()[:2]:
-        first, *more = release.calls(
-            [before, before, other], [Tape(seed + i) for i in range(3)]
-        )
+        tapes = [Tape(seed + i) for i in range(3)]
+        first, *more = release.calls([before, before, other], tapes)
         if any(outcome.files != first.files for outcome in more):
             return f"{name}: a second call changes what lies in the outbox"
         if more[0].facts["exit code"] or more[1].facts["exit code"]:
             return f"{name}: a second call is refused"
     name, before, _ = release.neighbours()[0]
-    _, anew = release.calls(
-        [before, before], [Tape(seed), Tape(seed)], anew=True, share=2
-    )
+    tapes = [Tape(seed), Tape(seed)]
+    _, anew = release.calls([before, before], tapes, anew=True, share=2)
     if anew.facts["exit code"] or redraw_table(release, before, anew) is None:
         return "a new release does not draw anew from the system's words"
     return None
@@ -353,15 +323,12 @@ def check_refusal(release: CommandRelease, seed: int) -> str | None:
     """Check that a refused call leaves no file and no varying text."""
     for why, how in release.refusals.items():
         for name, *pair in release.neighbours():
-            outcomes = [release.calls([p], [Tape(seed)], **how)[0] for p in pair]
-            if any(outcome.files for outcome in outcomes):
+            a, b = (release.calls([p], [Tape(seed)], **how)[0] for p in pair)
+            if a.files or b.files:
                 return f"{why}: something lies in the outbox"
-            if not all(outcome.facts["exit code"] for outcome in outcomes):
+            if not (a.facts["exit code"] and b.facts["exit code"]):
                 return f"{why}: it is not refused"
-            if (
-                outcomes[0].answers != outcomes[1].answers
-                or outcomes[0].facts != outcomes[1].facts
-            ):
+            if a.answers != b.answers or a.facts != b.facts:
                 return f"{why}, {name}: the refusal tells it"
     return None
 
@@ -369,28 +336,27 @@ def check_refusal(release: CommandRelease, seed: int) -> str | None:
 def check_payload(release: Release, seed: int) -> str | None:
     """Compare the numbers that left with the declared law, and clients at every lag."""
     for n in release.sizes if release.ordered else ():
-        why = (
-            _few_residuals(release, n, seed)
-            if n < LARGE
-            else _many_residuals(release, n, seed)
-        )
-        if why:
-            return f"{n} clients: {why}"
+        is_large = n >= LARGE
+        rng = np.random.default_rng([seed, n, 2 if is_large else 1])
+        runs = min(-(-(ROWS if release.shuffled else FILES) // n), release.runs)
+        parts: list[FloatArray] = []
+        for i in range(1 if is_large else runs):
+            people = _mixed_people(release, n, rng)
+            first = seed + (999 if is_large else 1000)
+            residuals = _release_residuals(release, people, first + i, rng)
+            if isinstance(residuals, str):
+                return f"{n} clients: {residuals}"
+            if residuals is None:
+                break
+            parts.append(residuals)
+        else:
+            every = np.concatenate(parts)
+            why = uniformity_gap(every, ALPHA)
+            if is_large:
+                why = why or check_lags(every).why
+            if why:
+                return f"{n} clients: {why}"
     return None
-
-
-def _few_residuals(release: Release, n: int, seed: int) -> str | None:
-    rng, parts = np.random.default_rng([seed, n, 1]), []
-    rows = ROWS if release.shuffled else FILES
-    for i in range(min(-(-rows // n), release.runs)):
-        people = _mixed_people(release, n, rng)
-        residuals = _release_residuals(release, people, seed + 1000 + i, rng)
-        if isinstance(residuals, str):
-            return residuals
-        if residuals is None:
-            return None
-        parts.append(residuals)
-    return interior.uniformity_gap(np.concatenate(parts), ALPHA)
 
 
 def _mixed_people(release: Release, n: int, rng: np.random.Generator) -> People:
@@ -412,15 +378,4 @@ def _release_residuals(
     if not release.message.possible_mask(release.task, columns).all():
         return "an output left that the declared law gives for no input"
     data = release.client_data(people)
-    return message_checks.residuals_of_message(
-        release.task, release.message, data, columns, rng
-    )
-
-
-def _many_residuals(release: Release, n: int, seed: int) -> str | None:
-    rng = np.random.default_rng([seed, n, 2])
-    people = _mixed_people(release, n, rng)
-    residuals = _release_residuals(release, people, seed + 999, rng)
-    if residuals is None or isinstance(residuals, str):
-        return residuals
-    return interior.uniformity_gap(residuals, ALPHA) or lags.check_lags(residuals).why
+    return residuals_of_message(release.task, release.message, data, columns, rng)

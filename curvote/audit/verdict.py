@@ -19,10 +19,7 @@ from curvote.audit import release_checks
 from curvote.audit.release import Memo, Release
 from curvote.base.entropy import SeededEntropy
 from curvote.base.privacy import Budget
-from curvote.checks import loss_checks, word_checks
-from curvote.checks import residuals as batches
-from curvote.checks import residuals as interior
-from curvote.checks import residuals as lags
+from curvote.checks import loss_checks, residuals, word_checks
 from curvote.checks.loss_checks import Pair
 from curvote.checks.subject import BROKEN, Finding, Loss, Row, Subject, ratio_text
 
@@ -54,22 +51,18 @@ def check_sweep(subject: EpsilonSweep, samples: int, seed: int) -> list[Finding]
         level_subject = subject.make_subject(epsilon)
         checks = [loss_checks.check_declared_loss(level_subject, level_subject.loss())]
         if samples:
-            checks.append(Finding("levels", _sweep_fault(level_subject, seed)))
+            rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
+            many = level_subject.many(CLIENTS if level_subject.batched else TABLES, rng)
+            outputs = level_subject.send(many, entropy)
+            drawn_residuals = level_subject.residuals(many, outputs, rng)
+            if drawn_residuals is not None:
+                why = residuals.uniformity_gap(drawn_residuals, SWEEP_ALPHA)
+                checks.append(Finding("levels", why))
         for finding in checks:
             if finding.why:
-                findings[finding.check] = Finding(
-                    finding.check, f"at {epsilon:g}: {finding.why}"
-                )
+                why = f"at {epsilon:g}: {finding.why}"
+                findings[finding.check] = Finding(finding.check, why)
     return [*findings.values()]
-
-
-def _sweep_fault(subject: Subject, seed: int) -> str | None:
-    rng, entropy = np.random.default_rng(seed), SeededEntropy(seed)
-    many = subject.many(CLIENTS if subject.batched else TABLES, rng)
-    residuals = subject.residuals(many, subject.send(many, entropy), rng)
-    return (
-        None if residuals is None else interior.uniformity_gap(residuals, SWEEP_ALPHA)
-    )
 
 
 SEED = 20240801
@@ -117,15 +110,32 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
         evidence = _Evidence(check_sweep(subject, samples, seed))
     elif isinstance(subject, Memo):
         release = subject.release(seed)
-        evidence = _Evidence(
-            [reruns.check_reruns(release, subject.truth, subject.budget)]
-        )
+        finding = reruns.check_reruns(release, subject.truth, subject.budget)
+        evidence = _Evidence([finding])
     elif isinstance(subject, Release):
         with closing(subject):
             evidence = _Evidence(release_checks.check_release(subject, samples, seed))
     else:
         evidence = _examine_subject(subject, samples, seed)
-    return _verdict_row(subject, evidence, seed)
+    caught = tuple(f.check for f in evidence.findings if f.why is not None)
+    verdicts = ("caught", "missed")
+    if not subject.name.startswith(BROKEN):
+        verdicts = ("violated", "pass")
+    loss = evidence.loss
+    return Row(
+        mechanism=subject.name,
+        params=subject.said if isinstance(subject, Subject) else subject.params,
+        claimed=subject.budget.epsilon,
+        delta=subject.budget.delta,
+        exact=loss.log if loss else None,
+        exact_ratio=ratio_text(loss.ratio) if loss else None,
+        lower_bound=evidence.bound,
+        confidence=None if evidence.bound is None else CONFIDENCE,
+        verdict=verdicts[0] if caught else verdicts[1],
+        checks={f.check: str(f) for f in evidence.findings},
+        caught_by=caught,
+        seed=seed,
+    )
 
 
 def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
@@ -149,30 +159,22 @@ def _examine_subject(subject: Subject, samples: int, seed: int) -> _Evidence:
         loss_checks.check_law(subject, pairs, share),
         word_checks.check_independence(subject, first.x, first.outputs, share),
         word_checks.check_word_counts(subject, seed),
-        *_check_everywhere(subject, samples, seed),
     ]
-    return _Evidence(findings, bound, loss)
-
-
-def _check_everywhere(subject: Subject, samples: int, seed: int) -> list[Finding]:
-    """Return the findings for inputs from everywhere."""
+    # From here on inputs from everywhere.
     streams = _seed_streams(subject, seed)
     rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.send(subject.many(1, rng), entropy)).shape[1]
-    n = min(samples, subject.crowd[width > NARROW])
-    clients = subject.many(n, rng)
-    residuals = subject.residuals(clients, subject.send(clients, entropy), rng)
-    few = []
+    clients = subject.many(min(samples, subject.crowd[width > NARROW]), rng)
+    drawn_residuals = subject.residuals(clients, subject.send(clients, entropy), rng)
     if subject.batched:
-        few = [batches.check_batches(subject, samples, entropy, rng, ALPHA)]
-    if residuals is None:
-        return few
-    places = subject.places(clients)
-    return [
-        *few,
-        interior.check_interior(places, residuals, ALPHA),
-        lags.check_lags(residuals[: lags.MOST_ROWS]),
-    ]
+        findings.append(residuals.check_batches(subject, samples, entropy, rng, ALPHA))
+    if drawn_residuals is not None:
+        places = subject.places(clients)
+        findings += [
+            residuals.check_interior(places, drawn_residuals, ALPHA),
+            residuals.check_lags(drawn_residuals[: residuals.MOST_ROWS]),
+        ]
+    return _Evidence(findings, bound, loss)
 
 
 def _seed_streams(subject: Subject, seed: int) -> np.random.SeedSequence:
@@ -194,28 +196,6 @@ def draw_pairs(subject: Subject, samples: int, seed: int) -> list[Pair]:
     together = list(zip(inputs, outputs, strict=True))
     pairs = list(combinations(together, 2))[:MOST_PAIRS]
     return [Pair.of(subject, *pair) for pair in pairs]
-
-
-def _verdict_row(subject: Audited, evidence: _Evidence, seed: int) -> Row:
-    caught = tuple(f.check for f in evidence.findings if f.why is not None)
-    verdicts = ("caught", "missed")
-    if not subject.name.startswith(BROKEN):
-        verdicts = ("violated", "pass")
-    loss = evidence.loss
-    return Row(
-        mechanism=subject.name,
-        params=subject.said if isinstance(subject, Subject) else subject.params,
-        claimed=subject.budget.epsilon,
-        delta=subject.budget.delta,
-        exact=loss.log if loss else None,
-        exact_ratio=ratio_text(loss.ratio) if loss else None,
-        lower_bound=evidence.bound,
-        confidence=None if evidence.bound is None else CONFIDENCE,
-        verdict=verdicts[0] if caught else verdicts[1],
-        checks={f.check: str(f) for f in evidence.findings},
-        caught_by=caught,
-        seed=seed,
-    )
 
 
 INK, MUTED, LINE = "#22262b", "#6a717b", "#e2e5e9"
@@ -255,54 +235,36 @@ def _draw_rows(rows: Sequence[Row], folder: Path) -> list[Path]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    groups = _panel_groups(rows)
+    # Panels of shipped ones by epsilon, then of the broken twins, in a column each.
+    groups: dict[str, list[Row]] = {}
+    drawn_rows = [row for row in rows if row.lower_bound is not None]
+    for row in sorted(drawn_rows, key=lambda row: row.broken):
+        kind = "broken on purpose" if row.broken else "shipped"
+        groups.setdefault(f"{kind}, epsilon {row.claimed:g}", []).append(row)
     if not groups:
         return []
+    sides = groupby(groups.values(), key=lambda group: group[0].broken)
+    columns = [[len(group) for group in side] for _, side in sides]
+    tallest = max(ROW_INCHES * sum(sizes) + 0.8 * len(sizes) for sizes in columns)
     paths = [folder / "audit.svg", folder / "audit.png"]
     with mpl.rc_context(RC):
-        columns = _column_sizes(groups)
-        figure = Figure(figsize=_figure_size(columns), layout="constrained")
-        axes = _panel_axes(figure, columns)
+        size = 5.6 * len(columns), tallest + 0.7
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.add_gridspec(1, len(columns))
+        axes: list[Any] = []
+        for i, sizes in enumerate(columns):
+            ratios = [n + 2 for n in sizes]
+            column = grid[i].subgridspec(len(sizes), 1, height_ratios=ratios)
+            axes += [figure.add_subplot(column[j]) for j in range(len(sizes))]
         for ax, (title, group) in zip(axes, groups.items(), strict=True):
-            _draw_panel(ax, title, group)
+            worst = attrgetter("lower_bound", "mechanism")
+            _draw_panel(ax, title, sorted(group, key=worst))
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
         for path in paths:
             date = {"Date": None} if path.suffix == ".svg" else {}
             figure.savefig(path, dpi=160, metadata=date)
     return paths
-
-
-def _column_sizes(groups: Mapping[str, list[Row]]) -> list[list[int]]:
-    """Return the sizes of the panels in each column: shipped ones, then broken ones."""
-    sides = groupby(groups.values(), key=lambda group: group[0].broken)
-    return [[len(group) for group in side] for _, side in sides]
-
-
-def _figure_size(columns: list[list[int]]) -> tuple[float, float]:
-    tallest = max(ROW_INCHES * sum(sizes) + 0.8 * len(sizes) for sizes in columns)
-    return 5.6 * len(columns), tallest + 0.7
-
-
-def _panel_axes(figure: Any, columns: list[list[int]]) -> list[Any]:
-    grid = figure.add_gridspec(1, len(columns))
-    axes: list[Any] = []
-    for i, sizes in enumerate(columns):
-        ratios = [size + 2 for size in sizes]
-        column = grid[i].subgridspec(len(sizes), 1, height_ratios=ratios)
-        axes += [figure.add_subplot(column[j]) for j in range(len(sizes))]
-    return axes
-
-
-def _panel_groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the panels: shipped ones by epsilon, then the broken twins."""
-    groups: dict[str, list[Row]] = {}
-    drawn_rows = [row for row in rows if row.lower_bound is not None]
-    for row in sorted(drawn_rows, key=lambda row: row.broken):
-        kind = "broken on purpose" if row.broken else "shipped"
-        groups.setdefault(f"{kind}, epsilon {row.claimed:g}", []).append(row)
-    worst = attrgetter("lower_bound", "mechanism")
-    return {title: sorted(group, key=worst) for title, group in groups.items()}
 
 
 def _draw_panel(ax: Any, title: str, rows: Sequence[Row]) -> None:
@@ -319,26 +281,14 @@ def _draw_panel(ax: Any, title: str, rows: Sequence[Row]) -> None:
     ax.scatter([], [], s=14, color=PROVED, label="proved by draws")
     ax.scatter([], [], s=14, color=BAD, label="proved by draws, above the claim")
     ax.set_ylim(-0.7, len(rows) - 0.3)
-    _label_rows(ax, rows)
-    _format_axis(ax, claimed, max(proved), broken=broken)
-    ax.set_title(title)
-
-
-def _label_rows(ax: Any, rows: Sequence[Row]) -> None:
-    """Label the rows, broken twins with the checks that caught them."""
-    names = [row.mechanism.removeprefix(BROKEN) for row in rows]
-    ax.set_yticks(range(len(rows)), names)
+    ax.set_yticks(places, [row.mechanism.removeprefix(BROKEN) for row in rows])
+    side = ax.get_yaxis_transform()
     for i, (label, row) in enumerate(zip(ax.get_yticklabels(), rows, strict=True)):
         label.set_color(INK if row.good else BAD)
         if row.caught_by:
-            caught_text = ", ".join(row.caught_by)
-            side = ax.get_yaxis_transform()
-            ax.text(
-                1.02, i, caught_text, transform=side, va="center", color=MUTED, size=6.5
-            )
-
-
-def _format_axis(ax: Any, claimed: float, most: float, *, broken: bool) -> None:
+            style = {"transform": side, "va": "center", "color": MUTED, "size": 6.5}
+            ax.text(1.02, i, ", ".join(row.caught_by), **style)
+    most = max(proved)
     if broken:
         ax.set_xscale("log")
         ax.set_xlim(LEAST, max(most, claimed) * 1.3)
@@ -349,3 +299,4 @@ def _format_axis(ax: Any, claimed: float, most: float, *, broken: bool) -> None:
     else:
         ax.set_xlim(0, max(most, claimed) * 1.1)
         ax.set_xlabel("epsilon")
+    ax.set_title(title)

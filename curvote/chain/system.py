@@ -134,7 +134,7 @@ class System:
     ``production_metrics`` says what production may know, ``notes`` what a reader of a
     run should be told, and ``needs_new_round`` whether facts of a round that stays open
     call for a new one. ``sections`` of the page are modules of its own
-    (`curvote.report.section`), and so are the verbs of the command line that a
+    (`curvote.report.data`), and so are the verbs of the command line that a
     module ``commands`` beside it names (`curvote.chain.commands`).
     """
 

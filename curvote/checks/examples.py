@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from inspect import signature
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,9 +34,7 @@ def mechanism_params(
     Three numbers for each class where it asks both for numbers and for classes.
     """
     arguments = signature(cls).parameters.values()
-    needed = [
-        argument.name for argument in arguments if argument.default is argument.empty
-    ]
+    needed = [a.name for a in arguments if a.default is a.empty]
     values = example_params(epsilon, n_classes)
     if {"d", "n_classes"} <= {*needed}:
         values["d"] *= n_classes
@@ -70,28 +70,20 @@ def study_messages() -> list[tuple[str, str]]:
 
     What else is simulated only sends messages of a kind that is `production_messages`.
     """
-    kinds = tuple(
-        {type(messages_of(protocol)[asks]) for protocol, asks in production_messages()}
-    )
-    only = _record_messages(
-        [system for system in all_systems() if not system.production]
-    )
-    return [
-        system
-        for system in only
-        if not isinstance(messages_of(system[0])[system[1]], kinds)
-    ]
+    released = (messages_of(name)[asks] for name, asks in production_messages())
+    kinds = tuple({type(message) for message in released})
+    only = _record_messages([s for s in all_systems() if not s.production])
+    return [(p, m) for p, m in only if not isinstance(messages_of(p)[m], kinds)]
 
 
 def _record_messages(every: Iterable[System]) -> list[tuple[str, str]]:
     """Return the systems' messages about one record."""
-    pairs = [
-        (system_found.name, it)
-        for system_found in every
-        for it in system_found.messages.items()
+    return [
+        (system.name, name)
+        for system in every
+        for name, message in system.messages.items()
+        if not message.per_record and not message.per_table
     ]
-    alone = [(system, *it) for system, it in pairs if not it[1].per_record]
-    return [(system, name) for system, name, kind in alone if not kind.per_table]
 
 
 def code_names(counts: tuple[int, ...] = (MORE,)) -> list[str]:
@@ -99,11 +91,13 @@ def code_names(counts: tuple[int, ...] = (MORE,)) -> list[str]:
 
     Two rounds are simulated only, and their messages are of their own.
     """
-    entries = [
-        (entry.name, *it) for entry in all_systems() for it in entry.messages.items()
+    return [
+        message_name(system.name, name, k)
+        for system in all_systems()
+        for name, message in system.messages.items()
+        if message.per_record
+        for k in counts
     ]
-    tied = [(system, name) for system, name, kind in entries if kind.per_record]
-    return [message_name(*entry, k) for entry in tied for k in counts]
 
 
 def message_names() -> list[str]:
@@ -121,29 +115,20 @@ def released_names() -> list[str]:
 
 def many_class_names() -> list[str]:
     """Return the names of messages with `MANY` classes, and of codes."""
-    return [
-        *_names_for_counts([*production_messages(), *study_messages()], MANY),
-        *code_names(CODED),
-    ]
+    messages = [*production_messages(), *study_messages()]
+    return [*_names_for_counts(messages, MANY), *code_names(CODED)]
 
 
 def _names_for_counts(
     every: Iterable[tuple[str, str]], counts: tuple[int, ...] = (2, MORE)
 ) -> list[str]:
-    combinations = [
-        (*entry, k) for entry in every for k in counts if _is_allowed(*entry, k)
-    ]
-    return [message_name(*entry) for entry in combinations]
-
-
-def _is_allowed(protocol: str, asks: str, n_classes: int) -> bool:
-    try:
-        messages_of(protocol)[asks].check_task(
-            example_task(protocol, asks, 1.0, n_classes)
-        )
-    except UserError:
-        return False
-    return True
+    allowed = []
+    for (protocol, asks), k in product(every, counts):
+        message = messages_of(protocol)[asks]
+        with suppress(UserError):
+            message.check_task(example_task(protocol, asks, 1.0, k))
+            allowed.append(message_name(protocol, asks, k))
+    return allowed
 
 
 def message_name(protocol: str, asks: str, n_classes: int) -> str:
@@ -159,15 +144,12 @@ def example_task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -
     message = messages_of(protocol)[asks]
     words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
     classes = Classes(words)
+    named: dict[str, Any] = {"protocol": protocol, "asks": asks}
     if message.per_record:
-        kind = message.mechanism
-        return task_class(protocol)(
-            classes, epsilon, kind, protocol=protocol, asks=asks
-        )
+        return task_class(protocol)(classes, epsilon, message.mechanism, **named)
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    draft = Task(encoding, classes, epsilon, protocol=protocol, asks=asks)
-    return message.nominal_task(draft)
+    return message.nominal_task(Task(encoding, classes, epsilon, **named))
 
 
 def task_named(name: str, epsilon: float) -> Any:

@@ -171,17 +171,10 @@ def candidate_intervals(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return candidate intervals [m, 2]: half-lines, bins and single values."""
     pooled = np.concatenate([first, second])
     cuts = np.unique(np.quantile(pooled, QUANTILES, method="higher"))
-    single = np.unique(
-        np.concatenate([_frequent_values(first), _frequent_values(second)])
-    )
-    infinite = np.full(cuts.size, np.inf)
+    common = [_frequent_values(draws) for draws in (first, second)]
+    single, infinite = np.unique(np.concatenate(common)), np.full(cuts.size, np.inf)
     below, above = np.nextafter(cuts[1:], -np.inf), np.nextafter(cuts, np.inf)
-    parts = [
-        (-infinite, cuts),
-        (above, infinite),
-        (cuts[:-1], below),
-        (single, single),
-    ]
+    parts = (-infinite, cuts), (above, infinite), (cuts[:-1], below), (single, single)
     return np.concatenate([np.stack(part, axis=1) for part in parts])
 
 
@@ -199,27 +192,24 @@ def best_events(
 
     Chosen on the first third of the draws and counted on the rest.
     """
-    half = len(first_scores) // 3
-    within = candidate_intervals(first_scores[:half], other[:half])
-    chosen = [count_within(draws[:half], within) for draws in (first_scores, other)]
-    for first, second in ((0, 1), (1, 0)):
-        promised = least_epsilon(chosen[first], chosen[second], half, delta, alpha)
-        top = int(np.argmax(promised))
-        held_out = (
-            (first_scores, other)[first][half:],
-            (first_scores, other)[second][half:],
-        )
-        hits, hits2 = (int(count_within(draws, within[[top]])[0]) for draws in held_out)
-        low, high = within[top]
-        ends = float(low), float(high)
-        yield Event(name, *ends, hits, hits2, len(held_out[0]), float(promised[top]))
+    third = len(first_scores) // 3
+    within = candidate_intervals(first_scores[:third], other[:third])
+    chosen = [count_within(draws[:third], within) for draws in (first_scores, other)]
+    held_out = first_scores[third:], other[third:]
+    for turn in (1, -1):
+        first, second = chosen[::turn]
+        promised = least_epsilon(first, second, third, delta, alpha)
+        top, held_draws = int(np.argmax(promised)), held_out[::turn]
+        hits = [int(count_within(draws, within[[top]])[0]) for draws in held_draws]
+        low, high, promise = *map(float, within[top]), float(promised[top])
+        yield Event(name, low, high, hits[0], hits[1], len(held_draws[0]), promise)
 
 
 # How many events are judged on the held-out draws; each shares the error rate.
 LARGEST_PAIRS = 8
 # How sure the choice is of what an event promises: rare events must not be passed over.
 CHOICE_ALPHA = 1e-4
-SLACK = 1e-9
+SLACK = 1e-9  # sums of logarithms in float64 are off by some ulp
 OutputPair = tuple[Any, Any]
 
 
@@ -244,10 +234,8 @@ class Pair:
     @property
     def sides(self) -> tuple[tuple[Any, Any, FloatArray], ...]:
         """Each input with its outputs and their losses."""
-        return (
-            (self.x, self.outputs, self.loss),
-            (self.x2, self.outputs2, self.loss2),
-        )
+        other = self.x2, self.outputs2, self.loss2
+        return (self.x, self.outputs, self.loss), other
 
 
 def candidate_events(subject: Subject, pair: Pair) -> list[Event]:
@@ -293,47 +281,30 @@ def check_lower_bound(subject: Subject, bound: float, event: Event) -> Finding:
     if bound <= claimed + SLACK:
         return Finding("statistical")
     shares = f"{event.hits} and {event.hits2} of {event.n}"
-    return Finding(
-        "statistical",
-        f"epsilon is at least {bound:.3f}, not {claimed:g} ({event}: {shares} draws)",
-    )
-
-
-# Sums of logarithms in float64 are off by some ulp.
-SUPPORT_SLACK = 1e-9
+    proof = f"({event}: {shares} draws)"
+    why = f"epsilon is at least {bound:.3f}, not {claimed:g} {proof}"
+    return Finding("statistical", why)
 
 
 def check_support(subject: Subject, pairs: Sequence[Pair]) -> Finding:
     """Check that each output is possible and loses at most epsilon."""
     for pair in pairs:
-        for _, outputs, loss in pair.sides:
-            why = _impossible_outputs(subject, outputs) or _excess_losses(subject, loss)
-            if why:
+        for _, outputs, losses in pair.sides:
+            wrong = np.flatnonzero(~np.asarray(subject.possible(outputs), dtype=bool))
+            if wrong.size:
+                row = subject.view(outputs)[wrong[0]]
+                why = (
+                    f"{wrong.size} outputs that the declared law gives for no input,"
+                    f" the first is {np.array2string(row[:4], threshold=4)}"
+                )
+                return Finding("support", why)
+            loss = np.abs(losses)
+            # NaN is 0/0: an output that neither input can give.
+            over = ~(loss <= subject.budget.epsilon + SLACK)
+            if not subject.budget.delta and over.any():
+                why = f"an output was drawn whose declared loss is {loss[over][0]:.3f}"
                 return Finding("support", why)
     return Finding("support")
-
-
-def _impossible_outputs(subject: Subject, outputs: object) -> str | None:
-    wrong = np.flatnonzero(~np.asarray(subject.possible(outputs), dtype=bool))
-    if not wrong.size:
-        return None
-    row = subject.view(outputs)[wrong[0]]
-    return (
-        f"{wrong.size} outputs that the declared law gives for no input, the first is"
-        f" {np.array2string(row[:4], threshold=4)}"
-    )
-
-
-def _excess_losses(subject: Subject, losses: FloatArray) -> str | None:
-    """Check the declared loss of each output that was drawn, where delta is 0."""
-    if subject.budget.delta:
-        return None
-    loss = np.abs(losses)
-    # NaN is 0/0: an output that neither input can give.
-    over = ~(loss <= subject.budget.epsilon + SUPPORT_SLACK)
-    if not over.any():
-        return None
-    return f"an output was drawn whose declared loss is {loss[over][0]:.3f}"
 
 
 CUTS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -341,44 +312,41 @@ CUTS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def check_law(subject: Subject, pairs: Sequence[Pair], alpha: float) -> Finding:
     """Compare draws with the declared law; wrong with probability ``alpha`` at most."""
-    pair_alpha, compared = alpha / (3 * len(pairs)), set[int]()
+    faults = _law_faults(subject, pairs, alpha / (3 * len(pairs)))
+    return Finding("law", next(faults, None))
+
+
+def _law_faults(subject: Subject, pairs: Sequence[Pair], alpha: float) -> Iterator[str]:
+    compared = set[int]()
     for pair in pairs:
         # An input of several pairs has the same draws in all of them.
         fresh = [side for side in pair.sides if id(side[1]) not in compared]
         compared |= {id(outputs) for _, outputs, _ in fresh}
-        gaps = (subject.law_gap(x, outputs, pair_alpha) for x, outputs, _ in fresh)
-        why = next(filter(None, gaps), None) or _compare_tilted(pair, pair_alpha)
-        if why:
-            return Finding("law", why)
-    return Finding("law")
-
-
-def _compare_tilted(pair: Pair, alpha: float) -> str | None:
-    """Compare P(A | x) with E[e^L 1_A | x2] for events A = {L <= t}, L the loss.
-
-    They are equal for the declared law. Thresholds t come from the first third.
-    """
-    loss, loss2 = pair.loss, pair.loss2
-    third = len(loss) // 3
-    cuts = np.unique(np.quantile(loss2[:third], CUTS, method="higher"))
-    cuts = cuts[np.isfinite(cuts) & (cuts < 30)]
-    if not cuts.size:
-        return None
-    hits = loss[third:, None] <= cuts
-    weights = np.exp(np.minimum(loss2[third:, None], cuts))
-    weights *= loss2[third:, None] <= cuts
-    event_alpha = alpha / (2 * cuts.size)
-    margin = bernstein(weights, np.exp(cuts), event_alpha)
-    low, high = proportion_bounds(hits.sum(axis=0), len(hits), event_alpha / 2)
-    expected = weights.mean(axis=0)
-    gap = np.maximum(low - expected, expected - high) - margin
-    if not (gap > 0).any():
-        return None
-    worst = int(np.argmax(gap))
-    return (
-        f"P(declared loss <= {cuts[worst]:.3g}) differs by over {gap[worst]:.2g} from"
-        " what the declared loss says"
-    )
+        for x, outputs, _ in fresh:
+            if why := subject.law_gap(x, outputs, alpha):
+                yield why
+        # P(A | x) = E[e^L 1_A | x2] for events A = {L <= t}, L the declared loss.
+        # Thresholds t come from the first third.
+        loss, loss2 = pair.loss, pair.loss2
+        third = len(loss) // 3
+        cuts = np.unique(np.quantile(loss2[:third], CUTS, method="higher"))
+        cuts = cuts[np.isfinite(cuts) & (cuts < 30)]
+        if not cuts.size:
+            continue
+        hits = loss[third:, None] <= cuts
+        weights = np.exp(np.minimum(loss2[third:, None], cuts))
+        weights *= loss2[third:, None] <= cuts
+        event_alpha = alpha / (2 * cuts.size)
+        margin = bernstein(weights, np.exp(cuts), event_alpha)
+        low, high = proportion_bounds(hits.sum(axis=0), len(hits), event_alpha / 2)
+        expected = weights.mean(axis=0)
+        gap = np.maximum(low - expected, expected - high) - margin
+        worst = int(np.argmax(gap))
+        if gap[worst] > 0:
+            yield (
+                f"P(declared loss <= {cuts[worst]:.3g}) differs by over"
+                f" {gap[worst]:.2g} from what the declared loss says"
+            )
 
 
 def share_gap(
@@ -412,10 +380,8 @@ def distribution_gap(
     at, counts = np.unique(draws, return_counts=True)
     reached = np.cumsum(counts) / draws.size
     below = mechanism.cdf(x, np.nextafter(at, -np.inf))
-    gap = max(
-        np.abs(reached - mechanism.cdf(x, at)).max(),
-        np.abs(reached - counts / draws.size - below).max(),
-    )
+    gap = np.abs(reached - mechanism.cdf(x, at)).max()
+    gap = max(gap, np.abs(reached - counts / draws.size - below).max())
     if gap <= math.sqrt(math.log(2 / alpha) / (2 * draws.size)):
         return None
     return f"for input {float(x):.3g} the distribution function is off by {gap:.3g}"

@@ -56,9 +56,8 @@ class MechanismSubject(Subject):
         name, budget = self.mechanism.name, self.budget
         if not isinstance(self.mechanism, mechanism_class(name)):
             return ""
-        usual = examples.mechanism_params(
-            mechanism_class(name), budget.epsilon, examples.MORE
-        )
+        kind = mechanism_class(name)
+        usual = examples.mechanism_params(kind, budget.epsilon, examples.MORE)
         same = all(usual.get(k) == value for k, value in self.params.items())
         return name if same else ""
 
@@ -74,22 +73,21 @@ class MechanismSubject(Subject):
 
     def inputs(self, rng: np.random.Generator) -> list[FloatArray]:
         """Return labels; or ends, middle, a random and an outlying place."""
-        if isinstance(self.mechanism, LabelMechanism):
-            return [np.array(float(x)) for x in range(min(self.mechanism.n_classes, 4))]
-        return [*self.extra, *self._record_inputs(rng)]
-
-    def _record_inputs(self, rng: np.random.Generator) -> list[FloatArray]:
-        low, high, shape = _input_domain(self.mechanism)
+        mechanism = self.mechanism
+        if isinstance(mechanism, LabelMechanism):
+            return [np.array(float(x)) for x in range(min(mechanism.n_classes, 4))]
+        low, high, shape = _input_domain(mechanism)
         places = [np.full(shape, value) for value in (low, high, (low + high) / 2)]
         places.append(rng.uniform(low, high, shape))
         places.append(np.full(shape, high + 2 * (high - low)))  # to be clipped
         if shape:
             places.insert(3, np.where(np.arange(shape[0]) == 0, high, low))
-        if isinstance(self.mechanism, OneOf):
-            places.insert(1, _last_class_record(self.mechanism))
-        return [
-            place for place in places if mechanism_checks.accepts(self.mechanism, place)
-        ]
+        if isinstance(mechanism, OneOf):  # the others are mostly of the first class
+            up = np.full((1, mechanism.length), mechanism.high)
+            last = np.array([mechanism.n_classes - 1])
+            places.insert(1, mechanism.join_records(last, up).ravel())
+        accepted = [x for x in places if mechanism_checks.accepts(mechanism, x)]
+        return [*self.extra, *accepted]
 
     def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
         """Return the outputs of ``n`` clients that all hold ``x``."""
@@ -143,11 +141,9 @@ class MechanismSubject(Subject):
         self, x: FloatArray, x2: FloatArray, outputs: NDArray[Any]
     ) -> FloatArray:
         """Return the mechanism's declared loss for each output."""
-        n = len(outputs)
+        first, second = (repeat_input(value, len(outputs)) for value in (x, x2))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.mechanism.log_ratio(
-                repeat_input(x, n), repeat_input(x2, n), outputs
-            )
+            return self.mechanism.log_ratio(first, second, outputs)
 
     def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return a mask of the possible outputs."""
@@ -165,7 +161,16 @@ class MechanismSubject(Subject):
             shares = mechanism.probabilities(x)
             return loss_checks.share_gap(outputs, mechanism.outputs, shares, alpha)
         if isinstance(mechanism, LabelMechanism):
-            return _label_gap(mechanism, x, outputs, alpha)
+            named = residuals.output_distribution(mechanism, np.atleast_1d(x))
+            if named:
+                codes = residuals.code_numbers(mechanism, outputs)
+                return loss_checks.share_gap(codes, named[0], named[1][0], alpha)
+            if not isinstance(mechanism, PackedMechanism):
+                return None
+            labels = repeat_input(x, len(outputs))
+            outcomes = mechanism_checks.pair_outcomes(mechanism, labels, outputs)
+            shares = mechanism_checks.outcome_shares(mechanism)
+            return loss_checks.share_gap(outcomes, np.arange(4.0), shares, alpha)
         if isinstance(mechanism, ScalarMechanism):
             return loss_checks.distribution_gap(mechanism, x, outputs, alpha)
         return None
@@ -192,30 +197,6 @@ class MechanismSubject(Subject):
 def repeat_input(x: FloatArray, n: int) -> FloatArray:
     """Return ``n`` clients that all hold ``x``."""
     return np.repeat(np.asarray(x)[None], n, axis=0)
-
-
-def _label_gap(
-    mechanism: LabelMechanism, x: FloatArray, outputs: NDArray[Any], alpha: float
-) -> str | None:
-    """Compare draws with the channel, or with the law of two bits."""
-    named = residuals.output_distribution(mechanism, np.atleast_1d(x))
-    if named:
-        codes = residuals.code_numbers(mechanism, outputs)
-        return loss_checks.share_gap(codes, named[0], named[1][0], alpha)
-    if not isinstance(mechanism, PackedMechanism):
-        return None
-    outcomes = mechanism_checks.pair_outcomes(
-        mechanism, repeat_input(x, len(outputs)), outputs
-    )
-    return loss_checks.share_gap(
-        outcomes, np.arange(4.0), mechanism_checks.outcome_shares(mechanism), alpha
-    )
-
-
-def _last_class_record(mechanism: OneOf) -> FloatArray:
-    """Return a record of the last class; other inputs are mostly of the first."""
-    up = np.full((1, mechanism.length), mechanism.high)
-    return mechanism.join_records(np.array([mechanism.n_classes - 1]), up).ravel()
 
 
 def _input_domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:

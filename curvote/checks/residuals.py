@@ -134,9 +134,8 @@ def _one_of_residuals(
     mechanism: OneOf, x: FloatArray, out: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return residuals of directions, those of other classes turned back."""
-    (own_class, u), (named, v) = map(
-        mechanism.split_records, (mechanism.clip(x)[0], out)
-    )
+    own_class, u = mechanism.split_records(mechanism.clip(x)[0])
+    named, v = mechanism.split_records(out)
     turns = (named - own_class) % mechanism.n_classes
     return cap_residuals(mechanism, u, v * mechanism.m, turns, rng)
 
@@ -179,9 +178,12 @@ def _label_residuals(
 ) -> FloatArray | None:
     named = output_distribution(mechanism, np.arange(mechanism.n_classes))
     if named is None:
-        if isinstance(mechanism, PackedMechanism):
-            return _two_bit_residuals(mechanism, x, out, rng)
-        return None
+        if not isinstance(mechanism, PackedMechanism):
+            return None
+        # Too many outputs: the bits of the label and of the next one.
+        law = np.append(0.0, np.cumsum(mechanism_checks.outcome_shares(mechanism)))
+        at = mechanism_checks.pair_outcomes(mechanism, x, out).astype(int)
+        return uniform_between(law[at], law[at + 1], rng)[:, None]
     (distinct, shares), codes = named, code_numbers(mechanism, out)
     place = np.minimum(np.searchsorted(distinct, codes), len(distinct) - 1)
     reached = np.hstack([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)])
@@ -189,18 +191,6 @@ def _label_residuals(
     residuals = uniform_between(reached[labels, place], reached[labels, place + 1], rng)
     # What the channel does not name is as far from its law as can be.
     return np.where(distinct[place] == codes, residuals, 0.0)[:, None]
-
-
-def _two_bit_residuals(
-    mechanism: PackedMechanism,
-    x: FloatArray,
-    out: NDArray[Any],
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return residuals of the bits of the label and of the next one."""
-    reached = np.append(0.0, np.cumsum(mechanism_checks.outcome_shares(mechanism)))
-    outcomes = mechanism_checks.pair_outcomes(mechanism, x, out).astype(int)
-    return uniform_between(reached[outcomes], reached[outcomes + 1], rng)[:, None]
 
 
 @output_residuals.register
@@ -321,16 +311,14 @@ def uniformity_gap(residuals: FloatArray, alpha: float) -> str | None:
 
     Or their distances from the middle, which halved noise leaves too small.
     """
-    columns = [*residuals.T, *np.abs(2 * residuals - 1).T]
-    gap = max(_column_gap(column, alpha / len(columns)) for column in columns)
+    columns, gap = [*residuals.T, *np.abs(2 * residuals - 1).T], -math.inf
+    n, rank = len(residuals), np.arange(len(residuals))
+    allowed = math.sqrt(math.log(2 / (alpha / len(columns))) / (2 * n))
+    for column in columns:
+        u = np.sort(column)
+        off = np.maximum((rank + 1) / n - u, u - rank / n).max(initial=0)
+        gap = max(gap, float(off - allowed))
     return f"the law is off by {gap:.2g} more than chance allows" if gap > 0 else None
-
-
-def _column_gap(residual: FloatArray, alpha: float) -> float:
-    u = np.sort(residual)
-    rank = np.arange(len(u))
-    gap = np.maximum((rank + 1) / len(u) - u, u - rank / len(u)).max(initial=0)
-    return float(gap - math.sqrt(math.log(2 / alpha) / (2 * len(u))))
 
 
 SIZES = (1, 5, 16, 17)
@@ -357,20 +345,15 @@ def check_batches(
         calls = [slice(start, start + size) for start in range(0, rows, size)]
         parts = [subject.send(subject.part(clients, call), entropy) for call in calls]
         outputs = subject.together(parts)
-        why = _batch_fault(
-            subject, outputs, subject.residuals(clients, outputs, rng), alpha
-        )
+        call_residuals = subject.residuals(clients, outputs, rng)
+        why = None
+        if not np.asarray(subject.possible(outputs)).all():
+            why = "an output was drawn that the declared law gives for no input"
+        elif call_residuals is not None:
+            why = uniformity_gap(call_residuals, alpha / len(SIZES))
         if why:
             return Finding("batches", f"in calls for {size} clients {why}")
     return Finding("batches")
-
-
-def _batch_fault(
-    subject: Subject, outputs: Any, residuals: FloatArray | None, alpha: float
-) -> str | None:
-    if not np.asarray(subject.possible(outputs)).all():
-        return "an output was drawn that the declared law gives for no input"
-    return None if residuals is None else uniformity_gap(residuals, alpha / len(SIZES))
 
 
 # Standard deviations: sums of bounded products go beyond once in 10^9 whole tables
@@ -400,15 +383,12 @@ def check_lags(residuals: FloatArray) -> Finding:
         z[0, i] = 0  # each with itself
         z[pairs < LEAST] = 0
         if z.max() > MOST:
-            return Finding("lags", _lag_text(z, i, k))
+            lag, j = np.unravel_index(int(np.argmax(z)), z.shape)
+            where = "the numbers of one client" if lag == 0 else f"clients {lag} apart"
+            half = min(k, MOST_COLUMNS)
+            why = (
+                f"{where} share noise: numbers {i % half} and {int(j) % half} are"
+                f" correlated by {z.max():.1f} standard deviations"
+            )
+            return Finding("lags", why)
     return Finding("lags")
-
-
-def _lag_text(z: NDArray[np.float64], i: int, k: int) -> str:
-    lag, j = np.unravel_index(int(np.argmax(z)), z.shape)
-    where = "the numbers of one client" if lag == 0 else f"clients {lag} apart"
-    half = min(k, MOST_COLUMNS)
-    return (
-        f"{where} share noise: numbers {i % half} and {int(j) % half} are correlated"
-        f" by {z.max():.1f} standard deviations"
-    )

@@ -74,9 +74,8 @@ class ReplayedEntropy:
 
     def words(self, n: int) -> Words:
         """Return the next answer as ``n`` words; one of another length: Mismatch."""
-        while (
-            self._remaining and not self._remaining[0]
-        ):  # that nothing was asked tells nothing
+        # That nothing was asked tells nothing.
+        while self._remaining and not self._remaining[0]:
             self._remaining.pop(0)
         if n == 0:
             return np.empty(0, dtype=np.uint64)
@@ -98,12 +97,13 @@ def play_tape(tape: Tape, *, world: int = 0) -> Iterator[Tape]:
         for place in ("os.urandom", "random._urandom"):
             patches.enter_context(mock.patch(place, tape))
         if world:
-            pid = os.getpid() + world
-            patches.enter_context(mock.patch("os.getpid", return_value=pid))
-            patches.enter_context(mock.patch("time.time", return_value=now))
-            patches.enter_context(
-                mock.patch("time.time_ns", return_value=int(now * 1e9))
-            )
+            answers = {
+                "os.getpid": os.getpid() + world,
+                "time.time": now,
+                "time.time_ns": int(now * 1e9),
+            }
+            for place, value in answers.items():
+                patches.enter_context(mock.patch(place, return_value=value))
         random.seed(world)
         np.random.seed(world)  # noqa: NPY002 - what a careless release might use
         yield tape
@@ -117,7 +117,11 @@ def run_in_child(make: Callable[[], T]) -> T:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover - another process
-        _write_result(make, writing)
+        try:
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(pickle.dumps(make()))
+        finally:
+            os._exit(0)  # no exit handlers: they are the parent's
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
         pickled = stream.read()
@@ -126,11 +130,3 @@ def run_in_child(make: Callable[[], T]) -> T:
         raise InternalError("a child of a fork ended without a word")
     result: T = pickle.loads(pickled)  # noqa: S301 - of our own child
     return result
-
-
-def _write_result(make: Callable[[], T], writing: int) -> None:
-    try:
-        with os.fdopen(writing, "wb") as stream:
-            stream.write(pickle.dumps(make()))
-    finally:
-        os._exit(0)  # no exit handlers: they are the parent's

@@ -23,7 +23,7 @@ from curvote.base.entropy import SeededEntropy, SystemEntropy, Words
 from curvote.base.validate import FloatArray
 from curvote.chain.streams import CLIENT_BLOCK
 from curvote.checks.loss_checks import proportion_bounds
-from curvote.checks.subject import Finding, OddInput, Subject
+from curvote.checks.subject import Finding, Subject
 
 SEED = 7
 SIZES = (1, 5, 17, 100)
@@ -34,18 +34,13 @@ DIGITS = 8
 ANSWERS_FILE = Path(__file__).with_name("known_answers.csv")
 
 
-def _read_known_answers() -> dict[str, str]:
-    (_, *levels), *rows = csv.reader(
-        ANSWERS_FILE.read_text(encoding="utf-8").splitlines()
-    )
-    return {
-        f"{name} {level}": answer
-        for name, *row in rows
-        for level, answer in zip(levels, row, strict=True)
-    }
-
-
-KNOWN_ANSWERS = _read_known_answers()
+_LINES = ANSWERS_FILE.read_text(encoding="utf-8").splitlines()
+(_, *_LEVELS), *_ROWS = csv.reader(_LINES)
+KNOWN_ANSWERS: dict[str, str] = {
+    f"{name} {level}": answer
+    for name, *row in _ROWS
+    for level, answer in zip(_LEVELS, row, strict=True)
+}
 
 
 class Patterned:
@@ -122,50 +117,30 @@ class RefusingEntropy:
 
 def check_odd_inputs(subject: Subject, seed: int) -> Finding:
     """Check that odd inputs are refused or give the bytes of their twins."""
-    wrong = [
-        why
-        for odd in subject.odd_inputs()
-        if (why := _odd_input_fault(subject, odd, seed))
-    ]
-    return Finding("inputs", "; ".join(wrong) if wrong else None)
-
-
-def _odd_input_fault(subject: Subject, odd: OddInput, seed: int) -> str | None:
+    wrong = []
     with warnings.catch_warnings():
         # What numpy says of odd numbers is no refusal.
         warnings.simplefilter("ignore")
-        return (
-            None
-            if _is_refused(subject, odd)
-            else _differs_from_twin(subject, odd, seed)
-        )
-
-
-def _is_refused(subject: Subject, odd: OddInput) -> bool:
-    try:
-        subject.release(odd.value, RefusingEntropy())
-    except (ValueError, TypeError):
-        return True
-    except WordsRequested:
-        return False
-    return False  # an empty batch, or a release without noise
-
-
-def _differs_from_twin(subject: Subject, odd: OddInput, seed: int) -> str | None:
-    if odd.twin is None:
-        return f"{odd.name} is released"
-    try:
-        odd_bytes, twin = (
-            subject.release(value, SeededEntropy(seed))
-            for value in (odd.value, odd.twin)
-        )
-    except (ValueError, TypeError) as error:
-        return f"{odd.name} is refused only after words were drawn ({error})"
-    return (
-        None
-        if odd_bytes == twin
-        else f"{odd.name} is not released as what it stands for"
-    )
+        for odd in subject.odd_inputs():
+            try:
+                subject.release(odd.value, RefusingEntropy())
+            except (ValueError, TypeError):
+                continue
+            except WordsRequested:
+                pass  # without it: an empty batch, or a release without noise
+            if odd.twin is None:
+                wrong.append(f"{odd.name} is released")
+                continue
+            try:
+                odd_bytes = subject.release(odd.value, SeededEntropy(seed))
+                twin_bytes = subject.release(odd.twin, SeededEntropy(seed))
+            except (ValueError, TypeError) as error:
+                late = f"refused only after words were drawn ({error})"
+                wrong.append(f"{odd.name} is {late}")
+                continue
+            if odd_bytes != twin_bytes:
+                wrong.append(f"{odd.name} is not released as what it stands for")
+    return Finding("inputs", "; ".join(wrong) if wrong else None)
 
 
 CLIENTS = 20_000
@@ -186,22 +161,21 @@ def check_independence(
     first, second = calls
     batch = subject.view(outputs)
     reference = _agreement_count(first[:-7], second[7:])
-    even = n // 2 * 2
+    even = first[: n // 2 * 2]
     suspects = {
-        "next to each other in one call": _agreement_count(
-            first[0:even:2], first[1:even:2]
-        ),
+        "next to each other in one call": _agreement_count(even[::2], even[1::2]),
         "in two calls of one process": _agreement_count(first, second),
     }
     if len(batch) >= CLIENT_BLOCK + FEWEST:
         # Disjoint pairs, so that the agreements are independent draws.
         next_block = batch[CLIENT_BLOCK : 2 * CLIENT_BLOCK]
-        suspects["65,536 clients apart"] = _agreement_count(
-            next_block, batch[: len(next_block)]
-        )
+        far = _agreement_count(next_block, batch[: len(next_block)])
+        suspects["65,536 clients apart"] = far
     suspect_alpha = alpha / (2 * len(suspects))
+    _, chance = proportion_bounds(reference.sum(), reference.size, suspect_alpha)
     for where, same in suspects.items():
-        if _exceeds_chance(same, reference, suspect_alpha):
+        least, _ = proportion_bounds(same.sum(), same.size, suspect_alpha)
+        if least > chance:
             why = f"clients {where} got equal outputs {same.mean():.3g} of the time"
             return Finding("independence", f"{why}, by chance {reference.mean():.3g}")
     return Finding("independence")
@@ -209,13 +183,6 @@ def check_independence(
 
 def _agreement_count(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray((first == second).all(axis=1), dtype=np.float64)
-
-
-def _exceeds_chance(same: FloatArray, reference: FloatArray, alpha: float) -> bool:
-    """Return whether agreement is proven to exceed chance."""
-    low, _ = proportion_bounds(same.sum(), same.size, alpha)
-    _, high = proportion_bounds(reference.sum(), reference.size, alpha)
-    return bool(low > high)
 
 
 RUNS = 60
@@ -238,29 +205,24 @@ class CountingEntropy(SeededEntropy):
 
 
 def check_word_counts(subject: Subject, seed: int) -> Finding:
-    """Compare the words drawn for pairs of inputs, from the same streams."""
-    inputs = subject.inputs(np.random.default_rng(seed))
-    counts = [_word_counts(subject, x, seed) for x in inputs]
+    """Compare the words drawn for pairs of inputs, from the same streams.
+
+    They differ at all; or on average, where candidates are rejected.
+    """
+    counts = []
+    for x in subject.inputs(np.random.default_rng(seed)):
+        of_input = []
+        for run in range(RUNS if subject.batched else SLOW_RUNS):
+            entropy = CountingEntropy(seed + run)
+            subject.draw(x, COUNTED_CLIENTS, entropy)
+            of_input.append(entropy.word_count)
+        counts.append(np.array(of_input, dtype=np.float64))
     for (i, first), (j, second) in combinations(enumerate(counts), 2):
-        if _counts_differ(first, second, subject.rejects):
+        gap = first - second
+        if not gap.any():
+            continue
+        spread = gap.std(ddof=1) / np.sqrt(len(gap))
+        if not subject.rejects or abs(gap.mean()) > MOST * spread:
             means = f"{first.mean():.4g} and {second.mean():.4g}"
             return Finding("work", f"inputs {i} and {j} draw {means} words on average")
     return Finding("work")
-
-
-def _word_counts(subject: Subject, x: Any, seed: int) -> FloatArray:
-    counts = []
-    for run in range(RUNS if subject.batched else SLOW_RUNS):
-        entropy = CountingEntropy(seed + run)
-        subject.draw(x, COUNTED_CLIENTS, entropy)
-        counts.append(entropy.word_count)
-    return np.array(counts, dtype=np.float64)
-
-
-def _counts_differ(first: FloatArray, second: FloatArray, rejects: bool) -> bool:
-    """Return whether counts differ: at all, or on average."""
-    gap = first - second
-    if not gap.any() or not rejects:
-        return bool(gap.any())
-    spread = gap.std(ddof=1) / np.sqrt(len(gap))
-    return bool(abs(gap.mean()) > MOST * spread)

@@ -54,7 +54,26 @@ class Account:
 
         UserError: ``name`` is not its owner, or nobody knows who that is.
         """
-        name = _owner_name(ledger) if name is None else _check_owner(ledger, name)
+        if name is not None:
+            (name,) = sorted_ids([name])
+        settled = ledger.setting(_OWNER)
+        owners = [] if settled is None else [settled]
+        if name is not None or not owners:
+            counted = sorted(map(str, ledger.spent(POPULATION).clients))
+            owners = owners or counted
+        if name is None and len(owners) > 1:
+            raise UserError(
+                f"the ledger {ledger.path} counts for several names; say which is"
+                " yours: `curvote client init --name N`."
+            )
+        if name is None:
+            name = owners[0] if owners else DEFAULT_NAME
+        if owners and name not in owners:
+            raise UserError(
+                f"the ledger {ledger.path} is that of {' or '.join(map(repr, owners))},"
+                f" and not of {name!r}: one person has one name, or it would be asked"
+                " twice. Somebody else needs a ledger of their own: --ledger."
+            )
         cap = ledger.cap(POPULATION)
         spent = ledger.most_spent(POPULATION, [name])
         chosen = cap is not None
@@ -70,26 +89,21 @@ class Account:
         """Store name, cap and server; other stored values are a UserError."""
         ledger.store_setting(_OWNER, self.name)
         ledger.set_cap(POPULATION, self.cap)
-        once = {
-            _SERVER: self.server,
-            _SENDER_NAME: self.sender_name,
-            _RECORDS: self.records,
-        }
-        for setting, value in once.items():
+        once = (_SERVER, self.server), (_SENDER_NAME, self.sender_name)
+        for setting, value in (*once, (_RECORDS, self.records)):
             if value is not None:
                 ledger.store_setting(setting, value)
 
     def has_room(self, budget: Budget) -> bool:
         """Return whether the cap allows one more release."""
-        return self.spent.plus(Amount.from_budget(budget)).within(
-            Amount.from_budget(self.cap)
-        )
+        total = self.spent.plus(Amount.from_budget(budget))
+        return total.within(Amount.from_budget(self.cap))
 
     def remaining(self, after: Budget | None = None) -> tuple[float, float]:
         """Return the remaining epsilon and delta, ``after`` one more release."""
-        spent = (
-            self.spent if after is None else self.spent.plus(Amount.from_budget(after))
-        )
+        spent = self.spent
+        if after is not None:
+            spent = spent.plus(Amount.from_budget(after))
         epsilon, delta = Amount.from_budget(self.cap).minus(spent).to_floats()
         return max(epsilon, 0.0), max(delta, 0.0)
 
@@ -112,14 +126,27 @@ def open_account(ledger: Ledger, options: AccountOptions) -> Account:
 
     UserError, and nothing is written: a name, cap or server other than what stands.
     """
-    current = Account.from_ledger(ledger, options.name)
-    changed = replace(
-        current,
-        cap=_changed_cap(current.cap, options.epsilon, options.delta),
-        server=_check_fingerprint(options.server) or current.server,
-        chosen=True,
-    )
-    _refuse_change(current, changed)
+    now = Account.from_ledger(ledger, options.name)
+    cap, server = _changed_cap(now.cap, options.epsilon, options.delta), now.server
+    if options.server is not None:
+        server = options.server.strip().lower()
+        if len(server) != 64 or set(server) - set("0123456789abcdef"):
+            raise UserError(
+                f"server is {options.server!r}; a fingerprint has 64 digits of 0-9 and"
+                " a-f."
+            )
+    if now.chosen and now.cap != cap:
+        raise UserError(
+            f"the cap was set to {format_budget(now.cap.epsilon, now.cap.delta)}, once,"
+            f" and cannot become {format_budget(cap.epsilon, cap.delta)}: `curvote"
+            " client raise-cap` raises it, and nothing lowers it."
+        )
+    if now.server not in {None, server}:
+        raise UserError(
+            f"you answer server {now.server} only, once and for all; another needs a"
+            " ledger of its own (--ledger), whose cap is another cap."
+        )
+    changed = replace(now, cap=cap, server=server, chosen=True)
     changed.write(ledger)
     return changed
 
@@ -136,10 +163,9 @@ def refuse_new_ids(ledger: Ledger, records: Sequence[str]) -> None:
     if 2 * new > n and absent and absent >= min(new, known_count / 2):
         raise UserError(
             f"{new} of {n} records are new to your ledger, while {absent} of its"
-            f" {known_count}"
-            " known ones are gone: if these are the same people under other ids, name"
-            " them as before. Only if they are other people: --new-people. Nothing was"
-            " drawn."
+            f" {known_count} known ones are gone: if these are the same people under"
+            " other ids, name them as before. Only if they are other people:"
+            " --new-people. Nothing was drawn."
         )
 
 
@@ -167,62 +193,3 @@ def _changed_cap(cap: Budget, epsilon: float | None, delta: float | None) -> Bud
         cap.epsilon if epsilon is None else validate.positive(cap=epsilon),
         cap.delta if delta is None else delta,
     )
-
-
-def _check_fingerprint(text: str | None) -> str | None:
-    if text is None:
-        return None
-    normalised = text.strip().lower()
-    if len(normalised) != 64 or set(normalised) - set("0123456789abcdef"):
-        raise UserError(
-            f"server is {text!r}; a fingerprint has 64 digits of 0-9 and a-f."
-        )
-    return normalised
-
-
-def _refuse_change(now: Account, wanted: Account) -> None:
-    if now.chosen and now.cap != wanted.cap:
-        raise UserError(
-            f"the cap was set to {format_budget(now.cap.epsilon, now.cap.delta)},"
-            " once, and"
-            f" cannot become {format_budget(wanted.cap.epsilon, wanted.cap.delta)}:"
-            " `curvote"
-            " client raise-cap` raises it, and nothing lowers it."
-        )
-    if now.server not in {None, wanted.server}:
-        raise UserError(
-            f"you answer server {now.server} only, once and for all; another needs a"
-            " ledger of its own (--ledger), whose cap is another cap."
-        )
-
-
-def _owner_name(ledger: Ledger) -> str:
-    """Return the name of the ledger's owner."""
-    settled = ledger.setting(_OWNER)
-    if settled is not None:
-        return settled
-    counted = _counted_names(ledger)
-    if len(counted) > 1:
-        raise UserError(
-            f"the ledger {ledger.path} counts for several names; say which is yours:"
-            " `curvote client init --name N`."
-        )
-    return counted[0] if counted else DEFAULT_NAME
-
-
-def _check_owner(ledger: Ledger, name: str) -> str:
-    """Return the name as stored; another than the owner's is a UserError."""
-    (name,) = sorted_ids([name])
-    settled, counted = ledger.setting(_OWNER), _counted_names(ledger)
-    owners = [settled] if settled is not None else counted
-    if owners and name not in owners:
-        raise UserError(
-            f"the ledger {ledger.path} is that of {' or '.join(map(repr, owners))}, and"
-            f" not of {name!r}: one person has one name, or it would be asked twice."
-            " Somebody else needs a ledger of their own: --ledger."
-        )
-    return name
-
-
-def _counted_names(ledger: Ledger) -> list[str]:
-    return sorted(map(str, ledger.spent(POPULATION).clients))

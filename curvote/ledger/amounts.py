@@ -40,43 +40,33 @@ class Amount:
     @classmethod
     def from_budget(cls, budget: Budget) -> Amount:
         """Return a budget as an exact decimal amount."""
-        return cls.from_texts(
-            repr(float(budget.epsilon)), repr(abs(float(budget.delta)))
-        )
+        parts = float(budget.epsilon), abs(float(budget.delta))
+        return cls.from_texts(*map(repr, parts))
 
     @classmethod
     def from_texts(cls, epsilon: str, delta: str) -> Amount:
         """Return the amount that `texts` wrote."""
-        return cls(
-            EXACT_CONTEXT.create_decimal(epsilon), EXACT_CONTEXT.create_decimal(delta)
-        )
+        return cls(*map(EXACT_CONTEXT.create_decimal, (epsilon, delta)))
 
     def to_texts(self) -> tuple[str, str]:
         """Return epsilon and delta as canonical decimal text."""
-        return str(EXACT_CONTEXT.normalize(self.epsilon)), str(
-            EXACT_CONTEXT.normalize(self.delta)
-        )
+        normalize = EXACT_CONTEXT.normalize
+        return str(normalize(self.epsilon)), str(normalize(self.delta))
 
     def plus(self, other: Amount) -> Amount:
         """Return the sum: sequential composition (Dwork & Roth 2014, theorem 3.14)."""
-        return Amount(
-            EXACT_CONTEXT.add(self.epsilon, other.epsilon),
-            EXACT_CONTEXT.add(self.delta, other.delta),
-        )
+        add = EXACT_CONTEXT.add
+        return Amount(add(self.epsilon, other.epsilon), add(self.delta, other.delta))
 
     def minus(self, other: Amount) -> Amount:
         """Return the difference: ``other`` taken away."""
-        return Amount(
-            EXACT_CONTEXT.subtract(self.epsilon, other.epsilon),
-            EXACT_CONTEXT.subtract(self.delta, other.delta),
-        )
+        less = EXACT_CONTEXT.subtract
+        return Amount(less(self.epsilon, other.epsilon), less(self.delta, other.delta))
 
     def within(self, cap: Amount) -> bool:
         """Return whether neither part exceeds the cap beyond rounding."""
-        room = DELTA_ROOM if cap.delta else Decimal(0)
-        return self.epsilon <= EXACT_CONTEXT.add(
-            cap.epsilon, EPSILON_ROOM
-        ) and self.delta <= EXACT_CONTEXT.add(cap.delta, room)
+        room = Amount(EPSILON_ROOM, DELTA_ROOM if cap.delta else Decimal(0))
+        return cap.plus(room).at_least(self)
 
     def at_least(self, other: Amount) -> bool:
         """Return whether neither part is below the other's, exactly."""
@@ -177,11 +167,9 @@ def read_entry(row: Any) -> Entry:
     release, population, state, epsilon, delta, cap_epsilon, cap_delta = row[:7]
     n_clients, facts, *rest = row[7:]
     budget = Amount.from_texts(epsilon, delta).budget()
-    cap = (
-        None
-        if cap_epsilon is None
-        else Amount.from_texts(cap_epsilon, cap_delta).budget()
-    )
+    cap = None
+    if cap_epsilon is not None:
+        cap = Amount.from_texts(cap_epsilon, cap_delta).budget()
     about = release, population, state
     return Entry(*about, budget, cap, n_clients, json.loads(facts), *rest)
 

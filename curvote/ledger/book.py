@@ -18,19 +18,8 @@ from typing import Final
 from curvote.base.durable import journal_paths, sync_folder
 from curvote.base.errors import InternalError, UserError
 from curvote.base.privacy import Budget
-from curvote.ledger import chain, queries, reservation, schema
-from curvote.ledger.amounts import (
-    CANCELLED,
-    CONFIRMED,
-    EVERYONE_SETTING,
-    KNOWN_HEAD_SETTING,
-    SPENT,
-    Amount,
-    Entry,
-    ReleaseFacts,
-    SpentTotals,
-    sum_entries,
-)
+from curvote.ledger import amounts, chain, queries, reservation, schema
+from curvote.ledger.amounts import Amount, ReleaseFacts
 from curvote.ledger.cohort import ClientIds, Cohort
 from curvote.ledger.queries import LedgerReader
 from curvote.ledger.reservation import NewRelease
@@ -74,7 +63,7 @@ class RestoringLedger(LedgerReader):
         amount = Amount.from_budget(budget)
         value = {"population": population, "amount": amount.to_texts()}
         with self._transaction("IMMEDIATE"):
-            name = f"{EVERYONE_SETTING}{release}"
+            name = f"{amounts.EVERYONE_SETTING}{release}"
             if self.setting(name) is not None:
                 return
             _insert_setting(self._db, name, json.dumps(value))
@@ -93,58 +82,44 @@ class RestoringLedger(LedgerReader):
     def mark_spent(self, release: str) -> None:
         """Count a reserved release for ever."""
         with self._transaction("IMMEDIATE"):
-            reservation.settle_release(self._db, release, SPENT, reason=RESTORED_REASON)
+            _settle_spent(self._db, release)
 
     def accept_head(self, head: str) -> None:
         """Accept a lost head of the chain as known."""
         with self._transaction("IMMEDIATE"):
             if not self.knows(head):
-                _insert_setting(
-                    self._db, f"{KNOWN_HEAD_SETTING}{head}", RESTORED_REASON
-                )
+                name = f"{amounts.KNOWN_HEAD_SETTING}{head}"
+                _insert_setting(self._db, name, RESTORED_REASON)
 
 
 def charge_newcomers(db: sqlite3.Connection, population: str, cohort: Cohort) -> None:
     """Charge newcomers to a population for releases about everybody."""
     query = "SELECT name, value FROM settings WHERE name LIKE ? || '%'"
-    settings = [
-        (name, json.loads(v)) for name, v in db.execute(query, (EVERYONE_SETTING,))
-    ]
-    matching = [
-        (name, value) for name, value in settings if value["population"] == population
-    ]
+    rows = db.execute(query, (amounts.EVERYONE_SETTING,)).fetchall()
+    settings = [(name, json.loads(value)) for name, value in rows]
+    matching = [s for s in settings if s[1]["population"] == population]
     new = reservation.find_newcomers(db, population, cohort) if matching else []
-    for name, value in matching if new else []:
-        release = name.removeprefix(EVERYONE_SETTING)
+    for setting, value in matching if new else []:
+        release = setting.removeprefix(amounts.EVERYONE_SETTING)
         like = "SELECT count(*) FROM releases WHERE release LIKE ? || '+%'"
         (times,) = db.execute(like, (release,)).fetchone()
-        about = (
-            f"{release}+{times + 1}",
-            population,
-            Amount.from_texts(*value["amount"]),
-        )
-        _insert_spent(db, NewRelease(*about, None, _EVERYONE_FACTS), Cohort(new))
+        name, amount = f"{release}+{times + 1}", Amount.from_texts(*value["amount"])
+        about = NewRelease(name, population, amount, None, _EVERYONE_FACTS)
+        _insert_spent(db, about, Cohort(new))
 
 
 def _insert_spent(db: sqlite3.Connection, release: NewRelease, cohort: Cohort) -> None:
     reservation.enter_release(db, release, cohort)
-    reservation.settle_release(db, release.name, SPENT, reason=RESTORED_REASON)
+    _settle_spent(db, release.name)
+
+
+def _settle_spent(db: sqlite3.Connection, release: str) -> None:
+    reservation.settle_release(db, release, amounts.SPENT, reason=RESTORED_REASON)
 
 
 def _insert_setting(db: sqlite3.Connection, name: str, value: str) -> None:
     db.execute("INSERT INTO settings VALUES (?, ?)", (name, value))
     chain.append_event(db, "setting", name, value=value)
-
-
-__all__ = [
-    "ClientIds",
-    "Entry",
-    "Ledger",
-    "ReleaseFacts",
-    "SpentTotals",
-    "open_existing",
-    "sum_entries",
-]
 
 
 class Ledger(LedgerReader):
@@ -185,17 +160,15 @@ class Ledger(LedgerReader):
         """
         if not population:
             raise UserError("a cap needs a population; its name is empty.")
+        wanted = Amount.from_budget(cap)
         with self._transaction("IMMEDIATE"):
             current = reservation.read_cap(self._db, population)
             if current is None:
-                reservation.write_population_cap(
-                    self._db, population, Amount.from_budget(cap)
-                )
-            elif current != Amount.from_budget(cap):
+                reservation.write_population_cap(self._db, population, wanted)
+            elif current != wanted:
                 raise UserError(
                     f"the cap of population {population!r} was set to {current}, once;"
-                    " it"
-                    f" cannot become {cap}. `raise-cap` raises it."
+                    f" it cannot become {cap}. `raise-cap` raises it."
                 )
 
     def raise_cap(self, population: str, cap: Budget) -> None:
@@ -203,11 +176,9 @@ class Ledger(LedgerReader):
 
         UserError: a cap that lies below in either part, or is the same.
         """
+        wanted = Amount.from_budget(cap)
         with self._transaction("IMMEDIATE"):
-            current, wanted = (
-                reservation.read_cap(self._db, population),
-                Amount.from_budget(cap),
-            )
+            current = reservation.read_cap(self._db, population)
             if current is None:
                 raise UserError(
                     f"population {population!r} has no cap yet that could be raised."
@@ -220,22 +191,17 @@ class Ledger(LedgerReader):
             reservation.write_population_cap(self._db, population, wanted)
 
     def store_setting(self, name: str, value: str) -> None:
-        """Store a setting for ever; another value later is a UserError.
-
-        Another value: UserError.
-        """
+        """Store a setting for ever; another value later is a UserError."""
         if not name:
             raise InternalError("a setting has no name")
         with self._transaction("IMMEDIATE"):
             current = self.setting(name)
             if current is None:
-                self._db.execute("INSERT INTO settings VALUES (?, ?)", (name, value))
-                chain.append_event(self._db, "setting", name, value=value)
+                _insert_setting(self._db, name, value)
             elif current != value:
                 raise UserError(
                     f"the ledger says {name} is {current!r}, once and for all; it"
-                    " cannot"
-                    f" become {value!r}."
+                    f" cannot become {value!r}."
                 )
 
     def reserve(
@@ -266,7 +232,12 @@ class Ledger(LedgerReader):
         amount = Amount.from_budget(budget)
         with self._transaction("IMMEDIATE"):
             self._verify_sums()
-            cap = self._require_cap(population)
+            cap = reservation.read_cap(self._db, population)
+            if cap is None:
+                raise UserError(
+                    f"the ledger has no cap for population {population!r}; nothing is"
+                    " released before one is set."
+                )
             cap = cap.least(Amount.from_budget(limit)) if limit else cap
             previous = self.entry(release)
             if previous and previous.counts:
@@ -286,12 +257,12 @@ class Ledger(LedgerReader):
             entry = self.entry(release)
             if entry and (entry.place, entry.digest) == (place, digest):
                 return
-            self._settle_release(release, CONFIRMED, place=place, digest=digest)
+            self._settle_release(release, amounts.CONFIRMED, place=place, digest=digest)
 
     def cancel(self, release: str) -> None:
         """Cancel a reserved release whose noise was never published."""
         with self._transaction("IMMEDIATE"):
-            number, amount = self._settle_release(release, CANCELLED)
+            number, amount = self._settle_release(release, amounts.CANCELLED)
             before = reservation.release_balances(self._db, number)
             steps = {b.id: b.amount.minus(amount) for b in before}
             reservation.move_totals(self._db, number, steps)
@@ -302,7 +273,7 @@ class Ledger(LedgerReader):
         Any other state: InternalError.
         """
         with self._transaction("IMMEDIATE"):
-            self._settle_release(release, SPENT, reason=reason)
+            self._settle_release(release, amounts.SPENT, reason=reason)
 
     def _verify_sums(self) -> None:
         """Refuse a ledger whose entries do not add up to its totals."""
@@ -315,23 +286,13 @@ class Ledger(LedgerReader):
             if disagreements:
                 raise UserError(
                     f"the ledger {self.path} is not what was entered:"
-                    f" {disagreements[0]}."
-                    " Nothing was reserved; `curvote ledger check` says all."
-                    f" {LEDGER.way_out}."
+                    f" {disagreements[0]}. Nothing was reserved; `curvote ledger check`"
+                    f" says all. {LEDGER.way_out}."
                 )
         self._verified_writes = writes
 
     def _external_writes(self) -> int:
         return int(self._db.execute("PRAGMA data_version").fetchone()[0])
-
-    def _require_cap(self, population: str) -> Amount:
-        cap = reservation.read_cap(self._db, population)
-        if cap is None:
-            raise UserError(
-                f"the ledger has no cap for population {population!r}; nothing is"
-                " released before one is set."
-            )
-        return cap
 
     def _settle_release(
         self, release: str, state: str, **how: str
@@ -368,29 +329,26 @@ def back_up_ledger(ledger: Path, out: Path) -> tuple[int, str]:
     ):
         with Ledger(copied) as copy:
             top = copy.top()
-            _refuse_overwrite(out, copy)
+            if os.path.lexists(out) and not _is_earlier(out, copy):
+                raise UserError(
+                    f"{out} is there and no earlier backup of this ledger: it stays as"
+                    " it is. Name another file."
+                )
         merge_journal(copied)
         copied.replace(out)
         sync_folder(out.absolute().parent)
     return top
 
 
-def _refuse_overwrite(out: Path, copy: Ledger) -> None:
-    if not os.path.lexists(out):
-        return
+def _is_earlier(out: Path, copy: Ledger) -> bool:
     try:
         with (
             checked_copy(out, copy.path.parent, deep=False) as copied,
             Ledger(copied) as old,
         ):
-            earlier = old.origin() == copy.origin() and copy.knows(old.head())
+            return old.origin() == copy.origin() and copy.knows(old.head())
     except UserError:
-        earlier = False
-    if not earlier:
-        raise UserError(
-            f"{out} is there and no earlier backup of this ledger: it stays as it is."
-            " Name another file."
-        )
+        return False
 
 
 @contextmanager
@@ -419,9 +377,8 @@ def checked_copy(file: Path, folder: Path, *, deep: bool = True) -> Iterator[Pat
 
 def _copy_pages(file: Path, target_path: Path) -> None:
     """Copy all pages of a ledger as of one moment, with its journal."""
-    still = (
-        "" if journal_paths(file) else "&immutable=1"
-    )  # then nothing is written beside it
+    # Without a journal nothing may be written beside the file.
+    still = "" if journal_paths(file) else "&immutable=1"
     uri = f"{file.absolute().as_uri()}?mode=ro{still}"
     target_path.touch(mode=0o600)
     with (

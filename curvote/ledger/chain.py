@@ -14,10 +14,10 @@ import hashlib
 import hmac
 import json
 import secrets
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from sqlite3 import Connection
 from typing import Any, Final
 
 _BATCH: Final = 65_536
@@ -47,17 +47,16 @@ class Movement:
     sequence: int
 
 
-def begin_chain(db: sqlite3.Connection) -> None:
+def begin_chain(db: Connection) -> None:
     """Insert the first link, which holds the key of all others."""
     key = secrets.token_hex(32)
     event = _event_json({"kind": "begun", "key": key, "name": "", "said": {}})
-    db.execute(
-        "INSERT INTO chain VALUES (1, ?, ?)", (event, _link_code(key, "", event))
-    )
+    first = event, _link_code(key, "", event)
+    db.execute("INSERT INTO chain VALUES (1, ?, ?)", first)
 
 
 def append_event(
-    db: sqlite3.Connection, kind: str, name: str, **values: str | int | None
+    db: Connection, kind: str, name: str, **values: str | int | None
 ) -> None:
     """Append an event about a release, population or setting."""
     event = _event_json({"kind": kind, "name": name, "said": values, "at": utc_now()})
@@ -65,19 +64,19 @@ def append_event(
     db.execute("INSERT INTO chain (event, link) VALUES (?, ?)", (event, link))
 
 
-def chain_head(db: sqlite3.Connection) -> str:
+def chain_head(db: Connection) -> str:
     """Return the newest link, 64 hexadecimal digits."""
     return chain_top(db)[1]
 
 
-def chain_top(db: sqlite3.Connection) -> tuple[int, str]:
+def chain_top(db: Connection) -> tuple[int, str]:
     """Return the newest link and its position in the chain, from 1 on."""
     query = "SELECT number, link FROM chain ORDER BY number DESC LIMIT 1"
     row: tuple[int, str] | None = db.execute(query).fetchone()
     return row or (0, "")
 
 
-def read_movements(db: sqlite3.Connection) -> Iterator[Movement]:
+def read_movements(db: Connection) -> Iterator[Movement]:
     """Yield all reservations and settlements in order."""
     about: dict[str, dict[str, Any]] = {}
     query = "SELECT event, link, number FROM chain ORDER BY number"
@@ -109,7 +108,7 @@ class CohortDigest:
         return self._digest.hexdigest()
 
 
-def adopt_format_1(db: sqlite3.Connection) -> None:
+def adopt_format_1(db: Connection) -> None:
     """Append the releases and caps of a ledger of format 1.
 
     The cap is that of its latest release that had one. A client's own releases, which
@@ -120,9 +119,8 @@ def adopt_format_1(db: sqlite3.Connection) -> None:
         about = {"population": columns["population"], "clients": columns["clients"]}
         append_event(db, "reserved", release, **first, **about)
         if columns["settled"] is not None:
-            append_event(
-                db, "settled", release, **{n: columns[n] for n in SETTLEMENT_COLUMNS}
-            )
+            settled = {name: columns[name] for name in SETTLEMENT_COLUMNS}
+            append_event(db, "settled", release, **settled)
     for population, epsilon, delta in db.execute(_LATEST_CAPS).fetchall():
         write_cap(db, population, epsilon, delta)
 
@@ -133,53 +131,41 @@ WHERE number IN (SELECT max(number) FROM releases WHERE cap_epsilon IS NOT NULL
   AND instr(facts, '"outbox":') = 0 GROUP BY population)"""
 
 
-def read_caps(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+def read_caps(db: Connection) -> dict[str, tuple[str, str]]:
     """Return the cap of every population that has one, as decimal texts."""
     query = "SELECT name, epsilon, delta FROM caps JOIN populations ON id = population"
     return {name: (epsilon, delta) for name, epsilon, delta in db.execute(query)}
 
 
-def write_cap(
-    db: sqlite3.Connection, population: str, epsilon: str, delta: str
-) -> None:
+def write_cap(db: Connection, population: str, epsilon: str, delta: str) -> None:
     """Set or replace the cap of an existing population."""
-    db.execute(
-        """INSERT OR REPLACE INTO caps
-        SELECT id, ?, ? FROM populations WHERE name = ?""",
-        (epsilon, delta, population),
+    query = (
+        "INSERT OR REPLACE INTO caps SELECT id, ?, ? FROM populations WHERE name = ?"
     )
+    db.execute(query, (epsilon, delta, population))
     append_event(db, "cap", population, epsilon=epsilon, delta=delta)
 
 
-def release_rows(db: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
+def release_rows(db: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each release with the columns that the chain records."""
     columns = (*ENTRY_COLUMNS, *SETTLEMENT_COLUMNS[1:])
     query = f"""SELECT number, release, name, {", ".join(columns)} FROM releases
     JOIN populations ON populations.id = population ORDER BY number"""  # noqa: S608 - names of columns are ours
     for number, release, population, *values in db.execute(query).fetchall():
-        clients = _members_digest(db, number)
+        digest = CohortDigest()
+        cursor = db.execute(_SORTED_MEMBERS, (number,))
+        while batch := cursor.fetchmany(_BATCH):
+            digest.add([name for (name,) in batch])
+        clients = digest.text()
         recorded = dict(zip(columns, values, strict=True))
         yield release, recorded | {"population": population, "clients": clients}
-
-
-def _members_digest(db: sqlite3.Connection, number: int) -> str:
-    """Return the digest of a release's clients.
-
-    They were mostly entered in the order of their ids, so that SQLite sorts what is
-    nearly sorted.
-    """
-    digest = CohortDigest()
-    cursor = db.execute(_SORTED_MEMBERS, (number,))
-    while batch := cursor.fetchmany(_BATCH):
-        digest.add([name for (name,) in batch])
-    return digest.text()
 
 
 _SORTED_MEMBERS: Final = """SELECT c.client FROM members m CROSS JOIN clients c
 ON c.number = m.client WHERE m.release = ? ORDER BY c.client"""
 
 
-def chain_problems(db: sqlite3.Connection) -> Iterator[str]:
+def chain_problems(db: Connection) -> Iterator[str]:
     """Yield differences between the chain and the tables."""
     chain = db.execute("SELECT event, link FROM chain ORDER BY number").fetchall()
     key, links = _chain_key(db), ["", *(link for _, link in chain)]
@@ -189,47 +175,34 @@ def chain_problems(db: sqlite3.Connection) -> Iterator[str]:
     )
     if broken or not chain:
         yield f"the chain of entries is broken: {broken} of {len(chain)} links"
-    else:
-        yield from _table_differences(db, [json.loads(event) for event, _ in chain])
-
-
-def _table_differences(
-    db: sqlite3.Connection, events: Sequence[dict[str, Any]]
-) -> Iterator[str]:
-    """Yield differences between the tables and the chain's events."""
-    summary = _ChainSummary(events)
+        return
+    # What the events add up to.
+    releases: dict[str, dict[str, Any]] = {}
+    caps: dict[str, tuple[str, str]] = {}
+    settings: dict[str, str] = {}
+    for event in (json.loads(text) for text, _ in chain):
+        name, values = event["name"], event["said"]
+        if event["kind"] == "reserved":
+            releases[name] = dict.fromkeys(SETTLEMENT_COLUMNS[1:]) | values
+        elif event["kind"] == "settled":
+            releases.setdefault(name, {}).update(values)
+        elif event["kind"] == "cap":
+            caps[name] = (values["epsilon"], values["delta"])
+        elif event["kind"] == "setting":
+            settings[name] = values["value"]
     current_releases = dict(release_rows(db))
-    for release in sorted(summary.releases.keys() | current_releases.keys()):
-        if summary.releases.get(release) != current_releases.get(release):
+    for release in sorted(releases.keys() | current_releases.keys()):
+        if releases.get(release) != current_releases.get(release):
             yield f"release {release}: its entry is not what the chain says"
     current_caps = read_caps(db)
-    for name in sorted(current_caps.keys() | summary.caps.keys()):
-        if current_caps.get(name) != summary.caps.get(name):
+    for name in sorted(current_caps.keys() | caps.keys()):
+        if current_caps.get(name) != caps.get(name):
             yield f"the cap of population {name!r} is not what the chain says"
-    if dict(db.execute("SELECT name, value FROM settings")) != summary.settings:
+    if dict(db.execute("SELECT name, value FROM settings")) != settings:
         yield "the settings are not what the chain says"
 
 
-class _ChainSummary:
-    """The releases, caps and settings that a chain's events add up to."""
-
-    def __init__(self, events: Sequence[dict[str, Any]]) -> None:
-        self.releases: dict[str, dict[str, Any]] = {}
-        self.caps: dict[str, tuple[str, str]] = {}
-        self.settings: dict[str, str] = {}
-        for event in events:
-            name, values = event["name"], event["said"]
-            if event["kind"] == "reserved":
-                self.releases[name] = dict.fromkeys(SETTLEMENT_COLUMNS[1:]) | values
-            elif event["kind"] == "settled":
-                self.releases.setdefault(name, {}).update(values)
-            elif event["kind"] == "cap":
-                self.caps[name] = (values["epsilon"], values["delta"])
-            elif event["kind"] == "setting":
-                self.settings[name] = values["value"]
-
-
-def _chain_key(db: sqlite3.Connection) -> str:
+def _chain_key(db: Connection) -> str:
     row = db.execute("SELECT event FROM chain WHERE number = 1").fetchone()
     return str(json.loads(row[0]).get("key", "")) if row else ""
 

@@ -44,9 +44,8 @@ class Cohort:
             raise UserError("clients is empty; a release concerns at least one client.")
         arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
         numbers = len(arrays) == len(pieces)
-        self._sorted: _NumberIds | _TextIds = (
-            _NumberIds(arrays) if numbers else _TextIds(pieces)
-        )
+        ids = _NumberIds(arrays) if numbers else _TextIds(pieces)
+        self._sorted: _NumberIds | _TextIds = ids
         if repeated := self._sorted.count_repeated():
             raise UserError(
                 f"{repeated} of {self.n} client ids stand in clients a second time;"
@@ -70,49 +69,41 @@ def _id_pieces(clients: ClientIds) -> Iterator[Numbers | list[str]]:
         isinstance(clients, Sequence)
         and not isinstance(next(iter(clients), 0), np.ndarray)
     )
-    for piece in [clients] if single else clients:
-        yield from _check_piece(piece)
-
-
-def _check_piece(piece: Any) -> Iterator[Numbers | list[str]]:
-    if not isinstance(piece, np.ndarray):
-        yield _ids_to_text(piece)
-    elif piece.ndim != 1:
-        raise UserError(f"clients has shape {piece.shape}; it must be (n,).")
-    elif piece.dtype == np.uint64:
-        yield list(map(str, piece.tolist()))
-    elif piece.dtype.kind in "iu":
-        yield piece.astype(np.int64, copy=False)
-    else:
-        for start in range(0, len(piece), BATCH_SIZE):
-            yield _ids_to_text(piece[start : start + BATCH_SIZE].tolist())
+    pieces: Any = [clients] if single else clients
+    for piece in pieces:
+        if not isinstance(piece, np.ndarray):
+            yield _ids_to_text(piece)
+        elif piece.ndim != 1:
+            raise UserError(f"clients has shape {piece.shape}; it must be (n,).")
+        elif piece.dtype == np.uint64:
+            yield list(map(str, piece.tolist()))
+        elif piece.dtype.kind in "iu":
+            yield piece.astype(np.int64, copy=False)
+        else:
+            for start in range(0, len(piece), BATCH_SIZE):
+                yield _ids_to_text(piece[start : start + BATCH_SIZE].tolist())
 
 
 def _ids_to_text(ids: Sequence[Any]) -> list[str]:
-    ids_text = [_id_to_text(client) for client in ids]
+    ids_text = []
+    for client in ids:
+        text = client
+        if isinstance(client, str):
+            text = normalise_id(str(client))
+        elif isinstance(client, float) and client.is_integer():
+            text = str(int(client))
+        ids_text.append(text)
     if not {type(name) for name in ids_text} <= {str}:
         raise UserError(
             "clients must be one-dimensional: whole numbers or text, every id given."
         )
-    _refuse_bad_ids(ids_text)
-    return ids_text
-
-
-def _id_to_text(client: Any) -> Any:
-    """Return one id as normalised text; an invalid id unchanged."""
-    if isinstance(client, float) and client.is_integer():
-        return str(int(client))
-    return normalise_id(str(client)) if isinstance(client, str) else client
-
-
-def _refuse_bad_ids(ids: list[str]) -> None:
-    """Refuse ids that are empty or that a database cannot store."""
     try:
-        joined = "".join(ids).encode()
+        joined = "".join(ids_text).encode()
     except UnicodeEncodeError:
         raise UserError("a client id holds a character that is no text.") from None
-    if "" in ids or b"\0" in joined:
+    if "" in ids_text or b"\0" in joined:
         raise UserError("a client id is empty or holds a zero byte.")
+    return ids_text
 
 
 class _NumberIds:
@@ -133,8 +124,12 @@ class _NumberIds:
         return self._repeated
 
     def __iter__(self) -> Iterator[list[str]]:
-        for start in range(0, len(self._ids), BATCH_SIZE):
-            yield list(map(str, self._ids[start : start + BATCH_SIZE].tolist()))
+        return _as_text(self._ids)
+
+
+def _as_text(ids: Numbers) -> Iterator[list[str]]:
+    for start in range(0, len(ids), BATCH_SIZE):
+        yield list(map(str, ids[start : start + BATCH_SIZE].tolist()))
 
 
 def _align_digits(ids: Numbers) -> NDArray[np.uint64]:
@@ -157,7 +152,11 @@ class _TextIds:
     """Ids as text, in the order of their code points."""
 
     def __init__(self, pieces: Sequence[Numbers | list[str]]) -> None:
-        batches = (batch for piece in pieces for batch in _text_batches(piece))
+        batches = (
+            batch
+            for piece in pieces
+            for batch in ([piece] if isinstance(piece, list) else _as_text(piece))
+        )
         if sum(map(len, pieces)) <= BATCH_SIZE:
             self._few = sorted(name for batch in batches for name in batch)
             self._many: pa.ChunkedArray | None = None
@@ -183,11 +182,3 @@ class _TextIds:
             return
         for start in range(0, len(self._many), BATCH_SIZE):
             yield self._many.slice(start, BATCH_SIZE).to_pylist()
-
-
-def _text_batches(piece: Numbers | list[str]) -> Iterator[list[str]]:
-    if isinstance(piece, list):
-        yield piece
-        return
-    for start in range(0, len(piece), BATCH_SIZE):
-        yield list(map(str, piece[start : start + BATCH_SIZE].tolist()))

@@ -15,7 +15,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +28,13 @@ from curvote.ledger.queries import LedgerReader
 # Lines of format 1 name neither their ledger nor a place in its chain.
 JOURNAL_FORMAT: Final = 2
 JournalLine = dict[str, Any]
+
+
+def _write_all(stream: Any, data: bytes) -> None:
+    """Write all data to a stream, and flush it to the disk."""
+    while data:
+        data = data[stream.write(data) :]
+    os.fsync(stream.fileno())
 
 
 @dataclass(frozen=True)
@@ -43,9 +50,8 @@ class Journal:
         UserError: it cannot be read, or a newer curvote wrote it.
         """
         with self._translate_errors():
-            return (
-                list(self._read_lines(self.path.read_bytes())) if self.exists() else []
-            )
+            data = self.path.read_bytes() if self.exists() else b""
+            return list(self._read_lines(data))
 
     def count_unreadable(self) -> int:
         """Return how many lines are half-written or altered.
@@ -74,42 +80,33 @@ class Journal:
             handle = os.open(self.path, flags, 0o600)
             with os.fdopen(handle, "r+b", buffering=0) as stream:
                 fcntl.flock(stream, fcntl.LOCK_EX)
-                added = self._append_missing(stream, ledger)
+                # First: the ledger knows by then what others add.
+                content = stream.readall()
+                moves, origin = ledger.movements(), ledger.origin()
+                lines = list(self._read_lines(content))
+                heads = {line["head"] for line in lines}
+                about = {"format": JOURNAL_FORMAT, "ledger": origin}
+                new = [asdict(m) | about for m in moves if m.head not in heads]
+                if new:
+                    text = "".join(json.dumps(line) + "\n" for line in new)
+                    if content and not content.endswith(b"\n"):
+                        text = f"\n{text}"  # the last to write was killed
+                    _write_all(stream, text.encode())
+                known_heads = {m.head for m in moves}
+                for line in lines:
+                    if (
+                        line["head"] not in known_heads
+                        and line.get("ledger") == origin
+                        and not ledger.accepted_head(line["head"])
+                    ):
+                        raise UserError(
+                            f"{self.path}, {self.description}: release"
+                            f" {line['release']} is not in the ledger. Another copy of"
+                            " it is in use, or it was put in place while a run went on."
+                            " Nothing is released; the next run says what to do."
+                        )
             sync_folder(self.path.parent)
-        return added
-
-    def _append_missing(self, stream: Any, ledger: LedgerReader) -> int:
-        content = stream.readall()  # first: the ledger knows by then what others add
-        moves = ledger.movements()
-        lines = list(self._read_lines(content))
-        heads = {line["head"] for line in lines}
-        about = {"format": JOURNAL_FORMAT, "ledger": ledger.origin()}
-        new = [asdict(m) | about for m in moves if m.head not in heads]
-        if new:
-            text = "".join(json.dumps(line) + "\n" for line in new)
-            torn = content and not content.endswith(
-                b"\n"
-            )  # the last to write was killed
-            _write_all(stream, ("\n" * bool(torn) + text).encode())
-        ledger_heads = {m.head for m in moves}
-        self._refuse_unknown(
-            [e for e in lines if e["head"] not in ledger_heads], ledger
-        )
         return len(new)
-
-    def _refuse_unknown(
-        self, lines: Sequence[JournalLine], ledger: LedgerReader
-    ) -> None:
-        origin = ledger.origin()
-        for line in lines:
-            if line.get("ledger") == origin and not ledger.accepted_head(line["head"]):
-                raise UserError(
-                    f"{self.path}, {self.description}: release {line['release']} is"
-                    " not in"
-                    " the ledger. Another copy of it is in use, or it was put in place"
-                    " while a run went on. Nothing is released; the next run says what"
-                    " to do."
-                )
 
     def _read_lines(self, data: bytes) -> Iterator[JournalLine]:
         """Yield the complete lines of a journal's content."""
@@ -120,10 +117,8 @@ class Journal:
                 continue
             if not isinstance(line, dict):
                 continue
-            if (
-                isinstance(version := line.get("format", 1), int)
-                and version > JOURNAL_FORMAT
-            ):
+            version = line.get("format", 1)
+            if isinstance(version, int) and version > JOURNAL_FORMAT:
                 raise UserError(
                     f"{self.path}, {self.description}: a newer curvote wrote it (format"
                     f" {version}, this one reads {JOURNAL_FORMAT}); update curvote."
@@ -137,8 +132,7 @@ class Journal:
             if self.exists() and not self.path.is_file():
                 raise UserError(
                     f"{self.path}, {self.description}, is no plain file. Nothing is"
-                    " released"
-                    " without it."
+                    " released without it."
                 )
             yield
         except OSError as error:
@@ -148,10 +142,3 @@ class Journal:
                 f"{self.path}, {self.description}: {why}. Nothing is released without"
                 " it."
             ) from error
-
-
-def _write_all(stream: Any, data: bytes) -> None:
-    """Write all data to a stream, and flush it to the disk."""
-    while data:
-        data = data[stream.write(data) :]
-    os.fsync(stream.fileno())

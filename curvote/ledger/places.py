@@ -27,19 +27,15 @@ def ledger_path(named: Path | None = None) -> Path:
         return named.resolve()
     default = _state_folder() / "ledger.sqlite"
     if FORMER_LEDGER.exists() and not default.exists():
+        ends = (end for end in ("", "-wal") if Path(f"{FORMER_LEDGER}{end}").exists())
+        move = " && ".join(f"mv {FORMER_LEDGER}{end} {default}{end}" for end in ends)
         raise UserError(
             f"{FORMER_LEDGER.resolve()} is a ledger of an earlier curvote, and"
-            f" {default} does not"
-            " exist yet: starting afresh would forget what was released. Move it there"
-            f" (`{_move_commands(default)}`), or name it: --ledger {FORMER_LEDGER}."
+            f" {default} does not exist yet: starting afresh would forget what was"
+            f" released. Move it there (`{move}`), or name it: --ledger"
+            f" {FORMER_LEDGER}."
         )
     return default
-
-
-def _move_commands(target: Path) -> str:
-    """Return the commands that move the former ledger."""
-    there = (end for end in ("", "-wal") if Path(f"{FORMER_LEDGER}{end}").exists())
-    return " && ".join(f"mv {FORMER_LEDGER}{end} {target}{end}" for end in there)
 
 
 def register_path() -> Path:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
+from itertools import starmap
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -38,39 +39,29 @@ def ledger_problems(db: sqlite3.Connection) -> list[str]:
 
     What SQLite itself finds comes alone: nothing else can be trusted then.
     """
-    return [*_integrity_errors(db), *_broken_references(db)] or find_disagreements(db)
+    lines = [line for (line,) in db.execute("PRAGMA integrity_check")]
+    problems = [f"integrity: {line}" for line in lines if line != "ok"]
+    rows = db.execute("PRAGMA foreign_key_check").fetchall()
+    if rows:
+        table, _, parent, _ = rows[0]
+        problems.append(
+            f"{len(rows)} rows name what is not there, the first in {table}: {parent}"
+        )
+    return problems or find_disagreements(db)
 
 
 def find_disagreements(db: sqlite3.Connection) -> list[str]:
     """Return where entries, totals and chain disagree, a line each."""
-    sums = [*_wrong_counts(db), *_foreign_members(db), *_wrong_sums(db)]
-    return [*sums, *chain.chain_problems(db)]
+    return [*_wrong_members(db), *_wrong_sums(db), *chain.chain_problems(db)]
 
 
-def _integrity_errors(db: sqlite3.Connection) -> Iterator[str]:
-    for (line,) in db.execute("PRAGMA integrity_check"):
-        if line != "ok":
-            yield f"integrity: {line}"
-
-
-def _broken_references(db: sqlite3.Connection) -> Iterator[str]:
-    rows = db.execute("PRAGMA foreign_key_check").fetchall()
-    if rows:
-        table, _, parent, _ = rows[0]
-        yield f"{len(rows)} rows name what is not there, the first in {table}: {parent}"
-
-
-def _wrong_counts(db: sqlite3.Connection) -> Iterator[str]:
+def _wrong_members(db: sqlite3.Connection) -> Iterator[str]:
     query = """SELECT release, n_clients,
         (SELECT count(*) FROM members m WHERE m.release = r.number) AS n
         FROM releases r WHERE n <> n_clients"""
     for release, expected, counted in db.execute(query):
-        yield (
-            f"release {release}: recorded about {expected} clients but names {counted}"
-        )
-
-
-def _foreign_members(db: sqlite3.Connection) -> Iterator[str]:
+        about = f"recorded about {expected} clients but names {counted}"
+        yield f"release {release}: {about}"
     query = """SELECT r.release, count(*) FROM releases r
         JOIN members m ON m.release = r.number JOIN clients c ON c.number = m.client
         WHERE c.population <> r.population GROUP BY r.number"""
@@ -88,63 +79,42 @@ def _wrong_sums(db: sqlite3.Connection) -> Iterator[str]:
     amounts = [Amount()]
     query = """SELECT number, release, epsilon, delta, cap_epsilon, cap_delta
         FROM releases WHERE state <> 'cancelled' ORDER BY number"""
+    members = "SELECT client FROM members WHERE release = ? ORDER BY client"
     for number, release, *texts in db.execute(query).fetchall():
-        clients = _read_column(
-            db, "SELECT client FROM members WHERE release = ? ORDER BY client", number
-        )
-        _add_amount(sums, clients, amounts, Amount.from_texts(*texts[:2]))
+        clients, more = _read_column(db, members, number), Amount.from_texts(*texts[:2])
+        distinct, which = np.unique(sums[clients], return_inverse=True)
+        counts = np.bincount(which, minlength=len(distinct))
+        places = {amount: i for i, amount in enumerate(amounts)}
+        after = []
+        for old in distinct:
+            amount = amounts[old].plus(more)
+            if amount not in places:
+                places[amount] = len(amounts)
+                amounts.append(amount)
+            after.append(places[amount])
+        sums[clients] = np.array(after, dtype=np.int64)[which]
         if texts[2] is not None:
-            above = _count_above(sums[clients], amounts, Amount.from_texts(*texts[2:]))
+            cap = Amount.from_texts(*texts[2:])
+            fits = [amounts[i].within(cap) for i in after]
+            above = sum(int(n) for n, fit in zip(counts, fits, strict=True) if not fit)
             if above:
                 yield f"release {release}: {above} clients are above its cap"
-    yield from _wrong_totals(db, sums, amounts)
+    numbers = _read_column(db, "SELECT number FROM clients ORDER BY number")
+    totals = _read_column(db, "SELECT total FROM clients ORDER BY number")
+    rows = db.execute("SELECT id, epsilon, delta FROM totals").fetchall()
+    stored = {id_: Amount.from_texts(*texts) for id_, *texts in rows}
+    ids, at = np.unique(totals, return_inverse=True)  # whatever stands there
+    width = max(len(ids), 1)  # a pair in one number: it sorts faster
+    pairs, ns = np.unique(sums[numbers] * width + at, return_counts=True)
+    stored_counts = zip(*np.divmod(pairs, width), ns.tolist(), strict=True)
+    wrong = sum(n for i, k, n in stored_counts if amounts[i] != stored.get(int(ids[k])))
+    if wrong:
+        yield f"the totals kept of {wrong} clients are not the sums of their releases"
 
 
 def _read_column(db: sqlite3.Connection, query: str, *values: Any) -> Numbers:
     rows = db.execute(query, values)
     return np.fromiter((value for (value,) in rows), dtype=np.int64)
-
-
-def _add_amount(
-    sums: Numbers, clients: Numbers, amounts: list[Amount], more: Amount
-) -> None:
-    """Add an amount to the sums of some clients."""
-    distinct, which = np.unique(sums[clients], return_inverse=True)
-    places = {amount: i for i, amount in enumerate(amounts)}
-    after = []
-    for old in distinct:
-        amount = amounts[old].plus(more)
-        if amount not in places:
-            places[amount] = len(amounts)
-            amounts.append(amount)
-        after.append(places[amount])
-    sums[clients] = np.array(after, dtype=np.int64)[which]
-
-
-def _count_above(sums: Numbers, amounts: list[Amount], cap: Amount) -> int:
-    distinct, n = np.unique(sums, return_counts=True)
-    counted = zip(distinct, n, strict=True)
-    return sum(int(k) for i, k in counted if not amounts[i].within(cap))
-
-
-def _wrong_totals(
-    db: sqlite3.Connection, sums: Numbers, amounts: list[Amount]
-) -> Iterator[str]:
-    numbers = _read_column(db, "SELECT number FROM clients ORDER BY number")
-    totals = _read_column(db, "SELECT total FROM clients ORDER BY number")
-    rows = db.execute("SELECT id, epsilon, delta FROM totals").fetchall()
-    stored = {id_: Amount.from_texts(*texts) for id_, *texts in rows}
-    ids, places = np.unique(totals, return_inverse=True)  # whatever stands there
-    width = max(len(ids), 1)  # a pair in one number: it sorts faster
-    pairs, n = np.unique(sums[numbers] * width + places, return_counts=True)
-    counted = zip(*np.divmod(pairs, width), n.tolist(), strict=True)
-    wrong = sum(
-        k
-        for amount_index, place, k in counted
-        if amounts[amount_index] != stored.get(int(ids[place]))
-    )
-    if wrong:
-        yield f"the totals kept of {wrong} clients are not the sums of their releases"
 
 
 class DurableBook:
@@ -203,26 +173,21 @@ class LedgerReader(DurableBook):
 
     def releases_of(self, population: str, client: str | int) -> list[Entry]:
         """Return the releases about one client, cancelled ones too."""
-        return self._query_entries(
-            """WHERE name = ? AND EXISTS (SELECT 1 FROM members m
-              WHERE m.release = releases.number AND m.client = (
-                SELECT c.number FROM clients c
-                WHERE c.population = releases.population AND c.client = ?))
-            ORDER BY number""",
-            population,
-            normalise_id(str(client)),
-        )
+        query = """WHERE name = ? AND EXISTS (SELECT 1 FROM members m
+            WHERE m.release = releases.number AND m.client = (
+              SELECT c.number FROM clients c
+              WHERE c.population = releases.population AND c.client = ?))
+            ORDER BY number"""
+        return self._query_entries(query, population, normalise_id(str(client)))
 
     def members(self, release: str) -> NDArray[np.str_]:
         """Return the ids (n,) of the clients that a release is about."""
-        rows = self._rows(
-            """SELECT clients.client FROM releases
+        query = """SELECT clients.client FROM releases
             JOIN members ON members.release = releases.number
             JOIN clients ON clients.number = members.client
-            WHERE releases.release = ?""",
-            release,
-        )
-        return np.array([name for (name,) in rows], dtype=np.str_)
+            WHERE releases.release = ?"""
+        names = [name for (name,) in self._rows(query, release)]
+        return np.array(names, dtype=np.str_)
 
     def spent(self, population: str) -> SpentTotals:
         """Return the totals of all clients who have spent anything."""
@@ -232,9 +197,7 @@ class LedgerReader(DurableBook):
         with self._transaction("DEFERRED"):
             rows = self._rows(query, population, ZERO_TOTAL_ID)
             totals = self._rows("SELECT id, epsilon, delta FROM totals")
-            floats = {
-                id_: Amount.from_texts(*texts).to_floats() for id_, *texts in totals
-            }
+            floats = {i: Amount.from_texts(*texts).to_floats() for i, *texts in totals}
         if not {total for _, total in rows} <= floats.keys():
             raise LEDGER.damaged_error(self.path)
         amounts = np.array([floats[total] for _, total in rows]).reshape(-1, 2)
@@ -244,28 +207,18 @@ class LedgerReader(DurableBook):
     def most_spent(self, population: str, clients: ClientIds) -> Amount:
         """Return the largest spending among ``clients``, of each part; exact."""
         ids = set(sorted_ids(clients))
-        rows = self._rows(
-            """SELECT client, epsilon, delta FROM clients JOIN populations
+        query = """SELECT client, epsilon, delta FROM clients JOIN populations
             ON populations.id = population JOIN totals ON totals.id = total
-            WHERE name = ?""",
-            population,
-        )
-        amounts = {tuple(texts) for client, *texts in rows if client in ids}
-        return reduce(
-            Amount.most, (Amount.from_texts(*texts) for texts in amounts), Amount()
-        )
+            WHERE name = ?"""
+        rows = self._rows(query, population)
+        return _most({tuple(texts) for client, *texts in rows if client in ids})
 
     def most_spent_in(self, population: str) -> Amount:
         """Return the largest spending in ``population``, of each part; exact."""
-        rows = self._rows(
-            """SELECT epsilon, delta FROM totals WHERE id IN (SELECT DISTINCT total
+        query = """SELECT epsilon, delta FROM totals WHERE id IN (SELECT DISTINCT total
             FROM clients JOIN populations ON populations.id = population
-            WHERE name = ?)""",
-            population,
-        )
-        return reduce(
-            Amount.most, (Amount.from_texts(*texts) for texts in rows), Amount()
-        )
+            WHERE name = ?)"""
+        return _most(self._rows(query, population))
 
     def count_overlap(self, population: str, clients: ClientIds) -> int:
         """Return how many of ``clients`` have spent in ``population``."""
@@ -309,10 +262,8 @@ class LedgerReader(DurableBook):
 
         Or a restored ledger was told what it stood for (`Ledger.take_in`).
         """
-        return bool(
-            self._rows("SELECT 1 FROM chain WHERE link = ?", head)
-            or self.accepted_head(head)
-        )
+        links = self._rows("SELECT 1 FROM chain WHERE link = ?", head)
+        return bool(links) or self.accepted_head(head)
 
     def accepted_head(self, head: str) -> bool:
         """Return whether a restored ledger has accepted ``head``."""
@@ -322,13 +273,10 @@ class LedgerReader(DurableBook):
         """Return the releases that concern newcomers, with their populations."""
         query = "SELECT name, value FROM settings WHERE name LIKE ? || '%'"
         with LEDGER.errors(self.path):
-            settings = {
-                n: json.loads(v) for n, v in self._rows(query, EVERYONE_SETTING)
+            return {
+                name.removeprefix(EVERYONE_SETTING): json.loads(value)["population"]
+                for name, value in self._rows(query, EVERYONE_SETTING)
             }
-        return {
-            n.removeprefix(EVERYONE_SETTING): v["population"]
-            for n, v in settings.items()
-        }
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""
@@ -337,20 +285,15 @@ class LedgerReader(DurableBook):
 
     def count_spenders(self, population: str) -> int:
         """Return how many clients of ``population`` have spent anything."""
-        rows = self._rows(
-            """SELECT count(*) FROM clients JOIN populations ON id = population
-            WHERE name = ? AND total <> ?""",
-            *(population, ZERO_TOTAL_ID),
-        )
-        return int(rows[0][0])
+        query = """SELECT count(*) FROM clients JOIN populations ON id = population
+            WHERE name = ? AND total <> ?"""
+        return int(self._rows(query, population, ZERO_TOTAL_ID)[0][0])
 
     def count_releases(self) -> tuple[int, int]:
         """Return how many releases count, and the number of their clients."""
-        ((releases, clients),) = self._rows(
-            """SELECT (SELECT count(*) FROM releases WHERE state <> 'cancelled'),
-            (SELECT count(*) FROM clients WHERE total <> ?)""",
-            ZERO_TOTAL_ID,
-        )
+        query = """SELECT (SELECT count(*) FROM releases WHERE state <> 'cancelled'),
+            (SELECT count(*) FROM clients WHERE total <> ?)"""
+        ((releases, clients),) = self._rows(query, ZERO_TOTAL_ID)
         return releases, clients
 
     def problems(self) -> list[str]:
@@ -364,7 +307,8 @@ class LedgerReader(DurableBook):
 
     def _query_entries(self, rest: str, *values: str) -> list[Entry]:
         with LEDGER.errors(self.path):
-            return [
-                read_entry(row)
-                for row in self._rows(f"{SELECT_ENTRIES} {rest}", *values)
-            ]
+            return [*map(read_entry, self._rows(f"{SELECT_ENTRIES} {rest}", *values))]
+
+
+def _most(amounts: Iterable[Iterable[str]]) -> Amount:
+    return reduce(Amount.most, starmap(Amount.from_texts, amounts), Amount())

@@ -52,15 +52,21 @@ class Register(DurableBook):
         if newest and not ledger.exists():
             raise UserError(
                 f"the ledger {ledger} is gone; on {newest[1]} an invitation was"
-                " answered"
-                " from it. Put it back, or its latest backup: only it knows what was"
-                " released."
+                " answered from it. Put it back, or its latest backup: only it knows"
+                " what was released."
             )
 
     def check_ledger(self, ledger: Ledger) -> None:
         """Refuse a ledger that lacks a known answer; import its own answers."""
         self._refuse_older_copy(ledger)
-        self._import_answers(ledger)
+        answered = (entry for entry in ledger.entries() if entry.counts)
+        pairs = [
+            (str(e.facts["invitation"]), str(e.facts.get("attempt", e.release)))
+            for e in answered
+            if "invitation" in e.facts
+        ]
+        with self._transaction("IMMEDIATE"):
+            self._insert_answers(pairs, ledger)
 
     def _refuse_older_copy(self, ledger: Ledger) -> None:
         """Refuse a ledger that lacks the newest answer of its path or chain.
@@ -103,17 +109,6 @@ class Register(DurableBook):
         """Withdraw the claim of an ``attempt`` that was never published."""
         with self._transaction("IMMEDIATE"):
             self._db.execute("DELETE FROM answers WHERE attempt = ?", (attempt,))
-
-    def _import_answers(self, ledger: Ledger) -> None:
-        """Import the answers that a ledger already holds."""
-        answered = (entry for entry in ledger.entries() if entry.counts)
-        pairs = [
-            (str(e.facts["invitation"]), str(e.facts.get("attempt", e.release)))
-            for e in answered
-            if "invitation" in e.facts
-        ]
-        with self._transaction("IMMEDIATE"):
-            self._insert_answers(pairs, ledger)
 
     def _insert_answers(self, pairs: Iterable[tuple[str, str]], ledger: Ledger) -> None:
         place = str(ledger.path.resolve())

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from sqlite3 import Connection
 from typing import Final
 
 import numpy as np
@@ -44,24 +44,24 @@ class NewRelease:
 
     def columns(self) -> dict[str, str | int | None]:
         """Return the columns of the release's row."""
-        if any(
-            isinstance(v, float) and not math.isfinite(v) for v in self.facts.values()
-        ):
+        floats = (v for v in self.facts.values() if isinstance(v, float))
+        if not all(map(math.isfinite, floats)):
             raise InternalError("a fact of a release is not finite")
-        amounts = ("epsilon", "delta", "cap_epsilon", "cap_delta")
-        texts = self.amount.to_texts() + (
-            self.cap.to_texts() if self.cap else (None, None)
-        )
+        epsilon, delta = self.amount.to_texts()
+        cap_epsilon, cap_delta = self.cap.to_texts() if self.cap else (None, None)
         return {
             "state": RESERVED,
-            **dict(zip(amounts, texts, strict=True)),
+            "epsilon": epsilon,
+            "delta": delta,
+            "cap_epsilon": cap_epsilon,
+            "cap_delta": cap_delta,
             "facts": json.dumps(dict(self.facts), sort_keys=True),
             "reserved": chain.utc_now(),
         }
 
 
 def enter_cohort(
-    db: sqlite3.Connection, keys: tuple[int, int], cohort: Cohort, release: NewRelease
+    db: Connection, keys: tuple[int, int], cohort: Cohort, release: NewRelease
 ) -> tuple[list[Balance], str]:
     """Insert the clients of a release, each with its new total.
 
@@ -71,40 +71,28 @@ def enter_cohort(
     digest of the cohort.
     """
     steps, digest = _TotalSteps(db, release), chain.CohortDigest()
+    number, group = keys
     with _cohort_batches(db, cohort) as batches:
         for batch in batches:
             digest.add(batch)
             db.execute("DELETE FROM mine")
-            db.execute(_SELECT_KNOWN, keys[1:])
+            db.execute(_SELECT_KNOWN, (group,))
             totals = db.execute(_TOTALS).fetchall()
             for old, n in totals:
                 steps.add(old, n)
             if new := len(batch) - sum(n for _, n in totals):
                 steps.add(ZERO_TOTAL_ID, new)
-            if steps.fit:
-                _write_batch(db, keys, steps, has_known=bool(totals), has_new=bool(new))
+            if steps.fit and totals:
+                db.execute(_MOVE)
+                members = "INSERT INTO members SELECT ?, number FROM mine"
+                db.execute(members, (number,))
+            if steps.fit and new:
+                query = "SELECT coalesce(max(number), 0) FROM clients"
+                (last,) = db.execute(query).fetchone()
+                db.execute(_NEWCOMERS, (group, steps.after(ZERO_TOTAL_ID)))
+                members = "INSERT INTO members SELECT ?, number FROM clients"
+                db.execute(f"{members} WHERE number > ?", (number, last))
         return steps.before(), digest.text()
-
-
-def _write_batch(
-    db: sqlite3.Connection,
-    keys: tuple[int, int],
-    steps: _TotalSteps,
-    *,
-    has_known: bool,
-    has_new: bool,
-) -> None:
-    """Write the totals and memberships of one batch."""
-    number, group = keys
-    if has_known:
-        db.execute(_MOVE)
-        db.execute("INSERT INTO members SELECT ?, number FROM mine", (number,))
-    if has_new:
-        query = "SELECT coalesce(max(number), 0) FROM clients"
-        (last,) = db.execute(query).fetchone()
-        db.execute(_NEWCOMERS, (group, steps.after(ZERO_TOTAL_ID)))
-        members = "INSERT INTO members SELECT ?, number FROM clients WHERE number > ?"
-        db.execute(members, (number, last))
 
 
 # `cohort` is one batch, `mine` who of them is known; CROSS JOIN fixes the order: each
@@ -124,7 +112,7 @@ class _TotalSteps:
     ``fit`` says whether all of them were within the cap, so far.
     """
 
-    def __init__(self, db: sqlite3.Connection, release: NewRelease) -> None:
+    def __init__(self, db: Connection, release: NewRelease) -> None:
         self._db, self._release = db, release
         self._totals: dict[int, tuple[Amount, int]] = {}
         self._n: dict[int, int] = {}
@@ -152,27 +140,26 @@ class _TotalSteps:
 
 
 @contextmanager
-def _cohort_batches(
-    db: sqlite3.Connection, cohort: Cohort
-) -> Iterator[Iterator[list[str]]]:
+def _cohort_batches(db: Connection, cohort: Cohort) -> Iterator[Iterator[list[str]]]:
     """Yield batches of a cohort, each in the temporary table `cohort`."""
     db.execute("CREATE TEMP TABLE cohort (client TEXT)")
     db.execute("CREATE TEMP TABLE mine (number INTEGER PRIMARY KEY, total INTEGER)")
     db.execute("CREATE TEMP TABLE step (old INTEGER PRIMARY KEY, new INTEGER)")
+
+    def fill_batches() -> Iterator[list[str]]:
+        for batch in cohort:
+            db.execute("DELETE FROM cohort")
+            db.executemany("INSERT INTO cohort VALUES (?)", ((name,) for name in batch))
+            yield batch
+
     try:
-        yield (_fill_batch(db, batch) for batch in cohort)
+        yield fill_batches()
     finally:
         for table in ("cohort", "mine", "step"):
             db.execute(f"DROP TABLE {table}")
 
 
-def _fill_batch(db: sqlite3.Connection, batch: list[str]) -> list[str]:
-    db.execute("DELETE FROM cohort")
-    db.executemany("INSERT INTO cohort VALUES (?)", ((name,) for name in batch))
-    return batch
-
-
-def count_overlap(db: sqlite3.Connection, population: str, cohort: Cohort) -> int:
+def count_overlap(db: Connection, population: str, cohort: Cohort) -> int:
     """Return how many of a cohort have spent anything in a population."""
     cursor = db.execute("SELECT id FROM populations WHERE name = ?", (population,))
     group = cursor.fetchone()
@@ -183,9 +170,7 @@ def count_overlap(db: sqlite3.Connection, population: str, cohort: Cohort) -> in
         return sum(db.execute(query, group).fetchone()[0] for _ in batches)
 
 
-def find_newcomers(
-    db: sqlite3.Connection, population: str, cohort: Cohort
-) -> list[str]:
+def find_newcomers(db: Connection, population: str, cohort: Cohort) -> list[str]:
     """Return the ids of a cohort that are new to a population."""
     query = """SELECT client FROM cohort WHERE NOT EXISTS (
         SELECT 1 FROM clients WHERE clients.client = cohort.client
@@ -195,7 +180,7 @@ def find_newcomers(
         return [name for (name,) in rows]
 
 
-def all_clients(db: sqlite3.Connection, population: str) -> Iterator[NDArray[np.str_]]:
+def all_clients(db: Connection, population: str) -> Iterator[NDArray[np.str_]]:
     """Yield all clients of a population, a batch at a time."""
     query = """SELECT client FROM clients JOIN populations ON id = population
         WHERE name = ?"""
@@ -204,7 +189,7 @@ def all_clients(db: sqlite3.Connection, population: str) -> Iterator[NDArray[np.
         yield np.array([name for (name,) in batch], dtype=np.str_)
 
 
-def total_id(db: sqlite3.Connection, amount: Amount) -> int:
+def total_id(db: Connection, amount: Amount) -> int:
     """Return the row id of an amount in the table of totals."""
     texts = amount.to_texts()
     db.execute("INSERT OR IGNORE INTO totals VALUES (NULL, ?, ?)", texts)
@@ -212,9 +197,7 @@ def total_id(db: sqlite3.Connection, amount: Amount) -> int:
     return int(db.execute(query, texts).fetchone()[0])
 
 
-def enter_release(
-    db: sqlite3.Connection, release: NewRelease, cohort: Cohort
-) -> list[Balance]:
+def enter_release(db: Connection, release: NewRelease, cohort: Cohort) -> list[Balance]:
     """Insert a reserved release with its clients and its chain link.
 
     One of its name that was cancelled goes. Returns the distinct totals of its clients
@@ -237,7 +220,7 @@ def enter_release(
 
 
 def settle_release(
-    db: sqlite3.Connection, release: str, state: str, **details: str
+    db: Connection, release: str, state: str, **details: str
 ) -> tuple[int, Amount] | None:
     """Move a release out of the state reserved; return number and amount.
 
@@ -257,37 +240,32 @@ def settle_release(
     return row[0], Amount.from_texts(*row[1:])
 
 
-def _population_id(db: sqlite3.Connection, name: str) -> int:
+def _population_id(db: Connection, name: str) -> int:
     db.execute("INSERT OR IGNORE INTO populations (name) VALUES (?)", (name,))
     row = db.execute("SELECT id FROM populations WHERE name = ?", (name,)).fetchone()
     return int(row[0])
 
 
-def read_cap(db: sqlite3.Connection, population: str) -> Amount | None:
+def read_cap(db: Connection, population: str) -> Amount | None:
     """Return the cap of a population, or None."""
     texts = chain.read_caps(db).get(population)
     return Amount.from_texts(*texts) if texts else None
 
 
-def write_population_cap(
-    db: sqlite3.Connection, population: str, amount: Amount
-) -> None:
+def write_population_cap(db: Connection, population: str, amount: Amount) -> None:
     """Set or replace the cap of a population, new or not."""
     _population_id(db, population)
     chain.write_cap(db, population, *amount.to_texts())
 
 
-def delete_release(db: sqlite3.Connection, release: str) -> None:
+def delete_release(db: Connection, release: str) -> None:
     """Delete a release that does not count, and its memberships."""
-    db.execute(
-        "DELETE FROM members WHERE release ="
-        " (SELECT number FROM releases WHERE release = ?)",
-        (release,),
-    )
+    number = "(SELECT number FROM releases WHERE release = ?)"
+    db.execute(f"DELETE FROM members WHERE release = {number}", (release,))  # noqa: S608
     db.execute("DELETE FROM releases WHERE release = ?", (release,))
 
 
-def release_balances(db: sqlite3.Connection, number: int) -> list[Balance]:
+def release_balances(db: Connection, number: int) -> list[Balance]:
     """Return the distinct totals of a release's clients."""
     rows = db.execute(
         """SELECT id, epsilon, delta, n FROM totals JOIN (
@@ -316,9 +294,7 @@ def check_room(
     )
 
 
-def move_totals(
-    db: sqlite3.Connection, number: int, steps: Mapping[int, Amount]
-) -> None:
+def move_totals(db: Connection, number: int, steps: Mapping[int, Amount]) -> None:
     """Replace the totals of a release's clients."""
     db.execute("CREATE TEMP TABLE step (old INTEGER PRIMARY KEY, new INTEGER)")
     for old, amount in steps.items():

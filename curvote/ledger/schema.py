@@ -28,9 +28,8 @@ from curvote.base.durable import DurableFile
 from curvote.base.errors import UserError
 from curvote.ledger import chain
 
-SMALLEST_STAMPED: Final = (
-    16 * 2**20
-)  # below, checking takes less time than a stamp is worth
+# Below, checking takes less time than a stamp is worth.
+SMALLEST_STAMPED: Final = 16 * 2**20
 STAMP_DAYS: Final = 7
 _DAY: Final = 86_400
 # Below, entries are added up in less than a tenth of a second.
@@ -57,7 +56,8 @@ def check_pages(db: sqlite3.Connection, path: Path) -> bool:
         return False
     large = path.stat().st_size >= SMALLEST_STAMPED
     after = _file_state(chain.chain_top(db), path)
-    if large and before and before == after and _is_unchanged(path, began):
+    settled = before == after and path.stat().st_ctime < began - _CLOCK_MARGIN
+    if large and before and settled:
         _write_stamp(stamp_path(path), before | {"checked": began})
     return True
 
@@ -98,10 +98,6 @@ def _file_state(top: tuple[int, str], path: Path) -> dict[str, Any] | None:
     status = path.stat()
     times = status.st_mtime_ns, status.st_ctime_ns
     return {"file": [status.st_ino, status.st_size, *times], "top": list(top)}
-
-
-def _is_unchanged(path: Path, began: float) -> bool:
-    return path.stat().st_ctime < began - _CLOCK_MARGIN
 
 
 def _write_stamp(stamp: Path, content: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -68,41 +67,34 @@ def recover_releases(books: Books, outbox: Path) -> None:
     Under its lock nobody is alive there; one lock at a time, so that none waits for us.
     """
     ledger, folder = books[0], outbox.resolve()
-    unsettled = [e for e in ledger.entries(POPULATION) if _is_unsettled(e)]
-    for home in {_release_outbox(entry, folder) for entry in unsettled}:
+
+    def unsettled() -> Iterator[tuple[Entry, Path]]:
+        for entry in ledger.entries(POPULATION):
+            if entry.state == RESERVED and "outbox" in entry.facts:
+                # The outbox of the release; this one if that was moved.
+                recorded = Path(str(entry.facts["outbox"]))
+                yield entry, recorded if recorded.exists() else folder
+
+    for home in {place for _, place in unsettled()}:
         with lock_outbox(home):
-            for entry in ledger.entries(POPULATION):
-                if _is_unsettled(entry) and _release_outbox(entry, folder) == home:
+            for entry, place in unsettled():
+                if place == home:
                     _settle_killed(books, entry, home)
 
 
-def _is_unsettled(entry: Entry) -> bool:
-    return entry.state == RESERVED and "outbox" in entry.facts
-
-
-def _release_outbox(entry: Entry, folder: Path) -> Path:
-    """Return the outbox of a release, this one if that was moved."""
-    recorded = Path(str(entry.facts["outbox"]))
-    return recorded if recorded.exists() else folder
-
-
 def _settle_killed(books: Books, entry: Entry, home: Path) -> None:
-    ledger, place = books[0], _recorded_place(entry, home)
-    if place.final.exists():
-        sync_folder(home)
-        confirm_release(ledger, entry.release, place.final)
-    elif place.temporary.exists():
-        cancel_release(books, place)
-    else:
-        ledger.mark_spent(entry.release, "reserved, but neither file is in the outbox")
-
-
-def _recorded_place(entry: Entry, home: Path) -> ReleasePlace:
-    """Return the place of a release from the facts of its entry."""
     invitation = str(entry.facts["invitation"])
     attempt = str(entry.facts.get("attempt", entry.release))
     name = str(entry.facts.get("file", f"{invitation}.json"))
-    return ReleasePlace(home, entry.release, invitation, attempt, name)
+    place = ReleasePlace(home, entry.release, invitation, attempt, name)
+    if place.final.exists():
+        sync_folder(home)
+        confirm_release(books[0], entry.release, place.final)
+    elif place.temporary.exists():
+        cancel_release(books, place)
+    else:
+        why = "reserved, but neither file is in the outbox"
+        books[0].mark_spent(entry.release, why)
 
 
 def confirm_release(ledger: Ledger, release_: str, final: Path) -> None:
@@ -122,15 +114,6 @@ def lock_outbox(outbox: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"the outbox {outbox}: {error.strerror or error}.") from error
 
-
-__all__ = [
-    "Answer",
-    "Books",
-    "latest_number",
-    "recover_releases",
-    "release_message",
-    "release_messages",
-]
 
 Draw = Callable[[], dict[str, Any]]
 Settle = Callable[[Ledger], None]
@@ -175,10 +158,8 @@ def release_message(
     """
     answer = Answer(draw, invitation, sender, number, clients)
     options: dict[str, Any] = {"facts": facts, "seal_to": seal_to, "settle": settle}
-    (path,) = release_messages(
-        [answer], task=task, books=books, outbox=outbox, **options
-    )
-    return path
+    paths = release_messages([answer], task=task, books=books, outbox=outbox, **options)
+    return paths[0]
 
 
 def release_messages(
@@ -209,21 +190,23 @@ def release_messages(
     another release, from whatever ledger; no room, or too much delta; a release whose
     file was altered, was sent away, or of which nobody knows whether it left.
     """
-    folder, session = (
-        outbox.resolve(),
-        _ReleaseSession(task, books, facts, seal_to, settle),
-    )
-    requests = [*answers]
+    folder, requests = outbox.resolve(), [*answers]
+    session = _ReleaseSession(task, books, facts, seal_to, settle)
     for answer in requests:
-        _refuse_other_task(answer.invitation, task)
+        named, digest = answer.invitation.task, task.digest()
+        if named != digest:
+            raise UserError(
+                f"the invitation is to task {named[:12]}, but the task is"
+                f" {digest[:12]}; they belong to different rounds."
+            )
     recover_releases(books, folder)
     with lock_outbox(folder):
         counting = (e for e in books[0].entries(POPULATION) if e.counts)
         used = {str(entry.facts.get("invitation")) for entry in counting}
-        parts = (requests[i : i + BATCH] for i in range(0, len(requests), BATCH))
-        return [
-            path for part in parts for path in session.release_batch(part, folder, used)
-        ]
+        paths = []
+        for i in range(0, len(requests), BATCH):
+            paths += session.release_batch(requests[i : i + BATCH], folder, used)
+        return paths
 
 
 @dataclass(frozen=True)
@@ -251,66 +234,81 @@ class _ReleaseSession:
         self, answers: Sequence[Answer], folder: Path, used: set[str]
     ) -> list[Path]:
         """Return the envelopes of answers, released now or before."""
-        releases = [
-            self._find_released(answer, folder) or self._prepare(answer, folder, used)
-            for answer in answers
-        ]
+        releases: list[Path | _Pending] = []
+        for answer in answers:
+            entry = find_release(self.books[0], self.task, answer.sender, answer.number)
+            if entry:
+                releases.append(_check_released(entry, folder))
+            else:
+                releases.append(self._prepare(answer, folder, used))
         pending = [release for release in releases if isinstance(release, _Pending)]
         if pending:
-            _publish(pending, folder, self.books, self.settle)
-        return [
-            release.place.final if isinstance(release, _Pending) else release
-            for release in releases
-        ]
+            self._publish(pending, folder)
+        return [r.place.final if isinstance(r, _Pending) else r for r in releases]
 
-    def _find_released(self, answer: Answer, folder: Path) -> Path | None:
-        """Return the envelope of an answer that was released before, or None."""
-        release_ = release_id(self.task, answer.sender, answer.number)
-        entry = self.books[0].entry(release_)
-        counts = entry is not None and entry.counts
-        return _check_released(entry, folder) if entry and counts else None
+    def _publish(self, pending: Sequence[_Pending], folder: Path) -> None:
+        """Reserve, draw, write, rename and confirm pending releases.
+
+        The empty files come before the reservations: a reserved release with neither
+        file is then one that was published and taken away. Several go through each step
+        together, which costs the disk one wait and not one for each.
+        """
+        books, places = self.books, [item.place for item in pending]
+        for place in places:  # of a call killed before it reserved
+            place.temporary.unlink(missing_ok=True)
+        try:
+            for place in places:
+                place.temporary.touch(exist_ok=False)
+            sync_folder(folder)
+            _reserve(pending, books, self.settle)
+            for item in pending:
+                data = item.make()
+                with item.place.temporary.open("wb") as stream:
+                    stream.write(data)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+        except (UserError, KeyboardInterrupt):
+            for place in places:
+                cancel_release(books, place)
+            raise
+        for place in places:
+            place.temporary.rename(place.final)
+        sync_folder(folder)
+        with books[0].transaction_if_many(len(places)):
+            for place in places:
+                confirm_release(books[0], place.release, place.final)
 
     def _prepare(self, answer: Answer, folder: Path, used: set[str]) -> _Pending:
         """Return a pending release; nothing is reserved yet."""
         invited, attempt = answer.invitation, secrets.token_hex(16)
         release_ = release_id(self.task, answer.sender, answer.number)
         place = ReleasePlace(folder, release_, invited.id, attempt, invited.file_name)
-        _refuse_used_invitation(used, place, self.books[1])
+        if invited.id not in used:
+            self.books[1].refuse_answered(invited.id, attempt)
+        if invited.id in used or place.final.exists():
+            raise UserError(
+                "this invitation was used for another release; a server takes one"
+                " message an invitation. Ask for a new one."
+            )
         used.add(invited.id)
         about = answer.clients or [answer.sender]
         budget = self.task.cost(len(about))
         refuse_delta(budget.delta, len(about))
-        facts = {**self.facts, **_release_facts(place, self.task, answer.number)}
-        return _Pending(
-            place, about, budget, facts, partial(_draw_envelope, answer, self.seal_to)
-        )
+        facts = {
+            **self.facts,
+            "task": self.task.digest(),
+            "asks": self.task.asks,
+            "number": answer.number,
+            "invitation": place.invitation,
+            "attempt": place.attempt,
+            "file": place.name,
+            "outbox": str(place.outbox),
+        }
 
+        def make() -> bytes:
+            return seal_message(invited, answer.draw(), self.seal_to)
 
-def _draw_envelope(answer: Answer, seal_to: str | None) -> bytes:
-    return seal_message(answer.invitation, answer.draw(), seal_to)
-
-
-def _refuse_other_task(invitation: Invitation, task: AnyTask) -> None:
-    if invitation.task != task.digest():
-        raise UserError(
-            f"the invitation is to task {invitation.task[:12]}, but the task is"
-            f" {task.digest()[:12]}; they belong to different rounds."
-        )
-
-
-def _release_facts(
-    place: ReleasePlace, task: AnyTask, number: int
-) -> dict[str, str | int | float]:
-    """Return the facts of a release that recovery needs."""
-    return {
-        "task": task.digest(),
-        "asks": task.asks,
-        "number": number,
-        "invitation": place.invitation,
-        "attempt": place.attempt,
-        "file": place.name,
-        "outbox": str(place.outbox),
-    }
+        return _Pending(place, about, budget, facts, make)
 
 
 def release_id(task: AnyTask, sender: str, number: int) -> str:
@@ -334,37 +332,6 @@ def find_release(
     return entry if entry is not None and entry.counts else None
 
 
-def _publish(
-    pending: Sequence[_Pending], outbox: Path, books: Books, settle: Settle | None
-) -> None:
-    """Reserve, draw, write, rename and confirm pending releases.
-
-    The empty files come before the reservations: a reserved release with neither file
-    is then one that was published and taken away. Several go through each step
-    together, which costs the disk one wait and not one for each.
-    """
-    places = [item.place for item in pending]
-    for place in places:  # of a call killed before it reserved
-        place.temporary.unlink(missing_ok=True)
-    try:
-        for place in places:
-            place.temporary.touch(exist_ok=False)
-        sync_folder(outbox)
-        _reserve(pending, books, settle)
-        for item in pending:
-            _write_durably(item.place.temporary, item.make())
-    except (UserError, KeyboardInterrupt):
-        for place in places:
-            cancel_release(books, place)
-        raise
-    for place in places:
-        place.temporary.rename(place.final)
-    sync_folder(outbox)
-    with books[0].transaction_if_many(len(places)):
-        for place in places:
-            confirm_release(books[0], place.release, place.final)
-
-
 def _reserve(pending: Sequence[_Pending], books: Books, settle: Settle | None) -> None:
     """Reserve releases in the ledger, then claim their invitations."""
     ledger, register = books
@@ -377,13 +344,6 @@ def _reserve(pending: Sequence[_Pending], books: Books, settle: Settle | None) -
     with register.transaction_if_many(len(pending)):
         for item in pending:
             register.claim(item.place.invitation, item.place.attempt, ledger)
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _check_released(entry: Entry, folder: Path) -> Path:
@@ -407,17 +367,3 @@ def _check_released(entry: Entry, folder: Path) -> Path:
         f"released on {entry.confirmed}, and {recorded} is not there any more; its"
         f" {entry.budget} is spent. {NEW_RELEASE_HINT}"
     )
-
-
-def _refuse_used_invitation(
-    used_before: set[str], place: ReleasePlace, register: Register
-) -> None:
-    used = UserError(
-        "this invitation was used for another release; a server takes one message"
-        " an invitation. Ask for a new one."
-    )
-    if place.invitation in used_before:
-        raise used
-    register.refuse_answered(place.invitation, place.attempt)
-    if place.final.exists():
-        raise used

@@ -55,24 +55,22 @@ def soft_label_moments(rate: float, one_steps: int, n_classes: int) -> SoftMomen
     epsilon, variances to 11 up to epsilon 20, to 3 at 60. From 70 on, where they are
     below 2^-50, a bound of that size stands for them.
     """
-    t = _integration_nodes(2 * rate * one_steps, n_classes)
+    epsilon = 2 * rate * one_steps
+    first = -_BEFORE - math.log(n_classes)
+    count = math.ceil((min(epsilon, _SMALLEST) + _AFTER - first) / _STEP)
+    t = np.asarray(np.exp(first + _STEP * np.arange(count)))
     near_square, far_square, crossed = _moment_integrals(rate, one_steps, n_classes, t)
     # E(s_c - s_j) = K/2 E(s_c - s_j)^2 over uniform labels: soft labels are posteriors.
     gap = min(near_square + (n_classes - 2) / 2 * far_square, 1.0)
     pair = _variance_of(near_square, gap)
     # Of s_c - 1/K = the mean over all j of s_c - s_j.
     share = (n_classes - 1) / n_classes
-    label_variance = _variance_of(
-        share * (near_square + (n_classes - 2) * crossed) / n_classes, share * gap
-    )
+    square = share * (near_square + (n_classes - 2) * crossed) / n_classes
+    label_variance = _variance_of(square, share * gap)
     # Soft labels sum to 1, so Cov(s_c, s_j) = -Var(s_c)/(K - 1).
     other_variance = pair - label_variance * (n_classes + 1) / (n_classes - 1)
-    return SoftMoments(
-        gap,
-        label_variance,
-        max(other_variance, _ROUNDING * (gap / n_classes) ** 2),
-        pair,
-    )
+    other_variance = max(other_variance, _ROUNDING * (gap / n_classes) ** 2)
+    return SoftMoments(gap, label_variance, other_variance, pair)
 
 
 def _moment_integrals(
@@ -82,7 +80,10 @@ def _moment_integrals(
 
     For two classes there is no third: what is returned for it is finite.
     """
-    differ, other = _weight_differences(rate, one_steps), clipped_law(rate, one_steps)
+    k = np.arange(one_steps + 1)
+    less = -np.expm1(-2 * rate * np.abs(k[:, None] - k))
+    lower = np.tril(_soft_weights(rate, one_steps)[:, None] * less)
+    differ, other = np.asarray(lower - lower.T), clipped_law(rate, one_steps)
     damped = np.exp(-t[:, None] * _soft_weights(rate, one_steps))
     p, q = other[::-1] * damped, other * damped
     q0 = q.sum(axis=1)
@@ -92,10 +93,8 @@ def _moment_integrals(
         ((q @ differ**2) * q).sum(axis=1) * p.sum(axis=1) * three,
         (p * (q @ differ.T) ** 2).sum(axis=1) * three,
     )
-    near_square, far_square, crossed = (
-        float(t**2 @ values * _STEP) for values in products
-    )
-    return near_square, far_square, crossed
+    near, far, crossed = (float(t**2 @ values * _STEP) for values in products)
+    return near, far, crossed
 
 
 def _variance_of(second: float, mean: float) -> float:
@@ -115,21 +114,6 @@ def clipped_law(rate: float, one_steps: int) -> FloatArray:
 
 def _soft_weights(rate: float, one_steps: int) -> FloatArray:
     return np.asarray(np.exp(-2 * rate * np.arange(one_steps, -1, -1)))
-
-
-def _weight_differences(rate: float, one_steps: int) -> FloatArray:
-    """Return all differences of weights without cancellation."""
-    k = np.arange(one_steps + 1)
-    less = -np.expm1(-2 * rate * np.abs(k[:, None] - k))
-    lower = np.tril(_soft_weights(rate, one_steps)[:, None] * less)
-    return np.asarray(lower - lower.T)
-
-
-def _integration_nodes(epsilon: float, n_classes: int) -> FloatArray:
-    """Return the nodes t, in equal steps of log t."""
-    first = -_BEFORE - math.log(n_classes)
-    count = math.ceil((min(epsilon, _SMALLEST) + _AFTER - first) / _STEP)
-    return np.asarray(np.exp(first + _STEP * np.arange(count)))
 
 
 # The 1 of a one-hot label, counted in steps.
@@ -207,10 +191,8 @@ class Alibi(LabelMechanism):
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of ``decode``, (n, n_classes)."""
         moments = self._soft_moments
-        return (
-            np.where(self.mean(x) == 1, moments.label_variance, moments.other_variance)
-            / moments.gap**2
-        )
+        label, other = moments.label_variance, moments.other_variance
+        return np.where(self.mean(x) == 1, label, other) / moments.gap**2
 
     @property
     def _soft_moments(self) -> SoftMoments:
@@ -244,9 +226,8 @@ class Alibi(LabelMechanism):
         def decode_block(rows: NDArray[Any]) -> FloatArray:
             weights = relative_weights[_steps_below_max(rows)]
             mean = weights.mean(axis=1, keepdims=True)
-            return np.asarray(
-                (weights - mean) / (gap * (1 + mean)) + 1 / self.n_classes
-            )
+            centred = (weights - mean) / (gap * (1 + mean))
+            return np.asarray(centred + 1 / self.n_classes)
 
         return fill_in_blocks(outputs, self.n_classes, decode_block)
 
@@ -256,9 +237,11 @@ class Alibi(LabelMechanism):
         Two labels differ in |o_c| - |o_c - 1| only, which is 2 o_c - 1 within [0, 1].
         """
         weights = np.exp(-2 * self.noise.rate * np.arange(ONE_HOT_STEPS + 1))
-        return fill_in_blocks(
-            outputs, self.n_classes, lambda rows: weights[_steps_below_max(rows)]
-        )
+
+        def block_likelihood(rows: NDArray[Any]) -> FloatArray:
+            return np.asarray(weights[_steps_below_max(rows)])
+
+        return fill_in_blocks(outputs, self.n_classes, block_likelihood)
 
     def soft(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the posterior soft labels (29), (n, n_classes)."""
@@ -268,27 +251,16 @@ class Alibi(LabelMechanism):
 
     def cdf(self, x: ArrayLike, at: NDArray[Any]) -> FloatArray:
         """Return P(number <= at) for each number of each output, (n, n_classes)."""
-        below = self.noise.cdf(
-            np.asarray(at, dtype=np.float64) - ONE_HOT_STEPS * self.mean(x)
-        )
+        steps = np.asarray(at, dtype=np.float64)
+        below = self.noise.cdf(steps - ONE_HOT_STEPS * self.mean(x))
         reached = np.where(at >= self.limit, 1.0, below)
         return np.where(at < -self.limit, 0.0, reached)
 
-    def _refuse_listing(self) -> NoReturn:
+    def _refuse_listing(self, x: ArrayLike = ()) -> NoReturn:
+        del x
         raise UserError(
             f"{self.name} has more than {self.most_outputs} outputs, too many to write"
             " out."
         )
 
-    def outputs(self) -> NDArray[Any]:
-        """Refuse (UserError) to list the outputs."""
-        self._refuse_listing()
-
-    def probabilities(self, x: ArrayLike) -> FloatArray:
-        """Refuse (UserError) to list the probabilities of all outputs."""
-        del x
-        self._refuse_listing()
-
-    def channel(self) -> list[list[Fraction]]:
-        """Refuse (UserError) to write out the channel."""
-        self._refuse_listing()
+    outputs = probabilities = channel = _refuse_listing

@@ -16,9 +16,15 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
+from curvote.mechanisms.base import (
+    MAX_TERMS,
+    Mixture,
+    ScalarMechanism,
+    VectorMechanism,
+    atomic_law,
+    product_law,
+)
 from curvote.mechanisms.factory import make
-from curvote.mechanisms.law import MAX_TERMS, Mixture, atomic_law, product_law
 
 
 class PerCoordinate(VectorMechanism):
@@ -31,7 +37,12 @@ class PerCoordinate(VectorMechanism):
 
     def __init__(self, scalar: str, d: int, *, epsilon: float, **params: Any) -> None:
         super().__init__(epsilon=epsilon, d=d)
-        self.scalar = _make_scalar(scalar, Budget(epsilon).each(d).epsilon, params)
+        part = make(scalar, epsilon=Budget(epsilon).each(d).epsilon, **params)
+        if not isinstance(part, ScalarMechanism):
+            raise UserError(
+                f"{scalar} is no mechanism for single values; use it as it is."
+            )
+        self.scalar = part
         self.name, self.unbiased = scalar, self.scalar.unbiased
         self.tight = self.scalar.tight
         self.low, self.high = self.scalar.low, self.scalar.high
@@ -83,13 +94,6 @@ class PerCoordinate(VectorMechanism):
     def worst_log_ratio(self) -> float:
         """Return d times the loss of one coordinate."""
         return self.d * self.scalar.worst_log_ratio()
-
-
-def _make_scalar(name: str, epsilon: float, params: dict[str, Any]) -> ScalarMechanism:
-    mechanism = make(name, epsilon=epsilon, **params)
-    if not isinstance(mechanism, ScalarMechanism):
-        raise UserError(f"{name} is no mechanism for single values; use it as it is.")
-    return mechanism
 
 
 def per_coordinate(name: str, d: int, epsilon: float, **params: Any) -> PerCoordinate:
@@ -153,10 +157,16 @@ class Sampled(VectorMechanism):
         k: int | None = None,
     ) -> None:
         super().__init__(epsilon=epsilon, d=d)
-        self.k = _check_sample_size(
-            best_sample_size(epsilon, self.d) if k is None else k, self.d
-        )
-        self.part = _make_part(mechanism, self.k, epsilon)
+        size = best_sample_size(epsilon, self.d) if k is None else k
+        if validate.at_least(1, k=size) > self.d:
+            raise UserError(f"k is {size!r}; it must be at most d, which is {self.d}.")
+        self.k = int(size)
+        self.part = per_coordinate(mechanism, self.k, epsilon)
+        if self.part.scalar.low != -1:
+            raise UserError(
+                f"mechanism is {mechanism!r}, which takes values in [0, 1]; records are"
+                " in [-1, 1]^d, and a coordinate left out would not be 0 in the middle."
+            )
         self.scalar = self.part.scalar
         self.unbiased, self.tight = self.part.unbiased, self.part.tight
         self.scale = self.d / self.k
@@ -221,9 +231,8 @@ class Sampled(VectorMechanism):
         values = outputs / self.scale
         unit, fits = np.spacing(np.abs(values)), np.zeros(values.shape, dtype=np.bool_)
         for candidate in [values + step * unit for step in range(-2, 3)]:
-            hit = (candidate * self.scale == outputs) & self.scalar.possible_mask(
-                candidate
-            )
+            hit = candidate * self.scale == outputs
+            hit &= self.scalar.possible_mask(candidate)
             values, fits = np.where(hit, candidate, values), fits | hit
         return values, fits
 
@@ -252,7 +261,12 @@ class Sampled(VectorMechanism):
         subset so far.
         """
         values, _ = self.scalar_outputs(at)
-        terms = self._relative_likelihood(np.broadcast_to(x, values.shape), values)
+        # ln P(outputs | x) - ln P(outputs | low) of the scalar.
+        terms = np.full(values.shape, -np.inf)
+        reported = (values != 0) | self._can_give_zero
+        inputs = np.broadcast_to(x, values.shape)[reported]
+        low = np.full(reported.sum(), self.scalar.low)
+        terms[reported] = self.scalar.log_ratio(inputs, low, values[reported])
         sums = np.full((len(terms), self.k + 1), -np.inf)
         sums[:, 0] = 0
         for term, visible in zip(terms.T, values.T != 0, strict=True):
@@ -261,14 +275,6 @@ class Sampled(VectorMechanism):
             sums[:, 1:] = np.logaddexp(sums[:, 1:], included)
         return np.asarray(sums[:, self.k])
 
-    def _relative_likelihood(self, x: ArrayLike, outputs: FloatArray) -> FloatArray:
-        """Return ln P(outputs | x) - ln P(outputs | low) of the scalar."""
-        terms, reported = np.full(outputs.shape, -np.inf), outputs != 0
-        reported |= self._can_give_zero
-        inputs, low = np.asarray(x)[reported], np.full(reported.sum(), self.scalar.low)
-        terms[reported] = self.scalar.log_ratio(inputs, low, outputs[reported])
-        return terms
-
     def worst_ratio(self) -> Fraction | None:
         """Return the ratio of one coordinate to the power k."""
         return self.part.worst_ratio()
@@ -276,20 +282,3 @@ class Sampled(VectorMechanism):
     def worst_log_ratio(self) -> float:
         """Return k times the loss of one coordinate."""
         return self.part.worst_log_ratio()
-
-
-def _check_sample_size(k: int, d: int) -> int:
-    if validate.at_least(1, k=k) > d:
-        raise UserError(f"k is {k!r}; it must be at most d, which is {d}.")
-    return int(k)
-
-
-def _make_part(mechanism: str, k: int, epsilon: float) -> PerCoordinate:
-    """Return ``mechanism`` for k coordinates of domain [-1, 1]."""
-    part = per_coordinate(mechanism, k, epsilon)
-    if part.scalar.low != -1:
-        raise UserError(
-            f"mechanism is {mechanism!r}, which takes values in [0, 1]; records are in"
-            " [-1, 1]^d, and a coordinate left out would not be 0 in the middle."
-        )
-    return part

@@ -13,9 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import FiniteMechanism, VectorMechanism
+from curvote.mechanisms.base import (
+    MAX_TERMS,
+    FiniteMechanism,
+    Mixture,
+    VectorMechanism,
+    atomic_law,
+)
 from curvote.mechanisms.exact import GRID_BITS, GRID_ONE, WORDS, grid_index
-from curvote.mechanisms.law import MAX_TERMS, Mixture, atomic_law
 
 
 class Duchi(FiniteMechanism):
@@ -77,44 +82,29 @@ class DuchiVector(VectorMechanism):
         ties = 0 if self.d % 2 else math.comb(self.d, self.d // 2)
         self.inside = ((1 << self.d) - ties) // 2
         self.outside = (1 << self.d) - self.inside
-        self.threshold = exact.logistic_threshold(
-            self.epsilon, self.inside, self.outside
-        )
+        counts = self.inside, self.outside
+        self.threshold = exact.logistic_threshold(self.epsilon, *counts)
         near = Fraction(self.threshold, WORDS * self.inside)
         far = Fraction(WORDS - self.threshold, WORDS * self.outside)
         self.largest = float(1 / (math.comb(self.d - 1, self.d // 2) * (near - far)))
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         near = entropy.words(len(values)) < np.uint64(self.threshold)
-        agrees = self._draw_agreements(near, entropy)
-        positive = self._round_to_signs(values, entropy) == agrees
-        return np.where(positive, self.largest, -self.largest)
-
-    def _round_to_signs(
-        self, values: FloatArray, entropy: Entropy
-    ) -> NDArray[np.bool_]:
-        """Return exact random signs, true for +, with the values as means."""
+        # Uniform rows of which more than half is true iff ``near``.
+        agrees, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
+        width = -(-self.d // exact.WORD_BITS)
+        while waiting.size:
+            rows = entropy.words(waiting.size * width).reshape(waiting.size, width)
+            bits = np.unpackbits(rows.view(np.uint8), axis=1, count=self.d)
+            candidates = bits.view(np.bool_)
+            accepted = (2 * candidates.sum(axis=1) > self.d) == near[waiting]
+            agrees[waiting[accepted]] = candidates[accepted]
+            waiting = waiting[~accepted]
+        # Exact random signs, with the values as means.
         words = entropy.words(values.size).reshape(values.shape)
         uniform = words >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
-        up = (grid_index(values) + GRID_ONE).view(np.uint64)
-        return np.asarray(uniform < up)
-
-    def _draw_agreements(
-        self, near: NDArray[np.bool_], entropy: Entropy
-    ) -> NDArray[np.bool_]:
-        """Return uniform rows of which more than half is true iff ``near``."""
-        rows, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
-        while waiting.size:
-            candidates = self._draw_bits(waiting.size, entropy)
-            accepted = (2 * candidates.sum(axis=1) > self.d) == near[waiting]
-            rows[waiting[accepted]] = candidates[accepted]
-            waiting = waiting[~accepted]
-        return rows
-
-    def _draw_bits(self, n: int, entropy: Entropy) -> NDArray[np.bool_]:
-        width = -(-self.d // exact.WORD_BITS)
-        raw = entropy.words(n * width).reshape(n, width).view(np.uint8)
-        return np.unpackbits(raw, axis=1, count=self.d).view(np.bool_)
+        positive = uniform < (grid_index(values) + GRID_ONE).view(np.uint64)
+        return np.where(positive == agrees, self.largest, -self.largest)
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each record whether it is a corner of [-B, B]^d."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -172,10 +173,8 @@ def rejection_sample(
     """
     draws, filled = np.empty(n, dtype=np.int64), 0
     while filled < n:
-        candidates = min(
-            _CANDIDATES_AT_ONCE, int(candidates_per_draw * (n - filled)) + 16
-        )
-        accepted = attempt(candidates)[: n - filled]
+        wanted = int(candidates_per_draw * (n - filled)) + 16
+        accepted = attempt(min(_CANDIDATES_AT_ONCE, wanted))[: n - filled]
         draws[filled : filled + accepted.size] = accepted
         filled += accepted.size
     return draws
@@ -228,32 +227,22 @@ class DiscreteLaplace:
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return ``n`` independent draws."""
         # 1.7 > 1 / (1 - 1/e), the mean number of candidates for each draw.
-        return rejection_sample(
-            n, 1.7, lambda some: self._draw_candidates(some, entropy)
-        )
+        return rejection_sample(n, 1.7, partial(self._draw_candidates, entropy=entropy))
 
     def _draw_candidates(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
         words = entropy.words(2 * candidates)
         uniform, coin = words[:candidates], words[candidates:]
         u = (uniform >> np.uint64(WORD_BITS - self.bits)).view(np.int64)
         accepted = np.flatnonzero(bernoulli_exp(coin, u, self.bits, entropy))
-        x = (
-            geometric_draws(entropy.words(accepted.size), self.max_v, entropy)
-            << self.bits
-        )
-        x += u[accepted]
-        return _apply_signs(x.view(np.uint64) // np.uint64(self.s), uniform[accepted])
-
-
-def _apply_signs(magnitude: Words, words: Words) -> NDArray[np.int64]:
-    """Return magnitudes with random signs; -0 is dropped.
-
-    That bit is not among the ``bits`` <= 52 leading ones that made U.
-    """
-    negative = (words & np.uint64(1)).view(np.int64)
-    signed = (magnitude.view(np.int64) ^ -negative) + negative
-    nonzero: NDArray[np.int64] = signed[(magnitude != 0) | (negative == 0)]
-    return nonzero
+        v = geometric_draws(entropy.words(accepted.size), self.max_v, entropy)
+        x = (v << self.bits) + u[accepted]
+        magnitude = x.view(np.uint64) // np.uint64(self.s)
+        # Random signs, by a bit that is not among the <= 52 leading ones that made U;
+        # -0 is dropped.
+        negative = (uniform[accepted] & np.uint64(1)).view(np.int64)
+        signed = (magnitude.view(np.int64) ^ -negative) + negative
+        nonzero: NDArray[np.int64] = signed[(magnitude != 0) | (negative == 0)]
+        return nonzero
 
 
 Bits = NDArray[np.bool_]
@@ -307,16 +296,18 @@ def random_subsets(sizes: Labels, barred: Labels, width: int, entropy: Entropy) 
     or taken out until the size is right. Each step treats all columns but the barred
     one alike, so all subsets of one size are equally likely, whatever the beginning.
     """
-    n = sizes.size
-    begin = _random_bytes(n * width, entropy) < _initial_share(
-        int(sizes.max(initial=0)), width
-    )
-    rows: Bits = begin.reshape(n, width)
+    n, share = sizes.size, _initial_share(int(sizes.max(initial=0)), width)
+    rows: Bits = (_random_bytes(n * width, entropy) < share).reshape(n, width)
     rows[np.arange(n), barred] = False
     missing = sizes - np.count_nonzero(rows, axis=1)
     unfinished = np.flatnonzero(missing)
     while unfinished.size:
-        _adjust_subsets(rows, missing, barred, unfinished, entropy)
+        columns = uniform_below(rows.shape[1], unfinished.size, entropy)
+        lacking = missing[unfinished] > 0
+        helps = (rows[unfinished, columns] != lacking) & (columns != barred[unfinished])
+        changed, put_in = unfinished[helps], lacking[helps]
+        rows[changed, columns[helps]] = put_in
+        missing[changed] += np.where(put_in, -1, 1)
         unfinished = unfinished[missing[unfinished] != 0]
     return rows
 
@@ -335,18 +326,6 @@ def _initial_share(size: int, width: int) -> int:
     share = wanted + _NORMAL.inv_cdf(wanted) * spread
     begin = round(256 * max(0.0, share))
     return begin if 2 * size <= width else 256 - begin
-
-
-def _adjust_subsets(
-    rows: Bits, missing: Labels, barred: Labels, unfinished: Labels, entropy: Entropy
-) -> None:
-    """Draw a column for each unfinished row, and flip it if that helps."""
-    columns = uniform_below(rows.shape[1], unfinished.size, entropy)
-    lacking = missing[unfinished] > 0
-    helps = (rows[unfinished, columns] != lacking) & (columns != barred[unfinished])
-    changed, put_in = unfinished[helps], lacking[helps]
-    rows[changed, columns[helps]] = put_in
-    missing[changed] += np.where(put_in, -1, 1)
 
 
 GRID_BITS = 20

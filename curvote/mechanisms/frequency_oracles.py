@@ -37,10 +37,8 @@ class _UnaryCode(PackedMechanism):
 
     def _set_thresholds(self, label_threshold: int, other_threshold: int) -> None:
         self.own_threshold, self.other_threshold = label_threshold, other_threshold
-        self.p, self.q = (
-            Fraction(label_threshold, WORDS),
-            Fraction(other_threshold, WORDS),
-        )
+        self.p = Fraction(label_threshold, WORDS)
+        self.q = Fraction(other_threshold, WORDS)
         self._ratio = self.p * (1 - self.q) / (self.q * (1 - self.p))
 
     def _draw_rows(self, labels: Labels, entropy: Entropy) -> Bits:
@@ -64,17 +62,12 @@ class _UnaryCode(PackedMechanism):
     def _output_probabilities(
         self, outputs: NDArray[np.uint8]
     ) -> list[ProbabilityPair]:
-        pairs = [self._code_probabilities(ones) for ones in range(self.n_classes + 1)]
+        pairs = []  # by the number of a code's ones
+        for ones in range(self.n_classes + 1):
+            none_own = self.q**ones * (1 - self.q) ** (self.n_classes - ones)
+            unset = none_own * (1 - self.p) / (1 - self.q)
+            pairs.append((unset, none_own * self.p / self.q))
         return [pairs[ones] for ones in np.bitwise_count(outputs).sum(axis=1)]
-
-    def _code_probabilities(self, ones: int) -> ProbabilityPair:
-        """Return P(code | label) of a code with so many ones, by label's bit."""
-        zeros = self.n_classes - ones
-        none_own = self.q**ones * (1 - self.q) ** zeros
-        return (
-            none_own * (1 - self.p) / (1 - self.q),
-            none_own * self.p / self.q,
-        )
 
 
 class UnarySymmetric(_UnaryCode):
@@ -134,13 +127,11 @@ def _safe_thresholds(p: Fraction, q: Fraction, epsilon: float) -> tuple[int, int
         raise UserError(
             f"p={float(p):g} and q={float(q):g} lose ln(p(1-q)/(q(1-p))) ="
             f" {_unary_loss(p, q):.6g}, more than epsilon, {epsilon:g}; bring them"
-            " closer"
-            " together."
+            " closer together."
         )
     other_threshold = -(-q * WORDS // 1)
-    allowed = exact.logistic_threshold(
-        epsilon, inside=other_threshold, outside=WORDS - other_threshold
-    )
+    rest = WORDS - other_threshold
+    allowed = exact.logistic_threshold(epsilon, other_threshold, rest)
     label_threshold = min(p * WORDS // 1, allowed)
     if label_threshold <= other_threshold:
         raise UserError(
@@ -159,10 +150,12 @@ def best_subset_size(epsilon: float, n_classes: int) -> int:
     shrink = math.exp(-epsilon / 2)
     low = math.floor(n_classes * shrink / (1 + shrink))
     near = sorted({max(1, low), min(n_classes - 1, low + 1)})
-    # Numerator and denominator times e^-eps, which cannot overflow.
-    return max(
-        near, key=lambda w: w * (n_classes - w) / (w + (n_classes - w) * shrink**2)
-    )
+
+    def gain(w: int) -> float:
+        # Numerator and denominator times e^-eps, which cannot overflow.
+        return w * (n_classes - w) / (w + (n_classes - w) * shrink**2)
+
+    return max(near, key=gain)
 
 
 class SubsetSelection(PackedMechanism):
@@ -197,9 +190,8 @@ class SubsetSelection(PackedMechanism):
 
     def _draw_rows(self, labels: Labels, entropy: Entropy) -> Bits:
         inside = entropy.words(labels.size) < np.uint64(self.threshold)
-        rows = exact.random_subsets(
-            self.omega - inside, labels, self.n_classes, entropy
-        )
+        sizes = self.omega - inside
+        rows = exact.random_subsets(sizes, labels, self.n_classes, entropy)
         rows[np.arange(labels.size), labels] = inside
         return rows
 
@@ -261,17 +253,6 @@ def _is_negative_entry(rows: Labels, columns: Labels) -> Bits:
     return np.asarray(np.bitwise_count(rows & columns) & 1 == 1)
 
 
-def _ranked_column(rows: Labels, rank: Labels, odd: Bits) -> Labels:
-    """Return the column of a rank among those with the wanted sign.
-
-    Each are half of the columns, for every row but the first. The rank's bits are the
-    column's, less the one at the row's lowest set bit: that makes the parity right.
-    """
-    lowest = rows & -rows
-    column = ((rank & -lowest) << 1) | (rank & (lowest - 1))
-    return column | np.where(_is_negative_entry(rows, column) != odd, lowest, 0)
-
-
 class Hadamard(SupportMechanism):
     """Names a column, e^eps times as likely if it supports the label.
 
@@ -307,13 +288,18 @@ class Hadamard(SupportMechanism):
         inside = entropy.words(values.size) < np.uint64(self.threshold)
         rank = np.empty(values.size, dtype=np.int64)
         for side, count in ((inside, self.supporting), (~inside, self.not_supporting)):
-            rank[side] = exact.uniform_below(
-                count, int(np.count_nonzero(side)), entropy
-            )
+            n = int(np.count_nonzero(side))
+            rank[side] = exact.uniform_below(count, n, entropy)
         block, row = self._locate_labels(values)
         # Ranks from b/2 on count the columns of the other blocks, the next one first.
         away = rank - self.supporting
-        column = _ranked_column(row, np.where(away < 0, rank, 0), ~inside)
+        # The column of a rank among those with the wanted sign, half of them for every
+        # row but the first. The rank's bits are the column's, less the one at the row's
+        # lowest set bit: that makes the parity right.
+        near, lowest = np.where(away < 0, rank, 0), row & -row
+        column = ((near & -lowest) << 1) | (near & (lowest - 1))
+        wrong = _is_negative_entry(row, column) == inside
+        column |= np.where(wrong, lowest, 0)
         offset = np.where(away < 0, column, self.block + away)
         return (block * self.block + offset) % self.size
 
@@ -349,11 +335,11 @@ class Hadamard(SupportMechanism):
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the unbiased estimate sign/gain, (n, n_classes)."""
         labels, factor = np.arange(self.n_classes), float(1 / self._sign_gain)
-        return fill_in_blocks(
-            outputs,
-            self.n_classes,
-            lambda rows: self._label_signs(rows[:, None], labels) * factor,
-        )
+
+        def block_estimate(rows: NDArray[Any]) -> FloatArray:
+            return np.asarray(self._label_signs(rows[:, None], labels) * factor)
+
+        return fill_in_blocks(outputs, self.n_classes, block_estimate)
 
     def pair(self) -> ProbabilityPair:
         """Return P(supports the label, not another), and the other way round.
@@ -384,13 +370,10 @@ class Hadamard(SupportMechanism):
         """
         labels, _ = self.clip(x)
         same = self.supporting * (self._high + self._low)
-        label_variance, near, far = (
-            float(second / self._sign_gain**2 - mean)
-            for second, mean in ((same, 1), (same, 0), (self.block * self._low, 0))
-        )
-        label_blocks, class_blocks = (
-            self._locate_labels(labels)[0],
-            self._locate_labels(np.arange(self.n_classes))[0],
-        )
+        square, far_share = self._sign_gain**2, self.block * self._low
+        label_variance, near = float(same / square - 1), float(same / square)
+        far = float(far_share / square)
+        label_blocks, _ = self._locate_labels(labels)
+        class_blocks, _ = self._locate_labels(np.arange(self.n_classes))
         spread = np.where(label_blocks[:, None] == class_blocks, near, far)
         return np.where(self._one_hot(labels), label_variance, spread)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,21 +17,17 @@ from curvote.base.entropy import Entropy, Words
 from curvote.base.errors import InternalError, UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import VectorMechanism
-from curvote.mechanisms.exact import (
-    GRID_BITS,
-    GRID_ONE,
-    GRID_STEP,
-    MARGIN,
-    MAX_BITS,
-    DiscreteLaplace,
-    grid_index,
+from curvote.mechanisms.base import (
+    Mixture,
+    VectorMechanism,
+    continuous_law,
+    product_law,
 )
-from curvote.mechanisms.law import Mixture, continuous_law, product_law
+from curvote.mechanisms.exact import MARGIN
 
 # Below it the law is no longer nearly the continuous one.
 SMALLEST_SIGMA = 16.0
-LARGEST_SIGMA = 2.0**MAX_BITS
+LARGEST_SIGMA = 2.0**exact.MAX_BITS
 
 
 @dataclass(frozen=True)
@@ -72,9 +68,9 @@ class DiscreteGaussian:
         return math.nextafter(0.25 / self._scaled_rate, math.inf)
 
     @property
-    def proposal(self) -> DiscreteLaplace:
+    def proposal(self) -> exact.DiscreteLaplace:
         """The discrete Laplace of scale t from which the candidates come."""
-        return DiscreteLaplace(1, self.bits)
+        return exact.DiscreteLaplace(1, self.bits)
 
     def cdf(self, k: ArrayLike) -> FloatArray:
         """Return P(draw <= k), to 2e-8; ``k`` is rounded down to whole numbers.
@@ -89,9 +85,8 @@ class DiscreteGaussian:
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return ``n`` independent draws."""
         # 1.6 > 1 / 0.64, the mean number of candidates for each draw.
-        return exact.rejection_sample(
-            n, 1.6, lambda some: self._draw_candidates(some, entropy)
-        )
+        draw = partial(self._draw_candidates, entropy=entropy)
+        return exact.rejection_sample(n, 1.6, draw)
 
     def _draw_candidates(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
         y = self.proposal.sample(candidates, entropy)
@@ -141,10 +136,6 @@ def _mills_ratio(z: float | FloatArray) -> FloatArray:
     return np.asarray(math.sqrt(math.pi / 2) * special.erfcx(z / math.sqrt(2)))
 
 
-def _normal_density(z: float) -> float:
-    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-
 def _continuous_delta(middle: float, ratio: float) -> float:
     """Return the delta of continuous Gaussian noise without cancellation.
 
@@ -152,14 +143,11 @@ def _continuous_delta(middle: float, ratio: float) -> float:
     near points by quadrature of its derivative, as their difference would cancel.
     """
     low, high = middle - ratio / 2, middle + ratio / 2
+    density = math.exp(-low * low / 2) / math.sqrt(2 * math.pi)
     if low < -1 or ratio > 1:
-        return float(special.ndtr(-low)) - _normal_density(low) * float(
-            _mills_ratio(high)
-        )
+        return float(special.ndtr(-low)) - density * float(_mills_ratio(high))
     z = middle + ratio / 2 * _NODES
-    return (
-        _normal_density(low) * ratio / 2 * float(_WEIGHTS @ (1 - z * _mills_ratio(z)))
-    )
+    return density * ratio / 2 * float(_WEIGHTS @ (1 - z * _mills_ratio(z)))
 
 
 def loss_deviation(sigma: float, sensitivity: float) -> float:
@@ -301,7 +289,7 @@ class GaussianNoise:
 
 def box_diameter(d: int) -> float:
     """Return the diameter of [-1, 1]^d in grid steps: 2^21 sqrt(d)."""
-    return math.ldexp(math.sqrt(d), GRID_BITS + 1)
+    return math.ldexp(math.sqrt(d), exact.GRID_BITS + 1)
 
 
 class Gaussian(VectorMechanism):
@@ -323,7 +311,7 @@ class Gaussian(VectorMechanism):
     @property
     def sigma(self) -> float:
         """The noise's standard deviation in each coordinate."""
-        return self.noise.sigma * GRID_STEP
+        return self.noise.sigma * exact.GRID_STEP
 
     @property
     def rho(self) -> float:
@@ -343,24 +331,26 @@ class Gaussian(VectorMechanism):
 
     def _to_steps(self, x: ArrayLike) -> NDArray[np.int64]:
         clipped, _ = self.clip(x)
-        return grid_index(clipped)
+        return exact.grid_index(clipped)
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        return np.asarray(self.noise.add(self._to_steps(values), entropy) * GRID_STEP)
+        steps = self.noise.add(self._to_steps(values), entropy)
+        return np.asarray(steps * exact.GRID_STEP)
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each record whether all are grid points within the cut."""
-        steps = np.asarray(outputs, dtype=np.float64) / GRID_STEP
+        steps = np.asarray(outputs, dtype=np.float64) / exact.GRID_STEP
         on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= OUTPUT_LIMIT)
         return np.asarray(on_grid.all(axis=-1))
 
     def tail_bound(self, probability: float) -> float:
         """Return 1 and the reach of the noise, at most 2^33."""
-        return min(GRID_ONE + self.noise.reach(probability), OUTPUT_LIMIT) * GRID_STEP
+        steps = exact.GRID_ONE + self.noise.reach(probability)
+        return min(steps, OUTPUT_LIMIT) * exact.GRID_STEP
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each coordinate, at most 2^-21 from it, (n, d)."""
-        return np.asarray(self._to_steps(x) * GRID_STEP)
+        return np.asarray(self._to_steps(x) * exact.GRID_STEP)
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return sigma^2 for each coordinate, (n, d)."""
@@ -371,11 +361,11 @@ class Gaussian(VectorMechanism):
         columns = self._to_steps(x).T[..., None].astype(np.float64)
 
         def cdf(steps: FloatArray, at: FloatArray) -> FloatArray:
-            return self.noise.law.cdf(np.floor(at / GRID_STEP) - steps)
+            return self.noise.law.cdf(np.floor(at / exact.GRID_STEP) - steps)
 
         return product_law(*(continuous_law(column, cdf) for column in columns))
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), (n,), for grid points ``at``."""
         pair = self._to_steps(x), self._to_steps(x2)
-        return self.noise.log_ratio(*pair, np.asarray(at) / GRID_STEP)
+        return self.noise.log_ratio(*pair, np.asarray(at) / exact.GRID_STEP)

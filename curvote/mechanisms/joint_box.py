@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import VectorMechanism
-from curvote.mechanisms.exact import GRID_ONE, WORDS, grid_index
-from curvote.mechanisms.law import Law, Mixture, continuous_law
+from curvote.mechanisms.base import Law, Mixture, VectorMechanism, continuous_law
+from curvote.mechanisms.exact import GRID_ONE, WORDS, Bits, grid_index
 
 # Grid points of step 2^-20 on one axis, from -1 to 1.
 POINTS = 2 * GRID_ONE + 1
+Steps = NDArray[np.int64]  # places on the grid
 
 
 class JointBox(VectorMechanism):
@@ -42,11 +42,10 @@ class JointBox(VectorMechanism):
         self.side = 2 * max(self.reach, 0) + 1
         self.inside = self.side**self.d
         self.outside = POINTS**self.d - self.inside
-        self.threshold = exact.logistic_threshold(
-            self.epsilon, self.inside, self.outside
-        )
+        counts = self.inside, self.outside
+        self.threshold = exact.logistic_threshold(self.epsilon, *counts)
 
-    def _cube_corner(self, values: FloatArray) -> NDArray[np.int64]:
+    def _cube_corner(self, values: FloatArray) -> Steps:
         """Return the cube's lowest corner, counted in steps."""
         corner = grid_index(values) - self.side // 2
         return np.asarray(np.clip(corner, -GRID_ONE, GRID_ONE + 1 - self.side))
@@ -57,31 +56,22 @@ class JointBox(VectorMechanism):
         steps = np.empty(values.shape, dtype=np.int64)
         near = lowest[inside]
         steps[inside] = near + _uniform_points(self.side, near.shape, entropy)
-        steps[~inside] = self._draw_outside(lowest[~inside], entropy)
-        return np.asarray(steps / GRID_ONE)
-
-    def _draw_outside(
-        self, lowest: NDArray[np.int64], entropy: Entropy
-    ) -> NDArray[np.int64]:
-        """Return points uniform outside the cubes, by rejection."""
-        steps, waiting = np.empty_like(lowest), np.arange(len(lowest))
+        # Points uniform outside the cubes, by rejection.
+        waiting = np.flatnonzero(~inside)
         while waiting.size:
-            candidates = (
-                _uniform_points(POINTS, (waiting.size, self.d), entropy) - GRID_ONE
-            )
+            shape = waiting.size, self.d
+            candidates = _uniform_points(POINTS, shape, entropy) - GRID_ONE
             accepted = ~self._is_inside(lowest[waiting], candidates)
             steps[waiting[accepted]] = candidates[accepted]
             waiting = waiting[~accepted]
-        return steps
+        return np.asarray(steps / GRID_ONE)
 
-    def _is_inside(
-        self, lowest: NDArray[np.int64], steps: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _is_inside(self, lowest: Steps, steps: Steps) -> Bits:
         """Return for each record whether its cube holds the point."""
         within = (steps >= lowest) & (steps < lowest + self.side)
         return np.asarray(within.all(axis=-1))
 
-    def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+    def possible_mask(self, outputs: NDArray[Any]) -> Bits:
         """Return for each record whether it is a grid point of [-1, 1]^d."""
         steps = np.asarray(outputs, dtype=np.float64) * GRID_ONE
         on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= GRID_ONE)
@@ -102,10 +92,9 @@ class JointBox(VectorMechanism):
         lowest = self._cube_corner(self.clip(x)[0]).astype(np.float64)
         weight = np.full((len(lowest), 1), self._cube_weight)
         near = [_uniform_law(column[:, None], self.side) for column in lowest.T]
-        far = [
-            _uniform_law(np.full((len(lowest), 1), -float(GRID_ONE)), POINTS)
-        ] * self.d
-        return Mixture(np.hstack([weight, 1 - weight]), (tuple(near), tuple(far)))
+        start = np.full((len(lowest), 1), -float(GRID_ONE))
+        far = (_uniform_law(start, POINTS),) * self.d
+        return Mixture(np.hstack([weight, 1 - weight]), (tuple(near), far))
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the exact mean of each coordinate, (n, d): the middle, shrunk."""
@@ -149,7 +138,5 @@ def _uniform_law(lowest: FloatArray, points: int) -> Law:
     return continuous_law(lowest, cdf, -1.0, 1.0)
 
 
-def _uniform_points(
-    points: int, shape: tuple[int, ...], entropy: Entropy
-) -> NDArray[np.int64]:
+def _uniform_points(points: int, shape: tuple[int, ...], entropy: Entropy) -> Steps:
     return exact.uniform_below(points, math.prod(shape), entropy).reshape(shape)

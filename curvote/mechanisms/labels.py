@@ -149,11 +149,11 @@ class PureMechanism(SupportMechanism):
         """Return the unbiased estimate (z - q)/(p - q), (n, n_classes)."""
         gap = self.p - self.q
         high, low = float((1 - self.q) / gap), float(-self.q / gap)
-        return fill_in_blocks(
-            outputs,
-            self.n_classes,
-            lambda rows: np.where(self._support_table(rows), high, low),
-        )
+
+        def block_estimate(rows: NDArray[Any]) -> FloatArray:
+            return np.where(self._support_table(rows), high, low)
+
+        return fill_in_blocks(outputs, self.n_classes, block_estimate)
 
     def pair_variance(self) -> Fraction:
         """Return the variance of the difference of two decoded numbers."""
@@ -162,11 +162,9 @@ class PureMechanism(SupportMechanism):
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return p(1-p)/(p-q)^2 for the label, q(1-q)/(p-q)^2 for the others."""
-        label_variance, other_variance = (
-            float(share * (1 - share) / (self.p - self.q) ** 2)
-            for share in (self.p, self.q)
-        )
-        return np.where(self._one_hot(x), label_variance, other_variance)
+        square = (self.p - self.q) ** 2
+        label, other = (float(p * (1 - p) / square) for p in (self.p, self.q))
+        return np.where(self._one_hot(x), label, other)
 
 
 class PackedMechanism(PureMechanism):

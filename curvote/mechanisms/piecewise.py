@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,10 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import ScalarMechanism
+from curvote.mechanisms.base import (
+    Law,
+    Mixture,
+    ScalarMechanism,
+    atomic_law,
+    product_law,
+)
 from curvote.mechanisms.duchi import Duchi
 from curvote.mechanisms.exact import GRID_ONE, GRID_STEP, WORDS, grid_index
-from curvote.mechanisms.law import Mixture, atomic_law, product_law
 
 Indices = NDArray[np.int64]
 
@@ -78,9 +83,8 @@ class Window:
         within, without = np.flatnonzero(inside), np.flatnonzero(~inside)
         starts = points[without]
         points[within] += exact.uniform_below(self.width, within.size, entropy)
-        outside_points = exact.uniform_below(
-            self.size - self.width, without.size, entropy
-        )
+        outside = self.size - self.width
+        outside_points = exact.uniform_below(outside, without.size, entropy)
         outside_points += self.first
         outside_points += self.width * (outside_points >= starts)
         points[without] = outside_points
@@ -89,26 +93,23 @@ class Window:
     def mean(self, centres: Indices) -> FloatArray:
         """Return the mean for each centre."""
         middle = (self.first + self.last) / 2
-        return np.asarray(
-            middle + self.window_weight * (self.window_middles(centres) - middle)
-        )
+        off = self.window_middles(centres) - middle
+        return np.asarray(middle + self.window_weight * off)
 
     def variance(self, centres: Indices) -> FloatArray:
         """Return the variance: those of the two uniform laws, and between them."""
         middle, g = (self.first + self.last) / 2, self.window_weight
         within = (g * (self.width**2 - 1) + (1 - g) * (self.size**2 - 1)) / 12
-        return np.asarray(
-            within + g * (1 - g) * (self.window_middles(centres) - middle) ** 2
-        )
+        off = self.window_middles(centres) - middle
+        return np.asarray(within + g * (1 - g) * off**2)
 
     def cdf(self, centres: Indices, points: FloatArray) -> FloatArray:
         """Return P(draw <= point) for whole numbers ``points``."""
         starts = self.window_middles(centres) - self.half
         every = np.clip(points - self.first + 1, 0, self.size) / self.size
         inside = np.clip(points - starts + 1, 0, self.width) / self.width
-        return np.asarray(
-            self.window_weight * inside + (1 - self.window_weight) * every
-        )
+        g = self.window_weight
+        return np.asarray(g * inside + (1 - g) * every)
 
 
 class WindowMechanism(ScalarMechanism):
@@ -144,9 +145,8 @@ class WindowMechanism(ScalarMechanism):
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each output whether it is a point of the range."""
         index = self._output_index(outputs)
-        return np.asarray(
-            (index * self.scale == outputs) & (index >= self.window.first)
-        )
+        exists = index * self.scale == outputs
+        return np.asarray(exists & (index >= self.window.first))
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the exact mean of the output for each input."""
@@ -171,9 +171,8 @@ class WindowMechanism(ScalarMechanism):
         inside = window.threshold / (WORDS * window.width)
         rest = (WORDS - window.threshold) / (WORDS * (window.size - window.width))
         inside_window = window.holds(self._window_centres(x), self._output_index(at))
-        return np.where(
-            self.possible_mask(np.asarray(at)), np.where(inside_window, inside, rest), 0
-        )
+        share = np.where(inside_window, inside, rest)
+        return np.where(self.possible_mask(np.asarray(at)), share, 0)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         inside = self.window.holds(self._window_centres(x), self._output_index(at))
@@ -224,9 +223,8 @@ class UnitPiecewise(WindowMechanism):
         super().__init__(epsilon=epsilon)
         # The same C, times e^(-epsilon/2) above and below: no overflow.
         shrink = math.exp(-self.epsilon / 2)
-        self.window = Window(
-            self.epsilon, 0, GRID_ONE, round(GRID_ONE * shrink / (1 + shrink) / 2)
-        )
+        half = round(GRID_ONE * shrink / (1 + shrink) / 2)
+        self.window = Window(self.epsilon, 0, GRID_ONE, half)
 
 
 class SquareWave(WindowMechanism):
@@ -270,11 +268,8 @@ class UnitSquareWave(WindowMechanism):
 
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
-        half = round(
-            GRID_ONE
-            * _width_factor(self.epsilon)
-            / (2 * math.expm1(-self.epsilon) ** 2)
-        )
+        twice = 2 * math.expm1(-self.epsilon) ** 2
+        half = round(GRID_ONE * _width_factor(self.epsilon) / twice)
         self.window = Window(self.epsilon, 0, GRID_ONE, half)
 
 
@@ -323,10 +318,8 @@ class Hybrid(ScalarMechanism):
 
     def possible_mask(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Return for each output whether a mechanism in use can give it."""
-        extremes = self.duchi.possible_mask(outputs)
-        return (
-            extremes | self.piecewise.possible_mask(outputs) if self.coin else extremes
-        )
+        mask = self.duchi.possible_mask(outputs)
+        return mask | self.piecewise.possible_mask(outputs) if self.coin else mask
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each input, at most 2^-21 from it."""
@@ -348,14 +341,9 @@ class Hybrid(ScalarMechanism):
         def inner(inputs: FloatArray, at: FloatArray) -> FloatArray:
             return rest * self.piecewise.cdf(inputs, at)
 
-        two = atomic_law(
-            self.duchi.outputs, extremes * self.duchi.probabilities(values)
-        )
-        return product_law(
-            replace(
-                two, rest=inner, inputs=values[:, None], low=-math.inf, high=math.inf
-            )
-        )
+        chances = extremes * self.duchi.probabilities(values)
+        two = atomic_law(self.duchi.outputs, chances)
+        return product_law(Law(two.points, two.masses, inner, values[:, None]))
 
     def point_probability(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return P(output = at) for each input."""

@@ -61,9 +61,8 @@ class Cap:
         self, inside: NDArray[np.bool_], uniform: FloatArray
     ) -> FloatArray:
         """Return heights inside the cap or outside it from uniform numbers."""
-        above = np.where(
-            inside, uniform * self.share, self.share + uniform * (1 - self.share)
-        )
+        share = self.share
+        above = np.where(inside, uniform * share, share + uniform * (1 - share))
         tail = 2 * np.minimum(above, 1 - above)
         square = special.betainccinv(0.5, (self.d - 1) / 2, tail)
         return np.asarray(np.copysign(np.sqrt(square), 0.5 - above))
@@ -189,29 +188,21 @@ class PrivUnit(VectorMechanism):
         return out
 
     def _draw_units(self, u: FloatArray, entropy: Entropy) -> FloatArray:
-        """Return the noised directions, of length 1."""
-        out = np.empty(u.shape)
+        """Return the noised directions, of length 1: the first accepted candidates."""
+        out, most = np.empty(u.shape), int(2 / self.acceptance) + 1
         for start in range(0, len(u), self.batch_size):
-            block = slice(start, start + self.batch_size)
-            out[block] = self._draw_block(u[block], entropy)
+            waiting = np.arange(start, min(start + self.batch_size, len(u)))
+            while waiting.size:
+                fit = _COORDINATES_AT_ONCE // (self.length * waiting.size)
+                shape = waiting.size, min(most, max(1, fit))
+                candidates = self._candidates(shape, entropy)
+                words = entropy.words(shape[0] * shape[1]).reshape(shape)
+                accepted = self._accept(candidates, u[waiting], words)
+                done = accepted.any(axis=1)
+                first = candidates[done, accepted[done].argmax(axis=1)]
+                out[waiting[done]] = self._unit(first)
+                waiting = waiting[~done]
         return out
-
-    def _draw_block(self, u: FloatArray, entropy: Entropy) -> FloatArray:
-        """Return each client's first accepted candidate."""
-        directions, waiting = np.empty(u.shape), np.arange(len(u))
-        most = int(2 / self.acceptance) + 1
-        while waiting.size:
-            count = min(
-                most, max(1, _COORDINATES_AT_ONCE // (self.length * waiting.size))
-            )
-            candidates = self._candidates((waiting.size, count), entropy)
-            words = entropy.words(waiting.size * count).reshape(waiting.size, count)
-            accepted = self._accept(candidates, u[waiting], words)
-            done = accepted.any(axis=1)
-            first = candidates[done, accepted[done].argmax(axis=1)]
-            directions[waiting[done]] = self._unit(first)
-            waiting = waiting[~done]
-        return directions
 
     def _candidates(self, shape: tuple[int, int], entropy: Entropy) -> FloatArray:
         """Return normal vectors (n, count, d) drawn from words alone."""
@@ -427,9 +418,8 @@ class OneOf(PrivUnit):
     def simulate(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
         """Return draws of the same law by its parts: studies only."""
         records, _ = self.clip(values)
-        return self.join_records(
-            *self.simulate_reports(*self.split_records(records), entropy)
-        )
+        split = self.split_records(records)
+        return self.join_records(*self.simulate_reports(*split, entropy))
 
     def simulate_reports(
         self, classes: Labels, u: FloatArray, entropy: Entropy
@@ -437,17 +427,14 @@ class OneOf(PrivUnit):
         """Return draws of ``draw_reports``'s law in floating point."""
         n, share = len(u), self.cap.share
         inside = bernoulli_events(self.p, n, entropy)
-        keeps_class = inside | bernoulli_events(
-            (1 - share) / (self.n_classes - share), n, entropy
-        )
+        keep_chance = (1 - share) / (self.n_classes - share)
+        keeps_class = inside | bernoulli_events(keep_chance, n, entropy)
         other_class = exact.uniform_below(self.n_classes - 1, n, entropy)
-        v = directions_at_heights(
-            u, self.cap.draw_heights(inside, uniform_numbers(n, entropy)), entropy
-        )
+        heights = self.cap.draw_heights(inside, uniform_numbers(n, entropy))
+        v = directions_at_heights(u, heights, entropy)
         away = np.flatnonzero(~keeps_class)
-        v[away] = super()._unit(
-            normal_numbers(v[away].size, entropy).reshape(v[away].shape)
-        )
+        numbers = normal_numbers(v[away].size, entropy).reshape(v[away].shape)
+        v[away] = super()._unit(numbers)
         named = np.where(keeps_class, classes, other_class + (other_class >= classes))
         return named, v / self.m
 
@@ -478,9 +465,8 @@ class OneOf(PrivUnit):
         """Return the variance of each coordinate, (n, d): 1/m^2 - 1 in all."""
         inside, outside = self._weights
         mean, total_kept = self.mean(x), self.n_classes * self.acceptance
-        block_variance = (
-            inside * self.cap.share + outside * (1 - self.cap.share)
-        ) / total_kept
+        share = self.cap.share
+        block_variance = (inside * share + outside * (1 - share)) / total_kept
         rest = 1 / self.length - self.cap.second
         along = (inside * self.cap.second + outside * rest) / total_kept
         classes, u = self.split_records(mean)

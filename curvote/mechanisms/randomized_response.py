@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -301,7 +301,16 @@ class RRWithPrior(LabelMechanism):
         self.shared = checked_prior.ndim == 1
         likely = likely_labels(np.atleast_2d(checked_prior), self.epsilon)
         self.k = np.count_nonzero(likely, axis=1)
-        self._rank, self._top = _rank_tables(likely, int(self.k.max(initial=1)))
+        # The rank of each likely label, (n, K), -1 for others; and the label of each
+        # rank, (n, largest k), of which the first k count.
+        kind, most = np.min_scalar_type(-self.n_classes), int(self.k.max(initial=1))
+        self._rank = np.empty(likely.shape, kind)
+        self._top = np.empty((len(likely), most), kind)
+        for part in exact.row_chunks(*likely.shape):
+            inside = likely[part]
+            reached = np.cumsum(inside, axis=1, dtype=kind)
+            self._rank[part] = np.where(inside, reached - 1, -1)
+            self._top[part] = np.argsort(~inside, axis=1, kind="stable")[:, :most]
         kinds, self._kind = np.unique(self.k, return_inverse=True)
         self._shares = [_ResponseShares.of(k, self.epsilon) for k in kinds.tolist()]
         self.tight = bool((self.k > 1).any())
@@ -325,19 +334,24 @@ class RRWithPrior(LabelMechanism):
 
     def _draw(self, values: Labels, entropy: Entropy) -> Labels:
         out, at = np.empty(values.size, dtype=np.int64), self._prior_rows(values.size)
-        for shares, which in self._clients_by_k(at):
-            rows = at[which]
-            rank = self._rank[rows, values[which]].astype(np.int64)
-            out[which] = self._top[rows, _draw_ranks(rank, shares, entropy)]
-        return out
-
-    def _clients_by_k(self, at: Labels) -> Iterator[tuple[_ResponseShares, Labels]]:
-        """Yield the indices of the clients of each k."""
         kinds = self._kind[at]
         order = np.argsort(kinds, kind="stable")
-        bounds = np.searchsorted(kinds[order], np.arange(len(self._shares) + 1))
-        for i, shares in enumerate(self._shares):
-            yield shares, order[bounds[i] : bounds[i + 1]]
+        starts = np.searchsorted(kinds[order], np.arange(1, len(self._shares)))
+        # The clients of each k in turn.
+        for shares, which in zip(self._shares, np.split(order, starts), strict=False):
+            rows = at[which]
+            rank = self._rank[rows, values[which]].astype(np.int64)
+            if shares.k == 1:
+                out[which] = self._top[rows, 0]
+                continue
+            # Every client draws for both cases: which words are used, and how many,
+            # must not tell a likely label from an unlikely one.
+            moves = entropy.words(rank.size) >= np.uint64(shares.threshold)
+            replacement = exact.uniform_below(shares.k - 1, rank.size, entropy)
+            uniform = exact.uniform_below(shares.k, rank.size, entropy)
+            reported = np.where(moves, replacement + (replacement >= rank), rank)
+            out[which] = self._top[rows, np.where(rank < 0, uniform, reported)]
+        return out
 
     def possible_mask(self, outputs: NDArray[Any]) -> Bits:
         """Return for each output whether it is a likely label of its client."""
@@ -368,9 +382,9 @@ class RRWithPrior(LabelMechanism):
         keep = self._per_row(lambda law: exact.exact_log(law.keep))[rows]
         even = self._per_row(lambda law: exact.exact_log(law.even))[rows]
         # With k = 1 no other likely label is ever named.
-        move = self._per_row(
-            lambda law: exact.exact_log(law.move) if law.move else -math.inf
-        )
+        moves = [law.move for law in self._shares]
+        logs = [exact.exact_log(move) if move else -math.inf for move in moves]
+        move = np.array(logs)[self._kind]
         likely = np.where(labels == outputs, keep, move[rows])
         return np.where(self._rank[rows, labels] < 0, even, likely)
 
@@ -383,13 +397,11 @@ class RRWithPrior(LabelMechanism):
     def channel(self) -> list[list[Fraction]]:
         """Return P(output | label) exactly: a row a label, a column an output."""
         outputs = self.outputs().tolist()
-        return [self._channel_row(label, outputs) for label in range(self.n_classes)]
-
-    def _channel_row(self, label: int, outputs: list[int]) -> list[Fraction]:
-        (shares,) = self._shares
-        if self._rank[0, label] < 0:
-            return [shares.even] * len(outputs)
-        return [shares.keep if label == at else shares.move for at in outputs]
+        (shares,), rows = self._shares, []
+        for label, rank in enumerate(self._rank[0]):
+            row = [shares.keep if label == at else shares.move for at in outputs]
+            rows.append(row if rank >= 0 else [shares.even] * len(outputs))
+        return rows
 
     def _fill_rows(self, at: Labels, likely: FloatArray, other: Any) -> FloatArray:
         """Return (n, K): ``likely`` at likely labels, ``other`` elsewhere.
@@ -407,9 +419,8 @@ class RRWithPrior(LabelMechanism):
         """Return the estimate (z - move)/(keep - move), (n, n_classes)."""
         at = self._prior_rows(len(outputs))
         high = self._per_row(lambda law: (1 - law.move) / law.gap)[at]
-        out = self._fill_rows(
-            at, self._per_row(lambda law: -law.move / law.gap)[at], 0.0
-        )
+        low = self._per_row(lambda law: -law.move / law.gap)[at]
+        out = self._fill_rows(at, low, 0.0)
         out[np.arange(at.size), outputs] = high
         return out
 
@@ -417,9 +428,8 @@ class RRWithPrior(LabelMechanism):
         """Return P(output | label) over that of the output's own label, (n, K)."""
         at = self._prior_rows(len(outputs))
         moved = self._per_row(lambda law: law.move / law.keep)[at]
-        out = self._fill_rows(
-            at, moved, self._per_row(lambda law: law.even / law.keep)[at]
-        )
+        even = self._per_row(lambda law: law.even / law.keep)[at]
+        out = self._fill_rows(at, moved, even)
         out[np.arange(at.size), outputs] = 1.0
         return out
 
@@ -429,9 +439,7 @@ class RRWithPrior(LabelMechanism):
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of ``decode``, (n, n_classes)."""
-        return self._label_moment(
-            x, lambda law, share: share * (1 - share) / law.gap**2
-        )
+        return self._label_moment(x, lambda law, p: p * (1 - p) / law.gap**2)
 
     def _label_moment(
         self, x: ArrayLike, value: Callable[[_ResponseShares, Fraction], Fraction]
@@ -446,32 +454,3 @@ class RRWithPrior(LabelMechanism):
         out = self._fill_rows(at, np.where(likely, other_value, uniform_value), 0.0)
         out[rows[likely], labels[likely]] = label_value[likely]
         return out
-
-
-def _rank_tables(likely: Bits, most: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the rank of each likely label, and the label of each rank.
-
-    (n, K), -1 for other labels; and (n, most), of which the first k count.
-    """
-    n, n_classes = likely.shape
-    kind = np.min_scalar_type(-n_classes)
-    rank, top = np.empty((n, n_classes), kind), np.empty((n, most), kind)
-    for part in exact.row_chunks(n, n_classes):
-        inside = likely[part]
-        reached = np.cumsum(inside, axis=1, dtype=kind)
-        rank[part] = np.where(inside, reached - 1, -1)
-        top[part] = np.argsort(~inside, axis=1, kind="stable")[:, :most]
-    return rank, top
-
-
-def _draw_ranks(rank: Labels, shares: _ResponseShares, entropy: Entropy) -> Labels:
-    """Return the ranks that clients of one k report."""
-    if shares.k == 1:
-        return np.zeros(rank.size, dtype=np.int64)
-    # Every client draws for both cases: which words are used, and how many, must
-    # not tell a likely label from an unlikely one.
-    moves = entropy.words(rank.size) >= np.uint64(shares.threshold)
-    replacement = exact.uniform_below(shares.k - 1, rank.size, entropy)
-    uniform = exact.uniform_below(shares.k, rank.size, entropy)
-    reported = np.where(moves, replacement + (replacement >= rank), rank)
-    return np.where(rank < 0, uniform, reported)

@@ -9,7 +9,7 @@ MECHANISMS = {
     "pm_01": "curvote.mechanisms.piecewise:UnitPiecewise",
     "sw_01": "curvote.mechanisms.piecewise:UnitSquareWave",
     "square_wave": "curvote.mechanisms.piecewise:SquareWave",
-    "exponential": "curvote.mechanisms.exponential:Exponential",
+    "exponential": "curvote.mechanisms.laplace:Exponential",
     "binary_rr": "curvote.mechanisms.randomized_response:BinaryRR",
     "k_rr": "curvote.mechanisms.randomized_response:KRR",
     "unary_symmetric": "curvote.mechanisms.frequency_oracles:UnarySymmetric",
@@ -30,13 +30,7 @@ MECHANISMS = {
 # What a mechanism may call by name: a key cannot see it in the code.
 MAY_CALL = {
     "sampled": [
-        "laplace",
-        "duchi",
-        "piecewise",
-        "hybrid",
-        "square_wave",
-        "exponential",
-        "binary_rr",
-        "rr_on_bins",
+        *("laplace", "duchi", "piecewise", "hybrid"),
+        *("square_wave", "exponential", "binary_rr", "rr_on_bins"),
     ]
 }

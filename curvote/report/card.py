@@ -8,20 +8,32 @@ and a report may show a card's numbers for those alone, never a histogram of cli
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from curvote.base.classes import Classes
 from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
 from curvote.data import lookup, raw_files
 from curvote.data.columns import class_counts
-from curvote.data.raw_files import RawFile, Source
+from curvote.data.raw_files import RawFile
+from curvote.report import figures, style
 
 Columns = Mapping[str, NDArray[Any]]
 Json = dict[str, Any]
@@ -133,6 +145,25 @@ def make_card(
     """
     module = published_module(name, root)
     catalogue = raw_files.catalogue(root)
+    values = columns["curve"]
+    counts = (facts.get("missing") or {}).get("counts", {})
+    bounds = facts.get("bounds")
+    classes, servers = facts["classes"], []
+    for place, server in enumerate(facts.get("servers") or ()):
+        labels = columns["label"][columns["group"] == place]
+        by_class = dict(zip(classes, class_counts(labels, classes), strict=True))
+        servers.append(ServerCard(server, len(labels), by_class))
+    features = []
+    for j, feature in enumerate(facts.get("features") or ()):
+        called, its_bounds = feature["name"], _bounds_card(feature, values[:, j])
+        missing = counts.get(called, 0)
+        features.append(FeatureCard(called, feature["unit"], its_bounds, missing))
+    raw_cards = []
+    for file_name in module.files(parameters):
+        source, raw_file = catalogue[file_name], (files or {}).get(file_name)
+        about = source.name, source.title, source.file, source.url
+        edition = (raw_file.sha256, raw_file.origin) if raw_file else (None, None)
+        raw_cards.append(FileCard(*about, source.licence, source.citation, *edition))
     return Card(
         name=name,
         title=facts["title"],
@@ -143,15 +174,12 @@ def make_card(
         domain=(facts["domain"][0], facts["domain"][1]),
         grid=tuple(facts["grid"]),
         classes=Classes(facts["classes"]),
-        servers=_server_cards(facts, columns),
-        features=_feature_cards(facts, columns["curve"]),
-        bounds=_optional_bounds(facts.get("bounds"), columns["curve"]),
+        servers=tuple(servers),
+        features=tuple(features),
+        bounds=_bounds_card(bounds, values) if bounds else None,
         duplicates=facts.get("duplicates"),
         missing=facts.get("missing"),
-        files=tuple(
-            _file_card(catalogue[file_name], (files or {}).get(file_name))
-            for file_name in module.files(parameters)
-        ),
+        files=tuple(raw_cards),
         notes=tuple(facts["notes"]),
     )
 
@@ -167,49 +195,156 @@ def published_module(name: str, root: Path | None = None) -> ModuleType:
     return module
 
 
-def _server_cards(facts: Json, columns: Columns) -> tuple[ServerCard, ...]:
-    classes, cards = facts["classes"], []
-    for place, name in enumerate(facts.get("servers") or ()):
-        labels = columns["label"][columns["group"] == place]
-        counts = dict(zip(classes, class_counts(labels, classes), strict=True))
-        cards.append(ServerCard(name, len(labels), counts))
-    return tuple(cards)
-
-
-def _feature_cards(facts: Json, values: NDArray[np.float64]) -> tuple[FeatureCard, ...]:
-    counts = (facts.get("missing") or {}).get("counts", {})
-    return tuple(
-        FeatureCard(
-            name=feature["name"],
-            unit=feature["unit"],
-            bounds=_bounds_card(feature, values[:, j]),
-            missing=counts.get(feature["name"], 0),
-        )
-        for j, feature in enumerate(facts.get("features") or ())
-    )
-
-
-def _optional_bounds(
-    bounds: Json | None, values: NDArray[np.float64]
-) -> PublicBounds | None:
-    return _bounds_card(bounds, values) if bounds else None
-
-
-def _bounds_card(bounds: Json, values: NDArray[np.float64]) -> PublicBounds:
+def _bounds_card(bounds: Json, values: FloatArray) -> PublicBounds:
     lower, upper = float(bounds["lower"]), float(bounds["upper"])
     outside = (values < lower) | (values > upper)
     clipped = float(outside.mean()) if outside.size else 0.0
     return PublicBounds(lower, upper, bounds["why"], clipped)
 
 
-def _file_card(source: Source, raw_file: RawFile | None) -> FileCard:
-    return FileCard(
-        source=source.name,
-        title=source.title,
-        file=source.file,
-        url=source.url,
-        licence=source.licence,
-        citation=source.citation,
-        sha256=raw_file.sha256 if raw_file else None,
-        origin=raw_file.origin if raw_file else None,
-    )
+MOST_HISTOGRAMS = 30
+MOST_LEVELS = 60
+MOST_CLASSES = 12
+BINS = 24
+MARGIN = 2 / BINS
+WIDTH = 44
+SPREAD_QUANTILES = (0.1, 0.9)
+EDGE: dict[str, Any] = {"color": style.INK, "lw": 0.8, "ls": (0, (2, 2))}
+_METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+
+
+def draw_card(card: Card, columns: Columns, folder: Path) -> list[Path]:
+    """Write the card's figure into ``folder`` as NAME.png and NAME.svg."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rendered = render_card(card, columns, figures.KINDS)
+    return [
+        figures.write_atomically(folder / f"{card.name}.{kind}", content)
+        for kind, content in rendered.items()
+    ]
+
+
+def render_card(card: Card, columns: Columns, kinds: Sequence[str]) -> dict[str, bytes]:
+    """Return the card's figure as ``svg`` and ``png`` (150 dpi), reproducibly."""
+    rendered = {}
+    with mpl.rc_context({**style.RC, "svg.hashsalt": card.name}):
+        canvas = card_figure(card, columns)
+        for kind in kinds:
+            buffer = io.BytesIO()
+            canvas.savefig(buffer, format=kind, dpi=150, metadata=_METADATA[kind])
+            rendered[kind] = buffer.getvalue()
+    return rendered
+
+
+def card_figure(card: Card, columns: Columns) -> Figure:
+    """Draw histograms of features, or mean and spread of curves and images.
+
+    Too many classes to be told apart in a drawing are drawn as one.
+    """
+    values, labels, names = columns["curve"], columns["label"], [*card.classes]
+    if len(names) > MOST_CLASSES:
+        names, labels = [f"all {len(names)} classes"], np.zeros_like(labels)
+    colours = style.class_colours(len(names))
+    features = card.features
+    if 0 < len(features) <= MOST_HISTOGRAMS:
+        n = len(features)
+        canvas, axes = style.make_panels(n, narrow=False, height=1.9, share_y=False)
+        for j, (ax, feature) in enumerate(zip(axes, features, strict=True)):
+            _draw_histogram(ax, feature, values[:, j], labels, colours)
+    else:
+        canvas = _draw_curves(card, values, labels, colours)
+    handles: list[Artist] = [
+        Patch(color=colour, alpha=0.6, label=f"{name} ({np.sum(labels == k):,})")
+        for k, (name, colour) in enumerate(zip(names, colours, strict=True))
+    ]
+    if features or card.bounds:
+        handles.append(Line2D([], [], **EDGE, label="public bounds"))
+    canvas.legend(handles=handles, loc="outside upper left", ncols=3, borderaxespad=0.2)
+    return canvas
+
+
+def _draw_histogram(
+    ax: Axes,
+    feature: FeatureCard,
+    values: FloatArray,
+    labels: NDArray[np.int64],
+    colours: Sequence[str],
+) -> None:
+    bounds = feature.bounds
+    at = bin_edges(bounds, values)
+    # What lies outside counts in the outermost bins, beyond the dashed lines.
+    inside = np.clip(values, at[0], at[-1])
+    for k, colour in enumerate(colours):
+        class_values = inside[labels == k]
+        if len(class_values):
+            share = np.histogram(class_values, at)[0] / len(class_values)
+            ax.stairs(100 * share, at, fill=True, color=colour, alpha=0.35)
+            ax.stairs(100 * share, at, color=colour, lw=1.2)
+    for edge in (bounds.lower, bounds.upper):
+        ax.axvline(edge, **EDGE)
+    ax.set_xlim(at[0], at[-1])
+    ax.set_title(f"{feature.name}{outside_text(bounds)}")
+    ax.set_xlabel("\n".join(textwrap.wrap(feature.unit, WIDTH)))
+    ax.set_ylabel("% of the class")
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=_has_few_levels(bounds, values)))
+    ax.grid(axis="y")
+
+
+def bin_edges(bounds: PublicBounds, values: FloatArray) -> FloatArray:
+    """Return bins over the public bounds, with a margin on each side.
+
+    A few whole numbers get a bin each.
+    """
+    lower, upper = bounds.lower, bounds.upper
+    if _has_few_levels(bounds, values):
+        low, high = math.floor(lower), math.ceil(upper)
+        return np.asarray(np.arange(low - 1, high + 3) - 0.5, dtype=np.float64)
+    inner = np.linspace(lower, upper, BINS + 1)
+    inner[-1] = np.nextafter(upper, np.inf)  # a value on the bound is inside
+    margin = MARGIN * (upper - lower)
+    return np.concatenate(([lower - margin], inner, [upper + margin]))
+
+
+def _has_few_levels(bounds: PublicBounds, values: FloatArray) -> bool:
+    few = bounds.upper - bounds.lower <= MOST_LEVELS
+    return few and bool((values % 1 == 0).all())
+
+
+def outside_text(bounds: PublicBounds) -> str:
+    """Return the share of values outside as text for a title; "" if none."""
+    if not bounds.clipped:
+        return ""
+    percent = 100 * bounds.clipped
+    return f": {percent:.1f} % outside" if percent >= 0.1 else ": < 0.1 % outside"
+
+
+def _draw_curves(
+    card: Card, values: FloatArray, labels: NDArray[np.int64], colours: Sequence[str]
+) -> Figure:
+    canvas, (ax,) = style.make_panels(1, narrow=False, height=3.4)
+    for k, colour in enumerate(colours):
+        class_curves = values[labels == k]
+        if len(class_curves):
+            low, high = np.quantile(class_curves, SPREAD_QUANTILES, axis=0)
+            ax.fill_between(card.grid, low, high, color=colour, alpha=0.25, lw=0)
+            ax.plot(card.grid, class_curves.mean(axis=0), color=colour, lw=2)
+    bounds = _common_bounds(card)
+    if bounds:
+        for edge in (bounds.lower, bounds.upper):
+            ax.axhline(edge, **EDGE)
+    ax.set_xlim(*card.domain)
+    ax.set_xlabel(card.unit)
+    ax.set_title(f"mean and middle 80 %{outside_text(bounds) if bounds else ''}")
+    ax.grid(axis="y")
+    return canvas
+
+
+def _common_bounds(card: Card) -> PublicBounds | None:
+    """Return the bounds that are the same at each point, None if none are."""
+    if card.bounds or not card.features:
+        return card.bounds
+    first = card.features[0].bounds
+    ends = {(feature.bounds.lower, feature.bounds.upper) for feature in card.features}
+    if len(ends) > 1:
+        return None
+    clipped = float(np.mean([feature.bounds.clipped for feature in card.features]))
+    return PublicBounds(first.lower, first.upper, first.why, clipped)

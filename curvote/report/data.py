@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from curvote.base.errors import InternalError
@@ -21,7 +24,45 @@ from curvote.ledger.amounts import Entry
 from curvote.messages.amplification import ShuffledGuarantee
 from curvote.pipeline.run.audit_tasks import MessageLoss
 from curvote.pipeline.run.results import RunView
-from curvote.report.section import Section
+
+
+class Section:
+    """A section of the page: its name, place, figure and template.
+
+    ``place`` is "numbers" (below the table of scores), "results" (after it), "data",
+    "releases" (inside of what left clients) or "end". ``alt`` says what its figure
+    shows; without one there is none. ``public`` are lines on what is public before any
+    noise, and ``estimates`` is what it calls a stand-in for unknown errors.
+    """
+
+    name: ClassVar[str]
+    place: ClassVar[str]
+
+    @property
+    def alt(self) -> str:
+        """Return a description of the figure, for readers who cannot see it."""
+        return ""
+
+    @property
+    def public(self) -> Sequence[str]:
+        """Return the facts that are public before any noise, a line each."""
+        return ()
+
+    @property
+    def estimates(self) -> str:
+        """Return the name of an estimate of the unknown error, "" if none."""
+        return ""
+
+    def draw(self, narrow: bool) -> Figure:
+        """Draw the figure, wide or for a narrow screen."""
+        raise InternalError(f"the section {self.name} has no figure")
+
+    @classmethod
+    def template(cls) -> Path:
+        """Return the path of the section's template."""
+        file = f"{cls.name.replace('-', '_')}.html.j2"
+        return Path(inspect.getfile(cls)).with_name(file)
+
 
 OTHER_LOOK: Final = Look("#7f52a3", "p")
 _LAST_RANK = 1 << 30
@@ -35,11 +76,10 @@ def methods_by_name() -> dict[str, Method]:
     main = {name for member in all_systems() for name in member.main}
     methods = {m.name: m for member in all_systems() for m in member.methods}
 
-    def rank(item: tuple[str, Method]) -> tuple[bool, bool, int]:
-        name, method = item
-        return method.reference, name not in main, method.rank
+    def place(method: Method) -> tuple[bool, bool, int]:
+        return method.reference, method.name not in main, method.rank
 
-    return dict(sorted(methods.items(), key=rank))
+    return {m.name: m for m in sorted(methods.values(), key=place)}
 
 
 def find_method(series: str) -> Method:
@@ -68,15 +108,8 @@ def epsilon_distance(view: RunView) -> float:
 FloatArray = NDArray[np.float64]
 
 SCORE_COLUMNS = (
-    "pipeline",
-    "protocol",
-    "level",
-    "learner",
-    "method",
-    "metric",
-    "value",
-    "se",
-    "replicates",
+    *("pipeline", "protocol", "level", "learner", "method"),
+    *("metric", "value", "se", "replicates"),
 )
 NO_VALUE = "\N{EN DASH}"  # a cell for which nothing was computed
 
@@ -257,6 +290,5 @@ def score_table(
     ]
     index = pd.MultiIndex.from_tuples(wanted, names=["level", "method"])
     ordered_table = table.reindex(index=index, columns=columns)
-    return ordered_table.astype(object).fillna(
-        NO_VALUE
-    )  # of a column nothing may be known
+    # Of a column nothing may be known.
+    return ordered_table.astype(object).fillna(NO_VALUE)

@@ -34,48 +34,40 @@ def draw_lines(data: PageData, metric: Metric, narrow: bool) -> Figure:
     What has no place on x and is there to compare is a level line.
     """
     scores, bound = data.metric_scores(metric), data.bounds.get(metric.name)
-    placed, references = _split_references(scores)
+    percent, scale = metric.display == "percent", tables.display_factor(metric)
+    reference = [find_method(series).reference for series in scores["series"]]
+    beside = scores["level"].isin([math.inf]) & np.array(reference, dtype=bool)
+    if beside.all():
+        beside = ~beside
+    placed = scores[~beside]
+    levels = tables.sorted_levels(placed)
     # A panel without any line would only show what others are held against.
     names = tables.learners(placed) or tables.learners(data.scores) or ["all"]
     figure, axes = style.make_panels(len(names), narrow=narrow, height=3.6)
     for ax, name in zip(axes, names, strict=True):
-        panel_scores = scores[scores["learner"].isna() | (scores["learner"] == name)]
-        _draw_panel(
-            ax,
-            panel_scores.loc[panel_scores.index.isin(placed.index)],
-            metric,
-            data.x,
-            placed,
-        )
-        for _, row in panel_scores.loc[
-            panel_scores.index.isin(references.index)
-        ].iterrows():
-            draw_level_line(ax, row, tables.display_factor(metric))
+        panel_mask = scores["learner"].isna() | (scores["learner"] == name)
+        _draw_methods(ax, scores[panel_mask & ~beside], levels, scale)
+        draw_level_axis(ax, levels, data.x)
+        ax.yaxis.set_major_locator(MaxNLocator(6, integer=percent))
+        ax.grid(axis="y")
+        for _, row in scores[panel_mask & beside].iterrows():
+            draw_level_line(ax, row, scale)
         if bound is not None:
-            at = tables.display_factor(metric) * bound
-            ax.axhline(at, color=style.INK, lw=1, ls=":", zorder=2)
-        ax.set_title(
-            style.wrap_title(name) if len(data.scores["learner"].dropna()) else ""
-        )
-    if metric.display == "percent":
-        axes[0].set_ylim(_percent_limits(scores, bound))
-    draw_left_label(axes, narrow, _axis_label(data, metric))
+            ax.axhline(scale * bound, color=style.INK, lw=1, ls=":", zorder=2)
+        has_learners = len(data.scores["learner"].dropna())
+        ax.set_title(style.wrap_title(name) if has_learners else "")
+    if percent:
+        value = 100 * scores["value"].astype(float)
+        bar = 200 * scores["se"].astype(float).fillna(0)
+        low = np.nanmin([*(value - bar), 100 * bound if bound is not None else np.nan])
+        low, high = 5 * np.floor((low - 1) / 5), np.nanmax(value + bar)
+        axes[0].set_ylim(max(0.0, low), 5 * np.ceil((high + 1) / 5))
+    draw_left_label(axes, narrow, data.metric_label(metric) + " (%)" * percent)
     handles = [_legend_handle(series) for series in tables.series_names(scores)]
     if bound is not None:
         handles.append(Line2D([], [], color=style.INK, lw=1, ls=":", label="Bayes"))
     draw_legend(figure, handles, 3 if narrow else (5, 7, 10)[min(len(names), 3) - 1])
     return figure
-
-
-def _axis_label(data: PageData, metric: Metric) -> str:
-    return data.metric_label(metric) + " (%)" * (metric.display == "percent")
-
-
-def _split_references(scores: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the scores with a place on x, and references without one."""
-    reference = [find_method(series).reference for series in scores["series"]]
-    beside = scores["level"].isin([math.inf]) & np.array(reference, dtype=bool)
-    return (scores, scores[:0]) if beside.all() else (scores[~beside], scores[beside])
 
 
 def draw_level_line(ax: Axes, row: pd.Series, scale: int) -> None:
@@ -88,22 +80,24 @@ def draw_level_line(ax: Axes, row: pd.Series, scale: int) -> None:
         ax.axhspan(*ends, color=ink["color"], alpha=0.1, lw=0, zorder=1)
 
 
-def _draw_panel(
-    ax: Axes, scores: pd.DataFrame, metric: Metric, x: Axis, all_scores: pd.DataFrame
+def _draw_methods(
+    ax: Axes, scores: pd.DataFrame, levels: Sequence[Value], scale: int
 ) -> None:
-    names, levels = tables.series_names(scores), tables.sorted_levels(all_scores)
+    names = tables.series_names(scores)
     for rank, series in enumerate(names):
-        rows = scores[scores["series"] == series]
+        look, rows = series_look(series), scores[scores["series"] == series]
         rows = rows.assign(at=[levels.index(value) for value in rows["level"]])
+        rows = rows.sort_values("at")
         # A small sideways step keeps the error bars of neighbours apart.
-        dodge = 0 if not series_look(series).marker else 0.022 * (rank - len(names) / 2)
-        _draw_series(
-            ax, series, rows.sort_values("at"), dodge, tables.display_factor(metric)
+        dodge = 0.022 * (rank - len(names) / 2) if look.marker else 0
+        ax.errorbar(
+            rows["at"] + dodge,
+            scale * rows["value"].astype(float),
+            yerr=2 * scale * rows["se"].astype(float).fillna(0),
+            elinewidth=0.9,
+            zorder=look.above,
+            **style.line_style(look),
         )
-    draw_level_axis(ax, levels, x)
-    is_percent = metric.display == "percent"
-    ax.yaxis.set_major_locator(MaxNLocator(6, integer=is_percent))
-    ax.grid(axis="y")
 
 
 def _draw_series(
@@ -151,15 +145,6 @@ def draw_left_label(axes: list[Axes], narrow: bool, text: str) -> None:
         ax.set_ylabel(text)
 
 
-def _percent_limits(scores: pd.DataFrame, bound: float | None) -> tuple[float, float]:
-    """Return axis limits in percent, multiples of five around all bars."""
-    value = 100 * scores["value"].astype(float)
-    bar = 200 * scores["se"].astype(float).fillna(0)
-    low = np.nanmin([*(value - bar), 100 * bound if bound is not None else np.nan])
-    high = np.nanmax(value + bar)
-    return max(0.0, 5 * np.floor((low - 1) / 5)), 5 * np.ceil((high + 1) / 5)
-
-
 def figure_drawers(data: PageData) -> dict[str, Callable[[bool], Figure]]:
     """Return a drawing function for each figure of the page, by name."""
     return {m.name: partial(draw_lines, data, m) for m in data.figure_metrics} | {
@@ -181,14 +166,11 @@ def draw_with_shared_axis(pages: Sequence[PageData], name: str) -> list[bytes]:
     with mpl.rc_context({**style.RC, "svg.hashsalt": name}):
         rendered = [figure_drawers(data)[name](True) for data in pages]
         if any(name == metric.name for data in pages for metric in data.figure_metrics):
-            _share_limits([ax for figure in rendered for ax in figure.axes])
+            axes = [ax for figure in rendered for ax in figure.axes]
+            lows, highs = zip(*(ax.get_ylim() for ax in axes), strict=True)
+            for ax in axes:
+                ax.set_ylim(min(lows), max(highs))
         return [figure_bytes(figure, "svg") for figure in rendered]
-
-
-def _share_limits(axes: Sequence[Axes]) -> None:
-    lows, highs = zip(*(ax.get_ylim() for ax in axes), strict=True)
-    for ax in axes:
-        ax.set_ylim(min(lows), max(highs))
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
@@ -196,12 +178,10 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     clean = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=150, metadata=clean[kind])
-    return _tidy_svg(buffer.getvalue()) if kind == "svg" else buffer.getvalue()
-
-
-def _tidy_svg(svg: bytes) -> bytes:
-    """Round coordinates to 1/100 point, and add fallback fonts."""
-    text = _LONG_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", svg.decode())
+    if kind != "svg":
+        return buffer.getvalue()
+    # Coordinates to 1/100 point, and fallback fonts.
+    text = _LONG_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", buffer.getvalue().decode())
     return text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif").encode()
 
 

@@ -11,8 +11,9 @@ import pandas as pd
 
 from curvote.chain.axis import EPSILON, Value
 from curvote.chain.measure import Method, Metric
+from curvote.chain.system import MessageDescription
+from curvote.messages.amplification import OUTSIDER
 from curvote.pipeline.config.source import reads_user_file
-from curvote.report import promises
 from curvote.report.data import (
     PageData,
     are_numbers,
@@ -25,6 +26,132 @@ from curvote.report.data import (
     series_names,
     sorted_levels,
 )
+
+
+def has_local_messages(data: PageData) -> bool:
+    """Return whether somebody sends a message about one record."""
+    deployed = _deployed_messages(data)
+    return not deployed or not all(message.per_table for message in deployed)
+
+
+def has_central_releases(data: PageData) -> bool:
+    """Return whether somebody releases an object about a whole table."""
+    return any(message.per_table for message in _deployed_messages(data))
+
+
+def _deployed_messages(data: PageData) -> list[MessageDescription]:
+    return [message for message in data.releases if not message.study_only]
+
+
+def party_name(data: PageData) -> str:
+    """Return the name of senders: "client", or "client or server"."""
+    parties = dict.fromkeys(message.party for message in _deployed_messages(data))
+    return " or ".join(parties) or "client"
+
+
+def releases_heading(data: PageData) -> str:
+    """Return the heading of the section on released messages."""
+    return f"What left each {party_name(data)}"
+
+
+def release_frequency(data: PageData) -> str:
+    """Return sentences on how often each sender releases something."""
+    words = []
+    if has_local_messages(data):
+        words.append("Each client has one role and sends its message once.")
+    if has_central_releases(data):
+        words.append(
+            f"Each {_table_holder(data)} releases one object about all of its records,"
+            " once; it answers every query, and serves every target."
+        )
+    return " ".join(words)
+
+
+def _table_holder(data: PageData) -> str:
+    return next(m.party for m in _deployed_messages(data) if m.per_table)
+
+
+def protection_statement(data: PageData) -> str:
+    """Return a statement on whether this run's noise protects anybody."""
+    who = party_name(data)
+    if data.private:
+        return (
+            "This is a real release. The noise came from the operating system of each"
+            f" {who} and was never stored; only the noised values below left a {who}."
+        )
+    return (
+        f"This is a study: the {who}s are simulated from a data set, and the noise"
+        f" comes from the seed {data.seed}. Whoever knows the seed can remove the"
+        f" noise, so this run protects nobody. It shows what would leave each {who}"
+        " in a real release, and how good the classifier would be."
+    )
+
+
+def explain_epsilon(data: PageData, level: float) -> str:
+    """Explain epsilon, at a level, to a reader who has never met it."""
+    words, record = [], data.record
+    at_level = f"(at epsilon {level:g}: {math.exp(level):.3g} times)"
+    if has_local_messages(data):
+        words.append(
+            "Epsilon limits what a release can give away: whatever the client's"
+            f" {record} is, every possible message is at most e^epsilon times as"
+            f" likely as under any other {record} {at_level}."
+        )
+    if has_central_releases(data):
+        holder = _table_holder(data)
+        words.append(
+            f"The model is central privacy for each {holder}: a release is about all n"
+            f" {record}s of its {holder}, and every one of them is hidden at (epsilon,"
+            " delta) from whoever sees the release, the target included. If any one"
+            f" {record} were another, whatever is released would be at most e^epsilon"
+            f" times as likely {at_level}, but for a probability of delta. The {holder}"
+            f" itself is trusted with its own {record}s; somebody whose {record} two of"
+            " them hold loses the sum."
+        )
+    return " ".join([*words, "Smaller is more private."])
+
+
+def _is_central_only(data: PageData) -> bool:
+    return has_central_releases(data) and not has_local_messages(data)
+
+
+def losses_caption(data: PageData) -> str:
+    """Return the caption of the table of losses."""
+    if _is_central_only(data):
+        return f"Claimed and exact loss of one release, for each {data.record} in it."
+    return "Claimed and exact loss of one message of one client."
+
+
+def charged_cap(data: PageData) -> str:
+    """Return whose cap the ledger counts against, in words."""
+    if _is_central_only(data):
+        return f"the cap of every {data.record} that a release is about"
+    return "every client's cap"
+
+
+def outsider_statement(data: PageData) -> str:
+    """Return a statement on what outsiders learn at most, "" if unknown."""
+    if not data.outside:
+        return ""
+    listed = "; ".join(
+        f"{name}: epsilon {guarantee.epsilon:.3g} at delta {guarantee.delta:.1g}, among"
+        f" {guarantee.crowd:,}"
+        for name, guarantee in data.outside
+    )
+    return (
+        "The server sees messages come in, and against it every client has the epsilon"
+        f" above. For {OUTSIDER}, one client's {data.record} is hidden better, as its"
+        f" message is one of many (Feldman, McMillan & Talwar 2021). {listed}."
+    )
+
+
+def audit_statement(data: PageData) -> str:
+    """Return a statement on the audit of messages, or how to make one."""
+    command = f"curvote audit --pipeline {shlex.quote(data.pipeline)}"
+    if not data.audited:
+        return f"{command} also tries to break these claims from samples; not done yet."
+    return f"Tried to break from samples as well ({command}): {data.audited}."
+
 
 NOT_PRIVATE = (
     "Bounds were computed from the clients' data: this run is NOT PRIVATE, whatever its"
@@ -45,11 +172,15 @@ def source_notes(facts: Mapping[str, Any], config: Mapping[str, Any]) -> list[st
     under a key only.
     """
     bounds = config.get("project", {}).get("bounds")
-    leak = [NOT_PRIVATE] if bounds == "from_data" else []
+    notes = [NOT_PRIVATE] if bounds == "from_data" else []
     user_file = reads_user_file(config["source"])
+    notes += [PRIVATE_FILE_NOTE] if user_file else facts.get("notes", ())
     plain = not user_file and config.get("mode") != "production"
-    text_notes = [PRIVATE_FILE_NOTE] if user_file else facts.get("notes", ())
-    return [*leak, *text_notes, *_file_origins(facts, plain=plain)]
+    kind, words = ("sha256", "SHA-256") if plain else ("hmac_sha256", "HMAC-SHA-256")
+    for file in facts.get("raw", ()):
+        digest = f"{words} {file[kind]} " if kind in file else ""
+        notes.append(f"Raw file {file['name']}: {digest}({file['origin']}).")
+    return notes
 
 
 def record_word(facts: Mapping[str, Any]) -> str:
@@ -59,14 +190,6 @@ def record_word(facts: Mapping[str, Any]) -> str:
     return "curve" if "grid" in facts and not facts.get("features") else "record"
 
 
-def _file_origins(facts: Mapping[str, Any], *, plain: bool) -> Iterator[str]:
-    """Yield a sentence on each raw file: digest and origin."""
-    kind, words = ("sha256", "SHA-256") if plain else ("hmac_sha256", "HMAC-SHA-256")
-    for file in facts.get("raw", ()):
-        digest = f"{words} {file[kind]} " if kind in file else ""
-        yield f"Raw file {file['name']}: {digest}({file['origin']})."
-
-
 # What "clearly" means: a difference of more than this many standard errors.
 CLEAR_ERRORS = 2.0
 
@@ -74,17 +197,16 @@ CLEAR_ERRORS = 2.0
 def reference_epsilon(data: PageData) -> float:
     """Return the epsilon that the page states: nearest to 1 on a log scale."""
     claimed = [loss.claimed for loss in data.losses]
-    axis_levels = sorted_levels(data.scores) if data.x.name == EPSILON.name else []
-    numbers = [
-        value for value in axis_levels or claimed or [1.0] if not isinstance(value, str)
-    ]
+    levels = sorted_levels(data.scores) if data.x.name == EPSILON.name else []
+    numbers = [value for value in levels or claimed if not isinstance(value, str)]
     return float(min(numbers or [1.0], key=lambda value: abs(math.log(value))))
 
 
 def reference_level(data: PageData) -> Value:
     """Return the headline's level: the stated epsilon, or another axis' last."""
-    axis_levels = sorted_levels(data.scores)
-    return reference_epsilon(data) if _is_by_epsilon(data) else axis_levels[-1]
+    if _is_by_epsilon(data):
+        return reference_epsilon(data)
+    return sorted_levels(data.scores)[-1]
 
 
 def _is_by_epsilon(data: PageData) -> bool:
@@ -105,12 +227,10 @@ def headline_row(data: PageData) -> pd.Series | None:
         return pd.Series(scores[scores["main"].notna()].iloc[0])
     scores = scores[scores["level"] == reference_level(data)]
     best = "idxmin" if metric.better == "lower" else "idxmax"
-    rows = next(
-        (rows for rows in _headline_candidates(data, scores) if len(rows)), None
-    )
-    if rows is None:
-        return None
-    return pd.Series(rows.loc[getattr(rows["value"].astype(float), best)()])
+    for rows in _headline_candidates(data, scores):
+        if len(rows):
+            return pd.Series(rows.loc[getattr(rows["value"].astype(float), best)()])
+    return None
 
 
 def _headline_candidates(
@@ -147,10 +267,9 @@ def _score_at(
 def _mentioned_methods(data: PageData, row: pd.Series) -> list[tuple[Method, float]]:
     """Return the methods that the headline mentions, with their values."""
     mentioned = []
-    methods = {
-        n: m for n, m in methods_by_name().items() if m.short_phrase or m.reference
-    }
-    for name, method in methods.items():
+    for name, method in methods_by_name().items():
+        if not (method.short_phrase or method.reference):
+            continue
         rows = _score_at(data, name, row, row["level"]).dropna(subset=["value"])
         if name != row["method"] and len(rows):
             mentioned.append((method, float(rows["value"].iloc[0])))
@@ -166,10 +285,8 @@ def _is_clearly_better(
         return False
     ours, theirs = scores["value"].to_numpy(float)
     spread = math.hypot(*scores["se"].astype(float).fillna(0))
-    gain = (
-        theirs - ours if data.measured_metrics[0].better == "lower" else ours - theirs
-    )
-    return bool(gain > CLEAR_ERRORS * spread)
+    lower = data.measured_metrics[0].better == "lower"
+    return bool((theirs - ours if lower else ours - theirs) > CLEAR_ERRORS * spread)
 
 
 def _row_subject(row: pd.Series) -> str:
@@ -197,11 +314,7 @@ def headline(data: PageData) -> str:
     if row is None:
         known_of = [s.estimates for s in data.sections if s.estimates]
         beyond = f", beyond {known_of[0]}" if known_of else ""
-        who = (
-            promises.party_name(data)
-            if promises.has_local_messages(data)
-            else data.record
-        )
+        who = party_name(data) if has_local_messages(data) else data.record
         return (
             "No true error is known: real releases say nothing about how often the"
             f" classifier errs on new {who}s{beyond}."
@@ -212,10 +325,8 @@ def headline(data: PageData) -> str:
     parts = [f"At {_describe_level(data, row)}, {_row_subject(row)}{phrase}{se}{after}"]
     for method, value in _mentioned_methods(data, row):
         if method.reference:
-            parts.append(
-                _short_name(method)
-                + _metric_phrase(data, format_score(value, metric))[0]
-            )
+            phrase, _ = _metric_phrase(data, format_score(value, metric))
+            parts.append(_short_name(method) + phrase)
     bound = data.bounds.get(metric.name)
     if bound is not None:
         least = "the Bayes error, the least that any classifier can reach, is"
@@ -226,21 +337,15 @@ def headline(data: PageData) -> str:
 def verdict_sentence(data: PageData) -> str:
     """Return a sentence on the levels at which the main method is clearly better."""
     row = headline_row(data)
-    references = (
-        []
-        if row is None
-        else [m for m, _ in _mentioned_methods(data, row) if m.reference]
-    )
-    if row is None or not references:
+    if row is None:
         return ""
-    scores = data.metric_scores(data.measured_metrics[0])
+    references = [m for m, _ in _mentioned_methods(data, row) if m.reference]
     if _is_by_epsilon(data):  # nobody beats what has none: it shows what privacy costs
-        references = [
-            method for method in references if method.name in _methods_on_axis(data)
-        ]
-        if not references:
-            return ""
-    axis_levels = sorted_levels(scores)
+        on_axis = _methods_on_axis(data)
+        references = [method for method in references if method.name in on_axis]
+    if not references:
+        return ""
+    axis_levels = sorted_levels(data.metric_scores(data.measured_metrics[0]))
     # What has no place on the axis has none that a sentence could speak of.
     tried = [at for at in axis_levels if at != math.inf] or axis_levels
     reference_name = _short_name(references[0])
@@ -254,9 +359,9 @@ def verdict_sentence(data: PageData) -> str:
         return f"{subject} is clearly better than {reference_name} {where}."
     if not wins[-1]:
         return (
-            f"At the largest epsilon tried, {format_level(tried[-1])}, {subject} is"
-            " not clearly"
-            f" better than {reference_name}: the noise hides what there is to learn."
+            f"At the largest epsilon tried, {format_level(tried[-1])}, {subject} is not"
+            f" clearly better than {reference_name}: the noise hides what there is to"
+            " learn."
         )
     first = len(wins) - wins[::-1].index(False)
     return (
@@ -294,10 +399,8 @@ def headline_tiles(data: PageData) -> list[tuple[str, str, str, str]]:
         values.append((value, _short_name(method), at))
     if metric.name in data.bounds:
         values.append((data.bounds[metric.name], "Bayes", "the least possible"))
-    return [
-        (format_score(x, metric), display_unit(metric), name, at)
-        for x, name, at in values
-    ]
+    unit = display_unit(metric)
+    return [(format_score(x, metric), unit, name, at) for x, name, at in values]
 
 
 def metric_heading(data: PageData, metric: Metric) -> str:
@@ -318,9 +421,8 @@ def _capitalize(text: str) -> str:
 
 def metric_caption(data: PageData, metric: Metric) -> str:
     """Return the caption of a metric's table."""
-    return _capitalize(data.metric_label(metric)) + " in percent" * bool(
-        display_unit(metric)
-    )
+    percent = " in percent" if display_unit(metric) else ""
+    return _capitalize(data.metric_label(metric)) + percent
 
 
 def best_word(metric: Metric) -> str:
@@ -332,12 +434,8 @@ def figure_alt_text(data: PageData, metric: Metric) -> str:
     """Return a description of a metric's figure, for readers who cannot see it."""
     names = ", ".join(learners(data.scores))
     panels = f"one panel for each of {names}" if names else "one panel"
-    level_texts = (
-        ", ".join(
-            format_level(value) for value in sorted_levels(data.metric_scores(metric))
-        )
-        or "none"
-    )
+    levels = sorted_levels(data.metric_scores(metric))
+    level_texts = ", ".join(map(format_level, levels)) or "none"
     first = f" {headline(data)}" if metric is data.measured_metrics[0] else ""
     return (
         f"Line chart of the {data.metric_label(metric)} against {data.x.name}"
@@ -347,9 +445,8 @@ def figure_alt_text(data: PageData, metric: Metric) -> str:
 
 def count_replicates(data: PageData) -> str:
     """Return the number of replicates in words."""
-    return (
-        "one replicate" if data.replicates == 1 else f"{data.replicates:,} replicates"
-    )
+    n = data.replicates
+    return "one replicate" if n == 1 else f"{n:,} replicates"
 
 
 def extra_overrides(overrides: Sequence[str]) -> list[str]:

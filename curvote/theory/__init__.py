@@ -22,10 +22,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from curvote.advise.advice import Plan, recommend
     from curvote.advise.direct import Expectation, expect_direct
     from curvote.advise.outlook import Outlook, expect_votes, look_ahead
-    from curvote.advise.planner import Prediction, predict, prior_from_weak
+    from curvote.advise.planner import (
+        Plan,
+        Prediction,
+        predict,
+        prior_from_weak,
+        recommend,
+    )
     from curvote.advise.prior import UtilityPrior
     from curvote.advise.scenario import Lies, Signal, strengths
 else:
@@ -35,7 +40,7 @@ else:
             "Expectation": "curvote.advise.direct",
             "Lies": "curvote.advise.scenario",
             "Outlook": "curvote.advise.outlook",
-            "Plan": "curvote.advise.advice",
+            "Plan": "curvote.advise.planner",
             "Prediction": "curvote.advise.planner",
             "Signal": "curvote.advise.scenario",
             "UtilityPrior": "curvote.advise.prior",
@@ -44,7 +49,7 @@ else:
             "look_ahead": "curvote.advise.outlook",
             "predict": "curvote.advise.planner",
             "prior_from_weak": "curvote.advise.planner",
-            "recommend": "curvote.advise.advice",
+            "recommend": "curvote.advise.planner",
             "strengths": "curvote.advise.scenario",
         },
     )

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from curvote.audit import choice, release_checks, run, shipped, verdict
-from curvote.audit.command_owners import command_release
-from curvote.audit.command_release import CommandRelease
+from curvote.audit.command_release import CommandRelease, command_release
 from curvote.audit.twins.releases import COMMANDS
 from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.chain.stage import Columns

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from curvote.audit import choice, message_checks, pin_answers, release, run, shipped
+from curvote.audit import choice, message_subject, pin_answers, release, run, shipped
 from curvote.audit.choice import drawing_names
 from curvote.base.entropy import SeededEntropy, SystemEntropy, random_permutation
 from curvote.checks import mechanism_checks, residuals, word_checks
@@ -175,8 +175,8 @@ def test_known_answers_name_every_shipped_sampler() -> None:
 def test_every_split_is_within_its_budget(share) -> None:
     """Exactly, for any number of coordinates, and in the draws."""
     stated = example_task("mrma", "report", 1.5)
-    assert share in message_checks.SHARES
-    assert message_checks.check_split(stated, message_of(stated)).why is None
+    assert share in message_subject.SHARES
+    assert message_subject.check_split(stated, message_of(stated)).why is None
 
 
 @pytest.mark.parametrize("name", names())

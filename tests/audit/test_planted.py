@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from curvote.audit import release_checks, run, shipped
-from curvote.audit.command_owners import command_release
+from curvote.audit.command_release import command_release
 from tests.audit import planted
 from tests.browser import script, test_client, test_vectors
 from tests.browser.script import needs_node

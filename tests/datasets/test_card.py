@@ -13,7 +13,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.data import lookup, raw_files, registry
 from curvote.data.public import phonemes
-from curvote.report import card, card_figure
+from curvote.report import card
 
 MIRROR = os.environ.get(raw_files.MIRROR)
 PUBLISHED = sorted({source.dataset for source in raw_files.catalogue().values()})
@@ -99,7 +99,7 @@ def test_five_classes_are_drawn_apart(tmp_path: Path) -> None:
     given = columns() | {"label": np.arange(60) % 5}
     for stated in (vectors(classes=names), facts(classes=names, bounds=BOUNDS)):
         stated["counts"] = dict.fromkeys(names, 12)
-        figure = card_figure.card_figure(make(stated, given), given)
+        figure = card.card_figure(make(stated, given), given)
         entries = figure.legends[0].get_texts()
         assert [each.get_text() for each in entries[:5]] == [f"{n} (12)" for n in names]
         colours = [handle.get_facecolor() for handle in figure.legends[0].get_patches()]
@@ -114,9 +114,9 @@ def test_a_hundred_classes_are_counted_apart_and_drawn_as_one(tmp_path: Path) ->
         stated["counts"] = dict.fromkeys(names, 3)
         made = make(stated, given)
         assert (len(made.classes), sum(made.counts.values())) == (100, 300)
-        first, *_ = card_figure.card_figure(made, given).legends[0].get_texts()
+        first, *_ = card.card_figure(made, given).legends[0].get_texts()
         assert first.get_text() == "all 100 classes (300)"
-        assert card_figure.draw_card(made, given, tmp_path)
+        assert card.draw_card(made, given, tmp_path)
 
 
 def test_it_says_whose_file_it_is_and_which_edition_is_here() -> None:
@@ -159,7 +159,7 @@ def test_bins_meet_the_bounds_and_lose_no_value(
     values = np.random.default_rng(3).normal((lower + upper) / 2, upper - lower, 500)
     values = values.round() if whole else values
     values[:4] = *bounds, *bounds
-    at = card_figure.bin_edges(card.PublicBounds(lower, upper, "", 0.0), values)
+    at = card.bin_edges(card.PublicBounds(lower, upper, "", 0.0), values)
     counts, _ = np.histogram(np.clip(values, at[0], at[-1]), at)
     assert counts.sum() == 500
     assert (np.diff(at) > 0).all()
@@ -174,11 +174,11 @@ def test_a_figure_is_drawn_alike_twice(stated: dict[str, Any], tmp_path: Path) -
     """PNG and SVG stand in the folder under the data set's name, with no date."""
     given = columns(60, len(stated["grid"]))
     made = make(stated, given)
-    first = card_figure.draw_card(made, given, tmp_path / "new")
+    first = card.draw_card(made, given, tmp_path / "new")
     assert [path.name for path in first] == ["phonemes.png", "phonemes.svg"]
     before = [path.read_bytes() for path in first]
     assert [
-        p.read_bytes() for p in card_figure.draw_card(made, given, tmp_path / "new")
+        p.read_bytes() for p in card.draw_card(made, given, tmp_path / "new")
     ] == before
     assert b"<dc:date" not in before[1]
     assert {path.name for path in (tmp_path / "new").iterdir()} == {
@@ -191,7 +191,7 @@ def test_each_feature_has_a_histogram_against_its_bounds() -> None:
     """A panel names its feature, shows both bounds and the share outside."""
     given = columns()
     given["curve"][:6, 1] = 11
-    figure = card_figure.card_figure(make(vectors(), given), given)
+    figure = card.card_figure(make(vectors(), given), given)
     titles = [ax.get_title() for ax in figure.axes]
     assert titles == ["F0", "F1: 10.0 % outside", "F2"]
     for ax in figure.axes:
@@ -202,7 +202,7 @@ def test_each_feature_has_a_histogram_against_its_bounds() -> None:
 def test_no_single_curve_is_drawn(stated: dict[str, Any]) -> None:
     """Two means and two bounds, however many clients there are."""
     given = columns(60, 50)
-    (ax,) = card_figure.card_figure(make(stated, given), given).axes
+    (ax,) = card.card_figure(make(stated, given), given).axes
     means, bounds = ax.lines[:2], ax.lines[2:]
     for k, line in enumerate(means):
         mine = given["curve"][given["label"] == k]
@@ -218,7 +218,7 @@ def test_a_class_without_rows_is_no_fault(
     """Some hospitals have hardly any healthy patient."""
     given = columns()
     given["label"][:] = 1
-    assert card_figure.draw_card(make(stated, given), given, tmp_path)
+    assert card.draw_card(make(stated, given), given, tmp_path)
 
 
 @pytest.mark.usefixtures("blank_figures")
@@ -240,4 +240,4 @@ def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
     assert made.clients == sum(made.counts.values()) == len(given["label"])
     assert all(0 <= each.bounds.clipped < 1 for each in made.features)
     assert json.loads(json.dumps(made.to_json()))["name"] == name
-    assert len(card_figure.draw_card(made, given, tmp_path)) == 2
+    assert len(card.draw_card(made, given, tmp_path)) == 2

@@ -27,7 +27,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import results, scores
 from curvote.pipeline.store import history
 from curvote.report import sentences
-from curvote.report.loader import load_page_data
+from curvote.report.page import load_page_data
 from tests import plain
 from tests.mlflow_runs import (
     GRID,

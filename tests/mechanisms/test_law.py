@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
-from curvote.mechanisms import law as laws
+from curvote.mechanisms import base as laws
 from curvote.mechanisms import make, names
-from curvote.mechanisms.base import LabelMechanism, Mechanism
-from curvote.mechanisms.law import Law, atomic_law, continuous_law, product_law
+from curvote.mechanisms.base import (
+    LabelMechanism,
+    Law,
+    Mechanism,
+    atomic_law,
+    continuous_law,
+    product_law,
+)
 from tests.noise import SEED, build
 
 DRAWS = 20_000

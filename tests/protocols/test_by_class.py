@@ -18,8 +18,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import RunView, final_views
 from curvote.pipeline.run.scores import mean_scores
 from curvote.pipeline.store.history import RunRecord
-from curvote.report.loader import load_page_data
-from curvote.report.page import render_report
+from curvote.report.page import load_page_data, render_report
 from curvote.systems.common import study
 from curvote.systems.common.page.by_class import ByClass
 from curvote.systems.common.study import CONFUSION, score_rows

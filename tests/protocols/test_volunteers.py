@@ -18,8 +18,7 @@ from curvote.pipeline.run.results import final_model, final_views
 from curvote.pipeline.run.scores import mean_scores
 from curvote.pipeline.store.artifacts import artifact
 from curvote.pipeline.store.history import RunRecord
-from curvote.report.loader import load_page_data
-from curvote.report.page import render_report
+from curvote.report.page import load_page_data, render_report
 from tests import plain, production
 
 GIVEN = plain.TINY | {

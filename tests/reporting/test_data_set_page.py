@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from curvote.data.public import heart
-from curvote.report import card, card_figure
+from curvote.report import card
 from curvote.report.page import render_report
 from curvote.systems.common.page.data_set import DataSet
 from tests.report_data import small
@@ -34,7 +34,7 @@ def test_a_table_of_servers_shows_every_class(tmp_path: Path) -> None:
         "notes": [],
     }
     made = card.make_card("heart", heart.Parameters(), facts, columns)
-    svg = card_figure.render_card(made, columns, ["svg"])["svg"]
+    svg = card.render_card(made, columns, ["svg"])["svg"]
     page = render_report(small(sections=[DataSet(made, svg)]), tmp_path).read_text()
     rows = [[4, 2, 1, 0, 1, 0], [3, 0, 0, 0, 0, 3]]
     for name, row in zip(("here", "there"), rows, strict=True):

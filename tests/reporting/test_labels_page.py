@@ -9,7 +9,7 @@ import pytest
 
 from curvote.report import figures
 from curvote.report.data import PageData
-from curvote.report.loader import load_page_data
+from curvote.report.page import load_page_data
 from curvote.systems.labels.metrics import ACCURACY
 from tests import plain
 from tests.report_data import section

@@ -10,7 +10,7 @@ from curvote.cli.tables import print_scores
 from curvote.pipeline.run.scores import mean_scores
 from curvote.report import figures
 from curvote.report.data import PageData
-from curvote.report.loader import load_page_data
+from curvote.report.page import load_page_data
 from curvote.report.sentences import headline, headline_tiles, verdict_sentence
 from tests import plain
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from curvote.cli import app
 from curvote.pipeline.run.scores import mean_scores
-from curvote.report import figures, page, promises, sentences
+from curvote.report import figures, page, sentences
 from curvote.report.data import PageData
-from curvote.report.loader import load_page_data
+from curvote.report.page import load_page_data
 from tests import plain
 from tests.hospitals import NAMES, Hospital, N, steward, take
 from tests.report_data import section
@@ -44,17 +44,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
 
 def test_it_promises_central_privacy_and_speaks_of_no_client(data: PageData) -> None:
     """Every record of a table is hidden, its server is trusted with it."""
-    assert promises.releases_heading(data) == "What left each server"
-    told = promises.explain_epsilon(data, 2)
+    assert sentences.releases_heading(data) == "What left each server"
+    told = sentences.explain_epsilon(data, 2)
     for said in ("central privacy", "(epsilon, delta)", "target included", "trusted"):
         assert said in told
     for said in (
         told,
-        promises.release_frequency(data),
-        promises.protection_statement(data),
+        sentences.release_frequency(data),
+        sentences.protection_statement(data),
     ):
         assert "client" not in said
-    assert "each record in it" in promises.losses_caption(data)
+    assert "each record in it" in sentences.losses_caption(data)
 
 
 def test_each_release_is_listed_with_its_exact_loss(data: PageData) -> None:

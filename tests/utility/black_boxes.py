@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law
+from curvote.mechanisms.base import Law
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines.base import class_indices, predict_batched
 from curvote.systems.utility.method.engines.black_box import BlackBoxSurface

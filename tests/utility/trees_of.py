@@ -9,7 +9,7 @@ import numpy as np
 from sklearn import ensemble, tree
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Mixture, atomic_law, product_law
+from curvote.mechanisms.base import Mixture, atomic_law, product_law
 from curvote.systems.utility.method.engines.base import Question
 from curvote.systems.utility.method.engines.trees.engine import Trees
 from curvote.systems.utility.method.engines.trees.surface import TreeSurface

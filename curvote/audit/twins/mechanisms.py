@@ -13,14 +13,6 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms import exact
 from curvote.mechanisms.coordinates import PerCoordinate
 from curvote.mechanisms.duchi import Duchi
-from curvote.mechanisms.exact import (
-    GRID_BITS,
-    GRID_ONE,
-    GRID_STEP,
-    Bits,
-    Labels,
-    grid_index,
-)
 from curvote.mechanisms.frequency_oracles import SubsetSelection, UnarySymmetric
 from curvote.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from curvote.mechanisms.laplace import Laplace
@@ -29,6 +21,10 @@ from curvote.mechanisms.privunit import PrivUnit
 from curvote.mechanisms.randomized_response import BinaryRR, RRWithPrior
 
 ECHO_BITS = 10
+
+
+def _on_grid(values: FloatArray) -> FloatArray:
+    return np.asarray(np.rint(values / exact.GRID_STEP) * exact.GRID_STEP)
 
 
 class SensitivityHalved(Laplace):
@@ -52,7 +48,7 @@ class NoNoise(Laplace):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         del entropy
-        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP)
+        return _on_grid(values)
 
 
 class RawEcho(Laplace):
@@ -76,8 +72,7 @@ class SharedNoise(Laplace):
     """Draws noise once a call and adds it to every client."""
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        noise = super()._draw(np.zeros(1), entropy)
-        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + noise)
+        return _on_grid(values) + super()._draw(np.zeros(1), entropy)
 
 
 class RepeatedBlocks(Laplace):
@@ -86,8 +81,7 @@ class RepeatedBlocks(Laplace):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         block = 65_536
         noise = super()._draw(np.zeros(min(block, values.size)), entropy)
-        steps = np.rint(values / GRID_STEP) * GRID_STEP
-        return np.asarray(steps + np.resize(noise, values.shape))
+        return _on_grid(values) + np.resize(noise, values.shape)
 
 
 class PassesNaN(Laplace):
@@ -142,7 +136,7 @@ class UnaryFullEpsilon(UnarySymmetric):
 class SubsetWithLabel(SubsetSelection):
     """Always reports a set that holds the true label."""
 
-    def _draw_rows(self, labels: Labels, entropy: Entropy) -> Bits:
+    def _draw_rows(self, labels: exact.Labels, entropy: Entropy) -> exact.Bits:
         sizes = np.full(labels.size, self.omega - 1)
         rows = exact.random_subsets(sizes, labels, self.n_classes, entropy)
         rows[np.arange(labels.size), labels] = True
@@ -150,10 +144,7 @@ class SubsetWithLabel(SubsetSelection):
 
 
 # Two records of four numbers that the formula drives apart.
-FAR_APART = (
-    np.array([-1.0, -0.99, -0.98, 1.02]),
-    np.array([1.0, 0.0, 0.5, -0.5]),
-)
+FAR_APART = np.array([-1.0, -0.99, -0.98, 1.02]), np.array([1.0, 0.0, 0.5, -0.5])
 
 
 class BudgetNotSplit(PerCoordinate):
@@ -188,7 +179,7 @@ class MinMax2023(PerCoordinate):
         least, most = sizes.min(axis=1), sizes.max(axis=1)
         z = (values - least[:, None]) / (most - least)[:, None]
         noise = self.noise.sample(z.size, entropy).reshape(z.shape)
-        return np.asarray((np.rint(z / GRID_STEP) + noise) * GRID_STEP)
+        return np.asarray((np.rint(z / exact.GRID_STEP) + noise) * exact.GRID_STEP)
 
 
 class GaussianHalved(Gaussian):
@@ -196,9 +187,8 @@ class GaussianHalved(Gaussian):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noise = DiscreteGaussian(4 * self.noise.law.rate).sample(values.size, entropy)
-        return np.asarray(
-            (np.rint(values / GRID_STEP) + noise.reshape(values.shape)) * GRID_STEP
-        )
+        steps = np.rint(values / exact.GRID_STEP) + noise.reshape(values.shape)
+        return np.asarray(steps * exact.GRID_STEP)
 
 
 FEW = 16
@@ -232,9 +222,7 @@ class _PartlyQuiet(Laplace):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noised = super()._draw(values, entropy)
-        return np.where(
-            self._quiet_mask(values), np.rint(values / GRID_STEP) * GRID_STEP, noised
-        )
+        return np.where(self._quiet_mask(values), _on_grid(values), noised)
 
 
 class QuietBin(_PartlyQuiet):
@@ -277,7 +265,7 @@ class LaggedNoise(Laplace):
         block = np.arange(values.size) // LAG
         again = np.arange(values.size) - LAG * (block % 2)
         sign = np.where(block % 2, -1.0, 1.0)
-        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + sign * noise[again])
+        return np.asarray(_on_grid(values) + sign * noise[again])
 
 
 class OneNoiseForTwo(PerCoordinate):
@@ -289,7 +277,7 @@ class OneNoiseForTwo(PerCoordinate):
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         noise = super()._draw(np.zeros(values.shape), entropy)
         noise[:, 1] = noise[:, 0]
-        return np.asarray(np.rint(values / GRID_STEP) * GRID_STEP + noise)
+        return _on_grid(values) + noise
 
 
 class CoarseThreshold(Piecewise):
@@ -308,8 +296,8 @@ class CoarseRounding(Duchi):
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         words = entropy.words(2 * values.size).reshape(2, *values.shape)
-        uniform = words[0] >> np.uint64(52) << np.uint64(GRID_BITS + 1 - 12)
-        positive = uniform < (grid_index(values) + GRID_ONE).view(np.uint64)
+        uniform = words[0] >> np.uint64(52) << np.uint64(exact.GRID_BITS + 1 - 12)
+        positive = uniform < (exact.grid_index(values) + exact.GRID_ONE).view(np.uint64)
         keeps_sign = words[1] < np.uint64(self.threshold)
         return np.where(positive == keeps_sign, self.largest, -self.largest)
 
@@ -325,7 +313,7 @@ class HalvedThreshold(PrivUnit):
 class WordsByLabel(RRWithPrior):
     """Draws fewer words for likely labels than for unlikely ones."""
 
-    def _draw(self, values: Labels, entropy: Entropy) -> Labels:
+    def _draw(self, values: exact.Labels, entropy: Entropy) -> exact.Labels:
         k, rank = int(self.k[0]), self._rank[0, values].astype(np.int64)
         moves = entropy.words(rank.size) >= np.uint64(self.threshold)
         moved, unlikely = np.flatnonzero(moves & (rank >= 0)), np.flatnonzero(rank < 0)

@@ -6,7 +6,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -16,8 +16,13 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.command_owners import HospitalRelease, LabelRelease, command_release
-from curvote.audit.command_release import CommandRelease, Plant
+from curvote.audit.command_release import (
+    CommandRelease,
+    HospitalRelease,
+    LabelRelease,
+    Plant,
+    command_release,
+)
 from curvote.audit.release import (
     People,
     Release,
@@ -59,11 +64,6 @@ def plant_fault(name: str, seed: int) -> Iterator[None]:
         yield
 
 
-def _seeded_noise(seed: int) -> Any:
-    """Draw the noise from a seed that others know."""
-    return mock.patch.object(SystemEntropy, "words", SeededEntropy(seed).words)
-
-
 def _shared_words(seed: int) -> Any:
     """Give every second record the words of the record before."""
     del seed
@@ -86,12 +86,6 @@ def _extra_field(seed: int) -> Any:
         return honest(invitation, {**payload, "check": seed % 1000}, seal_to)
 
     return mock.patch.object(session, "seal_message", seal_extra)
-
-
-def _unpadded_text(seed: int) -> Any:
-    """Return the fault that writes texts at their natural length."""
-    del seed
-    return mock.patch.object(envelope, "_pad_content", canonical_json)
 
 
 def _overwrite_envelope(seed: int) -> Any:
@@ -117,57 +111,62 @@ def _draw_before_check(seed: int) -> Any:
             entry.place.final.write_bytes(entry.make())
         honest(pending, *rest)
 
-    unchecked = mock.patch.object(consent, "refuse_excess_budget")
-    return _nested(unchecked, mock.patch.object(session, "_reserve", draw_first))
-
-
-@contextmanager
-def _nested(first: Any, second: Any) -> Iterator[None]:
-    with first, second:
-        yield
+    faults = ExitStack()
+    faults.enter_context(mock.patch.object(consent, "refuse_excess_budget"))
+    faults.enter_context(mock.patch.object(session, "_reserve", draw_first))
+    return faults
 
 
 _FAULTS: Mapping[str, Callable[[int], Any]] = {
-    "seeded": _seeded_noise,
+    # The noise comes from a seed that others know.
+    "seeded": lambda seed: mock.patch.object(
+        SystemEntropy, "words", SeededEntropy(seed).words
+    ),
     "same_for_two": _shared_words,
     "beside": _extra_field,
-    "unpadded": _unpadded_text,
+    # Texts have their natural length.
+    "unpadded": lambda seed: mock.patch.object(
+        envelope, "_pad_content", canonical_json
+    ),
     "anew": _overwrite_envelope,
     "early": _draw_before_check,
 }
 
 
-def _task_seed(release: CommandRelease, people: People) -> Plant:
-    del people
-    return "seeded", int(release.task.digest()[:16], 16)
+def _people_seed(people: People) -> int:
+    return zlib.crc32(people.curves.tobytes() + people.labels.tobytes())
 
 
 def _record_seed(release: CommandRelease, people: People) -> Plant:
     """Return a seed by the public name of a record or hospital."""
-    named = [
-        invitation.record or invitation.server
-        for invitation in release.invitations_for(people)
-    ]
-    if isinstance(release, LabelRelease | HospitalRelease):
-        return "seeded", zlib.crc32(repr(named).encode())
-    return "seeded", zlib.crc32(people.curves.tobytes() + people.labels.tobytes())
-
-
-def _planted_fault(name: str, release: CommandRelease, people: People) -> Plant:
-    del release
-    return name, zlib.crc32(people.curves.tobytes() + people.labels.tobytes())
+    if not isinstance(release, LabelRelease | HospitalRelease):
+        return "seeded", _people_seed(people)
+    named = [i.record or i.server for i in release.invitations_for(people)]
+    return "seeded", zlib.crc32(repr(named).encode())
 
 
 def command_twins() -> dict[str, Callable[[float], Release]]:
     """Return the twins by name."""
+
+    def make_twin(
+        command: str, plant: Callable[[CommandRelease, People], Plant], epsilon: float
+    ) -> Release:
+        honest = command_release(COMMANDS[command], epsilon)
+        return replace(honest, plant=plant, sizes=FEW.get(command, honest.sizes))
+
+    def by_task(release: CommandRelease, people: People) -> Plant:
+        del people
+        return "seeded", int(release.task.digest()[:16], 16)
+
+    def by_people(name: str, release: CommandRelease, people: People) -> Plant:
+        del release
+        return name, _people_seed(people)
+
     twin_of: dict[str, Callable[[float], Release]] = {}
     for command in COMMANDS:
-        twin_of[f"{command}_seeded_by_task"] = partial(
-            _command_twin, command, _task_seed
-        )
-        twin_of[f"{command}_seeded_by_record"] = partial(
-            _command_twin, command, _record_seed
-        )
+        twin_of[f"{command}_seeded_by_task"] = partial(make_twin, command, by_task)
+        by_record = partial(make_twin, command, _record_seed)
+        twin_of[f"{command}_seeded_by_record"] = by_record
     faults = {
         "labels_same_for_two": ("labels", "same_for_two"),
         "report_field_beside": ("report", "beside"),
@@ -177,15 +176,8 @@ def command_twins() -> dict[str, Callable[[float], Release]]:
         "release_written_early": ("release", "early"),
     }
     for name, (command, fault) in faults.items():
-        twin_of[name] = partial(_command_twin, command, partial(_planted_fault, fault))
+        twin_of[name] = partial(make_twin, command, partial(by_people, fault))
     return {f"client_{name}": twin for name, twin in twin_of.items()}
-
-
-def _command_twin(
-    command: str, planted: Callable[[CommandRelease, People], Plant], epsilon: float
-) -> Release:
-    honest = command_release(COMMANDS[command], epsilon)
-    return replace(honest, plant=planted, sizes=FEW.get(command, honest.sizes))
 
 
 Source = Callable[[Release, People], Entropy]
@@ -298,18 +290,15 @@ ORDERS: Mapping[str, Order] = {
 
 def table_twins() -> dict[str, Callable[[float], Release]]:
     """Return the twins by name."""
-    twin_of = {
-        name: partial(_table_twin, words=words) for name, words in SOURCES.items()
-    }
-    twin_of |= {
-        name: partial(_table_twin, arranged=order) for name, order in ORDERS.items()
-    }
-    return {**twin_of, "telling_form": partial(_table_twin, telling=True)}
 
+    def make_twin(changes: dict[str, Any], epsilon: float) -> Release:
+        honest, sizes = table_release("table.mrma.report", epsilon), (1, 5, 17, 2000)
+        facts = vars(honest) | {"sizes": sizes, "params": {"rows": sizes}}
+        return TableTwin(**facts | changes)
 
-def _table_twin(epsilon: float, **changes: Any) -> Release:
-    honest = table_release("table.mrma.report", epsilon)
-    sizes = (1, 5, 17, 2000)
-    return TableTwin(
-        **vars(honest) | {"sizes": sizes, "params": {"rows": sizes}} | changes
-    )
+    changes: dict[str, dict[str, Any]] = {
+        **{name: {"words": words} for name, words in SOURCES.items()},
+        **{name: {"arranged": order} for name, order in ORDERS.items()},
+        "telling_form": {"telling": True},
+    }
+    return {name: partial(make_twin, change) for name, change in changes.items()}

@@ -111,7 +111,7 @@ def show(
 
 
 def _card_and_figures(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
-    from curvote.report import card, card_figure
+    from curvote.report import card
 
     module = card.published_module(name, root)
     parameters = module.Parameters()
@@ -120,7 +120,7 @@ def _card_and_figures(root: Path, name: str, folder: Path) -> tuple[Card, list[P
     facts = module.facts(parameters, paths)
     columns = module.clients(parameters, paths)
     data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
-    return data_card, card_figure.draw_card(data_card, columns, folder)
+    return data_card, card.draw_card(data_card, columns, folder)
 
 
 def _local_files(root: Path, names: Sequence[str]) -> dict[str, RawFile]:

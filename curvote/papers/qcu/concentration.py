@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from curvote.base.errors import InternalError
-from curvote.mechanisms.law import Mixture, product_law
+from curvote.mechanisms.base import Mixture, product_law
 from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import laws
 from curvote.papers.qcu.laws import our_channel

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from curvote.base.entropy import SystemEntropy
 from curvote.chain.measure import Look
-from curvote.mechanisms.law import product_law
+from curvote.mechanisms.base import product_law
 from curvote.papers.drawing import fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence
 from curvote.papers.qcu.laws import agreement, our_channel, paper_law

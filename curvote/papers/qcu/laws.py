@@ -15,8 +15,14 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from curvote.base.validate import FloatArray
+from curvote.mechanisms.base import (
+    Law,
+    Mixture,
+    atomic_law,
+    continuous_law,
+    product_law,
+)
 from curvote.mechanisms.factory import make
-from curvote.mechanisms.law import Law, Mixture, atomic_law, continuous_law, product_law
 from curvote.papers.qcu.studies import BOUNDS, UNIT
 from curvote.systems.utility.method.channel import Channel, Part
 from curvote.systems.utility.method.engines.base import Draws, Surface

@@ -18,13 +18,13 @@ from curvote.messages.measures import MAJORITY, MISCLASSIFICATION
 from curvote.pipeline.run.results import RunView
 from curvote.report import figures, style
 from curvote.report.data import (
+    Section,
     epsilon_distance,
     find_method,
     grid_setting,
     learners,
     sorted_levels,
 )
-from curvote.report.section import Section
 from curvote.systems.common.page.by_class import draw_matrix
 from curvote.systems.transfer.clean.system import METHODS as CLEAN
 from curvote.systems.transfer.measures import BALANCED, CROSSED, F1

@@ -15,9 +15,8 @@ from matplotlib.lines import Line2D
 from curvote.chain.axis import Value
 from curvote.pipeline.run.results import RunView
 from curvote.report import style
-from curvote.report.data import NO_VALUE, find_method, sorted_levels
+from curvote.report.data import NO_VALUE, Section, find_method, sorted_levels
 from curvote.report.figures import draw_legend, draw_level_axis
-from curvote.report.section import Section
 from curvote.report.sentences import record_word
 from curvote.systems.transfer.measures import WEIGHTS
 from curvote.systems.transfer.method.advice import Advice, Gain, Offer, Server, advise

@@ -11,8 +11,7 @@ import pandas as pd
 from curvote.chain.measure import SCORES
 from curvote.messages.measures import AGREEMENT
 from curvote.pipeline.run.results import RunView
-from curvote.report.data import format_percent
-from curvote.report.section import Section
+from curvote.report.data import Section, format_percent
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
 from curvote.systems.utility.measures import BOUND, FLOORS, METHODS, RECOMMENDED, WORST
 from curvote.systems.utility.measures import RECOMMENDED_TABLE as CHOSEN

@@ -10,7 +10,7 @@ import pandas as pd
 
 from curvote.messages.measures import VOLUNTEERS
 from curvote.pipeline.run.results import RunView
-from curvote.report.section import Section
+from curvote.report.data import Section
 from curvote.systems.direct.choice import JOINED_PROTOCOL
 
 

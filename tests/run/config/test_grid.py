@@ -18,7 +18,7 @@ from curvote.pipeline.config.settings import (
 )
 from curvote.pipeline.run.results import final_views
 from curvote.pipeline.run.scores import mean_scores
-from curvote.report.loader import assign_columns
+from curvote.report.page import assign_columns
 from tests import plain
 
 SIZES = {"project.size": [4, 5]}

@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from curvote.mechanisms.law import atomic_law, product_law
+from curvote.mechanisms.base import atomic_law, product_law
 from curvote.systems.utility.method.channel import make_channel
 from curvote.systems.utility.method.engines.boxes import (
     cut_points,

@@ -7,7 +7,7 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.mechanisms import make
-from curvote.mechanisms.law import Mixture
+from curvote.mechanisms.base import Mixture
 from curvote.systems.utility.method.channel import Channel, Part, make_channel
 from curvote.systems.utility.method.robustness import (
     Box,

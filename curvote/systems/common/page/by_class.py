@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from curvote.pipeline.run.results import RunView
 from curvote.report import style
 from curvote.report.data import (
+    Section,
     epsilon_distance,
     find_method,
     format_percent,
     grid_setting,
 )
-from curvote.report.section import Section
 from curvote.systems.common.study import CONFUSION
 
 # A share as text, by its row and column.

@@ -12,7 +12,7 @@ import pandas as pd
 from curvote.chain.stage import Columns
 from curvote.messages.roles import ROLES, Roles, publisher_test_mask, split_roles
 from curvote.pipeline.run.results import RunView
-from curvote.report.section import Section
+from curvote.report.data import Section
 
 _ROLE_NAMES = {
     "public": "volunteers",

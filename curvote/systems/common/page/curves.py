@@ -21,8 +21,7 @@ from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.run.results import RunView
 from curvote.report import style
-from curvote.report.data import FloatArray, format_percent
-from curvote.report.section import Section
+from curvote.report.data import FloatArray, Section, format_percent
 from curvote.report.sentences import record_word
 from curvote.systems.common.models import read_encoding
 from curvote.systems.common.page.clients import replicate_roles

@@ -11,9 +11,8 @@ import pandas as pd
 from curvote.data.lookup import resolve_source
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.run.results import RunView
-from curvote.report import card_figure
-from curvote.report.card import Card, FeatureCard, make_card
-from curvote.report.section import Section
+from curvote.report.card import Card, FeatureCard, make_card, render_card
+from curvote.report.data import Section
 
 MAX_FEATURES = 40  # features in a table
 
@@ -58,6 +57,4 @@ def gather_data_set(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None
     data_card = make_card(
         source["name"], parameters, facts, clients, root=view.project.root
     )
-    return DataSet(
-        data_card, card_figure.render_card(data_card, clients, ["svg"])["svg"]
-    )
+    return DataSet(data_card, render_card(data_card, clients, ["svg"])["svg"])

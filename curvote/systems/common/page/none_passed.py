@@ -9,8 +9,8 @@ from typing import ClassVar
 import pandas as pd
 
 from curvote.pipeline.run.results import RunView
-from curvote.report.data import add_series as named
 from curvote.report.data import (
+    Section,
     find_method,
     format_level,
     format_percent,
@@ -18,7 +18,7 @@ from curvote.report.data import (
     series_names,
     sorted_levels,
 )
-from curvote.report.section import Section
+from curvote.report.data import add_series as named
 
 
 @dataclass(frozen=True, eq=False)

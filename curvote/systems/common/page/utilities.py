@@ -14,9 +14,8 @@ from matplotlib.patches import Patch
 
 from curvote.pipeline.run.results import RunView
 from curvote.report import style
-from curvote.report.data import FloatArray, format_level, learners
+from curvote.report.data import FloatArray, Section, format_level, learners
 from curvote.report.figures import draw_left_label, draw_legend
-from curvote.report.section import Section
 
 UTILITY_RANGE = (-0.5, 1.5)
 

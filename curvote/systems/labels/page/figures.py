@@ -16,8 +16,7 @@ from curvote.chain.axis import Axis
 from curvote.chain.measure import Look
 from curvote.pipeline.run.results import RunView
 from curvote.report import figures, style
-from curvote.report.data import methods_by_name
-from curvote.report.section import Section
+from curvote.report.data import Section, methods_by_name
 from curvote.systems.labels.metrics import ACCURACY, LABELS
 from curvote.systems.labels.page.tables import (
     encoder_look,

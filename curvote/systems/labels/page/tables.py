@@ -12,8 +12,13 @@ import pandas as pd
 from curvote.base.errors import UserError
 from curvote.chain.measure import SCORES, Look
 from curvote.pipeline.run.results import RunView
-from curvote.report.data import NO_VALUE, epsilon_distance, find_method, format_percent
-from curvote.report.section import Section
+from curvote.report.data import (
+    NO_VALUE,
+    Section,
+    epsilon_distance,
+    find_method,
+    format_percent,
+)
 from curvote.systems.labels.codes.efficiency import Efficiency, encoder_efficiency
 from curvote.systems.labels.metrics import ACCURACY, LABELS
 from curvote.systems.labels.system import HONEST, RECALLS, SHARES

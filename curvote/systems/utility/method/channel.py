@@ -14,9 +14,16 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.base import LabelMechanism, Mechanism, VectorMechanism
+from curvote.mechanisms.base import (
+    MAX_TERMS,
+    LabelMechanism,
+    Law,
+    Mechanism,
+    Mixture,
+    VectorMechanism,
+    atomic_law,
+)
 from curvote.mechanisms.factory import make, mechanism_class
-from curvote.mechanisms.law import MAX_TERMS, Law, Mixture, atomic_law
 
 # The levels of a numeric feature that a mechanism for labels is given.
 LEVELS = 101

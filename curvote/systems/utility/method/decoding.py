@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from curvote.base.entropy import SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law, Mixture
+from curvote.mechanisms.base import Law, Mixture
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.deployment import Deployment, deployment_channel
 from curvote.systems.utility.method.engines.base import Answers, Draws

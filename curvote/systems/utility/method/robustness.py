@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Mixture
+from curvote.mechanisms.base import Mixture
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines.base import (
     Question,

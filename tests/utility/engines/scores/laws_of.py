@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from curvote.base.entropy import SeededEntropy
-from curvote.mechanisms.law import Mixture, continuous_law, product_law
+from curvote.mechanisms.base import Mixture, continuous_law, product_law
 from curvote.systems.utility.method.channel import make_channel
 from curvote.systems.utility.method.engines.base import Draws
 from tests.noise import SEED

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from curvote.mechanisms.law import continuous_law, product_law
+from curvote.mechanisms.base import continuous_law, product_law
 from curvote.systems.utility.method.engines.scores import shares
 from curvote.systems.utility.method.engines.scores.engine import mixture_shares
 from curvote.systems.utility.method.engines.scores.forms import Scores

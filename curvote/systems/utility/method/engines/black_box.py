@@ -17,7 +17,7 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law, Mixture
+from curvote.mechanisms.base import Law, Mixture
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines.base import (
     Answers,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law, Mixture, Rest, product_law
+from curvote.mechanisms.base import Law, Mixture, Rest, product_law
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines.base import (
     Answers,

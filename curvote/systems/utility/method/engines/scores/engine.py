@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from curvote.base.errors import InternalError, UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law, Mixture
+from curvote.mechanisms.base import Law, Mixture
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines.base import (
     Answers,

@@ -9,7 +9,7 @@ from functools import partial, reduce
 import numpy as np
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law
+from curvote.mechanisms.base import Law
 from curvote.systems.utility.method.engines.scores.forms import ScoreLine, Scores
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law, Mixture
+from curvote.mechanisms.base import Law, Mixture
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines.base import (
     Answers,
