@@ -91,7 +91,17 @@ class _Clones:
         from scipy.stats import binom  # a second, for those who shuffle only
 
         share = math.exp(-epsilon)
-        counts = _clone_counts(n - 1, (n - 1) * share)
+        # 0 and the representative clone counts near their mean.
+        most, mean = n - 1, (n - 1) * share
+        last = math.log(max(most, FINE_COUNT) / FINE_COUNT) / math.log(CLONE_STEP)
+        coarse = np.floor(FINE_COUNT * CLONE_STEP ** np.arange(int(last) + 1))
+        candidates = np.concatenate(
+            [np.arange(FINE_COUNT), np.unique(coarse.astype(np.int64))]
+        )
+        reach = _WINDOW * (math.sqrt(mean) + 1)
+        ends = [mean - reach, min(mean + reach, most + 1)]
+        first, end = np.searchsorted(candidates, ends)
+        counts = np.concatenate([[0], candidates[max(first - 1, 1) : end]])
         below = binom.cdf(counts - 1, n - 1, share)
         relevant = below < _SURE
         relevant[: np.searchsorted(below, _RARE * delta, side="right") - 1] = False
@@ -108,20 +118,6 @@ class _Clones:
         )
         differences = (divergences[:-1] - divergences[1:]) @ self.below[1:]
         return float(divergences[-1] + differences * (1 + SLACK))
-
-
-def _clone_counts(most: int, mean: float) -> Index:
-    """Return 0 and the representative clone counts near the mean."""
-    last = math.log(max(most, FINE_COUNT) / FINE_COUNT) / math.log(CLONE_STEP)
-    coarse = np.floor(FINE_COUNT * CLONE_STEP ** np.arange(int(last) + 1)).astype(
-        np.int64
-    )
-    candidates = np.concatenate([np.arange(FINE_COUNT), np.unique(coarse)])
-    reach = _WINDOW * (math.sqrt(mean) + 1)
-    first, end = np.searchsorted(
-        candidates, [mean - reach, min(mean + reach, most + 1)]
-    )
-    return np.concatenate([[0], candidates[max(first - 1, 1) : end]])
 
 
 def _divergence(clones: Index, local: float, epsilon: float) -> Array:

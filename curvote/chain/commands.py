@@ -71,7 +71,7 @@ def _select_form(
         [
             option_flag(options[name])
             for name in option_names
-            if name in options and _is_exclusive(name, signatures)
+            if name in options and sum(name in form for form in signatures) == 1
         ]
         for options in signatures
     ]
@@ -81,14 +81,11 @@ def _select_form(
         raise UserError(f"{verb} takes {first} or {second}, not both.")
     if not matches:
         usages = ", or ".join(
-            " ".join(_required_option_names(options)) for options in signatures
+            " ".join(option_flag(p) for p in options.values() if p.default is _NONE)
+            for options in signatures
         )
         raise UserError(f"{verb} takes {usages}; see `curvote {verb} --help`.")
     return matches[0]
-
-
-def _is_exclusive(name: str, signatures: Iterable[Options]) -> bool:
-    return sum(name in options for options in signatures) == 1
 
 
 def _require_options(
@@ -103,14 +100,6 @@ def _require_options(
     if missing:
         raise UserError(f"{verb} lacks {', '.join(missing)}.")
     return values
-
-
-def _required_option_names(options: Options) -> list[str]:
-    return [
-        option_flag(parameter)
-        for parameter in options.values()
-        if parameter.default is _NONE
-    ]
 
 
 def option_flag(parameter: inspect.Parameter) -> str:
@@ -136,7 +125,7 @@ def system_commands() -> Iterator[tuple[str, Callable[..., Any]]]:
     systems has two forms.
     """
     forms: dict[str, list[Callable[..., Any]]] = {}
-    for package in SYSTEMS.values():
+    for package in dict.fromkeys(SYSTEMS.values()):
         if find_spec(f"{package}.commands"):
             declared = import_module(f"{package}.commands").COMMANDS
             for verb, place in declared.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -16,8 +17,9 @@ from curvote.wire.task import AnyTask, Task
 def find_system(name: str) -> System:
     """Return the system of this name; an unknown one is a UserError."""
     package = SYSTEMS[validate.one_of(SYSTEMS, protocol=name)]
-    result: System = import_module(f"{package}.system").SYSTEM
-    return result
+    module = import_module(f"{package}.system")
+    members: Sequence[System] = getattr(module, "SYSTEMS", ()) or (module.SYSTEM,)
+    return next(member for member in members if member.name == name)
 
 
 def all_systems() -> tuple[System, ...]:

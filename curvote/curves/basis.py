@@ -146,8 +146,12 @@ def projection(
     check_size(basis, size, order, len(points), size_name=called)
     domain = (float(points[0]), float(points[-1]))
     functions = BASES[basis](domain, size, order)
+    from skfda import FDataGrid
+
+    impulses = FDataGrid(np.eye(len(points)), grid_points=points)
+    matrix = impulses.to_basis(functions).coefficients.T
     return Projection(
-        matrix=_projection_matrix(functions, points),
+        matrix=np.asarray(matrix, dtype=np.float64),
         gram=_gram_matrix(functions),
         domain=domain,
         name=basis,
@@ -200,7 +204,9 @@ def roughness_matrix(basis: Projection) -> Array:
     if basis.name == IDENTITY:
         return np.eye(basis.size)
     if basis.name == VALUES:
-        return _second_differences(basis)
+        step = (basis.domain[1] - basis.domain[0]) / (basis.size - 1)
+        differences = np.diff(np.eye(basis.size), n=2, axis=0) / step**2
+        return np.asarray(differences.T @ differences * step)
     if basis.name == COSINES:
         return cosine_roughness(basis.matrix.shape[1], basis.size)
     functions = BASES[basis.name](basis.domain, basis.size, basis.order)
@@ -209,12 +215,6 @@ def roughness_matrix(basis: Projection) -> Array:
         return integrals
     vectors = _smooth_coordinates(functions)
     return np.asarray(vectors.T @ integrals @ vectors)
-
-
-def _second_differences(basis: Projection) -> Array:
-    step = (basis.domain[1] - basis.domain[0]) / (basis.size - 1)
-    differences = np.diff(np.eye(basis.size), n=2, axis=0) / step**2
-    return np.asarray(differences.T @ differences * step)
 
 
 def orthonormal(basis: Projection) -> Projection:
@@ -257,19 +257,16 @@ def check_size(
     if basis == "bspline" and order > MAX_SPLINE_ORDER:
         raise UserError(f"order is {order}; B-splines have at most {MAX_SPLINE_ORDER}.")
     if points is not None:
-        _check_fit(basis, size, points, size_name)
-
-
-def _check_fit(basis: str, size: int, points: int, size_name: str) -> None:
-    if size > points:
-        raise UserError(
-            f"{size_name} is {size}, but a curve has only {points} grid points."
-        )
-    if basis == "fourier" and size > points - 1:
-        raise UserError(
-            f"{size_name} is {size}; a Fourier basis takes the two ends of the grid for"
-            f" one point, so {points} grid points allow at most {points - 1} functions."
-        )
+        if size > points:
+            raise UserError(
+                f"{size_name} is {size}, but a curve has only {points} grid points."
+            )
+        if basis == "fourier" and size > points - 1:
+            raise UserError(
+                f"{size_name} is {size}; a Fourier basis takes the two ends of the grid"
+                f" for one point, so {points} grid points allow at most {points - 1}"
+                " functions."
+            )
 
 
 def _bspline_basis(domain: Domain, size: int, order: int) -> Any:
@@ -295,13 +292,6 @@ BASES: dict[str, Callable[[Domain, int, int], Any]] = {
 }
 
 
-def _projection_matrix(functions: Any, points: Array) -> Array:
-    from skfda import FDataGrid
-
-    impulses = FDataGrid(np.eye(len(points)), grid_points=points)
-    return np.asarray(impulses.to_basis(functions).coefficients.T, dtype=np.float64)
-
-
 def _gram_matrix(functions: Any) -> Array:
     return np.asarray(functions.gram_matrix(), dtype=np.float64)
 
@@ -319,14 +309,6 @@ def _smooth_coordinates(functions: Any) -> Array:
 
     gram = _gram_matrix(functions)
     _, vectors = eigh(_derivative_gram(functions, 1), gram)  # ascending
-    return _fix_signs(vectors, gram)
-
-
-def _fix_signs(vectors: Array, gram: Array) -> Array:
-    """Return eigenvectors whose first clear product is positive.
-
-    Not its largest: symmetric functions tie, and rounding would decide.
-    """
     products = gram @ vectors
     clear = np.abs(products) > CLEAR_PRODUCT * np.abs(products).max(axis=0)
     first = products[clear.argmax(axis=0), np.arange(len(gram))]

@@ -96,10 +96,6 @@ def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
     if projection.name == "fourier":
         values = fourier_functions(grid, projection.size)
         return BasisMatrices(_least_squares_matrix(values), np.eye(projection.size))
-    return _spline_matrices(grid, projection)
-
-
-def _spline_matrices(grid: Array, projection: Projection) -> BasisMatrices:
     order = projection.order
     knots = np.linspace(*projection.domain, projection.size - order + 2)
     nodes, weights = _gauss_quadrature(knots, order)

@@ -30,21 +30,6 @@ def curve_values(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | No
     several coordinates; the cure is named.
     """
     given_grid = None if grid is None else validate.finite(grid=grid)
-    _refuse_without_grid(X)
-    if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
-        return X, given_grid
-    _refuse_multivariate(X)
-    values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
-    if given_grid is not None and not same_grid(points, given_grid):
-        raise UserError(
-            f"X is on {_describe_grid(points)}; grid states"
-            f" {_describe_grid(given_grid)}. Leave"
-            " grid out: an FDataGrid brings its own."
-        )
-    return values[..., 0], points.astype(np.float64)
-
-
-def _refuse_without_grid(X: Any) -> None:
     if hasattr(X, "start_indices"):
         raise UserError(
             "X is an FDataIrregular: each curve has grid points of its own. Give all"
@@ -58,9 +43,8 @@ def _refuse_without_grid(X: Any) -> None:
             " on an equidistant grid,"
             f" X.to_grid({_linspace_code(X, _SUGGESTED_POINTS)})."
         )
-
-
-def _refuse_multivariate(X: Any) -> None:
+    if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
+        return X, given_grid
     if X.dim_domain > 1:
         raise UserError(
             f"X holds surfaces, over {X.dim_domain} variables; give curves, over one."
@@ -70,6 +54,14 @@ def _refuse_multivariate(X: Any) -> None:
             f"X has {X.dim_codomain} values at each point; give one of them, such as"
             " X.coordinates[0]."
         )
+    values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
+    if given_grid is not None and not same_grid(points, given_grid):
+        raise UserError(
+            f"X is on {_describe_grid(points)}; grid states"
+            f" {_describe_grid(given_grid)}. Leave"
+            " grid out: an FDataGrid brings its own."
+        )
+    return values[..., 0], points.astype(np.float64)
 
 
 def refuse_uneven_grid(X: Any) -> None:

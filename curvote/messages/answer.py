@@ -16,7 +16,6 @@ nothing about a label can fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -157,7 +156,15 @@ def validate_task(document: Any, server: str | None = None) -> AnyTask:
             " its text: something was altered, or another program wrote it."
         )
     server_task = task if server is None else task.for_server(server)
-    _run_guarded(_check_task, server_task)
+    try:
+        with np.errstate(all="ignore"):
+            _check_task(server_task)
+    except (UserError, ModuleNotFoundError):  # the latter is no fault of the task
+        raise
+    except Exception as error:  # noqa: BLE001 - a task must never crash its client
+        raise UserError(
+            f"this task cannot be answered: it fails with {type(error).__name__}."
+        ) from None
     return server_task
 
 
@@ -189,19 +196,6 @@ def check_invitation(task: AnyTask, invitation: Invitation) -> None:
         )
 
 
-def _run_guarded(check: Callable[[AnyTask], None], task: AnyTask) -> None:
-    """Run a check; whatever fails on somebody else's task is its fault."""
-    try:
-        with np.errstate(all="ignore"):
-            check(task)
-    except (UserError, ModuleNotFoundError):  # the latter is no fault of the task
-        raise
-    except Exception as error:  # noqa: BLE001 - a task must never crash its client
-        raise UserError(
-            f"this task cannot be answered: it fails with {type(error).__name__}."
-        ) from None
-
-
 def _check_task(task: AnyTask) -> None:
     if len({confusable_form(word) for word in task.classes}) < len(task.classes):
         raise UserError("two of the task's classes look alike: who could tell them?")
@@ -225,9 +219,7 @@ def _check_encoding(task: Task) -> None:
     canonical.check_projection(encoding.projection)
     rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
     if encoding.rescale == "min_max":
-        _check_bounds_width(encoding.constants)
-
-
-def _check_bounds_width(constants: Any) -> None:
-    if not (constants["upper"] - constants["lower"] >= 2 * SMALLEST_SCALE).all():
-        raise UserError(f"upper must be at least {2 * SMALLEST_SCALE:g} above lower.")
+        width = encoding.constants["upper"] - encoding.constants["lower"]
+        least = 2 * SMALLEST_SCALE
+        if not (width >= least).all():
+            raise UserError(f"upper must be at least {least:g} above lower.")

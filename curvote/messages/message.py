@@ -234,9 +234,10 @@ class Message(ABC):
 def messages_of(protocol: str) -> Mapping[str, Message]:
     """Return the messages of a protocol, in the order of its rounds."""
     package = SYSTEMS[validate.one_of(SYSTEMS, protocol=protocol)]
-    module = f"{package}.messages"
-    # Not the system's: a client's process holds no more than it needs.
-    declared: Mapping[str, Message] = import_module(module).MESSAGES
+    # Not the system's module: a client's process holds no more than it needs.
+    module = import_module(f"{package}.messages")
+    several = getattr(module, "MESSAGES_BY_SYSTEM", None)
+    declared: Mapping[str, Message] = several[protocol] if several else module.MESSAGES
     return declared
 
 
@@ -394,7 +395,12 @@ def parse_messages(
     by_shape: dict[Any, list[int]] = {}
     for place, result in enumerate(results):
         if not isinstance(result, UserError):
-            by_shape.setdefault(_payload_shape(result), []).append(place)
+            # The lengths and types of values, which messages of an array share.
+            shape = tuple(
+                len(value) if isinstance(value, list) else type(value)
+                for value in result.values()
+            )
+            by_shape.setdefault(shape, []).append(place)
     for places in by_shape.values():
         payloads = [
             result for p in places if not isinstance(result := results[p], UserError)
@@ -416,14 +422,6 @@ def _parse_or_error(
         return parse_payload(message, about, payload)
     except UserError as error:
         return error
-
-
-def _payload_shape(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the lengths and types of values, which messages of an array share."""
-    return tuple(
-        len(value) if isinstance(value, list) else type(value)
-        for value in payload.values()
-    )
 
 
 def _possible_flags(

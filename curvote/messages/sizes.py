@@ -109,15 +109,13 @@ class ReportWorth:
             reporter = Reporter.build(size, self.epsilon, mechanism, share, params)
         except UserError:
             return self.n * self.epsilon**2  # it is refused elsewhere
-        return self.n * _DIRECT_NOISE * (size + 1) * self._signal_share(reporter)
-
-    def _signal_share(self, reporter: Reporter) -> float:
-        """Return the part of a report's variance that is the record's."""
         square = MEAN_SQUARE.get(self.pipeline.project.rescale, 1.0)
         noise = float(
             np.mean(reporter.features.variance(np.zeros((1, reporter.features.d))))
         )
-        return float((2 * reporter.label.keep - 1) ** 2 * square / (square + noise))
+        # The part of a report's variance that is the record's.
+        signal = float((2 * reporter.label.keep - 1) ** 2 * square / (square + noise))
+        return self.n * _DIRECT_NOISE * (size + 1) * signal
 
     def wanted_size(self, size: int) -> float:
         """Return the size that the rule asks for, seen from a size."""
@@ -145,10 +143,17 @@ def _resolve_size(
     pipeline: PipelineSettings, epsilon: float | None, pairs: dict[str, Any]
 ) -> Part:
     project = pipeline.project
-    worth = ReportWorth(pipeline, _reporting_count(pipeline), epsilon)
-    size = nearest_size(
-        worth.wanted_size, project.basis, project.order, _curve_points(pipeline)
-    )
+    clients = pipeline.clients
+    n = int(clients.train + clients.vote)
+    n = int(clients.public) if pipeline.protocol == VOLUNTEERS.name else n
+    if n < 1:
+        message = "a rule asks how many clients train or vote: nobody; state the size."
+        raise UserError(message, where=_SETTING_PATH)
+    worth = ReportWorth(pipeline, n, epsilon)
+    dataset, parameters = resolve_source(pipeline.source)
+    width = dataset.width(parameters)
+    points = None if width is None else int(width)
+    size = nearest_size(worth.wanted_size, project.basis, project.order, points)
     overrides = {name: [value] for name, value in pairs.items()}
     update = {"project": project.model_copy(update={"size": size}), **overrides}
     settings = pipeline.model_copy(update=update)
@@ -164,19 +169,3 @@ def _explain_size(report_worth: ReportWorth, size: int) -> str:
         return f"{rule_text}, N epsilon^2 = {worth:,.6g}"
     worth_text = f"{worth:,.0f}" if worth >= 10 else f"{worth:.2g}"
     return f"{rule_text}, as noisy as `direct` at N epsilon^2 = {worth_text}"
-
-
-def _reporting_count(pipeline: PipelineSettings) -> int:
-    n = int(pipeline.clients.train + pipeline.clients.vote)
-    n = int(pipeline.clients.public) if pipeline.protocol == VOLUNTEERS.name else n
-    if n < 1:
-        message = "a rule asks how many clients train or vote: nobody; state the size."
-        raise UserError(message, where=_SETTING_PATH)
-    return n
-
-
-def _curve_points(pipeline: PipelineSettings) -> int | None:
-    """Return the number of values of a curve, if known without its file."""
-    dataset, parameters = resolve_source(pipeline.source)
-    width = dataset.width(parameters)
-    return None if width is None else int(width)

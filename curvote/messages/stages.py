@@ -274,21 +274,19 @@ def stored_roles(clients: Source, params: Params, place: Place) -> tuple[Roles, 
     names += ["part"] * (publisher_test_mask(first) is not None)
     parts = [*clients.shards("clients", place, names)] if names else []
     columns = {name: np.concatenate([p[name] for p in parts]) for name in names}
-    n = _client_count(clients, place)
-    return roles_of_table(columns | {"label": np.broadcast_to(0, n)}, params, 0), n
-
-
-def _client_count(clients: Source, place: Place) -> int:
-    """Return the number of clients, of which all shards but the last are full."""
+    # All shards but the last are full.
     last = clients.count("clients", place) - 1
     remainder = clients.shard("clients", place, last, ("label",))["label"]
-    return last * streams.CLIENT_BLOCK + len(remainder)
+    n = last * streams.CLIENT_BLOCK + len(remainder)
+    return roles_of_table(columns | {"label": np.broadcast_to(0, n)}, params, 0), n
 
 
 def release_task(inputs: Inputs, params: Params) -> Task:
     """Return the task of this round, stated first and then carried on."""
     earlier = [
-        source.metadata["task"] for source in inputs.values() if _has_task(source)
+        source.metadata["task"]
+        for source in inputs.values()
+        if "task" in source.metadata
     ]
     base_task = Task.from_json(earlier[-1]) if earlier else _first_task(inputs, params)
 
@@ -297,10 +295,6 @@ def release_task(inputs: Inputs, params: Params) -> Task:
 
     task: Task = stage_message(params).task(base_task, read)
     return task
-
-
-def _has_task(source: Source) -> bool:
-    return "task" in source.metadata
 
 
 def _first_task(inputs: Inputs, params: Params) -> Task:

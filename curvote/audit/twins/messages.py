@@ -17,10 +17,13 @@ from curvote.checks.examples import example_task as example
 from curvote.curves.direction import class_codes
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages.message import ClientData
-from curvote.systems.cells.counts.messages import COUNTS_ANSWER
-from curvote.systems.cells.messages import Answer, answer_mechanism, true_answers
-from curvote.systems.direct.messages import Direction
-from curvote.systems.direct.sgd.messages import Gradient, task_gradients
+from curvote.systems.cells.messages import (
+    COUNTS_ANSWER,
+    Answer,
+    answer_mechanism,
+    true_answers,
+)
+from curvote.systems.direct.messages import Direction, Gradient, task_gradients
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.wire.task import Task
 

@@ -1,9 +1,10 @@
-"""Message of cell systems: a noised cell and class in one word."""
+"""Messages of `counts`, `stump` and `tree`: a noised cell and class in one word."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -14,9 +15,16 @@ from curvote.base import validate
 from curvote.base.classes import class_indices
 from curvote.base.entropy import Entropy, stream
 from curvote.base.errors import UserError
+from curvote.chain.settings import Strict, WholeNumber
 from curvote.chain.stage import Columns
 from curvote.curves.encoding import Encoding
-from curvote.curves.partition import PARTS, Partitions
+from curvote.curves.partition import (
+    PARTS,
+    Partitions,
+    bin_partitions,
+    half_partitions,
+    random_grid,
+)
 from curvote.mechanisms import exact
 from curvote.mechanisms.randomized_response import KRR
 from curvote.messages.message import (
@@ -28,6 +36,7 @@ from curvote.messages.message import (
     check_fields,
 )
 from curvote.messages.roles import EVERYBODY, Senders
+from curvote.systems.common.settings import Shared
 from curvote.wire.task import Task
 
 Array = NDArray[np.float64]
@@ -159,3 +168,68 @@ def _complete_z(task: Task, data: ClientData) -> Array:
     if z.shape != (labels.size, task.encoding.d):
         raise UserError(f"{labels.size} labels for numbers of shape {z.shape}.")
     return z
+
+
+class Counts(Strict):
+    """Number of bins, equally likely by the assumed law."""
+
+    bins: Annotated[int, Field(ge=2, strict=True)] = 3
+
+
+class CountsSettings(Shared):
+    """Settings of noised counts."""
+
+    counts: Counts = Counts()
+
+
+COUNTS_ANSWER: Final = Answer(
+    what="one noised word: in which bin one of its numbers lies, and its class",
+    nominal_partitions=partial(bin_partitions, count=Counts().bins),
+)
+
+
+class Stump(Strict):
+    """Number of thresholds of each number that are tried."""
+
+    thresholds: WholeNumber = 1
+
+
+class StumpSettings(Shared):
+    """Settings of a stump."""
+
+    stump: Stump = Stump()
+
+
+STUMP_ANSWER: Final = Answer(
+    what="one noised word: on which side of one threshold it lies, and its class",
+    nominal_partitions=partial(half_partitions, thresholds=Stump().thresholds),
+)
+
+
+class Tree(Strict):
+    """Number of cells of the public grid."""
+
+    cells: Annotated[int, Field(ge=2, strict=True)] = 8
+
+
+class TreeSettings(Shared):
+    """Settings of a tree."""
+
+    tree: Tree = Tree()
+
+
+def _nominal_grid(d: int, rescale: str) -> Partitions:
+    return random_grid(d, rescale, cells=Tree().cells, rng=np.random.default_rng(0))
+
+
+TREE_ANSWER: Final = Answer(
+    what="one noised word: in which cell of a public grid it lies, and its class",
+    nominal_partitions=_nominal_grid,
+)
+
+
+MESSAGES_BY_SYSTEM: Final = {
+    "counts": {"report": COUNTS_ANSWER},
+    "stump": {"report": STUMP_ANSWER},
+    "tree": {"report": TREE_ANSWER},
+}

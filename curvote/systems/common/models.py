@@ -15,7 +15,7 @@ from curvote.chain.stage import Metadata, Place
 from curvote.chain.system import View
 from curvote.curves.columns import grid_names
 from curvote.curves.encoding import Encoding, Linear
-from curvote.learning.votes import is_drift
+from curvote.learning.votes import is_drift, reversed_utility
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.systems.common.classifiers import (
     classifier_line,
@@ -47,9 +47,8 @@ def linear_model(
     view: View, line: LinearModel, place: Place = FIRST_REPETITION
 ) -> CurveClassifier:
     """Return a linear classifier of z as a model of raw curves."""
-    from curvote.curves.curve_classifier import (
-        CurveClassifier,  # scikit-learn takes a second
-    )
+    # scikit-learn takes a second
+    from curvote.curves.curve_classifier import CurveClassifier
 
     encoding = read_encoding(view, place)
     classifier = Linear(*line, encoding.feature_map)
@@ -80,13 +79,10 @@ def ensemble_model(
     ``code`` returns the questions about K classes that they answer (`questions`).
     """
     weak = lines_of_variant(view.columns("train", "weak"), "weak")
-    rows, n_classes = view.columns("aggregate", "ensemble"), _class_count(view)
-    coef, intercept = combine_lines(code(n_classes), weak, signed_weights(rows))
+    weights = signed_weights(view.columns("aggregate", "ensemble"))
+    n_classes = len(view.metadata("project")["classes"])
+    coef, intercept = combine_lines(code(n_classes), weak, weights)
     return linear_model(view, classifier_line({"coef": coef, "intercept": intercept}))
-
-
-def _class_count(view: View) -> int:
-    return len(view.metadata("project")["classes"])
 
 
 def history_model(view: View) -> CurveClassifier:
@@ -108,26 +104,19 @@ def vote_outcome(view: View) -> dict[str, float]:
     """
     votes = view.columns("evaluate", "votes")
     ensemble = view.columns("aggregate", "ensemble")
-    utility = np.where(
-        ensemble["reversed"], 1 - ensemble["utility"], ensemble["utility"]
-    )
+    utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
     best = int(np.argmax(utility))
     keep = BinaryRR(epsilon=view.cell["epsilon"]).keep
     n = int(votes["n"][best])
     share = (votes["positive"][best] + 2) / (n + 4)  # never 0: Agresti & Coull (1998)
     return {
-        "reports": _count_earlier_reports(view),
+        "reports": view.count("privatize") if view.holds("privatize") else 0,
         "votes": int(votes["n"].sum()),
         "classifiers": len(utility),
         "passed": int((utility > view.metadata("aggregate")["cutoff"]).sum()),
         "utility": float(utility[best]),
         "utility_se": float(np.sqrt(share * (1 - share) / n) / (2 * keep - 1)),
     }
-
-
-def _count_earlier_reports(view: View) -> int:
-    """Return the number of reports before the votes."""
-    return view.count("privatize") if view.holds("privatize") else 0
 
 
 def votes_declined(settings: PipelineSettings, metadata: Metadata) -> bool:

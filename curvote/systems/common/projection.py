@@ -39,9 +39,18 @@ def project_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the source's facts and the encoding; volunteers' constants come later."""
     source = inputs["ingest"].metadata
     projection_matrix = _make_projection(np.asarray(source["grid"]), params)
-    constants = _stated_constants(params, projection_matrix.size) | _public_bounds(
-        source, projection_matrix, params
-    )
+    names = RESCALING_CONSTANTS[params["project.rescale"]]
+    settings = {name: params[f"project.{name}"] for name in names}
+    constants = (
+        {
+            name: np.broadcast_to(
+                np.asarray(value, dtype=np.float64), (projection_matrix.size,)
+            ).copy()
+            for name, value in settings.items()
+            if not isinstance(value, str)
+            and params.get("project.bounds", "stated") == "stated"
+        }
+    ) | _public_bounds(source, projection_matrix, params)
     constants |= _public_constants(source, params)
     encoding = Encoding(projection_matrix, params["project.rescale"], constants)
     encoding_facts = {"d": encoding.d, "encoding": encoding.to_json()}
@@ -91,7 +100,7 @@ def _public_constants(source: Metadata, params: Params) -> dict[str, Array]:
     names = [
         name
         for name in ("centre", "scale")
-        if _constant_setting(params, name) == "public"
+        if params.get(f"project.{name}") == "public"
     ]
     if not names:
         return {}
@@ -105,10 +114,6 @@ def _public_constants(source: Metadata, params: Params) -> dict[str, Array]:
     scale = np.maximum(high - centre, centre - low) / SCALES_TO_BOUND
     constants = {"centre": centre, "scale": scale}
     return {name: constants[name] for name in names}
-
-
-def _constant_setting(params: Params, name: str) -> Any:
-    return params.get(f"project.{name}")
 
 
 def _value_bounds(source: Metadata) -> tuple[Array, Array]:
@@ -167,18 +172,6 @@ def _make_projection(grid: Array, params: Params) -> Projection:
     )
     wanted = params["project.coordinates"] == "orthonormal"
     return orthonormal(basis_projection) if wanted else basis_projection
-
-
-def _stated_constants(params: Params, d: int) -> dict[str, Array]:
-    """Return the constants that the configuration states as numbers."""
-    names = RESCALING_CONSTANTS[params["project.rescale"]]
-    settings = {name: params[f"project.{name}"] for name in names}
-    return {
-        name: np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
-        for name, value in settings.items()
-        if not isinstance(value, str)
-        and params.get("project.bounds", "stated") == "stated"
-    }
 
 
 def _complete_constants(

@@ -252,31 +252,26 @@ def add_class_scores(
         confusion_counts(truth, predictions, len(classes)),
         np.array(classes, dtype=object),
     )
-    recalls = _recall_columns(method, matrix, names)
-    return rows | {
-        SCORES.name: _append_recalls(rows[SCORES.name], recalls),
-        CONFUSION.name: _confusion_columns(matrix, names),
-    }
-
-
-def _recall_columns(method: str, matrix: NDArray[np.int64], names: Places) -> Columns:
     tested = matrix.sum(axis=1)
     was_tested = tested > 0
     n = int(was_tested.sum())
-    return {
+    recalls = {
         "method": np.full(n, method, dtype=object),
         "metric": np.full(n, RECALL.name, dtype=object),
         "value": np.diag(matrix)[was_tested] / tested[was_tested],
         "group": names[was_tested],
     }
-
-
-def _append_recalls(scores: Columns, recalls: Columns) -> Columns:
+    scores = rows[SCORES.name]
     no_group = np.full(len(scores["value"]), None, dtype=object)
     columns = {"group": no_group} | scores
-    return {name: np.concatenate([columns[name], recalls[name]]) for name in columns}
-
-
-def _confusion_columns(matrix: NDArray[np.int64], names: Places) -> Columns:
     true, predicted = np.nonzero(matrix)
-    return {"true": names[true], "said": names[predicted], "n": matrix[true, predicted]}
+    return rows | {
+        SCORES.name: {
+            name: np.concatenate([columns[name], recalls[name]]) for name in columns
+        },
+        CONFUSION.name: {
+            "true": names[true],
+            "said": names[predicted],
+            "n": matrix[true, predicted],
+        },
+    }

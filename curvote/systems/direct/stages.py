@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.chain.streams import block_noise
@@ -39,16 +38,17 @@ from curvote.systems.common.study import (
     study_clients,
     study_task,
 )
-from curvote.systems.direct.messages import Direction
-from curvote.systems.direct.one_of.messages import NamedDirection
-from curvote.systems.direct.sgd.messages import (
+from curvote.systems.direct.messages import (
+    FIRST_ROUND,
+    Direction,
     Gradient,
+    NamedDirection,
+    Refinement,
     gradients_from_params,
     start_coefficients,
     task_at,
     task_gradients,
 )
-from curvote.systems.direct.two.messages import FIRST_ROUND, Refinement
 from curvote.systems.references.stages import majority_error
 from curvote.wire.task import Task
 
@@ -230,7 +230,9 @@ def descend(context: StageContext) -> Rows:
     task, clients = study_task(context, GRADIENT_MESSAGE), study_clients(context)
     current, batches = task_gradients(task), []
     rows = GRADIENT_MESSAGE.senders.rows(clients.roles)
-    for number, batch in _split_batches(rows, context.params["sgd.rounds"]):
+    for number, batch in enumerate(
+        np.array_split(rows, context.params["sgd.rounds"]), start=1
+    ):
         order = context.generator("shuffle", block=number).permutation(len(batch))
         data = clients.data_of(batch[order])
         batches.append(
@@ -243,13 +245,6 @@ def descend(context: StageContext) -> Rows:
     return {
         "gradients": {k: np.concatenate([s[k] for s in batches]) for k in batches[0]}
     }
-
-
-def _split_batches(
-    rows: NDArray[np.int64], rounds: int
-) -> enumerate[NDArray[np.int64]]:
-    """Yield the number, from 1, and the clients of each round."""
-    return enumerate(np.array_split(rows, rounds), start=1)
 
 
 def _report_batch(

@@ -37,7 +37,6 @@ from curvote.systems.common.questions import (
 )
 from curvote.systems.common.study import (
     MetadataFunction,
-    StudyClients,
     TestClients,
     draw_messages,
     draw_stage,
@@ -48,9 +47,7 @@ from curvote.systems.common.study import (
 )
 from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
 from curvote.systems.mrma.histogram import Histogram
-from curvote.systems.mrma.messages import Report, Vote
-from curvote.systems.mrma.privunit.messages import TrainingDirection
-from curvote.systems.mrma.votes.messages import DirectionVote
+from curvote.systems.mrma.messages import DirectionVote, Report, TrainingDirection, Vote
 from curvote.systems.references.stages import majority_error
 
 
@@ -300,8 +297,11 @@ def score_baselines(context: StageContext) -> Rows:
     clients = study_clients(context)
     errors = {"majority": majority_error(context, clients)}
     if not context.metadata["histogram"]:
-        predictions = _histogram_predictions(
-            context, clients, _make_histogram(context.inputs, context.params)
+        histogram = _make_histogram(context.inputs, context.params)
+        rows, rng = EVERYBODY.rows(clients.roles), context.generator("histogram")
+        points = clients.z[clients.roles["test"]]
+        predictions = histogram.classify(
+            clients.z[rows], clients.labels[rows], points, rng
         )
         truth = clients.labels[clients.roles["test"]]
         errors["histogram"] = float(np.mean(truth != predictions))
@@ -316,15 +316,6 @@ def _make_histogram(inputs: Inputs, params: Params) -> Histogram:
         bool(params["published.histogram"]),
         len(inputs["project"].metadata["classes"]),
     )
-
-
-def _histogram_predictions(
-    context: StageContext, clients: StudyClients, histogram: Histogram
-) -> np.ndarray:
-    """Return the histogram's predictions for the test clients, by z."""
-    rows, rng = EVERYBODY.rows(clients.roles), context.generator("histogram")
-    points = clients.z[clients.roles["test"]]
-    return histogram.classify(clients.z[rows], clients.labels[rows], points, rng)
 
 
 privatize_directions_metadata, privatize_directions_portions = draw_stage_in_portions(

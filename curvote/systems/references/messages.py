@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,4 +158,8 @@ def _label_codes(task: Task, data: ClientData) -> NDArray[np.int64]:
     return codes
 
 
-MESSAGES = {"report": Label()}
+# No client sends anything to `clean`.
+MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, Message]]] = {
+    "majority": {"report": Label()},
+    "clean": {},
+}

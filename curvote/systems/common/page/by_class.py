@@ -162,7 +162,11 @@ def gather_by_class(views: Sequence[RunView], _: pd.DataFrame) -> ByClass | None
 
 def _cells_to_draw(views: Sequence[RunView], *, alone: bool) -> list[RunView]:
     """Return the cells whose matrices are drawn."""
-    candidates = [view for view in views if not _is_reference(view)] or list(views)
+    candidates = [
+        view
+        for view in views
+        if not all(find_method(name).reference for name in view.system.main)
+    ] or list(views)
     same_protocol = [
         view
         for view in candidates
@@ -171,11 +175,6 @@ def _cells_to_draw(views: Sequence[RunView], *, alone: bool) -> list[RunView]:
     nearest = min(same_protocol, key=epsilon_distance)
     last = max(same_protocol, key=lambda view: view.cell["epsilon"] or 0.0)
     return [nearest, last] if alone and last is not nearest else [nearest]
-
-
-def _is_reference(view: RunView) -> bool:
-    """Say whether a cell is a reference for others."""
-    return all(find_method(name).reference for name in view.system.main)
 
 
 def _confusion_counts(view: RunView) -> tuple[list[str], NDArray[np.int64]]:
@@ -193,11 +192,8 @@ def _confusion(view: RunView) -> Confusion:
     classes, counts = _confusion_counts(view)
     with np.errstate(invalid="ignore"):  # a class that was never tested
         shares = 100 * counts / counts.sum(axis=1, keepdims=True)
-    return Confusion(_matrix_title(view), classes, shares)
-
-
-def _matrix_title(view: RunView) -> str:
-    return ", ".join(filter(None, (grid_setting(view), _describe_cell(view))))
+    title = ", ".join(filter(None, (grid_setting(view), _describe_cell(view))))
+    return Confusion(title, classes, shares)
 
 
 def _describe_cell(view: RunView) -> str:

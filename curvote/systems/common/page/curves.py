@@ -260,10 +260,19 @@ def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
     """Return what the first of these cells shows of its records."""
     view, settings = views[0], views[0].settings
     hidden = settings.production or reads_user_file(settings.source)
+    project = views[0].settings.project.model_dump()
+    facts = views[0].metadata("project")
     return Curves(
         _record_sample(views),
         settings.clients.public,
-        _public_facts(views),
+        (
+            [
+                _describe_record(facts),
+                f"the basis: {_describe_basis(project, _first_setting_sizes(views))}",
+                f"the rescaling: {_describe_rescale(project)}",
+                f"the classes: {_describe_classes(facts['classes'])}",
+            ]
+        ),
         None if hidden else _clipped_share(view),
         record_word(view.metadata("project")),
     )
@@ -310,6 +319,7 @@ def _make_sample(
     encoding = read_encoding(view, place)
     project = view.settings.project.model_dump()
     clients = view.columns("ingest", "clients", place)
+    epsilon = views[0].cell["epsilon"]
     return CurveSample(
         grid=np.asarray(facts["grid"]),
         unit=facts["unit"],
@@ -320,7 +330,12 @@ def _make_sample(
         z=rows["z"][row_numbers],
         labels=rows["label"][row_numbers],
         classes=Classes(facts["classes"]),
-        basis=_describe_basis(project, [project["size"]]) + _describe_size_cells(views),
+        basis=_describe_basis(project, [project["size"]])
+        + (
+            f", as for epsilon {epsilon:g}"
+            if len(_first_setting_sizes(views)) > 1
+            else ""
+        ),
         rescale=_describe_rescale(project),
         who=source,
     )
@@ -337,14 +352,6 @@ def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
     if project["basis"] == "fourier":
         return f"{size} Fourier functions"
     return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
-
-
-def _describe_size_cells(views: Sequence[RunView]) -> str:
-    """Return words for the cells that have this size, if there are others."""
-    epsilon = views[0].cell["epsilon"]
-    return (
-        f", as for epsilon {epsilon:g}" if len(_first_setting_sizes(views)) > 1 else ""
-    )
 
 
 def _first_setting_sizes(views: Sequence[RunView]) -> list[Any]:
@@ -371,17 +378,6 @@ def _format_constant(value: Any) -> str:
     if isinstance(value, list):
         return "(" + ", ".join(f"{number:g}" for number in value) + ")"
     return f"of the {value}" if isinstance(value, str) else f"{value:g}"
-
-
-def _public_facts(views: Sequence[RunView]) -> list[str]:
-    project = views[0].settings.project.model_dump()
-    facts = views[0].metadata("project")
-    return [
-        _describe_record(facts),
-        f"the basis: {_describe_basis(project, _first_setting_sizes(views))}",
-        f"the rescaling: {_describe_rescale(project)}",
-        f"the classes: {_describe_classes(facts['classes'])}",
-    ]
 
 
 def _describe_classes(classes: Sequence[str]) -> str:

@@ -70,20 +70,17 @@ class Utilities(Section):
             _format_ridge_axes(ax, levels, cutoff)
             ax.set_title(style.wrap_title(name))
         draw_left_label(axes, narrow, "epsilon")
-        draw_legend(figure, _legend_patches(), 3)
+        patches = [
+            Patch(color=style.REVERSED, label="used reversed"),
+            Patch(color=style.UNUSED, label="not used"),
+            Patch(color=style.USED, label="used as it is"),
+        ]
+        draw_legend(figure, patches, len(patches))
         return figure
 
 
 def _epsilon_levels(table: pd.DataFrame) -> list[float]:
     return sorted(float(value) for value in table["epsilon"].unique())
-
-
-def _legend_patches() -> list[Patch]:
-    return [
-        Patch(color=style.REVERSED, label="used reversed"),
-        Patch(color=style.UNUSED, label="not used"),
-        Patch(color=style.USED, label="used as it is"),
-    ]
 
 
 def _draw_ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:

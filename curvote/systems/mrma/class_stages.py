@@ -31,7 +31,7 @@ from curvote.systems.common.tables import (
     lines_of_variant,
 )
 from curvote.systems.common.training import Index, learn_repetitions, train_metadata
-from curvote.systems.mrma.classes.messages import ClassReport, ClassVote
+from curvote.systems.mrma.messages import ClassReport, ClassVote
 from curvote.systems.mrma.stages import (
     aggregate_metadata,
     best_single_weights,

@@ -1,1 +1,0 @@
-"""MRMA whose training clients send one noised direction instead of a noised pair."""
