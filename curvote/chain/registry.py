@@ -17,7 +17,7 @@ SYSTEMS = {
     "stump": "curvote.systems.cells",
     "tree": "curvote.systems.cells",
     "sgd": "curvote.systems.direct",
-    "mrma_privunit": "curvote.systems.mrma",
+    "mrma_privunit": "curvote.systems.mrma.privunit",
     "auto": "curvote.systems.auto",
     "clean": "curvote.systems.references",
     "volunteers": "curvote.systems.volunteers",

@@ -11,7 +11,6 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
 from curvote.chain.streams import generator
 from curvote.checks.word_checks import RefusingEntropy
@@ -23,13 +22,10 @@ from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.messages.roles import split_roles
 from curvote.pipeline.store.arrow import to_arrow
 from curvote.systems.mrma import stages
-from curvote.systems.mrma.messages import MESSAGES_BY_SYSTEM, TrainingDirection
+from curvote.systems.mrma.privunit.messages import MESSAGES, TrainingDirection
+from curvote.systems.mrma.privunit.system import SYSTEM
 from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
-
-MESSAGES = MESSAGES_BY_SYSTEM["mrma_privunit"]
-
-SYSTEM = find_system("mrma_privunit")
 
 HUGE, REPLICATES = 200.0, 6
 SIZES = {"public": 0, "train": 500, "vote": 2000, "test": 500}

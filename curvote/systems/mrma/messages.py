@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ from curvote.messages.message import (
     TableReader,
     check_fields,
 )
-from curvote.messages.roles import EVERYBODY, TRAINING, VOTERS, Senders
+from curvote.messages.roles import EVERYBODY, TRAINING, VOTERS
 from curvote.systems.common.questions import (
     answer_questions,
     complete_labels,
@@ -36,7 +36,6 @@ from curvote.systems.common.questions import (
     one_against_rest_code,
 )
 from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
-from curvote.systems.direct.messages import Direction, nominal_terms_task, task_terms
 from curvote.wire.task import Candidates, Task
 
 Array = NDArray[np.float64]
@@ -341,32 +340,10 @@ class DirectionVote(Vote):
     detail = "each judges one random direction, once, with the whole budget"
 
 
-@dataclass(frozen=True)
-class TrainingDirection(Direction):
-    """Noised direction of a training client, with the whole budget."""
-
-    senders: Senders = TRAINING
-    who: str = "training client"
-    binary: bool = True
-
-    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
-        """Return the constants of the one arm, with the configured intercept."""
-        return task_terms("mean", encoding, setting("direct.intercept"))
-
-    def min_messages(self, config: Mapping[str, Any]) -> int:
-        """Return how many reports one weak classifier is a mean of."""
-        return int(config["train"]["size"])
-
-    def nominal_task(self, base_task: Task) -> Task:
-        """Return the task itself, of the one arm."""
-        return nominal_terms_task(base_task, "mean")
-
-
 MESSAGES = {"report": Report(), "vote": Vote()}
 MESSAGES_BY_SYSTEM = {
     "mrma": MESSAGES,
     "mrma_classes": {"report": ClassReport(), "vote": ClassVote()},
     "votes": {"vote": DirectionVote()},
-    "mrma_privunit": {"report": TrainingDirection(), "vote": Vote()},
     "drift": {"report": Report()},
 }

@@ -47,7 +47,8 @@ from curvote.systems.common.study import (
 )
 from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
 from curvote.systems.mrma.histogram import Histogram
-from curvote.systems.mrma.messages import DirectionVote, Report, TrainingDirection, Vote
+from curvote.systems.mrma.messages import DirectionVote, Report, Vote
+from curvote.systems.mrma.privunit.messages import TrainingDirection
 from curvote.systems.references.stages import majority_error
 
 

@@ -19,7 +19,6 @@ from curvote.messages.measures import AGREEMENT, ERRORS, LEARNER, MAJORITY
 from curvote.systems.common import checks, models, mrma_settings
 from curvote.systems.common.declarations import (
     COMMON_STAGES,
-    EPSILON_AXES,
     LEARNERS,
     MECHANISMS,
     NONE_PASSED,
@@ -33,9 +32,9 @@ from curvote.systems.common.declarations import (
 )
 from curvote.systems.common.mrma_settings import expand_published
 from curvote.systems.common.questions import halving_code
-from curvote.systems.common.settings import Aggregate, Privatize, Shared, Taught, Train
+from curvote.systems.common.settings import Aggregate, Privatize, Shared, Taught
 from curvote.systems.common.study import CONFUSION
-from curvote.systems.common.tables import DIRECTIONS, ENSEMBLE, REPORTS, VOTES, WEAK
+from curvote.systems.common.tables import ENSEMBLE, REPORTS, VOTES, WEAK
 from curvote.systems.direct.system import JUDGED_BY_Z, Direct
 from curvote.systems.mrma.messages import MESSAGES_BY_SYSTEM, Pooled
 from curvote.systems.references.messages import ComparisonLabel
@@ -415,77 +414,6 @@ _VOTES_SYSTEM = System(
 )
 
 
-class PrivunitSettings(Shared):
-    """PrivunitSettings of directions that train, and of votes."""
-
-    train: Train | None = None
-    direct: Direct = Direct()
-    aggregate: Aggregate = Aggregate()
-    online: Watch = Watch()
-
-
-# No learner: a mean of reports is a classifier.
-_AVERAGE_DIRECTIONS = server_stage(
-    "train",
-    "curvote.systems.mrma.stages:average_directions",
-    ("privatize",),
-    WEAK,
-    params=DRAW_PARAMS,
-)
-_AGGREGATE_PRIVUNIT = replace(AGGREGATE, axes=EPSILON_AXES)
-_PRIVATIZE_DIRECTIONS = client_stage(
-    "privatize",
-    "curvote.systems.mrma.stages:privatize_directions",
-    DIRECTIONS,
-    params=("direct.intercept",),
-)
-_RELEASE_DIRECTIONS = release_stage(
-    _PRIVATIZE_DIRECTIONS,
-    "report",
-    ("ingest", "project"),
-    ("direct.intercept", "project.judge"),
-)
-_SCORE_PRIVUNIT = score_stage(
-    "curvote.systems.mrma.stages:score_privunit",
-    ("project", "train", "aggregate"),
-    params=("epsilon", "project.judge", *ROLE_PARAMS),
-)
-
-
-_MRMA_PRIVUNIT = System(
-    name="mrma_privunit",
-    settings=PrivunitSettings,
-    stages=(
-        *COMMON_STAGES,
-        _PRIVATIZE_DIRECTIONS,
-        _AVERAGE_DIRECTIONS,
-        replace(EVALUATE, axes=EPSILON_AXES),
-        _AGGREGATE_PRIVUNIT,
-        _SCORE_PRIVUNIT,
-    ),
-    production=(
-        *COMMON_STAGES,
-        _RELEASE_DIRECTIONS,
-        _AVERAGE_DIRECTIONS,
-        replace(RELEASE_VOTES, axes=EPSILON_AXES),
-        _AGGREGATE_PRIVUNIT,
-    ),
-    messages=MESSAGES_BY_SYSTEM["mrma_privunit"],
-    study_messages=(ComparisonLabel().describe,),
-    metrics=ERRORS,
-    methods=(*ENSEMBLE_METHODS, MAJORITY),
-    main=("mrma",),
-    checks=checks.combine_checks(
-        checks.check_test_clients, checks.check_training_size, checks.check_voters
-    ),
-    implied_settings=JUDGED_BY_Z,
-    final_model=models.ensemble_model,
-    production_metrics=models.vote_outcome,
-    needs_new_round=models.votes_declined,
-    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
-)
-
-
 class Drift(Strict):
     """Value of z at which noised and clean labels are compared."""
 
@@ -529,4 +457,4 @@ _DRIFT = System(
     sections=SECTIONS,
 )
 
-SYSTEMS: Final = (SYSTEM, _MRMA_CLASSES, _VOTES_SYSTEM, _MRMA_PRIVUNIT, _DRIFT)
+SYSTEMS: Final = (SYSTEM, _MRMA_CLASSES, _VOTES_SYSTEM, _DRIFT)

@@ -1,0 +1,1 @@
+"""MRMA whose training clients send one noised direction instead of a noised pair."""
