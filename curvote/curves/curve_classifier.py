@@ -79,11 +79,9 @@ class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
         """Build the classifier from an encoding and an averaged linear rule."""
         if line.feature_map != encoding.feature_map:
             raise InternalError(f"{line.feature_map} judged as {encoding.feature_map}")
-        names, encoding_json, class_names = (
-            list(columns),
-            encoding.to_json(),
-            Classes(classes),
-        )
+        names = list(columns)
+        encoding_json = encoding.to_json()
+        class_names = Classes(classes)
         if line.coef.shape[:-1] != (len(class_names),) * (len(class_names) > 2):
             raise InternalError(f"{line.coef.shape} for {len(class_names)} classes")
         return cls(names, encoding_json, line.coef, line.intercept, tuple(class_names))

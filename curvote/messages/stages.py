@@ -323,10 +323,8 @@ def collect_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def collect(context: StageContext) -> Rows:
     """Return the message's table from the accepted envelopes, shuffled."""
-    task, kind = (
-        lookup.read_task(context.metadata["task"]),
-        stage_message(context.params),
-    )
+    task = lookup.read_task(context.metadata["task"])
+    kind = stage_message(context.params)
     return {
         kind.table: _message_table(
             task, context.params, _accepted_batches(context.params)

@@ -258,10 +258,8 @@ def _check_waiting(pipeline: PipelineSettings) -> Problems:
         )
         yield Problem(message, ("project", "centre"))
     for name, message_kind in messages_of(pipeline.protocol).items():
-        minimum, invited = (
-            intake.stated_minimum(name),
-            message_kind.senders.count(sizes),
-        )
+        minimum = intake.stated_minimum(name)
+        invited = message_kind.senders.count(sizes)
         if minimum and minimum > invited:
             message = f"{minimum} are waited for, but only {invited} are invited."
             yield Problem(message, ("intake", f"min_{name}s"))

@@ -27,11 +27,9 @@ def resolve_classes(pipeline: PipelineSettings) -> tuple[Part]:
 def check_classes(pipeline: PipelineSettings) -> Iterator[Problem]:
     """Require clients enough for each class, and no printed table."""
     yield from checks.check_many_classes(pipeline)
-    n_classes, clients, train = (
-        class_count(pipeline.source),
-        pipeline.clients,
-        pipeline.train,
-    )
+    n_classes = class_count(pipeline.source)
+    clients = pipeline.clients
+    train = pipeline.train
     if n_classes == 2:
         return
     if pipeline.as_published:

@@ -248,10 +248,8 @@ def add_class_scores(
     """
     if len(classes) == 2:
         return rows
-    matrix, names = (
-        confusion_counts(truth, predictions, len(classes)),
-        np.array(classes, dtype=object),
-    )
+    matrix = confusion_counts(truth, predictions, len(classes))
+    names = np.array(classes, dtype=object)
     tested = matrix.sum(axis=1)
     was_tested = tested > 0
     n = int(was_tested.sum())

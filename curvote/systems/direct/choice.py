@@ -85,10 +85,8 @@ def choose_arm(
     else:
         arm, why = _arm_of_many_classes(v * label_size * p)
     if validate.minority(liars=liars) and arm != "mean":
-        arm, why = (
-            "mean",
-            f"small, but {_format_liars(liars)}; these reports are the shortest",
-        )
+        arm = "mean"
+        why = f"small, but {_format_liars(liars)}; these reports are the shortest"
     size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
     return Choice("direct", arm, v, f"{size}: {why}")
 

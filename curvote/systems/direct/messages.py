@@ -100,10 +100,8 @@ class Direction(Message):
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
-        record, noise = (
-            self._record_arrays(task, data),
-            stream(entropy, "feature_noise"),
-        )
+        record = self._record_arrays(task, data)
+        noise = stream(entropy, "feature_noise")
         release = self._reporter(task).release
         return {"direction": release(*record, noise, study=is_study(entropy))}
 

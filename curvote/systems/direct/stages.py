@@ -62,10 +62,8 @@ def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def aggregate(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row."""
-    reports, rule = (
-        context.shards("privatize", "directions"),
-        solving_rule(context.params),
-    )
+    reports = context.shards("privatize", "directions")
+    rule = solving_rule(context.params)
     return {"classifier": decode_reports(reports, context.metadata, rule)}
 
 
@@ -101,15 +99,11 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
-    clients, classifier = (
-        study_clients(context),
-        context.rows("aggregate", "classifier"),
-    )
+    clients = study_clients(context)
+    classifier = context.rows("aggregate", "classifier")
     features, truth = clients.features_and_places("rescaled", "test")
-    predictions, method = (
-        predict_places(features, classifier),
-        context.metadata["method"],
-    )
+    predictions = predict_places(features, classifier)
+    method = context.metadata["method"]
     errors = {
         "majority": majority_error(context, clients),
         method: float(np.mean(predictions != truth)),

@@ -70,10 +70,8 @@ def _choose_rows(
     is_training = reports["arm"] == REPORT_VARIANTS.index("mrma")
     questions = range(len(one_against_rest_code(n_classes)))
     rows_by_question = [np.flatnonzero(reports["question"] == q) for q in questions]
-    rng, training_rows = (
-        context.generator("draw"),
-        [rows[is_training[rows]] for rows in rows_by_question],
-    )
+    rng = context.generator("draw")
+    training_rows = [rows[is_training[rows]] for rows in rows_by_question]
     chosen_rows = [
         r[draw_subsets(rng, len(r), count, min(size, len(r)))] for r in training_rows
     ]
@@ -156,10 +154,8 @@ def ensemble_errors(
     code: Array, test: TestData, weak: Columns, ensemble: Columns
 ) -> dict[str, float]:
     """Return the error of each method of the judged weak classifiers."""
-    lines, signs = (
-        lines_of_variant(weak, "weak"),
-        np.where(ensemble["reversed"], -1.0, 1.0),
-    )
+    lines = lines_of_variant(weak, "weak")
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
     weights_by_method = {
         "ma": ensemble["weight_ma"],
         "mrma": signed_weights(ensemble),
@@ -178,10 +174,8 @@ def ensemble_errors(
 
 def pooled_errors(code: Array, test: TestData, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from all reports."""
-    lines, all_data_lines = (
-        lines_of_variant(weak, "pooled"),
-        lines_of_variant(weak, "all_data"),
-    )
+    lines = lines_of_variant(weak, "pooled")
+    all_data_lines = lines_of_variant(weak, "all_data")
     votes = decision_sign(test[0] @ lines[0].T + lines[1]).reshape(
         len(test[0]), -1, len(code)
     )

@@ -91,10 +91,8 @@ class Histogram:
         the releases' exact law: noise is drawn as sums, and for the cells that some
         point meets; the others cannot matter.
         """
-        cell_numbers, filled = (
-            self.cells(z),
-            self._class_codes[:, class_indices(labels, self.n_classes)],
-        )
+        cell_numbers = self.cells(z)
+        filled = self._class_codes[:, class_indices(labels, self.n_classes)]
         met_cells, point_cell = np.unique(self.cells(points), return_inverse=True)
         size = self.bins**self.d
         total = [

@@ -194,10 +194,8 @@ class Vote(Message):
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""
-        decision, truth = (
-            _candidate_decisions(task, data),
-            self._right_answers(task, data),
-        )
+        decision = _candidate_decisions(task, data)
+        truth = self._right_answers(task, data)
         positive = draw_votes(decision, truth, task.epsilon, stream(entropy, "vote"))
         return {"learner": np.asarray(data.candidate), "positive": positive}
 

@@ -191,10 +191,8 @@ def score(context: StageContext) -> Rows:
             context.params["project.judge"], "test"
         )
     )
-    weak, ensemble = (
-        context.rows("train", "weak"),
-        context.rows("aggregate", "ensemble"),
-    )
+    weak = context.rows("train", "weak")
+    ensemble = context.rows("aggregate", "ensemble")
     errors = mean_errors(test, weak, ensemble) | ensemble_errors(test, weak, ensemble)
     errors |= pooled_errors(test, weak)
     if context.metadata["definitions"] == "published":
@@ -402,10 +400,8 @@ def score_votes(context: StageContext) -> Rows:
     clients, ensemble = study_clients(context), context.rows("aggregate", "ensemble")
     features, truth = clients.features_and_places("rescaled", "test")
     classes = context.inputs["project"].metadata["classes"]
-    code, lines = (
-        halving_code(len(classes)),
-        lines_of_variant(context.rows("train", "weak"), "weak"),
-    )
+    code = halving_code(len(classes))
+    lines = lines_of_variant(context.rows("train", "weak"), "weak")
     predictions = {
         method: combined_predictions(code, features, lines, method_weights)
         for method, method_weights in direction_weights(ensemble, len(code)).items()

@@ -104,10 +104,8 @@ def _clean_problems(context: StageContext) -> list[Problem]:
     if params["train.count"] is None:
         rows = EVERYBODY.rows(clients.roles)
         return [(clients.z[rows], clients.signs[rows])]
-    training_rows, sizes = (
-        clients.roles["train"],
-        (params["train.count"], params["train.size"]),
-    )
+    training_rows = clients.roles["train"]
+    sizes = (params["train.count"], params["train.size"])
     samples = training_rows[
         draw_subsets(context.generator("draw", "train"), len(training_rows), *sizes)
     ]
