@@ -279,7 +279,5 @@ def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:
     local_epsilon = validate.positive(epsilon=epsilon)
     arguments = local_epsilon, validate.at_least(1, n=n), validate.fraction(delta=delta)
     return min(
-        local_epsilon,
-        closed_form_bound(*arguments),
-        numerical_bound(*arguments),
+        local_epsilon, closed_form_bound(*arguments), numerical_bound(*arguments)
     )

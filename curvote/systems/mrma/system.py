@@ -348,10 +348,7 @@ _RELEASE_JUDGEMENTS = release_stage(
     _JUDGE_DIRECTIONS, "vote", ("ingest", "project", "train"), ("project.judge",)
 )
 _AGGREGATE_VOTES = server_stage(
-    "aggregate",
-    "curvote.systems.mrma.stages:aggregate_votes",
-    ("evaluate",),
-    ENSEMBLE,
+    "aggregate", "curvote.systems.mrma.stages:aggregate_votes", ("evaluate",), ENSEMBLE
 )
 _SCORE_VOTES = score_stage(
     "curvote.systems.mrma.stages:score_votes",
@@ -447,10 +444,7 @@ _DRIFT = System(
     settings=DriftSettings,
     stages=(*COMMON_STAGES, PRIVATIZE, _SCORE_DRIFT),
     messages=MESSAGES_BY_SYSTEM["drift"],
-    metrics=(
-        AGREEMENT,
-        Metric("total_variation", "distance of the two laws"),
-    ),
+    metrics=(AGREEMENT, Metric("total_variation", "distance of the two laws")),
     methods=(_DRIFT_METHOD,),
     main=("report",),
     checks=checks.combine_checks(checks.check_budgets),

@@ -52,10 +52,7 @@ _PRIVATIZE = client_stage(
     params=("direct.intercept",),
 )
 _RELEASE = release_stage(
-    _PRIVATIZE,
-    "report",
-    ("ingest", "project"),
-    ("direct.intercept", "project.judge"),
+    _PRIVATIZE, "report", ("ingest", "project"), ("direct.intercept", "project.judge")
 )
 _SCORE = score_stage(
     "curvote.systems.mrma.stages:score_privunit",
