@@ -19,7 +19,7 @@ from curvote.mechanisms.privunit import one_of_variance
 from curvote.messages.arms import directions_from_params
 from curvote.messages.message import ClientData, message_of, parse_message, payload_at
 from curvote.messages.stages import public_metadata
-from curvote.systems.common.classifiers import predict_places
+from curvote.systems.common.models import predict_places
 from curvote.systems.direct import stages
 from curvote.systems.direct.choice import choose_arm, noise_factor
 from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM

@@ -16,14 +16,7 @@ from curvote.curves.partition import (
     half_partitions,
     random_grid,
 )
-from curvote.learning.cells import (
-    CellShares,
-    best_question,
-    estimate_shares,
-    leaf_scores,
-    naive_bayes_scores,
-    predict_cells,
-)
+from curvote.learning import cells
 from curvote.systems.cells.messages import COUNTS_ANSWER, STUMP_ANSWER, TREE_ANSWER
 from curvote.systems.common import study
 from curvote.systems.common.models import (
@@ -48,7 +41,7 @@ def scorecard_metadata(inputs: Inputs, params: Params) -> Metadata:
     return {"d": metadata["d"], "epsilon": metadata["epsilon"], "n_classes": n_classes}
 
 
-def tally_answers(context: StageContext) -> tuple[Partitions, CellShares]:
+def tally_answers(context: StageContext) -> tuple[Partitions, cells.CellShares]:
     """Return the questions of one repetition, and the shares of answers."""
     public = context.metadata
     questions = context.rows("train", "questions")
@@ -56,7 +49,7 @@ def tally_answers(context: StageContext) -> tuple[Partitions, CellShares]:
     answers = context.rows("privatize", "answers")
     shape = partitions.count, partitions.cells, public["n_classes"]
     words = answers["question"], answers["answer"]
-    return partitions, estimate_shares(*words, shape, public["epsilon"])
+    return partitions, cells.estimate_shares(*words, shape, public["epsilon"])
 
 
 def scorecard_rows(partitions: Partitions, scores: Array, n: Array) -> Rows:
@@ -108,7 +101,7 @@ def scorecard_score_stage(method: str) -> Callable[[StageContext], Rows]:
         partitions, scores = read_scorecard(
             context.rows("aggregate", "scorecard"), z.shape[1], len(classes)
         )
-        predictions = predict_cells(scores, partitions, z)
+        predictions = cells.predict_cells(scores, partitions, z)
         error = float(np.mean(predictions != truth))
         rows = score_rows({"majority": majority_error(context, clients), method: error})
         return study.add_class_scores(rows, method, truth, predictions, classes)
@@ -135,7 +128,9 @@ aggregate_counts_metadata = scorecard_metadata
 def aggregate_counts(context: StageContext) -> Rows:
     """Return the table ``scorecard``: a row a number, log-odds by bin and class."""
     partitions, class_shares = tally_answers(context)
-    return scorecard_rows(partitions, naive_bayes_scores(class_shares), class_shares.n)
+    return scorecard_rows(
+        partitions, cells.naive_bayes_scores(class_shares), class_shares.n
+    )
 
 
 score_counts = scorecard_score_stage("counts")
@@ -160,7 +155,7 @@ aggregate_stump_metadata = scorecard_metadata
 def aggregate_stump(context: StageContext) -> Rows:
     """Return the table ``scorecard``: one row."""
     partitions, class_shares = tally_answers(context)
-    place, scores = best_question(class_shares)
+    place, scores = cells.best_question(class_shares)
     rows = np.array([place])
     return scorecard_rows(partitions.select(rows), scores, class_shares.n[rows])
 
@@ -188,7 +183,7 @@ aggregate_tree_metadata = scorecard_metadata
 def aggregate_tree(context: StageContext) -> Rows:
     """Return the table ``scorecard``: one row."""
     partitions, class_shares = tally_answers(context)
-    return scorecard_rows(partitions, leaf_scores(class_shares), class_shares.n)
+    return scorecard_rows(partitions, cells.leaf_scores(class_shares), class_shares.n)
 
 
 score_tree = scorecard_score_stage("tree")

@@ -16,16 +16,7 @@ from curvote.data import lookup
 from curvote.messages.measures import ERRORS, MAJORITY
 from curvote.systems.cells import messages
 from curvote.systems.cells.stages import scorecard_model, scorecard_outcome
-from curvote.systems.common import checks, study
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    ROLE_PARAMS,
-    SECTIONS,
-    client_stage,
-    release_stage,
-    score_stage,
-    server_stage,
-)
+from curvote.systems.common import checks, declarations, study
 from curvote.systems.direct.system import JUDGED_BY_Z
 from curvote.systems.references.messages import ComparisonLabel
 
@@ -56,7 +47,7 @@ def cell_system(
     """
     name, (key, cells) = method.name, size
     # No client has a part in the questions: every epsilon shares them.
-    train = server_stage(
+    train = declarations.server_stage(
         "train",
         f"{_STAGES}:ask_{name}",
         ("project",),
@@ -64,22 +55,22 @@ def cell_system(
         axes=(),
         params=(f"{name}.{key}", *drawing),
     )
-    privatize = client_stage(
+    privatize = declarations.client_stage(
         "privatize", f"{_STAGES}:privatize_{name}", ANSWERS, ("project", "train")
     )
-    release = release_stage(
+    release = declarations.release_stage(
         privatize, "report", ("ingest", "project", "train"), ("project.judge",)
     )
-    aggregate = server_stage(
+    aggregate = declarations.server_stage(
         "aggregate",
         f"{_STAGES}:aggregate_{name}",
         ("project", "train", "privatize"),
         SCORECARD,
     )
-    score = score_stage(
+    score = declarations.score_stage(
         f"{_STAGES}:score_{name}",
         ("project", "aggregate"),
-        params=("epsilon", *ROLE_PARAMS),
+        params=("epsilon", *declarations.ROLE_PARAMS),
         beside=(study.CONFUSION,),
     )
 
@@ -94,8 +85,8 @@ def cell_system(
     return System(
         name=name,
         settings=settings,
-        stages=(*COMMON_STAGES, train, privatize, aggregate, score),
-        production=(*COMMON_STAGES, train, release, aggregate),
+        stages=(*declarations.COMMON_STAGES, train, privatize, aggregate, score),
+        production=(*declarations.COMMON_STAGES, train, release, aggregate),
         messages=messages.MESSAGES_BY_SYSTEM[name],
         study_messages=(ComparisonLabel().describe,),
         metrics=ERRORS,
@@ -106,7 +97,7 @@ def cell_system(
         implied_settings=JUDGED_BY_Z,
         final_model=scorecard_model,
         production_metrics=scorecard_outcome,
-        sections=SECTIONS,
+        sections=declarations.SECTIONS,
     )
 
 

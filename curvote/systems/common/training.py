@@ -40,18 +40,17 @@ def learn_repetitions(
     ``choose_rows`` returns the rows that each classifier learns from, and its variant,
     from the columns that are ``columns_read``.
     """
-    choices = [
-        choose_rows(context, context.rows("privatize", table, columns_read))
-        for context in many
-    ]
-    problems = [
-        _repetition_problems(context, table, indices)
-        for context, (indices, _) in zip(many, choices, strict=True)
-    ]
+    problems: list[list[Problem]] = []
+    variants: list[NDArray[np.int8]] = []
+    for context in many:
+        known = context.rows("privatize", table, columns_read)
+        indices, of_variants = choose_rows(context, known)
+        problems.append(_repetition_problems(context, table, indices))
+        variants.append(of_variants)
     public = many[0].inputs["privatize"].metadata
     fits = fit_repetitions(problems, public, many[0].metadata)
-    for columns, (_, variants) in zip(fits, choices, strict=True):
-        yield weak_table(variants, columns)
+    for columns, of_variants in zip(fits, variants, strict=True):
+        yield weak_table(of_variants, columns)
 
 
 def _repetition_problems(
@@ -61,12 +60,11 @@ def _repetition_problems(
     names = ("z", "label")
     if context.inputs["privatize"].count(table, context.place) == 1:
         reports = context.rows("privatize", table, names)
-        return [make_problem(reports, rows) for rows in indices]
-    rows_needed = np.unique(np.concatenate(indices))
-    reports = select_from_shards(context.shards("privatize", table, names), rows_needed)
-    return [
-        make_problem(reports, np.searchsorted(rows_needed, rows)) for rows in indices
-    ]
+    else:
+        needed = np.unique(np.concatenate(indices))
+        reports = select_from_shards(context.shards("privatize", table, names), needed)
+        indices = [np.searchsorted(needed, rows) for rows in indices]
+    return [make_problem(reports, rows) for rows in indices]
 
 
 def select_from_shards(shards: Iterable[Columns], rows: Index) -> Columns:

@@ -23,7 +23,7 @@ from curvote.chain.system import Part
 from curvote.data.lookup import classes, resolve_source
 from curvote.mechanisms.privunit import one_of_variance, privunit_variance
 from curvote.messages.arms import ARM_PROTOCOLS, MAX_WIDTH
-from curvote.systems.common.mrma_settings import class_count
+from curvote.systems.common.checks import class_count
 from curvote.systems.common.questions import halving_code
 
 # Above, even the strongest signal that u can carry drowns in the noise.

@@ -24,15 +24,7 @@ from curvote.curves.direction import (
 )
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.privunit import MAX_CLASSES, OneOf, PrivUnit
-from curvote.messages.arms import (
-    FIRST_ROUND_SHARE,
-    INTERCEPT_FACTOR,
-    PUBLISHED_NAMES,
-    check_moment_width,
-    directions_from_params,
-    directions_to_params,
-    make_directions,
-)
+from curvote.messages import arms
 from curvote.messages.message import (
     ClientData,
     Message,
@@ -63,7 +55,7 @@ class Direction(Message):
     stage: str = "privatize"
     table: str = "directions"
     payload: type[Payload] = DirectionPayload
-    fields: tuple[str, ...] = PUBLISHED_NAMES
+    fields: tuple[str, ...] = arms.PUBLISHED_NAMES
     who: str = "every client"
     what: str = "one noised direction, made of its numbers and its label"
     mechanism: str = PrivUnit.name
@@ -88,7 +80,7 @@ class Direction(Message):
         check_class_count(len(task.classes))
         validate.one_of((self.mechanism,), mechanism=task.mechanism)
         directions = self._vectors(task)
-        check_moment_width(directions.d, directions.share)
+        arms.check_moment_width(directions.d, directions.share)
 
     def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the one vector."""
@@ -126,7 +118,9 @@ class Direction(Message):
         return DirectionReporter.build(self._vectors(task), task.epsilon)
 
     def _vectors(self, task: Task) -> Directions:
-        return directions_from_params(task.encoding.d, task.params, len(task.classes))
+        return arms.directions_from_params(
+            task.encoding.d, task.params, len(task.classes)
+        )
 
     def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
         return data.z, class_codes(data.labels, len(task.classes))
@@ -142,11 +136,11 @@ def nominal_terms_task(base_task: Task, arm: str) -> Task:
 
 def task_terms(arm: str, encoding: Encoding, intercept: float | str) -> dict[str, Any]:
     """Return the task fields of an arm."""
-    directions = make_directions(arm, encoding.d, encoding.rescale, intercept)
-    return {"mechanism": PrivUnit.name, "params": directions_to_params(directions)}
+    directions = arms.make_directions(arm, encoding.d, encoding.rescale, intercept)
+    return {"mechanism": PrivUnit.name, "params": arms.directions_to_params(directions)}
 
 
-SECOND_SENDERS = Senders(EVERYBODY.roles, start=FIRST_ROUND_SHARE)
+SECOND_SENDERS = Senders(EVERYBODY.roles, start=arms.FIRST_ROUND_SHARE)
 
 
 @dataclass(frozen=True)
@@ -156,7 +150,7 @@ class Refinement(Direction):
     senders: Senders = SECOND_SENDERS
     name: str = "refinement"
     stage: str = "refine"
-    fields: tuple[str, ...] = (*PUBLISHED_NAMES, "matrix", "centre")
+    fields: tuple[str, ...] = (*arms.PUBLISHED_NAMES, "matrix", "centre")
     who: str = "client of the second round"
     detail: str = "in the new coordinates"
 
@@ -207,7 +201,7 @@ class Refinement(Direction):
 
 
 FIRST_ROUND = Direction(
-    senders=Senders(EVERYBODY.roles, end=FIRST_ROUND_SHARE),
+    senders=Senders(EVERYBODY.roles, end=arms.FIRST_ROUND_SHARE),
     who="client of the first round",
     detail="to centre and whiten the numbers",
 )
@@ -275,7 +269,7 @@ class NamedDirection(Direction):
         return OneOfReporter.build(self._vectors(task), len(task.classes), task.epsilon)
 
     def _vectors(self, task: Task) -> Directions:
-        return directions_from_params(task.encoding.d, task.params)
+        return arms.directions_from_params(task.encoding.d, task.params)
 
 
 GRADIENT_NAMES = ("intercept", "clip", "square", "coef")
@@ -373,7 +367,7 @@ def gradients_from_params(d: int, params: Mapping[str, Any]) -> Gradients:
 def gradient_terms(encoding: Encoding, clip: float) -> dict[str, Any]:
     """Return the task fields of gradients, without coefficients."""
     square = MEAN_SQUARE[encoding.rescale]
-    intercept = float(INTERCEPT_FACTOR * np.sqrt(encoding.d * square))
+    intercept = float(arms.INTERCEPT_FACTOR * np.sqrt(encoding.d * square))
     named = {"intercept": intercept, "clip": float(clip), "square": square}
     return {"mechanism": PrivUnit.name, "params": named}
 

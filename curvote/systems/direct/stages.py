@@ -31,13 +31,7 @@ from curvote.messages.arms import (
 from curvote.messages.message import ClientData
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import classifier_columns, predict_places
-from curvote.systems.common.study import (
-    draw_stage_in_portions,
-    score_rows,
-    study_clients,
-    study_task,
-)
+from curvote.systems.common.models import classifier_columns, predict_places
 from curvote.systems.direct.messages import (
     FIRST_ROUND,
     Direction,
@@ -52,7 +46,7 @@ from curvote.systems.direct.messages import (
 from curvote.systems.references.stages import majority_error
 from curvote.wire.task import Task
 
-privatize_metadata, privatize_portions = draw_stage_in_portions(Direction())
+privatize_metadata, privatize_portions = study.draw_stage_in_portions(Direction())
 
 
 def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -99,7 +93,7 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
-    clients = study_clients(context)
+    clients = study.study_clients(context)
     classifier = context.rows("aggregate", "classifier")
     features, truth = clients.features_and_places("rescaled", "test")
     predictions = predict_places(features, classifier)
@@ -110,11 +104,13 @@ def score(context: StageContext) -> Rows:
     }
     classes = context.inputs["project"].metadata["classes"]
     return study.add_class_scores(
-        score_rows(errors), method, truth, predictions, classes
+        study.score_rows(errors), method, truth, predictions, classes
     )
 
 
-privatize_first_metadata, privatize_first_portions = draw_stage_in_portions(FIRST_ROUND)
+privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portions(
+    FIRST_ROUND
+)
 
 
 def whiten_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -139,7 +135,7 @@ def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
     return {"matrix": transform.matrix, "centre": transform.centre}
 
 
-refine_metadata, refine_portions = draw_stage_in_portions(Refinement())
+refine_metadata, refine_portions = study.draw_stage_in_portions(Refinement())
 
 
 def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -176,7 +172,7 @@ def decode_two_rounds(
     return classifier_columns(line, sums[0].n + sums[1].n)
 
 
-privatize_one_of_metadata, privatize_one_of_portions = draw_stage_in_portions(
+privatize_one_of_metadata, privatize_one_of_portions = study.draw_stage_in_portions(
     NamedDirection()
 )
 
@@ -221,7 +217,10 @@ def descend(context: StageContext) -> Rows:
 
     Who is in which batch follows from the roles, which everybody knows.
     """
-    task, clients = study_task(context, GRADIENT_MESSAGE), study_clients(context)
+    task, clients = (
+        study.study_task(context, GRADIENT_MESSAGE),
+        study.study_clients(context),
+    )
     current, batches = task_gradients(task), []
     rows = GRADIENT_MESSAGE.senders.rows(clients.roles)
     for number, batch in enumerate(

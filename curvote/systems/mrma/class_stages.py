@@ -12,7 +12,7 @@ from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.curves.encoding import decision_sign
 from curvote.learning.weak import disjoint_parts, draw_subsets
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import (
+from curvote.systems.common.models import (
     Lines,
     combined_error,
     combined_predictions,

@@ -25,7 +25,7 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import decoding_metadata, directions_of, make_directions
 from curvote.messages.roles import EVERYBODY
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import (
+from curvote.systems.common.models import (
     combined_predictions,
     signed_weights,
     weak_columns,
@@ -34,16 +34,6 @@ from curvote.systems.common.questions import (
     halving_code,
     interleave_questions,
     split_questions,
-)
-from curvote.systems.common.study import (
-    MetadataFunction,
-    TestClients,
-    draw_messages,
-    draw_stage,
-    draw_stage_in_portions,
-    score_rows,
-    study_clients,
-    study_task,
 )
 from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
 from curvote.systems.mrma.histogram import Histogram
@@ -54,17 +44,17 @@ from curvote.systems.references.stages import majority_error
 
 def report_stage(
     kind: Report,
-) -> tuple[MetadataFunction, Callable[[StageContext], Rows]]:
+) -> tuple[study.MetadataFunction, Callable[[StageContext], Rows]]:
     """Return the metadata and table functions of the stage for ``kind``.
 
     Rows say whose they are: of who trains (``mrma``), or of who votes (``pooled``).
     """
-    task_metadata, _ = draw_stage(kind)
+    task_metadata, _ = study.draw_stage(kind)
 
     def draw_reports(context: StageContext) -> Rows:
-        clients, task = study_clients(context), study_task(context, kind)
+        clients, task = study.study_clients(context), study.study_task(context, kind)
         rows = EVERYBODY.rows(clients.roles)  # who trains, then who votes
-        messages = draw_messages(context, kind, task, clients.data_of(rows))
+        messages = study.draw_messages(context, kind, task, clients.data_of(rows))
         order = context.generator("shuffle").permutation(len(rows))
         reports = kind.collect(
             task, {name: values[order] for name, values in messages.items()}
@@ -80,7 +70,7 @@ def report_stage(
 privatize_metadata, privatize = report_stage(Report())
 
 
-evaluate_metadata, evaluate = draw_stage(Vote())
+evaluate_metadata, evaluate = study.draw_stage(Vote())
 
 
 RULE_KEYS = ("cutoff", "when_none_pass", "weights")
@@ -186,8 +176,8 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
-    test = TestClients(
-        *study_clients(context).features_and_signs(
+    test = study.TestClients(
+        *study.study_clients(context).features_and_signs(
             context.params["project.judge"], "test"
         )
     )
@@ -198,7 +188,7 @@ def score(context: StageContext) -> Rows:
     if context.metadata["definitions"] == "published":
         cutoff = context.inputs["aggregate"].metadata["cutoff"]
         errors |= published_errors(test, weak, ensemble, cutoff)
-    return score_rows(errors, none_passed_flags(ensemble))
+    return study.score_rows(errors, none_passed_flags(ensemble))
 
 
 def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
@@ -207,7 +197,7 @@ def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
 
 
 def mean_errors(
-    test: TestClients, weak: Columns, ensemble: Columns
+    test: study.TestClients, weak: Columns, ensemble: Columns
 ) -> dict[str, float]:
     """Return the mean errors ``weak`` and ``mr``: before and after reversal."""
     decisions = test.decisions(*lines_of_variant(weak, "weak"))
@@ -219,7 +209,7 @@ def mean_errors(
 
 
 def ensemble_errors(
-    test: TestClients, weak: Columns, ensemble: Columns
+    test: study.TestClients, weak: Columns, ensemble: Columns
 ) -> dict[str, float]:
     """Return the error of each method that averages the weak classifiers."""
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
@@ -235,7 +225,7 @@ def ensemble_errors(
     }
 
 
-def pooled_errors(test: TestClients, weak: Columns) -> dict[str, float]:
+def pooled_errors(test: study.TestClients, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from all reports."""
     lines = lines_of_variant(weak, "pooled")
     equal = np.full(len(lines[0]), 1 / len(lines[0]))
@@ -249,13 +239,13 @@ def pooled_errors(test: TestClients, weak: Columns) -> dict[str, float]:
     }
 
 
-def _line_error(test: TestClients, line: tuple[Array, float]) -> float:
+def _line_error(test: study.TestClients, line: tuple[Array, float]) -> float:
     decision = test.decisions(line[0], np.atleast_1d(line[1]))
     return float(test.error(decision)[0])
 
 
 def published_errors(
-    test: TestClients, weak: Columns, ensemble: Columns, cutoff: float
+    test: study.TestClients, weak: Columns, ensemble: Columns, cutoff: float
 ) -> dict[str, float]:
     """Return the errors of the methods that MRMA's tables define in another way."""
     decisions = test.decisions(*lines_of_variant(weak, "weak"))
@@ -293,7 +283,7 @@ def score_baselines_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score_baselines(context: StageContext) -> Rows:
     """Return the table ``scores``: a row for each baseline that there is."""
-    clients = study_clients(context)
+    clients = study.study_clients(context)
     errors = {"majority": majority_error(context, clients)}
     if not context.metadata["histogram"]:
         histogram = _make_histogram(context.inputs, context.params)
@@ -304,7 +294,7 @@ def score_baselines(context: StageContext) -> Rows:
         )
         truth = clients.labels[clients.roles["test"]]
         errors["histogram"] = float(np.mean(truth != predictions))
-    return score_rows(errors)
+    return study.score_rows(errors)
 
 
 def _make_histogram(inputs: Inputs, params: Params) -> Histogram:
@@ -317,8 +307,8 @@ def _make_histogram(inputs: Inputs, params: Params) -> Histogram:
     )
 
 
-privatize_directions_metadata, privatize_directions_portions = draw_stage_in_portions(
-    TrainingDirection()
+privatize_directions_metadata, privatize_directions_portions = (
+    study.draw_stage_in_portions(TrainingDirection())
 )
 
 
@@ -346,14 +336,14 @@ def average_directions(context: StageContext) -> Rows:
 
 def score_privunit(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
-    clients = study_clients(context)
-    test = TestClients(
+    clients = study.study_clients(context)
+    test = study.TestClients(
         *clients.features_and_signs(context.params["project.judge"], "test")
     )
     tables = context.rows("train", "weak"), context.rows("aggregate", "ensemble")
     errors = mean_errors(test, *tables) | ensemble_errors(test, *tables)
     errors["majority"] = majority_error(context, clients)
-    return score_rows(errors, none_passed_flags(tables[1]))
+    return study.score_rows(errors, none_passed_flags(tables[1]))
 
 
 def draw_directions_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -380,7 +370,7 @@ def draw_directions(context: StageContext) -> Rows:
     return {"weak": weak_columns(w[:, 1:], context.metadata["intercept"] * w[:, 0], 0)}
 
 
-evaluate_directions_metadata, evaluate_directions = draw_stage(DirectionVote())
+evaluate_directions_metadata, evaluate_directions = study.draw_stage(DirectionVote())
 
 
 aggregate_votes = aggregate
@@ -397,7 +387,10 @@ def aggregate_votes_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score_votes(context: StageContext) -> Rows:
     """Return the table ``scores``: ``votes``, the best direction, and the majority."""
-    clients, ensemble = study_clients(context), context.rows("aggregate", "ensemble")
+    clients, ensemble = (
+        study.study_clients(context),
+        context.rows("aggregate", "ensemble"),
+    )
     features, truth = clients.features_and_places("rescaled", "test")
     classes = context.inputs["project"].metadata["classes"]
     code = halving_code(len(classes))
@@ -411,7 +404,7 @@ def score_votes(context: StageContext) -> Rows:
         for method, method_weights in predictions.items()
     }
     errors["majority"] = majority_error(context, clients)
-    rows = score_rows(errors, {"votes": ensemble["none_passed"][0]})
+    rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)
 
 

@@ -16,7 +16,7 @@ from curvote.chain.settings import Strict, WholeNumber
 from curvote.chain.stage import Table
 from curvote.chain.system import MessageDescription, Part, System, View
 from curvote.messages.measures import AGREEMENT, ERRORS, LEARNER, MAJORITY
-from curvote.systems.common import checks, models, mrma_settings
+from curvote.systems.common import checks, models
 from curvote.systems.common.declarations import (
     COMMON_STAGES,
     LEARNERS,
@@ -30,7 +30,6 @@ from curvote.systems.common.declarations import (
     score_stage,
     server_stage,
 )
-from curvote.systems.common.mrma_settings import expand_published
 from curvote.systems.common.questions import halving_code
 from curvote.systems.common.settings import Aggregate, Privatize, Shared, Taught
 from curvote.systems.common.study import CONFUSION
@@ -215,7 +214,7 @@ PRODUCTION = (*COMMON_STAGES, RELEASE, TRAIN, RELEASE_VOTES, AGGREGATE)
 
 def describe_histogram(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
     """Return the description of what the histogram's clients would send."""
-    n_classes = mrma_settings.class_count(config["source"])
+    n_classes = checks.class_count(config["source"])
     prefix = f"{n_classes} x " if n_classes > 2 else ""
     suffix = " and class" if n_classes > 2 else ""
     bins = config["histogram"]["bins"]
@@ -245,10 +244,10 @@ SYSTEM = System(
     methods=(*ALL_METHODS, MAJORITY),
     main=("mrma",),
     checks=checks.combine_checks(
-        *checks.LEARNING_CHECKS, classes=mrma_settings.check_classes
+        *checks.LEARNING_CHECKS, classes=checks.check_mrma_classes
     ),
-    resolve_parts=mrma_settings.resolve_classes,
-    normalize=expand_published,
+    resolve_parts=checks.resolve_classes,
+    normalize=checks.expand_published,
     final_model=models.ensemble_model,
     production_metrics=models.vote_outcome,
     needs_new_round=models.votes_declined,
@@ -361,7 +360,7 @@ _SCORE_VOTES = score_stage(
 def _check_direction_count(pipeline: PipelineSettings) -> Iterator[Problem]:
     yield from checks.check_many_classes(pipeline)
     voters = pipeline.clients.train + pipeline.clients.vote
-    split_count = len(halving_code(mrma_settings.class_count(pipeline.source)))
+    split_count = len(halving_code(checks.class_count(pipeline.source)))
     if pipeline.votes.directions * split_count > voters:
         about = f" about each of {split_count} splits" if split_count > 1 else ""
         message = f"more directions{about} than the {voters} clients who judge them."

@@ -15,20 +15,11 @@ from curvote.learning.volunteers import class_scores
 from curvote.learning.weak import draw_subsets
 from curvote.messages.roles import EVERYBODY
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import classifier_columns, predict_places
-from curvote.systems.common.study import (
-    StudyClients,
-    TestClients,
-    draw_messages,
-    draw_stage,
-    score_rows,
-    study_clients,
-    study_task,
-)
+from curvote.systems.common.models import classifier_columns, predict_places
 from curvote.systems.common.training import Problem, fit_repetitions, train_metadata
 from curvote.systems.references.messages import Label, response_for
 
-privatize_metadata, privatize = draw_stage(Label())
+privatize_metadata, privatize = study.draw_stage(Label())
 
 
 LABEL_MESSAGE: Final = Label()
@@ -39,14 +30,14 @@ def elect_class(noised: NDArray[Any], n_classes: int) -> int:
     return int(response_for(n_classes).counts(noised).argmax())
 
 
-def majority_error(context: StageContext, clients: StudyClients) -> float:
+def majority_error(context: StageContext, clients: study.StudyClients) -> float:
     """Return the share of test clients that the elected class gets wrong.
 
     The noise is that of stage privatize of `majority`: the same in every system.
     """
     rows = LABEL_MESSAGE.senders.rows(clients.roles)
-    task = study_task(context, LABEL_MESSAGE)
-    labels = draw_messages(
+    task = study.study_task(context, LABEL_MESSAGE)
+    labels = study.draw_messages(
         context, LABEL_MESSAGE, task, clients.data_of(rows), LABEL_MESSAGE.stage
     )
     truth = clients.labels[clients.roles["test"]]
@@ -62,7 +53,9 @@ def aggregate(context: StageContext) -> Rows:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``majority``."""
-    return score_rows({"majority": majority_error(context, study_clients(context))})
+    return study.score_rows(
+        {"majority": majority_error(context, study.study_clients(context))}
+    )
 
 
 # Linear ones whose two-class form is a learner of curvote's own.
@@ -100,7 +93,7 @@ def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
 
 
 def _clean_problems(context: StageContext) -> list[Problem]:
-    clients, params = study_clients(context), context.params
+    clients, params = study.study_clients(context), context.params
     if params["train.count"] is None:
         rows = EVERYBODY.rows(clients.roles)
         return [(clients.z[rows], clients.signs[rows])]
@@ -114,7 +107,7 @@ def _clean_problems(context: StageContext) -> list[Problem]:
 
 def _fit_classes(context: StageContext) -> Rows:
     """Return the table ``fitted`` with a row for each class."""
-    clients, learner = study_clients(context), context.metadata
+    clients, learner = study.study_clients(context), context.metadata
     rows = EVERYBODY.rows(clients.roles)
     n_classes = len(context.inputs["project"].metadata["classes"])
     model = make_estimator(learner["learner"], learner["params"])
@@ -129,14 +122,14 @@ def _fit_classes(context: StageContext) -> Rows:
 
 def score_clean(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``clean``; of K > 2 classes more."""
-    clients, judge = study_clients(context), context.params["project.judge"]
+    clients, judge = study.study_clients(context), context.params["project.judge"]
     if len(context.inputs["project"].metadata["classes"]) > 2:
         features, truth = clients.features_and_places("rescaled", "test")
         predictions = predict_places(features, context.rows("fit", "fitted"))
         classes = context.inputs["project"].metadata["classes"]
-        rows = score_rows({"clean": float(np.mean(predictions != truth))})
+        rows = study.score_rows({"clean": float(np.mean(predictions != truth))})
         return study.add_class_scores(rows, "clean", truth, predictions, classes)
-    test = TestClients(*clients.features_and_signs(judge, "test"))
+    test = study.TestClients(*clients.features_and_signs(judge, "test"))
     fits = context.rows("fit", "fitted")
     error = test.error(test.decisions(fits["coef"], fits["intercept"])).mean()
-    return score_rows({"clean": float(error)})
+    return study.score_rows({"clean": float(error)})

@@ -14,19 +14,8 @@ from curvote.chain.settings import Strict
 from curvote.chain.stage import VECTOR, Stage, Table
 from curvote.chain.system import MessageDescription, System, View
 from curvote.messages.measures import CLEAN, ERRORS, LEARNER, MAJORITY
-from curvote.systems.common import checks
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    LEARNERS,
-    ROLE_PARAMS,
-    SECTIONS,
-    client_stage,
-    release_stage,
-    score_stage,
-    server_stage,
-)
+from curvote.systems.common import checks, declarations
 from curvote.systems.common.models import FIRST_REPETITION, record_columns
-from curvote.systems.common.mrma_settings import expand_published
 from curvote.systems.common.settings import (
     Clients,
     Learner,
@@ -64,30 +53,30 @@ def _noised_labels(view: View) -> NDArray[np.int8]:
     return view.columns("privatize", "labels", FIRST_REPETITION)["label"]
 
 
-_PRIVATIZE = client_stage(
+_PRIVATIZE = declarations.client_stage(
     "privatize", "curvote.systems.references.stages:privatize", LABELS
 )
-_AGGREGATE = server_stage(
+_AGGREGATE = declarations.server_stage(
     "aggregate",
     "curvote.systems.references.stages:aggregate",
     ("project", "privatize"),
     ELECTED,
 )
-_RELEASE = release_stage(
+_RELEASE = declarations.release_stage(
     _PRIVATIZE, "report", ("ingest", "project"), ("project.judge",)
 )
-_SCORE = score_stage(
+_SCORE = declarations.score_stage(
     "curvote.systems.references.stages:score",
     ("project",),
-    params=("epsilon", *ROLE_PARAMS),
+    params=("epsilon", *declarations.ROLE_PARAMS),
 )
 
 
 SYSTEM = System(
     name="majority",
     settings=Shared,
-    stages=(*COMMON_STAGES, _PRIVATIZE, _AGGREGATE, _SCORE),
-    production=(*COMMON_STAGES, _RELEASE, _AGGREGATE),
+    stages=(*declarations.COMMON_STAGES, _PRIVATIZE, _AGGREGATE, _SCORE),
+    production=(*declarations.COMMON_STAGES, _RELEASE, _AGGREGATE),
     messages=MESSAGES_BY_SYSTEM["majority"],
     metrics=ERRORS,
     methods=(MAJORITY,),
@@ -97,7 +86,7 @@ SYSTEM = System(
     ),
     final_model=majority_model,
     production_metrics=majority_outcome,
-    sections=SECTIONS,
+    sections=declarations.SECTIONS,
 )
 
 
@@ -135,17 +124,17 @@ _FIT = Stage(
         "learner.params",
         "train.count",
         "train.size",
-        *ROLE_PARAMS,
+        *declarations.ROLE_PARAMS,
     ),
-    plugins=(LEARNERS,),
+    plugins=(declarations.LEARNERS,),
     tables=(_FITTED,),
     side="client (study)",
 )
-_SCORE_CLEAN = score_stage(
+_SCORE_CLEAN = declarations.score_stage(
     "curvote.systems.references.stages:score_clean",
     ("project", "fit"),
     axes=_AXES,
-    params=("project.judge", *ROLE_PARAMS),
+    params=("project.judge", *declarations.ROLE_PARAMS),
     beside=(CONFUSION,),
 )
 
@@ -175,7 +164,7 @@ def _check_learners(pipeline: PipelineSettings) -> Iterator[Problem]:
 _CLEAN = System(
     name="clean",
     settings=CleanSettings,
-    stages=(*COMMON_STAGES, _FIT, _SCORE_CLEAN),
+    stages=(*declarations.COMMON_STAGES, _FIT, _SCORE_CLEAN),
     axes=(LEARNER,),
     x=EPSILON,
     study_messages=(describe_records,),
@@ -185,8 +174,8 @@ _CLEAN = System(
     checks=checks.combine_checks(
         checks.check_test_clients, _check_learners, classes=checks.check_many_classes
     ),
-    normalize=expand_published,
-    sections=SECTIONS,
+    normalize=checks.expand_published,
+    sections=declarations.SECTIONS,
 )
 
 SYSTEMS: Final = (SYSTEM, _CLEAN)
