@@ -65,9 +65,8 @@ def answer_about_record(
     """Return the noised payload about a public record's label."""
     no_numbers = np.empty((1, 0))
     data = ClientData(no_numbers, no_numbers, np.array([place]))
-    return {"record": record} | payload_at(
-        message_of(task).draw(task, data, entropy), 0
-    )
+    drawn = message_of(task).draw(task, data, entropy)
+    return {"record": record} | payload_at(drawn, 0)
 
 
 def _try_draw(
@@ -85,9 +84,8 @@ def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientD
     finite_values = np.nan_to_num(record.values, nan=0.0, posinf=np.inf, neginf=-np.inf)
     curve = np.clip(finite_values, -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE)[None]
     missing = np.isnan(record.values).any()
-    coefficients = np.where(
-        missing, public_centre(encoding), encoding.projection.apply(curve)
-    )
+    own = encoding.projection.apply(curve)
+    coefficients = np.where(missing, public_centre(encoding), own)
     return _client_data(encoding, coefficients, record.label, about)
 
 
@@ -125,9 +123,8 @@ def describe_answer(task: AnyTask, about: int | str | None) -> str:
     if isinstance(about, int):
         parts.append(f"one bit about candidate {about}")
     single_class = message.per_record or "label" in fields
-    parts.append(
-        f"{'a class of' if single_class else 'classes'} {format_names(task.classes)}"
-    )
+    kind = "a class of" if single_class else "classes"
+    parts.append(f"{kind} {format_names(task.classes)}")
     if isinstance(about, str):
         parts.append(f"public record {printable_name(about)}")
     return f"{message.name} ({', '.join(parts)})"
@@ -148,9 +145,8 @@ def validate_task(document: Any, server: str | None = None) -> AnyTask:
     """
     task = lookup.read_task(document)
     # Else two texts would have one digest, and invitations to the one fit the other.
-    if strict_json.canonical_json(task.to_json()) != strict_json.canonical_json(
-        document
-    ):
+    canonical_json = strict_json.canonical_json
+    if canonical_json(task.to_json()) != canonical_json(document):
         raise UserError(
             "the task is not written in its one form, so that its digest is not that of"
             " its text: something was altered, or another program wrote it."

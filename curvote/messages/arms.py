@@ -37,12 +37,9 @@ def make_directions(
     share = LABEL_SHARES[validate.one_of(LABEL_SHARES, arm=arm)]
     square = MEAN_SQUARE[rescale]
     check_moment_width(d, share)
-    intercept_value = (
-        INTERCEPT_FACTOR * np.sqrt(d * square)
-        if isinstance(intercept, str)
-        else intercept
-    )
-    return Directions(d, float(intercept_value), share, square, n_classes)
+    if isinstance(intercept, str):
+        intercept = float(INTERCEPT_FACTOR * np.sqrt(d * square))
+    return Directions(d, float(intercept), share, square, n_classes)
 
 
 def protocol_of(arm: str | None) -> str:

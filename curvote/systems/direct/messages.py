@@ -93,9 +93,8 @@ class Direction(Message):
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
         record = self._record_arrays(task, data)
-        noise = stream(entropy, "feature_noise")
-        release = self._reporter(task).release
-        return {"direction": release(*record, noise, study=is_study(entropy))}
+        noise, study = stream(entropy, "feature_noise"), is_study(entropy)
+        return {"direction": self._reporter(task).release(*record, noise, study=study)}
 
     def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
@@ -156,10 +155,9 @@ class Refinement(Direction):
 
     def task(self, base_task: Task, read: TableReader) -> Task:
         """Return the first round's task with the whitening that came of it."""
-        whitening = read("whiten", "whitening")
-        return self._with_whitening(
-            base_task, Whitening(whitening["matrix"], whitening["centre"])
-        )
+        rows = read("whiten", "whitening")
+        whitening = Whitening(rows["matrix"], rows["centre"])
+        return self._with_whitening(base_task, whitening)
 
     def nominal_task(self, base_task: Task) -> Task:
         """Return a task whose coordinates are turned, stretched and moved."""
@@ -179,13 +177,10 @@ class Refinement(Direction):
             )
 
     def _with_whitening(self, base_task: Task, whitening: Whitening) -> Task:
-        constants = {
-            "matrix": whitening.matrix.tolist(),
-            "centre": whitening.centre.tolist(),
-        }
-        return replace(
-            base_task, asks=self.name, params={**base_task.params, **constants}
-        )
+        names = ("matrix", "centre")
+        constants = {name: getattr(whitening, name).tolist() for name in names}
+        params = {**base_task.params, **constants}
+        return replace(base_task, asks=self.name, params=params)
 
     def _vectors(self, task: Task) -> Directions:
         return super()._vectors(task).whitened
@@ -300,9 +295,8 @@ class Gradient(Message):
 
     def task(self, base_task: Task, read: TableReader) -> Task:
         """Return the first round's task: at coefficients of 0."""
-        return task_at(
-            base_task, start_coefficients(base_task.encoding.d, len(base_task.classes))
-        )
+        d, n_classes = base_task.encoding.d, len(base_task.classes)
+        return task_at(base_task, start_coefficients(d, n_classes))
 
     def nominal_task(self, base_task: Task) -> Task:
         """Return a task at coefficients at which some gradients are clipped."""

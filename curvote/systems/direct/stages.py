@@ -28,7 +28,6 @@ from curvote.messages.arms import (
     directions_from_params,
     directions_of,
 )
-from curvote.messages.message import ClientData
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
 from curvote.systems.common.models import classifier_columns, predict_places
@@ -44,7 +43,6 @@ from curvote.systems.direct.messages import (
     task_gradients,
 )
 from curvote.systems.references.stages import majority_error
-from curvote.wire.task import Task
 
 privatize_metadata, privatize_portions = study.draw_stage_in_portions(Direction())
 
@@ -93,19 +91,15 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
-    clients = study.study_clients(context)
-    classifier = context.rows("aggregate", "classifier")
+    clients, method = study.study_clients(context), context.metadata["method"]
     features, truth = clients.features_and_places("rescaled", "test")
-    predictions = predict_places(features, classifier)
-    method = context.metadata["method"]
-    errors = {
-        "majority": majority_error(context, clients),
-        method: float(np.mean(predictions != truth)),
-    }
-    classes = context.inputs["project"].metadata["classes"]
-    return study.add_class_scores(
-        study.score_rows(errors), method, truth, predictions, classes
+    said = predict_places(features, context.rows("aggregate", "classifier"))
+    error = float(np.mean(said != truth))
+    rows = study.score_rows(
+        {"majority": majority_error(context, clients), method: error}
     )
+    classes = context.inputs["project"].metadata["classes"]
+    return study.add_class_scores(rows, method, truth, said, classes)
 
 
 privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portions(
@@ -113,18 +107,13 @@ privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portion
 )
 
 
-def whiten_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the mechanism and budget that decoding needs."""
-    return decoding_metadata(inputs["privatize"].metadata)
+whiten_metadata = aggregate_metadata
 
 
 def whiten(context: StageContext) -> Rows:
     """Return the table ``whitening``: a row a coordinate of the second round's z."""
-    return {
-        "whitening": whitening_columns(
-            context.shards("privatize", "directions"), context.metadata
-        )
-    }
+    reports = context.shards("privatize", "directions")
+    return {"whitening": whitening_columns(reports, context.metadata)}
 
 
 def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
@@ -145,15 +134,10 @@ def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def combine(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row."""
-    first = context.shards("privatize", "directions")
-    second = context.shards("refine", "directions")
-    whitening_rows = context.rows("whiten", "whitening")
-    rule = solving_rule(context.params)
-    return {
-        "classifier": decode_two_rounds(
-            first, second, whitening_rows, context.metadata, rule
-        )
-    }
+    rounds = [context.shards(name, "directions") for name in ("privatize", "refine")]
+    whitening, rule = context.rows("whiten", "whitening"), solving_rule(context.params)
+    columns = decode_two_rounds(*rounds, whitening, context.metadata, rule)
+    return {"classifier": columns}
 
 
 def decode_two_rounds(
@@ -177,19 +161,14 @@ privatize_one_of_metadata, privatize_one_of_portions = study.draw_stage_in_porti
 )
 
 
-def combine_one_of_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the mechanism and budget that decoding needs."""
-    return decoding_metadata(inputs["privatize"].metadata)
+combine_one_of_metadata = aggregate_metadata
 
 
 def combine_one_of(context: StageContext) -> Rows:
     """Return the table ``classifier``."""
     reports = context.shards("privatize", "named_directions")
-    return {
-        "classifier": decode_one_of(
-            reports, context.metadata, solving_rule(context.params)
-        )
-    }
+    rule = solving_rule(context.params)
+    return {"classifier": decode_one_of(reports, context.metadata, rule)}
 
 
 def decode_one_of(
@@ -217,37 +196,24 @@ def descend(context: StageContext) -> Rows:
 
     Who is in which batch follows from the roles, which everybody knows.
     """
-    task, clients = (
-        study.study_task(context, GRADIENT_MESSAGE),
-        study.study_clients(context),
-    )
+    task = study.study_task(context, GRADIENT_MESSAGE)
+    clients, params = study.study_clients(context), context.params
     current, batches = task_gradients(task), []
     rows = GRADIENT_MESSAGE.senders.rows(clients.roles)
-    for number, batch in enumerate(
-        np.array_split(rows, context.params["sgd.rounds"]), start=1
-    ):
+    parts = np.array_split(rows, params["sgd.rounds"])
+    for number, batch in enumerate(parts, start=1):
         order = context.generator("shuffle", block=number).permutation(len(batch))
-        data = clients.data_of(batch[order])
-        batches.append(
-            _report_batch(context, task_at(task, current.coef), data, number)
-        )
-        reports = batches[-1]["gradient"]
-        current = gradient_step(
-            current, reports, task.epsilon, context.params["sgd.rate"]
-        )
+        data, asked = clients.data_of(batch[order]), task_at(task, current.coef)
+        # One stream for each round, which stands where others have blocks of clients.
+        noise = block_noise(params["seed"], context.stage, context.number, number)
+        drawn = GRADIENT_MESSAGE.draw(asked, data, noise)
+        messages = GRADIENT_MESSAGE.collect(asked, drawn)
+        batches.append({"round": np.full(len(batch), number), **messages})
+        reports = messages["gradient"]
+        current = gradient_step(current, reports, task.epsilon, params["sgd.rate"])
     return {
         "gradients": {k: np.concatenate([s[k] for s in batches]) for k in batches[0]}
     }
-
-
-def _report_batch(
-    context: StageContext, task: Task, data: ClientData, number: int
-) -> Columns:
-    """Return one batch's rows of table ``gradients``."""
-    # One stream for each round, which stands where others have blocks of clients.
-    noise = block_noise(context.params["seed"], context.stage, context.number, number)
-    messages = GRADIENT_MESSAGE.collect(task, GRADIENT_MESSAGE.draw(task, data, noise))
-    return {"round": np.full(len(data.labels), number), **messages}
 
 
 def aggregate_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -259,11 +225,8 @@ def aggregate_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def aggregate_gradients(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row, or one for each class."""
-    return {
-        "classifier": decode_gradients(
-            context.rows("descend", "gradients"), context.metadata
-        )
-    }
+    reports = context.rows("descend", "gradients")
+    return {"classifier": decode_gradients(reports, context.metadata)}
 
 
 def decode_gradients(reports: Columns, public: Metadata) -> Columns:

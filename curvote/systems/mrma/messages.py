@@ -237,15 +237,11 @@ def _task_candidates(task: Task) -> Candidates:
 
 
 def _candidate_decisions(task: Task, data: ClientData) -> Array:
-    candidates = _task_candidates(task)
-    encoding = task.encoding
-    arrays = data.coefficients, data.z
-    features = classifier_features(
-        encoding.feature_map, *arrays, encoding.projection.gram
-    )
-    return candidate_scores(
-        features, candidates.coef, candidates.intercept, np.asarray(data.candidate)
-    )
+    candidates, encoding = _task_candidates(task), task.encoding
+    arrays = data.coefficients, data.z, encoding.projection.gram
+    features = classifier_features(encoding.feature_map, *arrays)
+    lines = candidates.coef, candidates.intercept
+    return candidate_scores(features, *lines, np.asarray(data.candidate))
 
 
 class ClassReportPayload(ReportPayload):
@@ -291,10 +287,7 @@ class ClassReport(Report):
     ) -> Array:
         """Return the privacy loss of z and label; the question is the client's coin."""
         questions = messages["question"]
-        pair = (
-            _answer_data(task, first, questions),
-            _answer_data(task, second, questions),
-        )
+        pair = [_answer_data(task, data, questions) for data in (first, second)]
         return super().log_ratio(task, *pair, messages)
 
     def collect(self, task: Task, messages: Columns) -> Columns:
@@ -322,9 +315,8 @@ def _answer_data(
     task: Task, data: ClientData, questions: NDArray[np.int64]
 ) -> ClientData:
     """Return the clients' data with answers as labels, 1 for yes."""
-    replies = answer_questions(
-        one_against_rest_code(len(task.classes)), questions, data.labels
-    )
+    code = one_against_rest_code(len(task.classes))
+    replies = answer_questions(code, questions, data.labels)
     return replace(data, labels=(replies > 0).astype(np.int64))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,11 +84,8 @@ def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
 def aggregate(context: StageContext) -> Rows:
     """Return the table ``ensemble``: one row for each weak classifier."""
     epsilon = context.inputs["evaluate"].metadata["epsilon"]
-    return {
-        "ensemble": ensemble_columns(
-            context.rows("evaluate", "votes"), epsilon, context.metadata
-        )
-    }
+    votes = context.rows("evaluate", "votes")
+    return {"ensemble": ensemble_columns(votes, epsilon, context.metadata)}
 
 
 def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
@@ -98,41 +95,16 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
     """
     keep = BinaryRR(epsilon=epsilon).keep
     has_votes = votes["n"] > 0
-    judged_columns = _utility_columns(
-        {name: counts[has_votes] for name, counts in votes.items()}, keep, rule
-    )
-    largest_error = 0.5 / (2 * keep - 1)
-    defaults = {
-        "learner": votes["learner"],
-        "utility": 0.5,
-        "standard_error": largest_error,
-    }
-    # A flag is the same for all of an ensemble.
-    defaults |= {
-        name: judged_columns[name][0] for name in ("none_passed", "none_passed_ma")
-    }
-    return {
-        name: _fill_missing(has_votes, defaults.get(name, 0), values)
-        for name, values in judged_columns.items()
-    }
-
-
-def _fill_missing(present: np.ndarray, default: Any, values: np.ndarray) -> np.ndarray:
-    full = np.full(len(present), default, dtype=values.dtype)
-    full[present] = values
-    return full
-
-
-def _utility_columns(votes: Columns, keep: float, rule: Metadata) -> Columns:
-    utility = estimate_utility(votes["positive"], votes["n"], keep)
-    flipped = reversal_mask(votes["positive"], votes["n"])
+    positive, n = votes["positive"][has_votes], votes["n"][has_votes]
+    utility = estimate_utility(positive, n, keep)
+    flipped = reversal_mask(positive, n)
     rule_values = [rule[name] for name in RULE_KEYS]
     mrma, none_mrma = averaging_weights(
         reversed_utility(utility.value, flipped), *rule_values
     )
     ma, none_ma = averaging_weights(utility.value, *rule_values)
-    return {
-        "learner": votes["learner"],
+    judged = {
+        "learner": votes["learner"][has_votes],
         "utility": utility.value,
         "standard_error": utility.standard_error,
         "reversed": flipped,
@@ -141,6 +113,19 @@ def _utility_columns(votes: Columns, keep: float, rule: Metadata) -> Columns:
         "weight_ma": ma,
         "none_passed_ma": np.full(len(ma), none_ma),
     }
+    # What a classifier without votes has; a flag is the same for all of an ensemble.
+    defaults = {
+        "learner": votes["learner"],
+        "utility": 0.5,
+        "standard_error": 0.5 / (2 * keep - 1),
+        "none_passed": judged["none_passed"][0],
+        "none_passed_ma": judged["none_passed_ma"][0],
+    }
+    columns = {}
+    for name, values in judged.items():
+        columns[name] = np.full(len(has_votes), defaults.get(name, 0), values.dtype)
+        columns[name][has_votes] = values
+    return columns
 
 
 Array = NDArray[np.float64]
@@ -176,19 +161,24 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
-    test = study.TestClients(
-        *study.study_clients(context).features_and_signs(
-            context.params["project.judge"], "test"
-        )
+    test = _judged_clients(context, study.study_clients(context))
+    weak, ensemble = (
+        context.rows("train", "weak"),
+        context.rows("aggregate", "ensemble"),
     )
-    weak = context.rows("train", "weak")
-    ensemble = context.rows("aggregate", "ensemble")
     errors = mean_errors(test, weak, ensemble) | ensemble_errors(test, weak, ensemble)
     errors |= pooled_errors(test, weak)
     if context.metadata["definitions"] == "published":
         cutoff = context.inputs["aggregate"].metadata["cutoff"]
         errors |= published_errors(test, weak, ensemble, cutoff)
     return study.score_rows(errors, none_passed_flags(ensemble))
+
+
+def _judged_clients(
+    context: StageContext, clients: study.StudyClients
+) -> study.TestClients:
+    judge = context.params["project.judge"]
+    return study.TestClients(*clients.features_and_signs(judge, "test"))
 
 
 def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
@@ -215,7 +205,7 @@ def ensemble_errors(
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
     weights_by_method = {
         "ma": ensemble["weight_ma"],
-        "mrma": signs * ensemble["weight"],
+        "mrma": signed_weights(ensemble),
         "best_single": signs * best_single_weights(ensemble),
     }
     lines = lines_of_variant(weak, "weak")
@@ -250,23 +240,19 @@ def published_errors(
     """Return the errors of the methods that MRMA's tables define in another way."""
     decisions = test.decisions(*lines_of_variant(weak, "weak"))
     signed_decisions = np.where(ensemble["reversed"], -decisions, decisions)
+    utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
     votes = decision_sign(test.decisions(*lines_of_variant(weak, "pooled")))
     return {
         "weak": published_weak_error(ensemble["utility"]),
-        "mr": published_mr_error(
-            test.error(signed_decisions), _reversed_utilities(ensemble), cutoff
-        ),
+        "mr": published_mr_error(test.error(signed_decisions), utility, cutoff),
         "voting": published_voting_error(votes, test.labels),
     }
 
 
-def _reversed_utilities(ensemble: Columns) -> Array:
-    return reversed_utility(ensemble["utility"], ensemble["reversed"])
-
-
 def best_single_weights(ensemble: Columns) -> Array:
     """Return weight 1 for the first classifier of highest utility."""
-    utility, weights = _reversed_utilities(ensemble), np.zeros(len(ensemble["utility"]))
+    utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
+    weights = np.zeros(len(utility))
     weights[np.argmax(utility > utility.max() - TIE_TOLERANCE)] = 1
     return weights
 
@@ -287,13 +273,10 @@ def score_baselines(context: StageContext) -> Rows:
     errors = {"majority": majority_error(context, clients)}
     if not context.metadata["histogram"]:
         histogram = _make_histogram(context.inputs, context.params)
-        rows, rng = EVERYBODY.rows(clients.roles), context.generator("histogram")
-        points = clients.z[clients.roles["test"]]
-        predictions = histogram.classify(
-            clients.z[rows], clients.labels[rows], points, rng
-        )
-        truth = clients.labels[clients.roles["test"]]
-        errors["histogram"] = float(np.mean(truth != predictions))
+        rows, test = EVERYBODY.rows(clients.roles), clients.roles["test"]
+        records, points = (clients.z[rows], clients.labels[rows]), clients.z[test]
+        found = histogram.classify(*records, points, context.generator("histogram"))
+        errors["histogram"] = float(np.mean(clients.labels[test] != found))
     return study.score_rows(errors)
 
 
@@ -322,13 +305,11 @@ def average_directions(context: StageContext) -> Rows:
     public, params = context.metadata, context.params
     reports = context.rows("privatize", "directions")["direction"]
     count, size = params["train.count"], params["train.size"]
-    samples = reports[
-        draw_subsets(context.generator("draw"), len(reports), count, size)
-    ]
+    rows = draw_subsets(context.generator("draw"), len(reports), count, size)
     vectors, epsilon = directions_of(public), public["epsilon"]
     lines = [
         one_round_classifier(ReportMean.from_reports(sample), vectors, epsilon)
-        for sample in samples
+        for sample in reports[rows]
     ]
     coef, intercept = zip(*lines, strict=True)
     return {"weak": weak_columns(np.array(coef), np.array(intercept), size)}
@@ -337,9 +318,7 @@ def average_directions(context: StageContext) -> Rows:
 def score_privunit(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
     clients = study.study_clients(context)
-    test = study.TestClients(
-        *clients.features_and_signs(context.params["project.judge"], "test")
-    )
+    test = _judged_clients(context, clients)
     tables = context.rows("train", "weak"), context.rows("aggregate", "ensemble")
     errors = mean_errors(test, *tables) | ensemble_errors(test, *tables)
     errors["majority"] = majority_error(context, clients)
@@ -387,22 +366,17 @@ def aggregate_votes_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score_votes(context: StageContext) -> Rows:
     """Return the table ``scores``: ``votes``, the best direction, and the majority."""
-    clients, ensemble = (
-        study.study_clients(context),
-        context.rows("aggregate", "ensemble"),
-    )
+    clients = study.study_clients(context)
+    ensemble = context.rows("aggregate", "ensemble")
     features, truth = clients.features_and_places("rescaled", "test")
     classes = context.inputs["project"].metadata["classes"]
     code = halving_code(len(classes))
     lines = lines_of_variant(context.rows("train", "weak"), "weak")
     predictions = {
-        method: combined_predictions(code, features, lines, method_weights)
-        for method, method_weights in direction_weights(ensemble, len(code)).items()
+        method: combined_predictions(code, features, lines, weights)
+        for method, weights in direction_weights(ensemble, len(code)).items()
     }
-    errors = {
-        method: float(np.mean(method_weights != truth))
-        for method, method_weights in predictions.items()
-    }
+    errors = {m: float(np.mean(said != truth)) for m, said in predictions.items()}
     errors["majority"] = majority_error(context, clients)
     rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)

@@ -19,10 +19,8 @@ from curvote.systems.common.models import classifier_columns, predict_places
 from curvote.systems.common.training import Problem, fit_repetitions, train_metadata
 from curvote.systems.references.messages import Label, response_for
 
-privatize_metadata, privatize = study.draw_stage(Label())
-
-
 LABEL_MESSAGE: Final = Label()
+privatize_metadata, privatize = study.draw_stage(LABEL_MESSAGE)
 
 
 def elect_class(noised: NDArray[Any], n_classes: int) -> int:
@@ -35,11 +33,9 @@ def majority_error(context: StageContext, clients: study.StudyClients) -> float:
 
     The noise is that of stage privatize of `majority`: the same in every system.
     """
-    rows = LABEL_MESSAGE.senders.rows(clients.roles)
-    task = study.study_task(context, LABEL_MESSAGE)
-    labels = study.draw_messages(
-        context, LABEL_MESSAGE, task, clients.data_of(rows), LABEL_MESSAGE.stage
-    )
+    kind, task = LABEL_MESSAGE, study.study_task(context, LABEL_MESSAGE)
+    data = clients.data_of(kind.senders.rows(clients.roles))
+    labels = study.draw_messages(context, kind, task, data, kind.stage)
     truth = clients.labels[clients.roles["test"]]
     return float(np.mean(truth != elect_class(labels["label"], len(task.classes))))
 
@@ -53,9 +49,8 @@ def aggregate(context: StageContext) -> Rows:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``majority``."""
-    return study.score_rows(
-        {"majority": majority_error(context, study.study_clients(context))}
-    )
+    error = majority_error(context, study.study_clients(context))
+    return study.score_rows({"majority": error})
 
 
 # Linear ones whose two-class form is a learner of curvote's own.
@@ -97,12 +92,10 @@ def _clean_problems(context: StageContext) -> list[Problem]:
     if params["train.count"] is None:
         rows = EVERYBODY.rows(clients.roles)
         return [(clients.z[rows], clients.signs[rows])]
-    training_rows = clients.roles["train"]
-    sizes = (params["train.count"], params["train.size"])
-    samples = training_rows[
-        draw_subsets(context.generator("draw", "train"), len(training_rows), *sizes)
-    ]
-    return [(clients.z[rows], clients.signs[rows]) for rows in samples]
+    training = clients.roles["train"]
+    sizes = params["train.count"], params["train.size"]
+    drawn = draw_subsets(context.generator("draw", "train"), len(training), *sizes)
+    return [(clients.z[rows], clients.signs[rows]) for rows in training[drawn]]
 
 
 def _fit_classes(context: StageContext) -> Rows:

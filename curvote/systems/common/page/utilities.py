@@ -1,4 +1,4 @@
-"""Page section of utilities: a ridge of noised votes for each epsilon."""
+"""Page sections of utilities: ridges of noised votes, and how often none passed."""
 
 from __future__ import annotations
 
@@ -155,24 +155,19 @@ def _format_ridge_axes(ax: Axes, levels: list[float], cut: float) -> None:
 
 def gather_utilities(views: Sequence[RunView], _: pd.DataFrame) -> Utilities | None:
     """Return the estimated utilities of all cells, if any classifier was voted on."""
-    parts = [
-        _view_utilities(view) for view in views if view.holds("aggregate", "ensemble")
-    ]
+    parts = []
+    for view in views:
+        if view.holds("aggregate", "ensemble"):
+            names = filter(None, (view.cell["learner"], view.cell["setting"]))
+            columns = {
+                "epsilon": view.cell["epsilon"],
+                "learner": ", ".join(names),
+                "utility": view.read("aggregate", "ensemble")["utility"].to_numpy(),
+                # From 1/2 on a classifier is used as it is, whatever the cutoff.
+                "cutoff": max(view.metadata("aggregate")["cutoff"], 0.5),
+            }
+            parts.append(pd.DataFrame(columns))
     return Utilities(pd.concat(parts, ignore_index=True)) if parts else None
-
-
-def _view_utilities(view: RunView) -> pd.DataFrame:
-    utility = view.read("aggregate", "ensemble")["utility"].to_numpy()
-    names = filter(None, (view.cell["learner"], view.cell["setting"]))
-    return pd.DataFrame(
-        {
-            "epsilon": view.cell["epsilon"],
-            "learner": ", ".join(names),
-            "utility": utility,
-            # From 1/2 on a classifier is used as it is, whatever the cutoff.
-            "cutoff": max(view.metadata("aggregate")["cutoff"], 0.5),
-        }
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,21 +193,16 @@ class NonePassed(Section):
         """Rows of (method and learner, percents by level), where it happened."""
         scores = named(self.scores)
         scores = scores.assign(share=pd.to_numeric(scores["none_passed"]).fillna(0))
-        return [
-            (f"{find_method(series).label}, {learner}", self._level_percents(group))
-            for series in series_names(scores)
-            for learner in learners(scores)
-            for group in [
-                scores[(scores["series"] == series) & (scores["learner"] == learner)]
-            ]
-            if group["share"].gt(0).any()
-        ]
-
-    def _level_percents(self, group: pd.DataFrame) -> list[str]:
-        share = group.set_index("level")["share"]
-        return [
-            format_percent(share.get(value), 0) for value in sorted_levels(self.scores)
-        ]
+        rows = []
+        for series in series_names(scores):
+            for learner in learners(scores):
+                own = (scores["series"] == series) & (scores["learner"] == learner)
+                shares = scores[own].set_index("level")["share"]
+                if shares.gt(0).any():
+                    levels = sorted_levels(self.scores)
+                    percents = [format_percent(shares.get(at), 0) for at in levels]
+                    rows.append((f"{find_method(series).label}, {learner}", percents))
+        return rows
 
 
 def gather_none_passed(
