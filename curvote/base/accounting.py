@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -200,11 +199,12 @@ def compose_releases(releases: Iterable[tuple[Budget, float | None]]) -> Budget:
     return min(summed, ZCDP(math.fsum(rhos)).to_budget(summed.delta))
 
 
-def _load_dp_accounting() -> ModuleType:
+def _losses(mechanism: str, *args: Any) -> Losses:
+    """Return the losses of a mechanism of the accounting library."""
     from dp_accounting.pld import privacy_loss_distribution
 
-    module: ModuleType = privacy_loss_distribution
-    return module
+    make = getattr(privacy_loss_distribution, f"from_{mechanism}")
+    return Losses(make(*args, value_discretization_interval=LOSS_STEP))
 
 
 def _bounded_epsilon(epsilon: float) -> float:
@@ -233,20 +233,12 @@ def randomized_response_losses(epsilon: float, n_classes: int) -> Losses:
     n_classes = validate.at_least(2, n_classes=n_classes)
     # The library's parameter: the share of labels that are drawn uniformly instead.
     uniform = n_classes * odds / (1 + (n_classes - 1) * odds)
-    return Losses(
-        _load_dp_accounting().from_randomized_response(
-            uniform, n_classes, value_discretization_interval=LOSS_STEP
-        )
-    )
+    return _losses("randomized_response", uniform, n_classes)
 
 
 def laplace_losses(epsilon: float) -> Losses:
     """Return the losses of Laplace noise of scale (the value's range) / epsilon."""
-    return Losses(
-        _load_dp_accounting().from_laplace_mechanism(
-            1 / _bounded_epsilon(epsilon), value_discretization_interval=LOSS_STEP
-        )
-    )
+    return _losses("laplace_mechanism", 1 / _bounded_epsilon(epsilon))
 
 
 def gaussian_losses(sigma: float, diameter: float) -> Losses:
@@ -260,11 +252,7 @@ def gaussian_losses(sigma: float, diameter: float) -> Losses:
             f"sigma is {sigma!r}; losses are composed from {1 / LARGEST_RATIO:.2g} of"
             f" the diameter {diameter!r} on."
         )
-    return Losses(
-        _load_dp_accounting().from_gaussian_mechanism(
-            1 / ratio, value_discretization_interval=LOSS_STEP
-        )
-    )
+    return _losses("gaussian_mechanism", 1 / ratio)
 
 
 def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:

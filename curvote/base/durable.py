@@ -166,9 +166,8 @@ class DurableFile:
     def _create(self, path: Path) -> None:
         """Create an empty file aside and link it to its name atomically."""
         if sqlite3.sqlite_version_info < (3, 37):
-            raise self._refusal_error(
-                path, "it needs SQLite 3.37 or later under Python"
-            )
+            words = "it needs SQLite 3.37 or later under Python"
+            raise self._refusal_error(path, words)
         for leftover in journal_paths(path):
             raise self._refusal_error(
                 path,

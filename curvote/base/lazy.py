@@ -83,15 +83,14 @@ def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
             error.msg = install_hint(error, preferred="method") or error.msg
             raise
 
-    vars(sys.modules[package])["__dir__"] = lambda: _public_names(package, modules)
+    def dir_() -> list[str]:
+        """Return the exports, submodules and dunder names of a package."""
+        present = {
+            name
+            for name, value in vars(sys.modules[package]).items()
+            if name.startswith("__") or isinstance(value, ModuleType)
+        }
+        return sorted(present | modules.keys())
+
+    vars(sys.modules[package])["__dir__"] = dir_
     return getattr_
-
-
-def _public_names(package: str, modules: Mapping[str, str]) -> list[str]:
-    """Return the exports, submodules and dunder names of a package."""
-    present = {
-        name
-        for name, value in vars(sys.modules[package]).items()
-        if name.startswith("__") or isinstance(value, ModuleType)
-    }
-    return sorted(present | modules.keys())

@@ -70,12 +70,9 @@ def printable_name(name: str) -> str:
     Line breaks, control sequences and invisible characters (which could rewrite the
     line around them) become question marks; what is too long is cut.
     """
-    harmless = "".join(
-        character if character.isprintable() else "?" for character in name
-    )
-    return (
-        harmless if len(harmless) <= _LONGEST_NAME else f"{harmless[:_LONGEST_NAME]}.."
-    )
+    harmless = "".join(each if each.isprintable() else "?" for each in name)
+    cut = f"{harmless[:_LONGEST_NAME]}.."
+    return harmless if len(harmless) <= _LONGEST_NAME else cut
 
 
 def format_names(names: Sequence[str]) -> str:

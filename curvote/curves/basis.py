@@ -27,18 +27,14 @@ def check_grid(grid: ArrayLike) -> Array:
         )
     steps = np.diff(points)
     if (steps <= 0).any():
-        raise UserError(
-            "grid must be strictly increasing, but "
-            + _describe_place(points, steps <= 0)
-        )
+        place = _describe_place(points, steps <= 0)
+        raise UserError(f"grid must be strictly increasing, but {place}")
     usual = np.median(steps)
     rounding = 4 * np.spacing(np.abs(points).max())
     odd = ~np.isclose(steps, usual, rtol=STEP_TOLERANCE, atol=rounding)
     if odd.any():
-        raise UserError(
-            f"grid must be equidistant (its usual step is {usual:.6g}), but "
-            + _describe_place(points, odd)
-        )
+        rule = f"equidistant (its usual step is {usual:.6g})"
+        raise UserError(f"grid must be {rule}, but {_describe_place(points, odd)}")
     return points
 
 
@@ -129,7 +125,23 @@ class Projection:
         counted from 0.
         """
         values = np.asarray(curves, dtype=np.float64)
-        _check_curves(values, self.matrix.shape[1])
+        points = self.matrix.shape[1]
+        if values.ndim != 2 or values.shape[1] != points:
+            raise UserError(
+                f"curves have shape {values.shape}; they must be (n, {points}), one row"
+                " a curve and one column a grid point."
+            )
+        bad = ~np.isfinite(values)
+        if bad.any():
+            rows = np.flatnonzero(bad.any(axis=1))
+            row, further = int(rows[0]), len(rows) - 1
+            count, first = int(bad[row].sum()), int(np.flatnonzero(bad[row])[0])
+            kind = "missing" if np.isnan(values[row, first]) else "infinite"
+            more = f" ({further} more such curves)" if further else ""
+            raise UserError(
+                f"curve {row} has {count} {kind} value{'s' * (count > 1)}, the first at"
+                f" grid point {first}{more}; every value must be finite."
+            )
         return np.asarray(values @ self.matrix.T)
 
 
@@ -150,14 +162,8 @@ def projection(
 
     impulses = FDataGrid(np.eye(len(points)), grid_points=points)
     matrix = impulses.to_basis(functions).coefficients.T
-    return Projection(
-        matrix=np.asarray(matrix, dtype=np.float64),
-        gram=_gram_matrix(functions),
-        domain=domain,
-        name=basis,
-        size=size,
-        order=order,
-    )
+    matrix = np.asarray(matrix, dtype=np.float64)
+    return Projection(matrix, _gram_matrix(functions), domain, basis, size, order)
 
 
 def identity(d: int) -> Projection:
@@ -173,12 +179,10 @@ def grid_projection(grid: ArrayLike) -> Projection:
     those of the curves.
     """
     points = check_grid(grid)
-    step = (points[-1] - points[0]) / (len(points) - 1)
-    weights = np.full(len(points), step)
+    count, domain = len(points), (float(points[0]), float(points[-1]))
+    weights = np.full(count, (points[-1] - points[0]) / (count - 1))
     weights[[0, -1]] /= 2
-    domain = (float(points[0]), float(points[-1]))
-    identity_matrix = np.eye(len(points))
-    return Projection(identity_matrix, np.diag(weights), domain, VALUES, len(points), 1)
+    return Projection(np.eye(count), np.diag(weights), domain, VALUES, count, 1)
 
 
 def image_projection(points: int, size: int) -> Projection:
@@ -188,10 +192,8 @@ def image_projection(points: int, size: int) -> Projection:
     square, or fewer than ``size``, are a UserError.
     """
     size = validate.at_least(1, size=size)
-    domain = (1.0, float(points))
-    return Projection(
-        cosine_matrix(points, size), np.eye(size), domain, COSINES, size, 1
-    )
+    matrix, domain = cosine_matrix(points, size), (1.0, float(points))
+    return Projection(matrix, np.eye(size), domain, COSINES, size, 1)
 
 
 def roughness_matrix(basis: Projection) -> Array:
@@ -313,27 +315,3 @@ def _smooth_coordinates(functions: Any) -> Array:
     clear = np.abs(products) > CLEAR_PRODUCT * np.abs(products).max(axis=0)
     first = products[clear.argmax(axis=0), np.arange(len(gram))]
     return np.asarray(vectors * np.sign(first))
-
-
-def _check_curves(curves: Array, points: int) -> None:
-    if curves.ndim != 2 or curves.shape[1] != points:
-        raise UserError(
-            f"curves have shape {curves.shape}; they must be (n, {points}), one row a"
-            " curve and one column a grid point."
-        )
-    bad = ~np.isfinite(curves)
-    if bad.any():
-        raise UserError(_describe_bad_curve(curves, bad))
-
-
-def _describe_bad_curve(curves: Array, bad: NDArray[np.bool_]) -> str:
-    row = int(np.flatnonzero(bad.any(axis=1))[0])
-    count, first = int(bad[row].sum()), int(np.flatnonzero(bad[row])[0])
-    kind = "missing" if np.isnan(curves[row, first]) else "infinite"
-    further = int(bad.any(axis=1).sum()) - 1
-    more = f" ({further} more such curves)" if further else ""
-    plural = "s" if count > 1 else ""
-    return (
-        f"curve {row} has {count} {kind} value{plural}, the first at grid point"
-        f" {first}{more}; every value must be finite."
-    )

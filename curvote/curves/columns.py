@@ -156,12 +156,11 @@ class RecordPredictor:
 
     def _predict_rows(self, X: Any, answer: Callable[[Array], Any]) -> NDArray[Any]:
         """Return ``answer`` of the records' numbers, one row for each of X."""
-        form = self.form
-        if (
-            form is None
-            or not hasattr(X, "columns")
-            or not _is_raw_table(X, form, self.columns)
-        ):
+        form, raw = self.form, False
+        if form is not None and hasattr(X, "columns"):
+            names = {_column_name(name) for name in X.columns}
+            raw = {*form.raw} <= names or not {*self.columns} <= names
+        if not raw:
             return np.asarray(answer(record_matrix(X, self.columns)))
         table = form.read(X, self.columns)
         unusable = table.of < 0
@@ -188,12 +187,6 @@ class RecordPredictor:
         return padded
 
 
-def _is_raw_table(X: Any, form: Any, columns: list[str]) -> bool:
-    """Return whether a table holds the form's raw columns."""
-    names = {_column_name(name) for name in X.columns}
-    return {*form.raw} <= names or not {*columns} <= names
-
-
 def grid_names(grid: Iterable[float]) -> list[str]:
     """Return the column names of raw curves: their grid points as text."""
     return [f"{point:.12g}" for point in grid]
@@ -209,11 +202,9 @@ def select_columns(X: Any, columns: list[str]) -> Any:
             f"{len(missing)} columns are missing, such as {missing[0]!r}; there must be"
             f" {len(columns)}, by name: {wanted} .. {columns[-1]!r}."
         )
-    repeated = [name for name in columns if names.count(name) > 1]
-    if repeated:
-        raise UserError(
-            f"{names.count(repeated[0])} columns are called {repeated[0]!r}."
-        )
+    for name in columns:
+        if names.count(name) > 1:
+            raise UserError(f"{names.count(name)} columns are called {name!r}.")
     return X.set_axis(names, axis=1)[columns]
 
 
@@ -224,22 +215,17 @@ def _column_name(name: Any) -> str:
 
 def record_matrix(X: Any, columns: list[str]) -> Array:
     """Return records as an array, the columns of DataFrames by name."""
-    named = hasattr(X, "columns")
-    table = (
-        select_columns(X, columns).to_numpy() if named else _curve_values(X, columns)
-    )
+    if hasattr(X, "columns"):
+        table = select_columns(X, columns).to_numpy()
+    else:
+        # Curves on the model's grid; else X itself.
+        table, points = curve_values(X)
+        if points is not None and grid_names(points) != columns:
+            raise UserError(
+                f"X is on {_describe_grid(points)}; the model takes {len(columns)}:"
+                f" {columns[0]} .. {columns[-1]}."
+            )
     try:
         return np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise UserError("a record holds something that is no number.") from None
-
-
-def _curve_values(X: Any, columns: list[str]) -> Any:
-    """Return the values of curves on the model's grid; else X itself."""
-    values, points = curve_values(X)
-    if points is not None and grid_names(points) != columns:
-        raise UserError(
-            f"X is on {len(points)} grid points from {points[0]:g} to {points[-1]:g};"
-            f" the model takes {len(columns)}: {columns[0]} .. {columns[-1]}."
-        )
-    return values

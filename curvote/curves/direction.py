@@ -96,8 +96,9 @@ class Directions:
     @property
     def whitened(self) -> Directions:
         """The same directions for whitened z, of mean square 1."""
-        s = self.intercept / np.sqrt(self.square)
-        return replace(self, intercept=s, square=1.0)
+        return replace(
+            self, intercept=self.intercept / np.sqrt(self.square), square=1.0
+        )
 
     @property
     def p(self) -> int:
@@ -255,9 +256,8 @@ class Gradients:
 
         x = np.column_stack([np.full(len(z), self.intercept), z]) / self.length
         corner_vectors = simplex_codes(self.n_classes)
-        expected = (
-            softmax(x @ self.coef.T @ corner_vectors.T / 2, axis=1) @ corner_vectors
-        )
+        scores = x @ self.coef.T @ corner_vectors.T / 2
+        expected = softmax(scores, axis=1) @ corner_vectors
         gradients = (codes.reshape(expected.shape) - expected) / (2 * self.clip)
         # Clipped to length 1.
         rows = (gradients[:, :, None] * x[:, None, :]).reshape(len(x), -1)
@@ -277,8 +277,7 @@ class Gradients:
 
         They are (1, d) and (1,) for two classes, (K, d) and (K,) for more.
         """
-        corner_vectors = (
-            simplex_codes(self.n_classes) if self.n_classes > 2 else np.ones((1, 1))
-        )
+        k = self.n_classes
+        corner_vectors = simplex_codes(k) if k > 2 else np.ones((1, 1))
         w = corner_vectors @ self.coef / self.length
         return w[:, 1:], w[:, 0] * self.intercept

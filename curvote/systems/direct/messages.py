@@ -380,8 +380,8 @@ def _record_arrays(task: Task, data: ClientData) -> tuple[Array, Array]:
     return data.z, class_codes(data.labels, len(task.classes))
 
 
-MESSAGES = {"report": Direction()}
-MESSAGES_BY_SYSTEM = {
+MESSAGES: dict[str, Message] = {"report": Direction()}
+MESSAGES_BY_SYSTEM: dict[str, dict[str, Message]] = {
     "direct": MESSAGES,
     "direct_two": {"report": FIRST_ROUND, "refinement": Refinement()},
     "direct_one_of": {"report": NamedDirection()},

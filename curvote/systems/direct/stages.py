@@ -134,9 +134,10 @@ def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def combine(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row."""
-    rounds = [context.shards(name, "directions") for name in ("privatize", "refine")]
+    first = context.shards("privatize", "directions")
+    second = context.shards("refine", "directions")
     whitening, rule = context.rows("whiten", "whitening"), solving_rule(context.params)
-    columns = decode_two_rounds(*rounds, whitening, context.metadata, rule)
+    columns = decode_two_rounds(first, second, whitening, context.metadata, rule)
     return {"classifier": columns}
 
 

@@ -287,8 +287,9 @@ class ClassReport(Report):
     ) -> Array:
         """Return the privacy loss of z and label; the question is the client's coin."""
         questions = messages["question"]
-        pair = [_answer_data(task, data, questions) for data in (first, second)]
-        return super().log_ratio(task, *pair, messages)
+        first = _answer_data(task, first, questions)
+        second = _answer_data(task, second, questions)
+        return super().log_ratio(task, first, second, messages)
 
     def collect(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``class_reports``, numbers that are too rare cut off."""
@@ -330,8 +331,8 @@ class DirectionVote(Vote):
     detail = "each judges one random direction, once, with the whole budget"
 
 
-MESSAGES = {"report": Report(), "vote": Vote()}
-MESSAGES_BY_SYSTEM = {
+MESSAGES: dict[str, Message] = {"report": Report(), "vote": Vote()}
+MESSAGES_BY_SYSTEM: dict[str, dict[str, Message]] = {
     "mrma": MESSAGES,
     "mrma_classes": {"report": ClassReport(), "vote": ClassVote()},
     "votes": {"vote": DirectionVote()},

@@ -155,8 +155,7 @@ def draw_curves(sample: CurveSample, narrow: bool) -> Figure:
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title)
     lines = [_class_line(sample, k) for k in range(len(sample.classes))]
-    place = "outside upper left"
-    figure.legend(handles=lines, loc=place, ncols=2, borderaxespad=0.2)
+    figure.legend(handles=lines, loc="outside upper left", ncols=2, borderaxespad=0.2)
     return figure
 
 
