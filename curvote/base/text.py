@@ -70,7 +70,9 @@ def printable_name(name: str) -> str:
     Line breaks, control sequences and invisible characters (which could rewrite the
     line around them) become question marks; what is too long is cut.
     """
-    harmless = "".join(each if each.isprintable() else "?" for each in name)
+    harmless = "".join(
+        character if character.isprintable() else "?" for character in name
+    )
     cut = f"{harmless[:_LONGEST_NAME]}.."
     return harmless if len(harmless) <= _LONGEST_NAME else cut
 

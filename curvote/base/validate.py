@@ -96,7 +96,8 @@ def one_of(allowed: Collection[str], /, **named: str) -> str:
     """Return the value if it is one of the ``allowed`` names."""
     name, value = _single_item(named)
     if value not in allowed:
-        text = value[:LONGEST_VALUE] if isinstance(value, str) else ""
+        original: object = value  # whatever its annotation says
+        text = original[:LONGEST_VALUE] if isinstance(original, str) else ""
         hint = did_you_mean(text, allowed)
         raise UserError(f"{name} is {format_value(value)}.{hint}")
     return value
@@ -105,16 +106,16 @@ def one_of(allowed: Collection[str], /, **named: str) -> str:
 def finite(**named: ArrayLike) -> FloatArray:
     """Return the array as float64 if it holds no NaN and no infinity."""
     name, value = _single_item(named)
-    given = np.asarray(value)
+    raw_array = np.asarray(value)
     try:
         # "0.5" and 0.5 + 1j would be converted without a word.
-        if given.dtype.kind not in "biufO":
+        if raw_array.dtype.kind not in "biufO":
             raise TypeError
-        array = given.astype(np.float64)
+        array = raw_array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        content = f"{given.dtype} values"
-        if given.dtype.kind in "US" and given.size:
-            content = f"text, such as {format_value(given.ravel()[0].item())}"
+        content = f"{raw_array.dtype} values"
+        if raw_array.dtype.kind in "US" and raw_array.size:
+            content = f"text, such as {format_value(raw_array.ravel()[0].item())}"
         raise UserError(f"{name} holds {content}; give numbers.") from None
     bad = ~np.isfinite(array)
     if bad.any() and not array.ndim:

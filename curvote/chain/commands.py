@@ -33,39 +33,45 @@ def merge_forms(verb: str, forms: Sequence[Form]) -> Form:
     for name in dict.fromkeys(name for options in signatures for name in options):
         same = [options[name] for options in signatures if name in options]
         first = same[0].default
-        equal = first is not _NONE and all(each.default == first for each in same)
+        equal = first is not _NONE and all(
+            parameter.default == first for parameter in same
+        )
         # Unequal defaults become None.
         default, kind = first if equal else None, inspect.Parameter.KEYWORD_ONLY
         merged[name] = same[0].replace(default=default, kind=kind)
 
     def call_form(**values: Any) -> None:
-        given = {
+        given_options = {
             name: value
             for name, value in values.items()
             if value not in (merged[name].default, [], None)
         }
-        at = _select_form(verb, signatures, given)
+        at = _select_form(verb, signatures, given_options)
         missing = [
             option_flag(parameter)
             for name, parameter in signatures[at].items()
-            if parameter.default is _NONE and name not in given
+            if parameter.default is _NONE and name not in given_options
         ]
         if missing:
             raise UserError(f"{verb} lacks {', '.join(missing)}.")
-        forms[at](**given)
+        forms[at](**given_options)
 
     call_form.__doc__ = "\n\n".join(inspect.getdoc(form) or "" for form in forms)
-    call_form.__annotations__ = {n: each.annotation for n, each in merged.items()}
+    call_form.__annotations__ = {
+        n: parameter.annotation for n, parameter in merged.items()
+    }
     call_form.__dict__["__signature__"] = inspect.Signature([*merged.values()])
     return call_form
 
 
-def _select_form(verb: str, signatures: Sequence[Options], given: Iterable[str]) -> int:
+def _select_form(
+    verb: str, signatures: Sequence[Options], given_options: Iterable[str]
+) -> int:
     """Return the number of the form whose exclusive options are given."""
     exclusive_options = [
         [
             option_flag(options[name])
-            for name in given
+            for name in given_options
             if name in options and sum(name in form for form in signatures) == 1
         ]
         for options in signatures

@@ -106,8 +106,12 @@ def stage_functions(place: str) -> SimpleNamespace:
     module, _, name = place.partition(":")
     defined = vars(import_module(module))
     names = {part: name + ending for part, ending in STAGE_PARTS.items()}
-    found = {part: defined[own] for part, own in names.items() if own in defined}
-    return SimpleNamespace(**found)
+    functions_by_part = {
+        part: defined[function_name]
+        for part, function_name in names.items()
+        if function_name in defined
+    }
+    return SimpleNamespace(**functions_by_part)
 
 
 class Source(Protocol):
@@ -322,8 +326,8 @@ def make_rows(functions: SimpleNamespace, context: StageContext) -> Iterator[Row
 def make_all_shards(functions: SimpleNamespace, context: StageContext) -> Rows:
     """Return a repetition's tables, made shard after shard in memory."""
     context = with_shared(functions, context)
-    known = context.inputs, context.params, context.metadata
-    count = functions.shard_count(*known, context.place)
+    shard_facts = context.inputs, context.params, context.metadata
+    count = functions.shard_count(*shard_facts, context.place)
     shards = [functions.shard(context, number) for number in range(count)]
     if not isinstance(shards[0], Scattered):
         return stack_rows(shards)

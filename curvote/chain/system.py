@@ -177,17 +177,18 @@ class System:
                 raise InternalError(f"{self.name}: {kind} {duplicates[0]} stands twice")
         index = tuple(index.name for index in self.index)
         for stage in self.all_stages:
-            own = index if stage.index is None else stage.index
-            if own != index[: len(own)]:
+            stage_index = index if stage.index is None else stage.index
+            if stage_index != index[: len(stage_index)]:
                 raise InternalError(
-                    f"{self.name}: stage {stage.name} repeats over {', '.join(own)},"
+                    f"{self.name}: stage {stage.name} repeats over"
+                    f" {', '.join(stage_index)},"
                     f" which does not begin {', '.join(index)}"
                 )
         for kind, named in (
             ("metric", {m.beside for m in self.metrics if m.beside}),
             ("method", set(self.main)),
         ):
-            missing = sorted(named - {each.name for each in getattr(self, f"{kind}s")})
+            missing = sorted(named - {item.name for item in getattr(self, f"{kind}s")})
             if missing:
                 raise InternalError(f"{self.name}: there is no {kind} {missing[0]}")
 
@@ -195,17 +196,17 @@ class System:
         self, config: Mapping[str, Any], d: int
     ) -> tuple[MessageDescription, ...]:
         """Return descriptions of all messages, for settings and d numbers."""
-        sent = [
+        sent_messages = [
             replace(description, party=m.party, per_table=m.per_table)
             for m in self.messages.values()
             for description in m.describe(config, d)
         ]
-        in_studies = [
+        study_messages = [
             replace(description, study_only=True)
             for describe in self.study_messages
             for description in describe(config, d)
         ]
-        return (*sent, *in_studies)
+        return (*sent_messages, *study_messages)
 
     @property
     def tables(self) -> tuple[Table, ...]:

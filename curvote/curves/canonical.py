@@ -10,13 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.curves.basis import MAX_SPLINE_ORDER, Projection, image_side
-
-Array = NDArray[np.float64]
+from curvote.curves.basis import MAX_SPLINE_ORDER, Array, Projection, image_side
 
 # Of the largest entry: between two good ways to solve the same least squares problem.
 MATRIX_TOLERANCE = 1e-9
@@ -144,11 +141,12 @@ def bspline_functions(points: Array, knots: Array, order: int) -> Array:
         # N_{i,k}(x) = (x - t_i)/(t_{i+k} - t_i) N_{i,k-1} + (its mirror image)
         # N_{i+1,k-1}
         j = np.arange(degree)[:, None]
-        left, right = full[interval - degree + 1 + j], full[interval + 1 + j]
-        share = local / (right - left)
+        left_knots = full[interval - degree + 1 + j]
+        right_knots = full[interval + 1 + j]
+        share = local / (right_knots - left_knots)
         local = np.zeros((degree + 1, len(points)))
-        local[:-1] += (right - points) * share
-        local[1:] += (points - left) * share
+        local[:-1] += (right_knots - points) * share
+        local[1:] += (points - left_knots) * share
     values = np.zeros((len(knots) + order - 2, len(points)))
     values[first + np.arange(order)[:, None], np.arange(len(points))] = local
     return values

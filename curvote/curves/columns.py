@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.table_file import describe_lines
-from curvote.curves.basis import STEP_TOLERANCE
-
-Array = NDArray[np.float64]
+from curvote.curves.basis import STEP_TOLERANCE, Array
 
 # A grid point may be off by such a part of a step, and is still the same.
 _GRID_TOLERANCE = 1e-6

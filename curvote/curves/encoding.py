@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.curves.basis import Projection
+from curvote.curves.basis import Array, Projection
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 RESCALING_CONSTANTS = {

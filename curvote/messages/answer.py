@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base import validate
 from curvote.base.entropy import Entropy, SeededEntropy
@@ -30,7 +29,7 @@ from curvote.chain.stage import Columns
 from curvote.client.record import OwnerRecord
 from curvote.curves import canonical
 from curvote.curves.encoding import Encoding, rescale
-from curvote.messages.message import ClientData, message_of, payload_at
+from curvote.messages.message import Array, ClientData, message_of, payload_at
 from curvote.wire import strict_json
 from curvote.wire.envelope import Invitation
 from curvote.wire.task import (
@@ -40,8 +39,6 @@ from curvote.wire.task import (
     Task,
     confusable_form,
 )
-
-Array = NDArray[np.float64]
 
 
 def answer_task(
@@ -65,8 +62,8 @@ def answer_about_record(
     """Return the noised payload about a public record's label."""
     no_numbers = np.empty((1, 0))
     data = ClientData(no_numbers, no_numbers, np.array([place]))
-    drawn = message_of(task).draw(task, data, entropy)
-    return {"record": record} | payload_at(drawn, 0)
+    columns = message_of(task).draw(task, data, entropy)
+    return {"record": record} | payload_at(columns, 0)
 
 
 def _try_draw(
@@ -84,8 +81,8 @@ def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientD
     finite_values = np.nan_to_num(record.values, nan=0.0, posinf=np.inf, neginf=-np.inf)
     curve = np.clip(finite_values, -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE)[None]
     missing = np.isnan(record.values).any()
-    own = encoding.projection.apply(curve)
-    coefficients = np.where(missing, public_centre(encoding), own)
+    own_coefficients = encoding.projection.apply(curve)
+    coefficients = np.where(missing, public_centre(encoding), own_coefficients)
     return _client_data(encoding, coefficients, record.label, about)
 
 

@@ -85,8 +85,8 @@ def split_roles(
         rows = np.flatnonzero(test_mask == is_test)
         own_sizes = {r: sizes[r] * ((r == "test") == is_test) for r in ROLES}
         own_groups = None if groups is None else groups[rows]
-        own = _fill_roles(rng, len(rows), own_sizes, own_groups, where)
-        roles |= {r: rows[own[r]] for r in ROLES if (r == "test") == is_test}
+        own_roles = _fill_roles(rng, len(rows), own_sizes, own_groups, where)
+        roles |= {r: rows[own_roles[r]] for r in ROLES if (r == "test") == is_test}
     return {role: roles[role] for role in ROLES}
 
 

@@ -187,8 +187,8 @@ def release_shard(context: StageContext, number: int) -> Scattered:
         raise InternalError(f"shard {number} has other clients than were dealt with")
     candidate = candidates[rows].astype(np.int64) if task.candidates else None
     data = client_data(task, clients["curve"][rows], clients["label"][rows], candidate)
-    drawn = kind.draw(task, data, context.entropy_source("draw", number))
-    table_rows = kind.collect(task, drawn)
+    messages = kind.draw(task, data, context.entropy_source("draw", number))
+    table_rows = kind.collect(task, messages)
     count = 1 if kind.count_columns else bucket_count(int(context.shared["senders"][0]))
     entropy = context.entropy_source("bucket", number)
     buckets = random_buckets(_row_count(table_rows), count, entropy)

@@ -20,6 +20,7 @@ from curvote.chain.stage import Columns
 from curvote.curves.encoding import Encoding
 from curvote.curves.partition import (
     PARTS,
+    Array,
     Partitions,
     bin_partitions,
     half_partitions,
@@ -39,7 +40,6 @@ from curvote.messages.roles import EVERYBODY, Senders
 from curvote.systems.common.settings import Shared
 from curvote.wire.task import Task
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 # Of cells and classes together; more would leave no answer above the noise.
 MAX_ANSWERS: Final = 1 << 12
@@ -76,17 +76,13 @@ class Answer(Message):
 
     def task(self, base_task: Task, read: TableReader) -> Task:
         """Return the base task with the public questions."""
-        partitions = Partitions.from_columns(
-            read("train", "questions"), base_task.encoding.d
-        )
-        return _with_partitions(base_task, partitions)
+        questions, d = read("train", "questions"), base_task.encoding.d
+        return _with_partitions(base_task, Partitions.from_columns(questions, d))
 
     def nominal_task(self, base_task: Task) -> Task:
         """Return the base task with questions of the configured kind."""
-        encoding = base_task.encoding
-        return _with_partitions(
-            base_task, self.nominal_partitions(encoding.d, encoding.rescale)
-        )
+        d, rescale = base_task.encoding.d, base_task.encoding.rescale
+        return _with_partitions(base_task, self.nominal_partitions(d, rescale))
 
     def check_task(self, task: Task) -> None:
         """Refuse other fields, another mechanism, and invalid cells."""
@@ -100,21 +96,23 @@ class Answer(Message):
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return questions (n,), which no record chose, and noised answers (n,)."""
-        partitions, n = _task_partitions(task), len(_complete_z(task, data))
+        partitions = _task_partitions(task)
+        # Broken records are refused before any draw.
+        labels = class_indices(data.labels, len(task.classes))
+        z, n = validate.finite(z=data.z), labels.size
+        if z.shape != (n, task.encoding.d):
+            raise UserError(f"{n} labels for numbers of shape {z.shape}.")
         question = exact.uniform_below(partitions.count, n, stream(entropy, "question"))
         truths = true_answers(task, data, question)
         noise = stream(entropy, "answer")
-        return {
-            "question": question,
-            "answer": answer_mechanism(task).randomize(truths, noise),
-        }
+        answer = answer_mechanism(task).randomize(truths, noise)
+        return {"question": question, "answer": answer}
 
     def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether it is an answer to a question."""
         is_question = messages["question"] < _task_partitions(task).count
-        return np.asarray(
-            is_question & answer_mechanism(task).possible_mask(messages["answer"])
-        )
+        is_answer = answer_mechanism(task).possible_mask(messages["answer"])
+        return np.asarray(is_question & is_answer)
 
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns
@@ -160,14 +158,6 @@ def _task_partitions(task: Task) -> Partitions:
 def _with_partitions(base_task: Task, partitions: Partitions) -> Task:
     params: Mapping[str, Any] = {k: v.tolist() for k, v in partitions.columns.items()}
     return replace(base_task, mechanism=KRR.name, params=params)
-
-
-def _complete_z(task: Task, data: ClientData) -> Array:
-    """Return z of complete records; refuse broken ones before any draw."""
-    labels, z = class_indices(data.labels, len(task.classes)), validate.finite(z=data.z)
-    if z.shape != (labels.size, task.encoding.d):
-        raise UserError(f"{labels.size} labels for numbers of shape {z.shape}.")
-    return z
 
 
 class Counts(Strict):

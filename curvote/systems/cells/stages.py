@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Inputs, Metadata, Params, Rows, StageContext
 from curvote.chain.system import View
 from curvote.curves.partition import (
+    Array,
     Partitions,
     bin_partitions,
     half_partitions,
@@ -29,9 +30,6 @@ from curvote.systems.references.stages import majority_error
 
 if TYPE_CHECKING:
     from curvote.systems.cells.model import CellClassifier
-
-
-Array = NDArray[np.float64]
 
 
 def scorecard_metadata(inputs: Inputs, params: Params) -> Metadata:

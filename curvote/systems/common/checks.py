@@ -87,8 +87,8 @@ def _try_constants(project: Representation) -> None:
     """Rescale a record of zeros with the constants that the configuration states."""
     if project.rescale not in RESCALING_CONSTANTS:
         return
-    stated = [project.centre, project.scale, project.lower, project.upper]
-    lengths = [len(value) for value in stated if isinstance(value, list)]
+    stated_constants = [project.centre, project.scale, project.lower, project.upper]
+    lengths = [len(value) for value in stated_constants if isinstance(value, list)]
     # The length of stated constants, where the source decides the record's.
     width = project.width or max(lengths, default=1)
     defaults = {"centre": 0.0, "scale": 1.0}

@@ -18,12 +18,11 @@ from curvote.curves.encoding import Encoding, Linear, predict_indices
 from curvote.learning.votes import average_classifiers, is_drift, reversed_utility
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.systems.common.questions import one_against_rest_code
-from curvote.systems.common.tables import WEAK_VARIANTS, lines_of_variant
+from curvote.systems.common.tables import WEAK_VARIANTS, Array, lines_of_variant
 
 if TYPE_CHECKING:
     from curvote.curves.curve_classifier import CurveClassifier
 
-Array = NDArray[np.float64]
 LinearModel = tuple[Array, Any]
 Lines = tuple[Array, Array]
 FIRST_REPETITION: Place = (0,)

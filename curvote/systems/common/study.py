@@ -26,13 +26,10 @@ from curvote.chain.stage import (
 from curvote.curves.encoding import classifier_features, decision_sign
 from curvote.data import lookup
 from curvote.messages.measures import MISCLASSIFICATION, NONE_PASSED, RECALL
-from curvote.messages.message import ClientData, Message, assign_candidates
+from curvote.messages.message import Array, ClientData, Message, assign_candidates
 from curvote.messages.roles import Roles, RowIndex, roles_of_table
 from curvote.messages.stages import configured_task, study_metadata
 from curvote.wire.task import AnyTask, Task
-
-Array = NDArray[np.float64]
-
 
 _ENCODED_COLUMNS = ("label", "group", "part", "coefficients", "z")
 
@@ -127,8 +124,8 @@ def draw_stage_in_portions(
 
 def study_task(context: StageContext, kind: Message) -> Task:
     """Return the task of one repetition, with tables of the server filled in."""
-    stated = configured_task(kind, context.inputs, context.params)
-    task: Task = kind.task(stated, context.rows)
+    stated_task = configured_task(kind, context.inputs, context.params)
+    task: Task = kind.task(stated_task, context.rows)
     return task
 
 
@@ -234,7 +231,7 @@ def add_class_scores(
     }
     scores = rows[SCORES.name]
     scores = {"group": np.full(len(scores["value"]), None, dtype=object)} | scores
-    true, said = np.nonzero(matrix)
+    true, predicted = np.nonzero(matrix)
     return rows | {
         SCORES.name: {
             name: np.concatenate([values, recalls[name]])
@@ -242,7 +239,7 @@ def add_class_scores(
         },
         CONFUSION.name: {
             "true": names[true],
-            "said": names[said],
-            "n": matrix[true, said],
+            "said": names[predicted],
+            "n": matrix[true, predicted],
         },
     }

@@ -43,8 +43,8 @@ def learn_repetitions(
     problems: list[list[Problem]] = []
     variants: list[NDArray[np.int8]] = []
     for context in many:
-        known = context.rows("privatize", table, columns_read)
-        indices, of_variants = choose_rows(context, known)
+        columns_known = context.rows("privatize", table, columns_read)
+        indices, of_variants = choose_rows(context, columns_known)
         problems.append(_repetition_problems(context, table, indices))
         variants.append(of_variants)
     public = many[0].inputs["privatize"].metadata

@@ -75,25 +75,27 @@ def choose_arm(
     n, p = validate.at_least(1, n=n), validate.at_least(1, d=d) + 1
     label_size = (validate.at_least(2, n_classes=n_classes) - 1) * p
     v = privunit_variance(label_size, epsilon) / n
-    whole = "all of the report goes into the label moment"
-    first = "a first round for centre and whitening pays"
+    label_reason = "all of the report goes into the label moment"
+    two_reason = "a first round for centre and whitening pays"
     energy = v * label_size * p
-    counted = f"{energy:.2g} with all classes and numbers counted"
+    counted_energy = f"{energy:.2g} with all classes and numbers counted"
     if d > MAX_WIDTH:
         arm, why = "mean", _TOO_WIDE
     elif n_classes == 2 and v > steps[0]:
-        arm, why = "mean", f"above {steps[0]:.2g}, {whole}"
+        arm, why = "mean", f"above {steps[0]:.2g}, {label_reason}"
     elif n_classes == 2 and v > steps[1]:
         arm, why = "joint", f"at most {steps[0]:.2g}, the second moment pays"
     elif n_classes == 2:
-        arm, why = "two", f"at most {steps[1]:.2g}, {first}"
+        arm, why = "two", f"at most {steps[1]:.2g}, {two_reason}"
     elif (factor := noise_factor(n_classes, p, epsilon)) > ONE_OF_FACTOR:
         arm = "one_of"
         why = f"1 of {n_classes} with a direction has {factor:.2g} times less noise"
     elif energy > TWO_ROUNDS_LIMIT:
-        arm, why = "mean", f"{counted}, above {TWO_ROUNDS_LIMIT:g}, {whole}"
+        arm = "mean"
+        why = f"{counted_energy}, above {TWO_ROUNDS_LIMIT:g}, {label_reason}"
     else:
-        arm, why = "two", f"{counted}, at most {TWO_ROUNDS_LIMIT:g}, {first}"
+        arm = "two"
+        why = f"{counted_energy}, at most {TWO_ROUNDS_LIMIT:g}, {two_reason}"
     if validate.minority(liars=liars) and arm != "mean":
         arm = "mean"
         why = f"small, but {_format_liars(liars)}; these reports are the shortest"

@@ -17,6 +17,7 @@ from curvote.chain.stage import Columns
 from curvote.client.direction import ClassDirection, DirectionReporter, OneOfReporter
 from curvote.curves.direction import (
     MEAN_SQUARE,
+    Array,
     Directions,
     Gradients,
     Whitening,
@@ -36,8 +37,6 @@ from curvote.messages.message import (
 )
 from curvote.messages.roles import EVERYBODY, Senders
 from curvote.wire.task import Task
-
-Array = NDArray[np.float64]
 
 
 class DirectionPayload(Payload):

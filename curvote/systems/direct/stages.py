@@ -93,13 +93,13 @@ def score(context: StageContext) -> Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
     clients, method = study.study_clients(context), context.metadata["method"]
     features, truth = clients.features_and_places("rescaled", "test")
-    said = predict_places(features, context.rows("aggregate", "classifier"))
-    error = float(np.mean(said != truth))
+    predictions = predict_places(features, context.rows("aggregate", "classifier"))
+    error = float(np.mean(predictions != truth))
     rows = study.score_rows(
         {"majority": majority_error(context, clients), method: error}
     )
     classes = context.inputs["project"].metadata["classes"]
-    return study.add_class_scores(rows, method, truth, said, classes)
+    return study.add_class_scores(rows, method, truth, predictions, classes)
 
 
 privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portions(
@@ -204,11 +204,11 @@ def descend(context: StageContext) -> Rows:
     parts = np.array_split(rows, params["sgd.rounds"])
     for number, batch in enumerate(parts, start=1):
         order = context.generator("shuffle", block=number).permutation(len(batch))
-        data, asked = clients.data_of(batch[order]), task_at(task, current.coef)
+        data, round_task = clients.data_of(batch[order]), task_at(task, current.coef)
         # One stream for each round, which stands where others have blocks of clients.
         noise = block_noise(params["seed"], context.stage, context.number, number)
-        drawn = GRADIENT_MESSAGE.draw(asked, data, noise)
-        messages = GRADIENT_MESSAGE.collect(asked, drawn)
+        noised_columns = GRADIENT_MESSAGE.draw(round_task, data, noise)
+        messages = GRADIENT_MESSAGE.collect(round_task, noised_columns)
         batches.append({"round": np.full(len(batch), number), **messages})
         reports = messages["gradient"]
         current = gradient_step(current, reports, task.epsilon, params["sgd.rate"])

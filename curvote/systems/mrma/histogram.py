@@ -99,12 +99,8 @@ class Histogram:
             np.bincount(cell_numbers, weights=w, minlength=size)[met_cells]
             for w in filled
         ]
-        noise = [
-            draw_noise_sums(
-                len(cell_numbers), self.mechanism.noise, len(met_cells), generator
-            )
-            for _ in filled
-        ]
+        law, n = self.mechanism.noise, len(cell_numbers)
+        noise = [draw_noise_sums(n, law, len(met_cells), generator) for _ in filled]
         sums = np.array(total) + np.array(noise) * GRID_STEP
         winners = sums[0] > 0 if len(sums) == 1 else sums.argmax(axis=0)
         return np.asarray(winners[point_cell], dtype=np.int64)

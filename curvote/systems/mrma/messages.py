@@ -21,6 +21,7 @@ from curvote.mechanisms.exact import uniform_below
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.message import (
+    Array,
     ClientData,
     Message,
     Payload,
@@ -37,8 +38,6 @@ from curvote.systems.common.questions import (
 )
 from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
 from curvote.wire.task import Candidates, Task
-
-Array = NDArray[np.float64]
 
 
 class ReportPayload(Payload):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from curvote.base.errors import UserError
@@ -35,7 +34,7 @@ from curvote.systems.common.questions import (
     interleave_questions,
     split_questions,
 )
-from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
+from curvote.systems.common.tables import REPORT_VARIANTS, Array, lines_of_variant
 from curvote.systems.mrma.histogram import Histogram
 from curvote.systems.mrma.messages import DirectionVote, Report, Vote
 from curvote.systems.mrma.privunit.messages import TrainingDirection
@@ -103,7 +102,7 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
         reversed_utility(utility.value, flipped), *rule_values
     )
     ma, none_ma = averaging_weights(utility.value, *rule_values)
-    judged = {
+    judged_columns = {
         "learner": votes["learner"][has_votes],
         "utility": utility.value,
         "standard_error": utility.standard_error,
@@ -118,17 +117,14 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
         "learner": votes["learner"],
         "utility": 0.5,
         "standard_error": 0.5 / (2 * keep - 1),
-        "none_passed": judged["none_passed"][0],
-        "none_passed_ma": judged["none_passed_ma"][0],
+        "none_passed": judged_columns["none_passed"][0],
+        "none_passed_ma": judged_columns["none_passed_ma"][0],
     }
     columns = {}
-    for name, values in judged.items():
+    for name, values in judged_columns.items():
         columns[name] = np.full(len(has_votes), defaults.get(name, 0), values.dtype)
         columns[name][has_votes] = values
     return columns
-
-
-Array = NDArray[np.float64]
 
 
 def published_weak_error(utility: Array) -> float:
@@ -162,10 +158,8 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
     test = _judged_clients(context, study.study_clients(context))
-    weak, ensemble = (
-        context.rows("train", "weak"),
-        context.rows("aggregate", "ensemble"),
-    )
+    weak = context.rows("train", "weak")
+    ensemble = context.rows("aggregate", "ensemble")
     errors = mean_errors(test, weak, ensemble) | ensemble_errors(test, weak, ensemble)
     errors |= pooled_errors(test, weak)
     if context.metadata["definitions"] == "published":
@@ -275,8 +269,10 @@ def score_baselines(context: StageContext) -> Rows:
         histogram = _make_histogram(context.inputs, context.params)
         rows, test = EVERYBODY.rows(clients.roles), clients.roles["test"]
         records, points = (clients.z[rows], clients.labels[rows]), clients.z[test]
-        found = histogram.classify(*records, points, context.generator("histogram"))
-        errors["histogram"] = float(np.mean(clients.labels[test] != found))
+        predictions = histogram.classify(
+            *records, points, context.generator("histogram")
+        )
+        errors["histogram"] = float(np.mean(clients.labels[test] != predictions))
     return study.score_rows(errors)
 
 
@@ -376,7 +372,9 @@ def score_votes(context: StageContext) -> Rows:
         method: combined_predictions(code, features, lines, weights)
         for method, weights in direction_weights(ensemble, len(code)).items()
     }
-    errors = {m: float(np.mean(said != truth)) for m, said in predictions.items()}
+    errors = {
+        m: float(np.mean(predicted != truth)) for m, predicted in predictions.items()
+    }
     errors["majority"] = majority_error(context, clients)
     rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)

@@ -321,7 +321,7 @@ class Votes(Strict):
 
 
 class VotesSettings(Shared):
-    """VotesSettings of votes about random directions."""
+    """Settings of votes about random directions."""
 
     votes: Votes = Votes()
     direct: Direct = Direct()
@@ -417,7 +417,7 @@ class Drift(Strict):
 
 
 class DriftSettings(Shared):
-    """DriftSettings of reports beside their records."""
+    """Settings of reports beside their records."""
 
     privatize: Privatize = Privatize()
     drift: Drift = Drift()

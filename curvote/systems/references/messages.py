@@ -21,6 +21,7 @@ from curvote.curves.encoding import Encoding
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages.message import (
     MAX_CLASSES,
+    Array,
     ClientData,
     Message,
     Payload,
@@ -60,9 +61,6 @@ def response_for(n_classes: int) -> Response:
         return Response(BinaryRR.name, np.array([-1, 1]), BinaryRR)
     make_krr = partial(KRR, n_classes=n_classes)
     return Response(KRR.name, np.arange(n_classes), make_krr)
-
-
-Array = NDArray[np.float64]
 
 
 class LabelPayload(Payload):

@@ -82,20 +82,17 @@ def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         yield from map(_fit_classes, many)
         return
     basis = {"gram": project["encoding"]["gram"], "roughness": project["roughness"]}
-    problems = [_clean_problems(context) for context in many]
+    problems: list[list[Problem]] = []
+    for context in many:
+        clients, params = study.study_clients(context), context.params
+        samples = [EVERYBODY.rows(clients.roles)]
+        if params["train.count"] is not None:
+            training, rng = clients.roles["train"], context.generator("draw", "train")
+            sizes = params["train.count"], params["train.size"]
+            samples = [*training[draw_subsets(rng, len(training), *sizes)]]
+        problems.append([(clients.z[rows], clients.signs[rows]) for rows in samples])
     for columns in fit_repetitions(problems, basis, many[0].metadata):
         yield {"fitted": {"learner": np.arange(len(columns["n"]))} | columns}
-
-
-def _clean_problems(context: StageContext) -> list[Problem]:
-    clients, params = study.study_clients(context), context.params
-    if params["train.count"] is None:
-        rows = EVERYBODY.rows(clients.roles)
-        return [(clients.z[rows], clients.signs[rows])]
-    training = clients.roles["train"]
-    sizes = params["train.count"], params["train.size"]
-    drawn = draw_subsets(context.generator("draw", "train"), len(training), *sizes)
-    return [(clients.z[rows], clients.signs[rows]) for rows in training[drawn]]
 
 
 def _fit_classes(context: StageContext) -> Rows:

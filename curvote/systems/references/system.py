@@ -91,7 +91,7 @@ SYSTEM = System(
 
 
 class CleanSettings(Strict):
-    """CleanSettings of learners on the clients' own numbers."""
+    """Settings of learners on the clients' own numbers."""
 
     clients: Clients
     project: Representation

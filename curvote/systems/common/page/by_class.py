@@ -150,18 +150,22 @@ def gather_by_class(views: Sequence[RunView], _: pd.DataFrame) -> ByClass | None
             settings.setdefault(grid_setting(view), []).append(view)
     if not settings:
         return None
-    drawn: list[RunView] = []
+    drawn_views: list[RunView] = []
     for group in settings.values():
         methods = [(view, map(find_method, view.system.main)) for view in group]
-        own = [v for v, main in methods if not all(m.reference for m in main)] or group
-        same = [v for v in own if v.cell["protocol"] == own[0].cell["protocol"]]
-        nearest = min(same, key=epsilon_distance)
-        last = max(same, key=lambda view: view.cell["epsilon"] or 0.0)
-        drawn.append(nearest)
+        own_views = [
+            v for v, main in methods if not all(m.reference for m in main)
+        ] or group
+        same_protocol = [
+            v for v in own_views if v.cell["protocol"] == own_views[0].cell["protocol"]
+        ]
+        nearest = min(same_protocol, key=epsilon_distance)
+        last = max(same_protocol, key=lambda view: view.cell["epsilon"] or 0.0)
+        drawn_views.append(nearest)
         if len(settings) == 1 and last is not nearest:
-            drawn.append(last)
+            drawn_views.append(last)
     matrices = []
-    for view in drawn[:MAX_MATRICES]:
+    for view in drawn_views[:MAX_MATRICES]:
         classes, counts = _confusion_counts(view)
         with np.errstate(invalid="ignore"):  # a class that was never tested
             shares = 100 * counts / counts.sum(axis=1, keepdims=True)
@@ -208,8 +212,10 @@ def _recall_table(words: str, views: Sequence[RunView]) -> Recalls:
         for hits, tested in [(np.diag(counts), counts.sum(axis=1))]
     ]
     rows = [
-        ClassRow(name, format_percent(share), own)
-        for name, share, *own in zip(classes, tested_shares, *recalls, strict=True)
+        ClassRow(name, format_percent(share), class_recalls)
+        for name, share, *class_recalls in zip(
+            classes, tested_shares, *recalls, strict=True
+        )
     ]
     hidden = max(0, len(rows) - MAX_CLASSES)
     return Recalls(words, list(counted), rows[:MAX_CLASSES], hidden)

@@ -307,8 +307,8 @@ def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
         encoded = view.artifact("project")
         # The clients that all replicates share, or those of the first.
         shared = () in encoded.places("encoded")
-        own = [] if shared else [view.columns("project", "encoded", view.place())]
-        parts = encoded.pieces("encoded") if shared else own
+        own_parts = [] if shared else [view.columns("project", "encoded", view.place())]
+        parts = encoded.pieces("encoded") if shared else own_parts
         counts = [(int(rows["clipped"].sum()), rows["z"].size) for rows in parts]
         outside, every = map(sum, zip(*counts, strict=True))
         clipped = outside / max(every, 1)
@@ -333,9 +333,9 @@ def _record_sample(views: Sequence[RunView]) -> CurveSample | None:
         return None
     rows, roles = replicate_roles(view, 0)
     if len(roles["public"]):
-        source, shown = "volunteers", roles["public"][:MAX_SHOWN]
+        source, shown_rows = "volunteers", roles["public"][:MAX_SHOWN]
     elif facts["simulated"]:
-        source, shown = "simulated", roles["train"][:MAX_SHOWN]
+        source, shown_rows = "simulated", roles["train"][:MAX_SHOWN]
     else:
         return None
     place, project = view.place(), view.settings.project.model_dump()
@@ -347,10 +347,10 @@ def _record_sample(views: Sequence[RunView]) -> CurveSample | None:
         grid=np.asarray(facts["grid"]),
         unit=facts["unit"],
         domain=tuple(facts["domain"]),
-        curves=view.columns("ingest", "clients", place)["curve"][shown],
-        fitted=rows["coefficients"][shown] @ np.linalg.pinv(matrix).T,
-        z=rows["z"][shown],
-        labels=rows["label"][shown],
+        curves=view.columns("ingest", "clients", place)["curve"][shown_rows],
+        fitted=rows["coefficients"][shown_rows] @ np.linalg.pinv(matrix).T,
+        z=rows["z"][shown_rows],
+        labels=rows["label"][shown_rows],
         classes=Classes(facts["classes"]),
         basis=basis,
         rescale=_describe_rescale(project),

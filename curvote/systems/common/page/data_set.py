@@ -56,6 +56,5 @@ def gather_data_set(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None
     data_card = make_card(
         source["name"], parameters, facts, clients, root=view.project.root
     )
-    return DataSet(
-        data_card, card_figure.render_card(data_card, clients, ["svg"])["svg"]
-    )
+    drawings = card_figure.render_card(data_card, clients, ["svg"])
+    return DataSet(data_card, drawings["svg"])

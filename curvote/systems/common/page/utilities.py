@@ -140,9 +140,7 @@ def smooth_density(
 
 
 def _format_ridge_axes(ax: Axes, levels: list[float], cut: float) -> None:
-    ax.set_yticks(
-        range(len(levels)), [format_level(value) for value in reversed(levels)]
-    )
+    ax.set_yticks(range(len(levels)), list(map(format_level, reversed(levels))))
     ax.set_ylim(-0.08, len(levels))
     ax.set_xlim(*UTILITY_RANGE)
     ax.set_xticks([0, 0.5, 1])
@@ -196,8 +194,8 @@ class NonePassed(Section):
         rows = []
         for series in series_names(scores):
             for learner in learners(scores):
-                own = (scores["series"] == series) & (scores["learner"] == learner)
-                shares = scores[own].set_index("level")["share"]
+                is_own = (scores["series"] == series) & (scores["learner"] == learner)
+                shares = scores[is_own].set_index("level")["share"]
                 if shares.gt(0).any():
                     levels = sorted_levels(self.scores)
                     percents = [format_percent(shares.get(at), 0) for at in levels]
