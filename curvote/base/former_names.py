@@ -16,66 +16,96 @@ from types import ModuleType
 from typing import Any
 
 FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
-    "curvote.classes": {"Classes": "curvote.base.classes"},
-    "curvote.classifier": {"Linear": "curvote.curves.encoding"},
-    "curvote.curve_classifier": {"CurveClassifier": "curvote.curves.curve_classifier"},
-    "curvote.datasets.own.raw_records": {"RawRecords": "curvote.data.tables.records"},
+    "curvote.classes": {
+        "Classes": "curvote.base.classes",
+    },
+    "curvote.classifier": {
+        "Linear": "curvote.curves.encoding",
+    },
+    "curvote.curve_classifier": {
+        "CurveClassifier": "curvote.curves.curve_classifier",
+    },
+    "curvote.datasets.own.raw_records": {
+        "RawRecords": "curvote.data.tables.records",
+    },
     "curvote.federation.classifier": {
-        "ServersClassifier": "curvote.systems.federated.model"
+        "ServersClassifier": "curvote.systems.federated.model",
     },
     "curvote.labels.classifier": {
-        "PrivateLabelClassifier": "curvote.systems.labels.method.classifier"
+        "PrivateLabelClassifier": "curvote.systems.labels.method.classifier",
     },
-    "curvote.labels.codes": {"Codes": "curvote.systems.labels.codes.codes"},
-    "curvote.labels.learners.auto": {"Auto": "curvote.systems.labels.learners.auto"},
-    "curvote.labels.learners.knn": {"KNN": "curvote.systems.labels.learners.knn"},
+    "curvote.labels.codes": {
+        "Codes": "curvote.systems.labels.codes.codes",
+    },
+    "curvote.labels.learners.auto": {
+        "Auto": "curvote.systems.labels.learners.auto",
+    },
+    "curvote.labels.learners.knn": {
+        "KNN": "curvote.systems.labels.learners.knn",
+    },
     "curvote.labels.learners.likelihood": {
-        "LikelihoodVotes": "curvote.systems.labels.learners.likelihood"
+        "LikelihoodVotes": "curvote.systems.labels.learners.likelihood",
     },
     "curvote.labels.learners.ridge": {
-        "RidgeVotes": "curvote.systems.labels.learners.ridge"
+        "RidgeVotes": "curvote.systems.labels.learners.ridge",
     },
     "curvote.labels.learners.spectral": {
-        "SpectralVotes": "curvote.systems.labels.learners.spectral"
+        "SpectralVotes": "curvote.systems.labels.learners.spectral",
     },
     "curvote.labels.neural.learner": {
-        "Neural": "curvote.systems.labels.neural.learner"
+        "Neural": "curvote.systems.labels.neural.learner",
     },
     "curvote.labels.regression.regressor": {
-        "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor"
+        "PrivateLabelRegressor": "curvote.systems.labels.regression.regressor",
     },
     "curvote.labels.regression.targets": {
-        "NoisedTargets": "curvote.systems.labels.regression.targets"
+        "NoisedTargets": "curvote.systems.labels.regression.targets",
     },
-    "curvote.labels.score": {"Score": "curvote.systems.labels.codes.predictions"},
+    "curvote.labels.score": {
+        "Score": "curvote.systems.labels.codes.predictions",
+    },
     "curvote.labels.search": {
-        "PrivateSearchCV": "curvote.systems.labels.method.search"
+        "PrivateSearchCV": "curvote.systems.labels.method.search",
     },
-    "curvote.labels.spectral": {"Spectral": "curvote.systems.labels.learners.graph"},
-    "curvote.privacy": {"Budget": "curvote.base.privacy"},
-    "curvote.protocols.cells.kept": {"CellClassifier": "curvote.systems.cells.model"},
+    "curvote.labels.spectral": {
+        "Spectral": "curvote.systems.labels.learners.graph",
+    },
+    "curvote.privacy": {
+        "Budget": "curvote.base.privacy",
+    },
+    "curvote.protocols.cells.kept": {
+        "CellClassifier": "curvote.systems.cells.model",
+    },
     "curvote.protocols.labels.kept": {
-        "LabelClassifier": "curvote.systems.labels.model"
+        "LabelClassifier": "curvote.systems.labels.model",
     },
     "curvote.protocols.majority.kept": {
-        "ConstantClassifier": "curvote.systems.references.model"
+        "ConstantClassifier": "curvote.systems.references.model",
     },
     "curvote.protocols.transfer.kept": {
-        "TransferClassifier": "curvote.systems.transfer.model"
+        "TransferClassifier": "curvote.systems.transfer.model",
     },
     "curvote.protocols.utility.kept": {
-        "RecordClassifier": "curvote.systems.utility.model"
+        "RecordClassifier": "curvote.systems.utility.model",
     },
-    "curvote.representation.basis": {"Projection": "curvote.curves.basis"},
-    "curvote.representation.encoding": {"Encoding": "curvote.curves.encoding"},
-    "curvote.task": {"Task": "curvote.wire.task"},
-    "curvote.transfer.decision": {"Decision": "curvote.systems.transfer.method.model"},
+    "curvote.representation.basis": {
+        "Projection": "curvote.curves.basis",
+    },
+    "curvote.representation.encoding": {
+        "Encoding": "curvote.curves.encoding",
+    },
+    "curvote.task": {
+        "Task": "curvote.wire.task",
+    },
+    "curvote.transfer.decision": {
+        "Decision": "curvote.systems.transfer.method.model",
+    },
     "curvote.transfer.model": {
         "Model": "curvote.systems.transfer.method.model",
         "Standing": "curvote.systems.transfer.method.model:ServerSummary",
     },
     "curvote.transfer.releasing": {
-        "Release": "curvote.systems.transfer.method.release"
+        "Release": "curvote.systems.transfer.method.release",
     },
     "curvote.transfer.task": {
         "Feature": "curvote.systems.transfer.method.task",
@@ -83,10 +113,10 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
         "Task": "curvote.systems.transfer.method.task",
     },
     "curvote.utility.engines.linear": {
-        "LinearModel": "curvote.systems.utility.method.engines.discriminants"
+        "LinearModel": "curvote.systems.utility.method.engines.discriminants",
     },
     "curvote.utility.projections": {
-        "Rebuilt": "curvote.systems.utility.method.projections:AffineRebuild"
+        "Rebuilt": "curvote.systems.utility.method.projections:AffineRebuild",
     },
 }
 _PACKAGES = {

@@ -45,26 +45,21 @@ def learn_repetitions(
     for context in many:
         columns_known = context.rows("privatize", table, columns_read)
         indices, of_variants = choose_rows(context, columns_known)
-        problems.append(_repetition_problems(context, table, indices))
+        # No more rows are read than needed.
+        names = ("z", "label")
+        if context.inputs["privatize"].count(table, context.place) == 1:
+            reports = context.rows("privatize", table, names)
+        else:
+            rows_needed = np.unique(np.concatenate(indices))
+            shards = context.shards("privatize", table, names)
+            reports = select_from_shards(shards, rows_needed)
+            indices = [np.searchsorted(rows_needed, rows) for rows in indices]
+        problems.append([make_problem(reports, rows) for rows in indices])
         variants.append(of_variants)
     public = many[0].inputs["privatize"].metadata
     fits = fit_repetitions(problems, public, many[0].metadata)
     for columns, of_variants in zip(fits, variants, strict=True):
         yield weak_table(of_variants, columns)
-
-
-def _repetition_problems(
-    context: StageContext, table: str, indices: Sequence[Index]
-) -> list[Problem]:
-    """Return the problems of one repetition, reading no more rows than needed."""
-    names = ("z", "label")
-    if context.inputs["privatize"].count(table, context.place) == 1:
-        reports = context.rows("privatize", table, names)
-    else:
-        needed = np.unique(np.concatenate(indices))
-        reports = select_from_shards(context.shards("privatize", table, names), needed)
-        indices = [np.searchsorted(needed, rows) for rows in indices]
-    return [make_problem(reports, rows) for rows in indices]
 
 
 def select_from_shards(shards: Iterable[Columns], rows: Index) -> Columns:

@@ -102,7 +102,15 @@ class ByClass(Section):
     @property
     def alt(self) -> str:
         """Description of the matrices."""
-        return " ".join(map(_describe_matrix, self.matrices))
+        sentences = []
+        for matrix in self.matrices:
+            recalls = zip(matrix.classes, np.diag(matrix.shares), strict=True)
+            shares = ", ".join(f"{name} {share:.0f} %" for name, share in recalls)
+            sentences.append(
+                "A matrix of true classes and what was said of them,"
+                f" {matrix.title}: {shares}."
+            )
+        return " ".join(sentences)
 
     def draw(self, narrow: bool) -> Figure:
         """Draw each matrix: rows are true classes, columns predicted ones."""
@@ -113,15 +121,6 @@ class ByClass(Section):
         for ax, matrix_data in zip(axes, self.matrices, strict=True):
             _draw_matrix(ax, matrix_data)
         return figure
-
-
-def _describe_matrix(confusion: Confusion) -> str:
-    recognised = zip(confusion.classes, np.diag(confusion.shares), strict=True)
-    shares = ", ".join(f"{name} {share:.0f} %" for name, share in recognised)
-    return (
-        f"A matrix of true classes and what was said of them, {confusion.title}:"
-        f" {shares}."
-    )
 
 
 def _draw_matrix(ax: Axes, confusion: Confusion) -> None:

@@ -76,7 +76,15 @@ class Utilities(Section):
             for base, epsilon in enumerate(reversed(levels)):
                 values = group.loc[group["epsilon"] == epsilon, "utility"]
                 _draw_ridge(ax, values.to_numpy(float), base, cutoff)
-            _format_ridge_axes(ax, levels, cutoff)
+            ax.set_yticks(range(len(levels)), list(map(format_level, reversed(levels))))
+            ax.set_ylim(-0.08, len(levels))
+            ax.set_xlim(*UTILITY_RANGE)
+            ax.set_xticks([0, 0.5, 1])
+            ax.set_xlabel("estimated utility, before reversal")
+            for at in (cutoff, 1 - cutoff):
+                ax.axvline(at, color=style.INK, lw=0.8, ls=(0, (2, 2)))
+            ax.spines["left"].set_visible(False)
+            ax.grid(axis="y")
             ax.set_title(style.wrap_title(name))
         draw_left_label(axes, narrow, "epsilon")
         patches = [
@@ -109,13 +117,8 @@ def _draw_ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
     ax.plot(x, top, color=style.INK, lw=0.7)
     shares = ((values < 1 - cut).mean(), (values > cut).mean())
     for share, at, side in zip(shares, (-0.48, 1.48), ("left", "right"), strict=True):
-        ax.text(at, base + 0.7, _format_share(float(share)), ha=side, size=7.5)
-
-
-def _format_share(share: float) -> str:
-    if 0 < share < 0.01:
-        return "< 1 %"
-    return f"{100 * share:.0f} %"
+        text = "< 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
+        ax.text(at, base + 0.7, text, ha=side, size=7.5)
 
 
 def smooth_density(
@@ -137,18 +140,6 @@ def smooth_density(
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
     x: FloatArray = low + step * np.arange(points, dtype=np.float64)
     return x, np.convolve(counts, kernel, "valid").astype(np.float64)
-
-
-def _format_ridge_axes(ax: Axes, levels: list[float], cut: float) -> None:
-    ax.set_yticks(range(len(levels)), list(map(format_level, reversed(levels))))
-    ax.set_ylim(-0.08, len(levels))
-    ax.set_xlim(*UTILITY_RANGE)
-    ax.set_xticks([0, 0.5, 1])
-    ax.set_xlabel("estimated utility, before reversal")
-    for at in (cut, 1 - cut):
-        ax.axvline(at, color=style.INK, lw=0.8, ls=(0, (2, 2)))
-    ax.spines["left"].set_visible(False)
-    ax.grid(axis="y")
 
 
 def gather_utilities(views: Sequence[RunView], _: pd.DataFrame) -> Utilities | None:
