@@ -30,7 +30,7 @@ from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
 from curvote.messages.arms import decoding_metadata, protocol_of
 from curvote.messages.message import messages_of
-from curvote.systems.common.classifiers import predict_places
+from curvote.systems.common.models import predict_places
 from curvote.systems.direct import stages
 from curvote.systems.direct import stages as one_of
 from curvote.systems.direct import stages as one_of_privatize

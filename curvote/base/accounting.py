@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -91,7 +90,17 @@ class _Clones:
         from scipy.stats import binom  # a second, for those who shuffle only
 
         share = math.exp(-epsilon)
-        counts = _clone_counts(n - 1, (n - 1) * share)
+        # 0 and the representative clone counts near their mean.
+        most, mean = n - 1, (n - 1) * share
+        last = math.log(max(most, FINE_COUNT) / FINE_COUNT) / math.log(CLONE_STEP)
+        coarse = np.floor(FINE_COUNT * CLONE_STEP ** np.arange(int(last) + 1))
+        candidates = np.concatenate(
+            [np.arange(FINE_COUNT), np.unique(coarse.astype(np.int64))]
+        )
+        reach = _WINDOW * (math.sqrt(mean) + 1)
+        ends = [mean - reach, min(mean + reach, most + 1)]
+        first, end = np.searchsorted(candidates, ends)
+        counts = np.concatenate([[0], candidates[max(first - 1, 1) : end]])
         below = binom.cdf(counts - 1, n - 1, share)
         relevant = below < _SURE
         relevant[: np.searchsorted(below, _RARE * delta, side="right") - 1] = False
@@ -108,20 +117,6 @@ class _Clones:
         )
         differences = (divergences[:-1] - divergences[1:]) @ self.below[1:]
         return float(divergences[-1] + differences * (1 + SLACK))
-
-
-def _clone_counts(most: int, mean: float) -> Index:
-    """Return 0 and the representative clone counts near the mean."""
-    last = math.log(max(most, FINE_COUNT) / FINE_COUNT) / math.log(CLONE_STEP)
-    coarse = np.floor(FINE_COUNT * CLONE_STEP ** np.arange(int(last) + 1)).astype(
-        np.int64
-    )
-    candidates = np.concatenate([np.arange(FINE_COUNT), np.unique(coarse)])
-    reach = _WINDOW * (math.sqrt(mean) + 1)
-    first, end = np.searchsorted(
-        candidates, [mean - reach, min(mean + reach, most + 1)]
-    )
-    return np.concatenate([[0], candidates[max(first - 1, 1) : end]])
 
 
 def _divergence(clones: Index, local: float, epsilon: float) -> Array:
@@ -204,11 +199,12 @@ def compose_releases(releases: Iterable[tuple[Budget, float | None]]) -> Budget:
     return min(summed, ZCDP(math.fsum(rhos)).to_budget(summed.delta))
 
 
-def _load_dp_accounting() -> ModuleType:
+def _losses(mechanism: str, *args: Any) -> Losses:
+    """Return the losses of a mechanism of the accounting library."""
     from dp_accounting.pld import privacy_loss_distribution
 
-    module: ModuleType = privacy_loss_distribution
-    return module
+    make = getattr(privacy_loss_distribution, f"from_{mechanism}")
+    return Losses(make(*args, value_discretization_interval=LOSS_STEP))
 
 
 def _bounded_epsilon(epsilon: float) -> float:
@@ -237,20 +233,12 @@ def randomized_response_losses(epsilon: float, n_classes: int) -> Losses:
     n_classes = validate.at_least(2, n_classes=n_classes)
     # The library's parameter: the share of labels that are drawn uniformly instead.
     uniform = n_classes * odds / (1 + (n_classes - 1) * odds)
-    return Losses(
-        _load_dp_accounting().from_randomized_response(
-            uniform, n_classes, value_discretization_interval=LOSS_STEP
-        )
-    )
+    return _losses("randomized_response", uniform, n_classes)
 
 
 def laplace_losses(epsilon: float) -> Losses:
     """Return the losses of Laplace noise of scale (the value's range) / epsilon."""
-    return Losses(
-        _load_dp_accounting().from_laplace_mechanism(
-            1 / _bounded_epsilon(epsilon), value_discretization_interval=LOSS_STEP
-        )
-    )
+    return _losses("laplace_mechanism", 1 / _bounded_epsilon(epsilon))
 
 
 def gaussian_losses(sigma: float, diameter: float) -> Losses:
@@ -264,11 +252,7 @@ def gaussian_losses(sigma: float, diameter: float) -> Losses:
             f"sigma is {sigma!r}; losses are composed from {1 / LARGEST_RATIO:.2g} of"
             f" the diameter {diameter!r} on."
         )
-    return Losses(
-        _load_dp_accounting().from_gaussian_mechanism(
-            1 / ratio, value_discretization_interval=LOSS_STEP
-        )
-    )
+    return _losses("gaussian_mechanism", 1 / ratio)
 
 
 def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:
@@ -283,7 +267,5 @@ def shuffled_epsilon(epsilon: float, n: int, delta: float) -> float:
     local_epsilon = validate.positive(epsilon=epsilon)
     arguments = local_epsilon, validate.at_least(1, n=n), validate.fraction(delta=delta)
     return min(
-        local_epsilon,
-        closed_form_bound(*arguments),
-        numerical_bound(*arguments),
+        local_epsilon, closed_form_bound(*arguments), numerical_bound(*arguments)
     )

@@ -80,7 +80,6 @@ class DurableFile:
                 isolation_level=None,
             )
             try:
-                self._check_identity(db, path)
                 self._prepare_connection(db, path)
             except BaseException:
                 db.close()
@@ -167,9 +166,8 @@ class DurableFile:
     def _create(self, path: Path) -> None:
         """Create an empty file aside and link it to its name atomically."""
         if sqlite3.sqlite_version_info < (3, 37):
-            raise self._refusal_error(
-                path, "it needs SQLite 3.37 or later under Python"
-            )
+            words = "it needs SQLite 3.37 or later under Python"
+            raise self._refusal_error(path, words)
         for leftover in journal_paths(path):
             raise self._refusal_error(
                 path,
@@ -199,8 +197,8 @@ class DurableFile:
             )
         path.chmod(0o600)  # it names clients, or holds the keys of invitations
 
-    def _check_identity(self, db: sqlite3.Connection, path: Path) -> None:
-        """Refuse a file of another kind, format or schema."""
+    def _prepare_connection(self, db: sqlite3.Connection, path: Path) -> None:
+        """Configure the connection; refuse another format, and a damaged file."""
         application, version = (
             db.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")
@@ -221,9 +219,6 @@ class DurableFile:
             model.executescript(self.schema)
             if version != self.version or _schema_rows(db) != _schema_rows(model):
                 raise self.damaged_error(path)
-
-    def _prepare_connection(self, db: sqlite3.Connection, path: Path) -> None:
-        """Configure the connection, and refuse a damaged file."""
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise self._refusal_error(
@@ -231,9 +226,13 @@ class DurableFile:
             )
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")
-        if _is_truncated(db, path):
-            raise self.damaged_error(path)
-        if not self._is_sound(db, path):
+        # A checkpoint that met a full disk may leave a part of the last page, but then
+        # the journal repairs it.
+        (page,) = db.execute("PRAGMA page_size").fetchone()
+        journal = Path(f"{path}-wal")
+        pending = journal.is_file() and journal.stat().st_size > 0
+        is_truncated = not pending and path.stat().st_size % page != 0
+        if is_truncated or not self._is_sound(db, path):
             raise self.damaged_error(path)
 
     def _is_sound(self, db: sqlite3.Connection, _: Path) -> bool:
@@ -286,14 +285,3 @@ def sync_folder(path: Path) -> None:
 
 def _schema_rows(db: sqlite3.Connection) -> list[tuple[str, str | None]]:
     return db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
-
-
-def _is_truncated(db: sqlite3.Connection, path: Path) -> bool:
-    """Return whether a part of the last page is missing.
-
-    A checkpoint that met a full disk may leave that, but then the journal repairs it.
-    """
-    (page,) = db.execute("PRAGMA page_size").fetchone()
-    journal = Path(f"{path}-wal")
-    pending = journal.is_file() and journal.stat().st_size > 0
-    return not pending and path.stat().st_size % page != 0

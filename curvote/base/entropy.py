@@ -135,11 +135,11 @@ def seed_sequence(random_state: RandomState) -> np.random.SeedSequence | None:
         return None
     if isinstance(random_state, np.random.RandomState):
         words = random_state.randint(1 << 32, size=_SEED_WORDS, dtype=np.uint64)
-        return np.random.SeedSequence(words.tolist())
-    if isinstance(random_state, np.random.Generator):
+    elif isinstance(random_state, np.random.Generator):
         words = random_state.integers(1 << 32, size=_SEED_WORDS, dtype=np.uint64)
-        return np.random.SeedSequence(words.tolist())
-    return np.random.SeedSequence(check_random_state(random_state))
+    else:
+        return np.random.SeedSequence(check_random_state(random_state))
+    return np.random.SeedSequence(words.tolist())
 
 
 def random_sources(random_state: RandomState) -> tuple[np.random.Generator, Entropy]:

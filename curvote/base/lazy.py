@@ -29,7 +29,8 @@ def install_hint(error: ModuleNotFoundError, preferred: str = "") -> str | None:
     where that one does not bring it.
     """
     module = (error.name or "").partition(".")[0]
-    extra = preferred if extra_provides(preferred, module) else _first_extra(module)
+    extras = (preferred, *(of for _, _, of in _extra_requirements()))
+    extra = next((name for name in extras if extra_provides(name, module)), None)
     name = _DISTRIBUTIONS[module] if module in _HIDDEN else module
     return extra and f"{name} is not installed: pip install 'curvote[{extra}]'"
 
@@ -45,13 +46,6 @@ def extra_provides(extra: str, module: str) -> bool:
         )
         for name, inner, owner in _extra_requirements()
         if owner == extra
-    )
-
-
-def _first_extra(module: str) -> str | None:
-    """Return the first declared extra that brings a module."""
-    return next(
-        (of for _, _, of in _extra_requirements() if extra_provides(of, module)), None
     )
 
 
@@ -89,15 +83,14 @@ def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
             error.msg = install_hint(error, preferred="method") or error.msg
             raise
 
-    vars(sys.modules[package])["__dir__"] = lambda: _public_names(package, modules)
+    def dir_() -> list[str]:
+        """Return the exports, submodules and dunder names of a package."""
+        present = {
+            name
+            for name, value in vars(sys.modules[package]).items()
+            if name.startswith("__") or isinstance(value, ModuleType)
+        }
+        return sorted(present | modules.keys())
+
+    vars(sys.modules[package])["__dir__"] = dir_
     return getattr_
-
-
-def _public_names(package: str, modules: Mapping[str, str]) -> list[str]:
-    """Return the exports, submodules and dunder names of a package."""
-    present = {
-        name
-        for name, value in vars(sys.modules[package]).items()
-        if name.startswith("__") or isinstance(value, ModuleType)
-    }
-    return sorted(present | modules.keys())

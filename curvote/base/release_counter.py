@@ -47,7 +47,12 @@ class ReleaseCounter:
         To be called before anything is drawn; a later failure takes nothing back.
         """
         before = getattr(self, "releases_", None)
-        self.releases_ = released if before is None else _add_counts(before, released)
+        if before is not None:  # the shorter is padded with zeros
+            total = np.zeros(max(len(before), len(released)), dtype=np.int64)
+            total[: len(before)] += before
+            total[: len(released)] += released
+            released = total
+        self.releases_ = released
         # One fit with known noise is enough to know the record.
         seeded_before = getattr(self, "private_", None) is False
         self.private_ = not seeded_before and self.random_state is None
@@ -75,14 +80,6 @@ class ReleaseCounter:
             UserWarning,
             stacklevel=4,
         )
-
-
-def _add_counts(first: Counts, second: Counts) -> Counts:
-    """Return the sum of two count vectors; the shorter is padded with zeros."""
-    total = np.zeros(max(len(first), len(second)), dtype=np.int64)
-    total[: len(first)] += first
-    total[: len(second)] += second
-    return total
 
 
 def one_release_each(n: int) -> Counts:

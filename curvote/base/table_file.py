@@ -133,34 +133,29 @@ def note_missing_columns(
     frame: Table, names: Iterable[str], problems: Problems
 ) -> bool:
     """Record the missing or repeated columns; return whether any."""
-    columns, wrong = list(map(str, frame.columns)), False
-    for name in names:
-        count = columns.count(name)
-        if count != 1:
-            wrong = True
-            hint = did_you_mean(name, columns) if columns else ""
-            words = f"{count} columns are called {name!r}" if count else None
-            problems.add(words or f"there is no column {name!r}.{hint}".rstrip("."))
-    return wrong
+    columns = list(map(str, frame.columns))
+    wrong = [name for name in names if columns.count(name) != 1]
+    for name in wrong:
+        count, hint = columns.count(name), did_you_mean(name, columns)
+        words = f"{count} columns are called {name!r}" if count else None
+        problems.add(words or f"there is no column {name!r}.{hint}".rstrip("."))
+    return bool(wrong)
 
 
 def read_numbers(frame: Table, names: Sequence[str], problems: Problems) -> Array:
     """Return columns as numbers (n, d); other cells are recorded: NaN."""
     matrix = np.empty((len(frame), len(names)))
     for place, name in enumerate(names):
-        values = _column_numbers(frame, name)
+        if isinstance(frame, Cells):
+            values = np.array([_parse_number(cell) for cell in frame[name]], np.float64)
+        else:
+            import pandas as pd
+
+            column = pd.to_numeric(frame[name], errors="coerce")
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         matrix[:, place] = np.where(np.isfinite(values), values, np.nan)
         problems.add_rows(frame, ~np.isfinite(values), f"{name}: no finite number")
     return matrix
-
-
-def _column_numbers(frame: Table, name: str) -> Array:
-    if isinstance(frame, Cells):
-        return np.array([_parse_number(cell) for cell in frame[name]], dtype=np.float64)
-    import pandas as pd
-
-    column = pd.to_numeric(frame[name], errors="coerce")
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _parse_number(text: str) -> float:
@@ -178,7 +173,7 @@ def read_indicators(
 
     A missing text is none of them; any other is noted.
     """
-    cells = np.array([_cell_text(cell) for cell in frame[name].tolist()], dtype=object)
+    cells = np.array(_cell_texts(frame, name), dtype=object)
     indicators = cells[:, None] == np.array(categories, dtype=object)
     strange = ~missing_cells(frame, name) & ~indicators.any(axis=1)
     problems.add_rows(frame, strange, f"{name}: none of {', '.join(categories)}")
@@ -187,9 +182,7 @@ def read_indicators(
 
 def missing_cells(frame: Table, name: str) -> NDArray[np.bool_]:
     """Return which cells of a column are marked as missing."""
-    return np.array(
-        [_cell_text(cell) in MISSING for cell in frame[name].tolist()], bool
-    )
+    return np.array([text in MISSING for text in _cell_texts(frame, name)], bool)
 
 
 def indicator_name(name: str, text: str) -> str:
@@ -199,16 +192,17 @@ def indicator_name(name: str, text: str) -> str:
 
 def read_texts(frame: Table, name: str, problems: Problems) -> list[str]:
     """Return a column as trimmed text; an empty cell is recorded."""
-    cells = [_cell_text(cell) for cell in frame[name].tolist()]
+    cells = _cell_texts(frame, name)
     empty = np.array([not text for text in cells], dtype=bool)
     problems.add_rows(frame, empty, f"{name}: nothing")
     return cells
 
 
-def _cell_text(cell: Any) -> str:
-    if cell is None or cell != cell:  # noqa: PLR0124 - NaN, NaT
-        return ""
-    return str(cell).strip()
+def _cell_texts(frame: Table, name: str) -> list[str]:
+    return [
+        "" if cell is None or cell != cell else str(cell).strip()  # noqa: PLR0124 - NaN
+        for cell in frame[name].tolist()
+    ]
 
 
 def describe_lines(frame: Table, wrong: NDArray[np.bool_]) -> str:

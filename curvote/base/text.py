@@ -73,9 +73,8 @@ def printable_name(name: str) -> str:
     harmless = "".join(
         character if character.isprintable() else "?" for character in name
     )
-    return (
-        harmless if len(harmless) <= _LONGEST_NAME else f"{harmless[:_LONGEST_NAME]}.."
-    )
+    cut = f"{harmless[:_LONGEST_NAME]}.."
+    return harmless if len(harmless) <= _LONGEST_NAME else cut
 
 
 def format_names(names: Sequence[str]) -> str:

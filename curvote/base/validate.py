@@ -35,7 +35,11 @@ def _single_item(named: dict[str, Value]) -> tuple[str, Value]:
 def positive(**named: float) -> float:
     """Return the value if it is finite and above 0."""
     name, value = _single_item(named)
-    number = not isinstance(value, bool | np.bool_) and _fits_float(value)
+    try:
+        float(value)  # a number that a float holds
+        number = not isinstance(value, bool | np.bool_)
+    except (OverflowError, TypeError, ValueError):
+        number = False
     if not (number and rule_holds(lambda: 0 < value < math.inf)):
         raise UserError(
             f"{name} is {format_value(value)}; it must be a finite number above 0."
@@ -49,15 +53,6 @@ def rule_holds(rule: Callable[[], Any]) -> bool:
         return bool(rule())
     except (TypeError, ValueError):
         return False
-
-
-def _fits_float(value: float) -> bool:
-    """Return whether the value can be converted to a float."""
-    try:
-        float(value)
-    except (OverflowError, TypeError, ValueError):
-        return False
-    return True
 
 
 def fraction(**named: float) -> float:
@@ -101,41 +96,27 @@ def one_of(allowed: Collection[str], /, **named: str) -> str:
     """Return the value if it is one of the ``allowed`` names."""
     name, value = _single_item(named)
     if value not in allowed:
-        raise UserError(
-            f"{name} is {format_value(value)}.{_suggestion(value, allowed)}"
-        )
+        original: object = value  # whatever its annotation says
+        text = original[:LONGEST_VALUE] if isinstance(original, str) else ""
+        hint = did_you_mean(text, allowed)
+        raise UserError(f"{name} is {format_value(value)}.{hint}")
     return value
-
-
-def _suggestion(value: object, allowed: Collection[str]) -> str:
-    return did_you_mean(
-        value[:LONGEST_VALUE] if isinstance(value, str) else "", allowed
-    )
-
-
-def _to_floats(name: str, value: ArrayLike) -> FloatArray:
-    array = np.asarray(value)
-    try:
-        # "0.5" and 0.5 + 1j would be converted without a word.
-        if array.dtype.kind not in "biufO":
-            raise TypeError
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise UserError(
-            f"{name} holds {_describe_content(array)}; give numbers."
-        ) from None
-
-
-def _describe_content(array: NDArray[Any]) -> str:
-    if array.dtype.kind in "US" and array.size:
-        return f"text, such as {format_value(array.ravel()[0].item())}"
-    return f"{array.dtype} values"
 
 
 def finite(**named: ArrayLike) -> FloatArray:
     """Return the array as float64 if it holds no NaN and no infinity."""
     name, value = _single_item(named)
-    array = _to_floats(name, value)
+    raw_array = np.asarray(value)
+    try:
+        # "0.5" and 0.5 + 1j would be converted without a word.
+        if raw_array.dtype.kind not in "biufO":
+            raise TypeError
+        array = raw_array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        content = f"{raw_array.dtype} values"
+        if raw_array.dtype.kind in "US" and raw_array.size:
+            content = f"text, such as {format_value(raw_array.ravel()[0].item())}"
+        raise UserError(f"{name} holds {content}; give numbers.") from None
     bad = ~np.isfinite(array)
     if bad.any() and not array.ndim:
         raise UserError(f"{name} is {format_value(value)}; it must be a finite number.")

@@ -29,16 +29,32 @@ def merge_forms(verb: str, forms: Sequence[Form]) -> Form:
     if len(forms) == 1:
         return forms[0]
     signatures = [inspect.signature(form, eval_str=True).parameters for form in forms]
-    merged = _merge_options(signatures)
+    merged: dict[str, inspect.Parameter] = {}
+    for name in dict.fromkeys(name for options in signatures for name in options):
+        same = [options[name] for options in signatures if name in options]
+        first = same[0].default
+        equal = first is not _NONE and all(
+            parameter.default == first for parameter in same
+        )
+        # Unequal defaults become None.
+        default, kind = first if equal else None, inspect.Parameter.KEYWORD_ONLY
+        merged[name] = same[0].replace(default=default, kind=kind)
 
     def call_form(**values: Any) -> None:
-        options = {
+        given_options = {
             name: value
             for name, value in values.items()
             if value not in (merged[name].default, [], None)
         }
-        at = _select_form(verb, signatures, options)
-        forms[at](**_require_options(verb, signatures[at], options))
+        at = _select_form(verb, signatures, given_options)
+        missing = [
+            option_flag(parameter)
+            for name, parameter in signatures[at].items()
+            if parameter.default is _NONE and name not in given_options
+        ]
+        if missing:
+            raise UserError(f"{verb} lacks {', '.join(missing)}.")
+        forms[at](**given_options)
 
     call_form.__doc__ = "\n\n".join(inspect.getdoc(form) or "" for form in forms)
     call_form.__annotations__ = {
@@ -48,30 +64,15 @@ def merge_forms(verb: str, forms: Sequence[Form]) -> Form:
     return call_form
 
 
-def _merge_options(signatures: Sequence[Options]) -> dict[str, inspect.Parameter]:
-    """Return the options of all forms; unequal defaults become None."""
-    union: dict[str, inspect.Parameter] = {}
-    for name in dict.fromkeys(name for options in signatures for name in options):
-        alternatives = [options[name] for options in signatures if name in options]
-        first = alternatives[0].default
-        same_default = first is not _NONE and all(
-            parameter.default == first for parameter in alternatives
-        )
-        union[name] = alternatives[0].replace(
-            default=first if same_default else None, kind=inspect.Parameter.KEYWORD_ONLY
-        )
-    return union
-
-
 def _select_form(
-    verb: str, signatures: Sequence[Options], option_names: Iterable[str]
+    verb: str, signatures: Sequence[Options], given_options: Iterable[str]
 ) -> int:
     """Return the number of the form whose exclusive options are given."""
     exclusive_options = [
         [
             option_flag(options[name])
-            for name in option_names
-            if name in options and _is_exclusive(name, signatures)
+            for name in given_options
+            if name in options and sum(name in form for form in signatures) == 1
         ]
         for options in signatures
     ]
@@ -81,36 +82,11 @@ def _select_form(
         raise UserError(f"{verb} takes {first} or {second}, not both.")
     if not matches:
         usages = ", or ".join(
-            " ".join(_required_option_names(options)) for options in signatures
+            " ".join(option_flag(p) for p in options.values() if p.default is _NONE)
+            for options in signatures
         )
         raise UserError(f"{verb} takes {usages}; see `curvote {verb} --help`.")
     return matches[0]
-
-
-def _is_exclusive(name: str, signatures: Iterable[Options]) -> bool:
-    return sum(name in options for options in signatures) == 1
-
-
-def _require_options(
-    verb: str, options: Options, values: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the given values; refuse them where a required option is missing."""
-    missing = [
-        option_flag(parameter)
-        for name, parameter in options.items()
-        if parameter.default is _NONE and name not in values
-    ]
-    if missing:
-        raise UserError(f"{verb} lacks {', '.join(missing)}.")
-    return values
-
-
-def _required_option_names(options: Options) -> list[str]:
-    return [
-        option_flag(parameter)
-        for parameter in options.values()
-        if parameter.default is _NONE
-    ]
 
 
 def option_flag(parameter: inspect.Parameter) -> str:
@@ -136,7 +112,7 @@ def system_commands() -> Iterator[tuple[str, Callable[..., Any]]]:
     systems has two forms.
     """
     forms: dict[str, list[Callable[..., Any]]] = {}
-    for package in SYSTEMS.values():
+    for package in dict.fromkeys(SYSTEMS.values()):
         if find_spec(f"{package}.commands"):
             declared = import_module(f"{package}.commands").COMMANDS
             for verb, place in declared.items():

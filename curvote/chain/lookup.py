@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -16,8 +17,9 @@ from curvote.wire.task import AnyTask, Task
 def find_system(name: str) -> System:
     """Return the system of this name; an unknown one is a UserError."""
     package = SYSTEMS[validate.one_of(SYSTEMS, protocol=name)]
-    result: System = import_module(f"{package}.system").SYSTEM
-    return result
+    module = import_module(f"{package}.system")
+    members: Sequence[System] = getattr(module, "SYSTEMS", ()) or (module.SYSTEM,)
+    return next(member for member in members if member.name == name)
 
 
 def all_systems() -> tuple[System, ...]:
@@ -29,14 +31,11 @@ def names_at_key(key: str) -> list[str]:
     """Return the names that registries allow at a configuration key."""
     stages = (stage for entry in all_systems() for stage in entry.all_stages)
     registries = dict.fromkeys(p for s in stages for p, at in s.plugins if at == key)
-    return list(
-        dict.fromkeys(n for place in registries for n in _registry_names(place))
-    )
-
-
-def _registry_names(registry: str) -> list[str]:
-    module, _, table = registry.partition(":")
-    return list(getattr(import_module(module), table))
+    names: dict[str, None] = {}
+    for place in registries:
+        module, _, table = place.partition(":")
+        names |= dict.fromkeys(getattr(import_module(module), table))
+    return list(names)
 
 
 def read_task(document: Any) -> AnyTask:

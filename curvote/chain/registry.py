@@ -1,23 +1,28 @@
-"""Registry of systems: one line each, the package that holds its ``system`` module."""
+"""Registry of systems: one line each, the package that holds its ``system`` module.
+
+A package of several systems names them in ``SYSTEMS`` of that module, and what each
+asks for in ``MESSAGES_BY_SYSTEM`` of its ``messages``; one of a single system has
+``SYSTEM`` and ``MESSAGES``.
+"""
 
 SYSTEMS = {
     "mrma": "curvote.systems.mrma",
     "direct": "curvote.systems.direct",
-    "direct_two": "curvote.systems.direct.two",
-    "direct_one_of": "curvote.systems.direct.one_of",
-    "votes": "curvote.systems.mrma.votes",
+    "direct_two": "curvote.systems.direct",
+    "direct_one_of": "curvote.systems.direct",
+    "votes": "curvote.systems.mrma",
     "majority": "curvote.systems.references",
-    "mrma_classes": "curvote.systems.mrma.classes",
-    "counts": "curvote.systems.cells.counts",
-    "stump": "curvote.systems.cells.stump",
-    "tree": "curvote.systems.cells.tree",
-    "sgd": "curvote.systems.direct.sgd",
+    "mrma_classes": "curvote.systems.mrma",
+    "counts": "curvote.systems.cells",
+    "stump": "curvote.systems.cells",
+    "tree": "curvote.systems.cells",
+    "sgd": "curvote.systems.direct",
     "mrma_privunit": "curvote.systems.mrma.privunit",
     "auto": "curvote.systems.auto",
-    "clean": "curvote.systems.references.clean",
+    "clean": "curvote.systems.references",
     "volunteers": "curvote.systems.volunteers",
     "joined": "curvote.systems.volunteers.joined",
-    "drift": "curvote.systems.mrma.drift",
+    "drift": "curvote.systems.mrma",
     "online": "curvote.systems.online",
     "federated": "curvote.systems.federated",
     "transfer": "curvote.systems.transfer",

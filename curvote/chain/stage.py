@@ -66,12 +66,10 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.unit not in SIDES.get(self.side, ()):
-            allowed_units = (
-                ", ".join(SIDES.get(self.side, ())) or "nothing: no such side"
-            )
+            allowed = ", ".join(SIDES.get(self.side, ())) or "nothing: no such side"
             raise InternalError(
                 f"table {self.name}: a row is a {self.unit}, but a table of side"
-                f" {self.side!r} holds {allowed_units}"
+                f" {self.side!r} holds {allowed}"
             )
 
 
@@ -107,13 +105,13 @@ def stage_functions(place: str) -> SimpleNamespace:
     """Return the functions that the stage at "module:name" has, by part."""
     module, _, name = place.partition(":")
     defined = vars(import_module(module))
-    return SimpleNamespace(
-        **{
-            part: defined[name + ending]
-            for part, ending in STAGE_PARTS.items()
-            if name + ending in defined
-        }
-    )
+    names = {part: name + ending for part, ending in STAGE_PARTS.items()}
+    functions_by_part = {
+        part: defined[function_name]
+        for part, function_name in names.items()
+        if function_name in defined
+    }
+    return SimpleNamespace(**functions_by_part)
 
 
 class Source(Protocol):
@@ -286,11 +284,9 @@ ShardRows = Rows | Scattered
 
 def with_shared(functions: SimpleNamespace, context: StageContext) -> StageContext:
     """Return the context with the arrays that all shards of a stage share."""
-    return (
-        replace(context, shared=functions.shared(context))
-        if hasattr(functions, "shared")
-        else context
-    )
+    if not hasattr(functions, "shared"):
+        return context
+    return replace(context, shared=functions.shared(context))
 
 
 def split_buckets(scattered: Scattered) -> Iterator[Rows]:
@@ -321,27 +317,23 @@ def make_rows(functions: SimpleNamespace, context: StageContext) -> Iterator[Row
     """Yield the tables of one repetition of a stage, whole or in portions."""
     if hasattr(functions, "portions"):
         yield from functions.portions(context)
+    elif hasattr(functions, "shard"):
+        yield make_all_shards(functions, context)
     else:
-        yield (
-            make_all_shards(functions, context)
-            if hasattr(functions, "shard")
-            else functions.body(context)
-        )
+        yield functions.body(context)
 
 
 def make_all_shards(functions: SimpleNamespace, context: StageContext) -> Rows:
     """Return a repetition's tables, made shard after shard in memory."""
     context = with_shared(functions, context)
-    count = functions.shard_count(
-        context.inputs, context.params, context.metadata, context.place
-    )
+    shard_facts = context.inputs, context.params, context.metadata
+    count = functions.shard_count(*shard_facts, context.place)
     shards = [functions.shard(context, number) for number in range(count)]
     if not isinstance(shards[0], Scattered):
         return stack_rows(shards)
     arrived = zip(*(split_buckets(scattered) for scattered in shards), strict=True)
-    return stack_rows(
-        [
-            functions.join(context, bucket, stack_rows(parts))
-            for bucket, parts in enumerate(arrived)
-        ]
-    )
+    joined = [
+        functions.join(context, bucket, stack_rows(parts))
+        for bucket, parts in enumerate(arrived)
+    ]
+    return stack_rows(joined)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -51,13 +51,8 @@ def seed_sequence(
     seed: int, stage: str, purpose: str, number: int, block: int = 0
 ) -> np.random.SeedSequence:
     """Return the seed sequence of one stream; ``number`` is the repetition's."""
-    key = (
-        _stream_number(stage, STAGES),
-        _stream_number(purpose, PURPOSES),
-        number,
-        block,
-    )
-    return np.random.SeedSequence(seed, spawn_key=key)
+    names = _stream_number(stage, STAGES), _stream_number(purpose, PURPOSES)
+    return np.random.SeedSequence(seed, spawn_key=(*names, number, block))
 
 
 def generator(
@@ -81,13 +76,11 @@ def client_noise(
 
 def block_noise(seed: int, stage: str, number: int, block: int) -> StudyStreams:
     """Return the noise of one block of clients."""
-    return StudyStreams(partial(_named_stream, seed, stage, number, block))
 
+    def make(purpose: str) -> SeededEntropy:
+        return SeededEntropy(seed_sequence(seed, stage, purpose, number, block))
 
-def _named_stream(
-    seed: int, stage: str, number: int, block: int, purpose: str
-) -> SeededEntropy:
-    return SeededEntropy(seed_sequence(seed, stage, purpose, number, block))
+    return StudyStreams(make)
 
 
 def _stream_number(name: str, published: Mapping[str, int]) -> int:

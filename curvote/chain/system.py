@@ -175,27 +175,22 @@ class System:
             duplicates = sorted({name for name in names if names.count(name) > 1})
             if duplicates:
                 raise InternalError(f"{self.name}: {kind} {duplicates[0]} stands twice")
-        self._check_index()
-        self._check_names("metric", {m.beside for m in self.metrics if m.beside})
-        self._check_names("method", set(self.main))
-
-    def _check_index(self) -> None:
-        """Refuse a stage that repeats over less than its inputs do."""
-        names = tuple(index.name for index in self.index)
+        index = tuple(index.name for index in self.index)
         for stage in self.all_stages:
-            index_names = names if stage.index is None else stage.index
-            if index_names != names[: len(index_names)]:
+            stage_index = index if stage.index is None else stage.index
+            if stage_index != index[: len(stage_index)]:
                 raise InternalError(
                     f"{self.name}: stage {stage.name} repeats over"
-                    f" {', '.join(index_names)},"
-                    f" which does not begin {', '.join(names)}"
+                    f" {', '.join(stage_index)},"
+                    f" which does not begin {', '.join(index)}"
                 )
-
-    def _check_names(self, kind: str, names: set[str]) -> None:
-        """Refuse the names of metrics or methods that the system does not have."""
-        missing = sorted(names - {item.name for item in getattr(self, f"{kind}s")})
-        if missing:
-            raise InternalError(f"{self.name}: there is no {kind} {missing[0]}")
+        for kind, named in (
+            ("metric", {m.beside for m in self.metrics if m.beside}),
+            ("method", set(self.main)),
+        ):
+            missing = sorted(named - {item.name for item in getattr(self, f"{kind}s")})
+            if missing:
+                raise InternalError(f"{self.name}: there is no {kind} {missing[0]}")
 
     def describe_messages(
         self, config: Mapping[str, Any], d: int
@@ -207,14 +202,11 @@ class System:
             for description in m.describe(config, d)
         ]
         study_messages = [
-            description
+            replace(description, study_only=True)
             for describe in self.study_messages
             for description in describe(config, d)
         ]
-        return (
-            *sent_messages,
-            *(replace(description, study_only=True) for description in study_messages),
-        )
+        return (*sent_messages, *study_messages)
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -27,18 +27,14 @@ def check_grid(grid: ArrayLike) -> Array:
         )
     steps = np.diff(points)
     if (steps <= 0).any():
-        raise UserError(
-            "grid must be strictly increasing, but "
-            + _describe_place(points, steps <= 0)
-        )
+        place = _describe_place(points, steps <= 0)
+        raise UserError(f"grid must be strictly increasing, but {place}")
     usual = np.median(steps)
     rounding = 4 * np.spacing(np.abs(points).max())
     odd = ~np.isclose(steps, usual, rtol=STEP_TOLERANCE, atol=rounding)
     if odd.any():
-        raise UserError(
-            f"grid must be equidistant (its usual step is {usual:.6g}), but "
-            + _describe_place(points, odd)
-        )
+        rule = f"equidistant (its usual step is {usual:.6g})"
+        raise UserError(f"grid must be {rule}, but {_describe_place(points, odd)}")
     return points
 
 
@@ -129,7 +125,23 @@ class Projection:
         counted from 0.
         """
         values = np.asarray(curves, dtype=np.float64)
-        _check_curves(values, self.matrix.shape[1])
+        points = self.matrix.shape[1]
+        if values.ndim != 2 or values.shape[1] != points:
+            raise UserError(
+                f"curves have shape {values.shape}; they must be (n, {points}), one row"
+                " a curve and one column a grid point."
+            )
+        bad = ~np.isfinite(values)
+        if bad.any():
+            rows = np.flatnonzero(bad.any(axis=1))
+            row, further = int(rows[0]), len(rows) - 1
+            count, first = int(bad[row].sum()), int(np.flatnonzero(bad[row])[0])
+            kind = "missing" if np.isnan(values[row, first]) else "infinite"
+            more = f" ({further} more such curves)" if further else ""
+            raise UserError(
+                f"curve {row} has {count} {kind} value{'s' * (count > 1)}, the first at"
+                f" grid point {first}{more}; every value must be finite."
+            )
         return np.asarray(values @ self.matrix.T)
 
 
@@ -146,14 +158,12 @@ def projection(
     check_size(basis, size, order, len(points), size_name=called)
     domain = (float(points[0]), float(points[-1]))
     functions = BASES[basis](domain, size, order)
-    return Projection(
-        matrix=_projection_matrix(functions, points),
-        gram=_gram_matrix(functions),
-        domain=domain,
-        name=basis,
-        size=size,
-        order=order,
-    )
+    from skfda import FDataGrid
+
+    impulses = FDataGrid(np.eye(len(points)), grid_points=points)
+    matrix = impulses.to_basis(functions).coefficients.T
+    matrix = np.asarray(matrix, dtype=np.float64)
+    return Projection(matrix, _gram_matrix(functions), domain, basis, size, order)
 
 
 def identity(d: int) -> Projection:
@@ -169,12 +179,10 @@ def grid_projection(grid: ArrayLike) -> Projection:
     those of the curves.
     """
     points = check_grid(grid)
-    step = (points[-1] - points[0]) / (len(points) - 1)
-    weights = np.full(len(points), step)
+    count, domain = len(points), (float(points[0]), float(points[-1]))
+    weights = np.full(count, (points[-1] - points[0]) / (count - 1))
     weights[[0, -1]] /= 2
-    domain = (float(points[0]), float(points[-1]))
-    identity_matrix = np.eye(len(points))
-    return Projection(identity_matrix, np.diag(weights), domain, VALUES, len(points), 1)
+    return Projection(np.eye(count), np.diag(weights), domain, VALUES, count, 1)
 
 
 def image_projection(points: int, size: int) -> Projection:
@@ -184,10 +192,8 @@ def image_projection(points: int, size: int) -> Projection:
     square, or fewer than ``size``, are a UserError.
     """
     size = validate.at_least(1, size=size)
-    domain = (1.0, float(points))
-    return Projection(
-        cosine_matrix(points, size), np.eye(size), domain, COSINES, size, 1
-    )
+    matrix, domain = cosine_matrix(points, size), (1.0, float(points))
+    return Projection(matrix, np.eye(size), domain, COSINES, size, 1)
 
 
 def roughness_matrix(basis: Projection) -> Array:
@@ -200,7 +206,9 @@ def roughness_matrix(basis: Projection) -> Array:
     if basis.name == IDENTITY:
         return np.eye(basis.size)
     if basis.name == VALUES:
-        return _second_differences(basis)
+        step = (basis.domain[1] - basis.domain[0]) / (basis.size - 1)
+        differences = np.diff(np.eye(basis.size), n=2, axis=0) / step**2
+        return np.asarray(differences.T @ differences * step)
     if basis.name == COSINES:
         return cosine_roughness(basis.matrix.shape[1], basis.size)
     functions = BASES[basis.name](basis.domain, basis.size, basis.order)
@@ -209,12 +217,6 @@ def roughness_matrix(basis: Projection) -> Array:
         return integrals
     vectors = _smooth_coordinates(functions)
     return np.asarray(vectors.T @ integrals @ vectors)
-
-
-def _second_differences(basis: Projection) -> Array:
-    step = (basis.domain[1] - basis.domain[0]) / (basis.size - 1)
-    differences = np.diff(np.eye(basis.size), n=2, axis=0) / step**2
-    return np.asarray(differences.T @ differences * step)
 
 
 def orthonormal(basis: Projection) -> Projection:
@@ -257,19 +259,16 @@ def check_size(
     if basis == "bspline" and order > MAX_SPLINE_ORDER:
         raise UserError(f"order is {order}; B-splines have at most {MAX_SPLINE_ORDER}.")
     if points is not None:
-        _check_fit(basis, size, points, size_name)
-
-
-def _check_fit(basis: str, size: int, points: int, size_name: str) -> None:
-    if size > points:
-        raise UserError(
-            f"{size_name} is {size}, but a curve has only {points} grid points."
-        )
-    if basis == "fourier" and size > points - 1:
-        raise UserError(
-            f"{size_name} is {size}; a Fourier basis takes the two ends of the grid for"
-            f" one point, so {points} grid points allow at most {points - 1} functions."
-        )
+        if size > points:
+            raise UserError(
+                f"{size_name} is {size}, but a curve has only {points} grid points."
+            )
+        if basis == "fourier" and size > points - 1:
+            raise UserError(
+                f"{size_name} is {size}; a Fourier basis takes the two ends of the grid"
+                f" for one point, so {points} grid points allow at most {points - 1}"
+                " functions."
+            )
 
 
 def _bspline_basis(domain: Domain, size: int, order: int) -> Any:
@@ -295,13 +294,6 @@ BASES: dict[str, Callable[[Domain, int, int], Any]] = {
 }
 
 
-def _projection_matrix(functions: Any, points: Array) -> Array:
-    from skfda import FDataGrid
-
-    impulses = FDataGrid(np.eye(len(points)), grid_points=points)
-    return np.asarray(impulses.to_basis(functions).coefficients.T, dtype=np.float64)
-
-
 def _gram_matrix(functions: Any) -> Array:
     return np.asarray(functions.gram_matrix(), dtype=np.float64)
 
@@ -319,39 +311,7 @@ def _smooth_coordinates(functions: Any) -> Array:
 
     gram = _gram_matrix(functions)
     _, vectors = eigh(_derivative_gram(functions, 1), gram)  # ascending
-    return _fix_signs(vectors, gram)
-
-
-def _fix_signs(vectors: Array, gram: Array) -> Array:
-    """Return eigenvectors whose first clear product is positive.
-
-    Not its largest: symmetric functions tie, and rounding would decide.
-    """
     products = gram @ vectors
     clear = np.abs(products) > CLEAR_PRODUCT * np.abs(products).max(axis=0)
     first = products[clear.argmax(axis=0), np.arange(len(gram))]
     return np.asarray(vectors * np.sign(first))
-
-
-def _check_curves(curves: Array, points: int) -> None:
-    if curves.ndim != 2 or curves.shape[1] != points:
-        raise UserError(
-            f"curves have shape {curves.shape}; they must be (n, {points}), one row a"
-            " curve and one column a grid point."
-        )
-    bad = ~np.isfinite(curves)
-    if bad.any():
-        raise UserError(_describe_bad_curve(curves, bad))
-
-
-def _describe_bad_curve(curves: Array, bad: NDArray[np.bool_]) -> str:
-    row = int(np.flatnonzero(bad.any(axis=1))[0])
-    count, first = int(bad[row].sum()), int(np.flatnonzero(bad[row])[0])
-    kind = "missing" if np.isnan(curves[row, first]) else "infinite"
-    further = int(bad.any(axis=1).sum()) - 1
-    more = f" ({further} more such curves)" if further else ""
-    plural = "s" if count > 1 else ""
-    return (
-        f"curve {row} has {count} {kind} value{plural}, the first at grid point"
-        f" {first}{more}; every value must be finite."
-    )

@@ -10,14 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.curves.basis import MAX_SPLINE_ORDER, Projection, image_side
-
-Array = NDArray[np.float64]
-IndexArray = NDArray[np.int64]
+from curvote.curves.basis import MAX_SPLINE_ORDER, Array, Projection, image_side
 
 # Of the largest entry: between two good ways to solve the same least squares problem.
 MATRIX_TOLERANCE = 1e-9
@@ -44,25 +40,6 @@ def check_projection(projection: Projection) -> None:
     the functions, and the orthonormal ones, smoothest first, whose Gram matrix is the
     identity.
     """
-    points, (start, end) = projection.matrix.shape[1], projection.domain
-    _check_existence(projection)
-    expected = basis_matrices(projection, points)
-    actual = BasisMatrices(projection.matrix, projection.gram)
-    matches = _is_close(actual.gram, expected.gram) and _is_close(
-        actual.matrix, expected.matrix
-    )
-    if not matches and not _is_orthonormal_form(actual, expected):
-        raise UserError(
-            f"the task's matrix is not that of basis {projection.name}, size"
-            f" {projection.size},"
-            f" order {projection.order}, on {points} equidistant points from {start:g}"
-            " to"
-            f" {end:g}; a client multiplies its curve by no other."
-        )
-
-
-def _check_existence(projection: Projection) -> None:
-    """Refuse a basis that does not exist."""
     (d, points), (start, end) = projection.matrix.shape, projection.domain
     size, order = projection.size, projection.order
     conditions = {
@@ -72,40 +49,48 @@ def _check_existence(projection: Projection) -> None:
         "fourier": size % 2 == 1 and size < points,
         "bspline": order <= min(size, MAX_SPLINE_ORDER) and size <= points,
     }
-    exists = (
-        conditions[validate.one_of(conditions, basis=projection.name)] and d == size
-    )
-    if not exists or (start >= end and projection.name not in ("identity", "cosines")):
+    name = validate.one_of(conditions, basis=projection.name)
+    exists = conditions[name] and d == size
+    if not exists or (start >= end and name not in ("identity", "cosines")):
         raise UserError(
-            f"there is no basis {projection.name} of size {size} and order {order} on"
-            f" {points} points from {start:g} to {end:g} with {d} coefficients."
+            f"there is no basis {name} of size {size} and order {order} on {points}"
+            f" points from {start:g} to {end:g} with {d} coefficients."
+        )
+    expected = basis_matrices(projection, points)
+    actual = BasisMatrices(projection.matrix, projection.gram)
+    pairs = (actual.gram, expected.gram), (actual.matrix, expected.matrix)
+    same = all(_is_close(*pair) for pair in pairs)
+    if not same and not _is_orthonormal_form(actual, expected):
+        raise UserError(
+            f"the task's matrix is not that of basis {name}, size {size}, order"
+            f" {order}, on {points} equidistant points from {start:g} to {end:g}; a"
+            " client multiplies its curve by no other."
         )
 
 
 def basis_matrices(projection: Projection, points: int) -> BasisMatrices:
     """Return the matrices of the named basis on equidistant points."""
-    if projection.name == "identity":
-        return BasisMatrices(np.eye(projection.size), np.eye(projection.size))
-    if projection.name == "cosines":
-        return BasisMatrices(
-            cosine_waves(points, projection.size), np.eye(projection.size)
-        )
+    name, size, order = projection.name, projection.size, projection.order
+    if name == "identity":
+        return BasisMatrices(np.eye(size), np.eye(size))
+    if name == "cosines":
+        return BasisMatrices(cosine_waves(points, size), np.eye(size))
     grid = np.linspace(*projection.domain, points)
-    if projection.name == "values":
-        return BasisMatrices(np.eye(points), np.diag(_trapezoid_weights(grid)))
-    if projection.name == "fourier":
-        values = fourier_functions(grid, projection.size)
-        return BasisMatrices(_least_squares_matrix(values), np.eye(projection.size))
-    return _spline_matrices(grid, projection)
-
-
-def _spline_matrices(grid: Array, projection: Projection) -> BasisMatrices:
-    order = projection.order
-    knots = np.linspace(*projection.domain, projection.size - order + 2)
-    nodes, weights = _gauss_quadrature(knots, order)
-    inside, slopes = (
-        f(nodes, knots, order) for f in (bspline_functions, bspline_slopes)
-    )
+    if name == "values":
+        weights = np.full(points, (grid[-1] - grid[0]) / (points - 1))
+        weights[[0, -1]] /= 2  # the trapezoid rule
+        return BasisMatrices(np.eye(points), np.diag(weights))
+    if name == "fourier":
+        values = fourier_functions(grid, size)
+        return BasisMatrices(_least_squares_matrix(values), np.eye(size))
+    knots = np.linspace(*projection.domain, size - order + 2)
+    # Nodes and weights that integrate spline products exactly.
+    unit_nodes, unit_weights = np.polynomial.legendre.leggauss(order)
+    half = np.diff(knots)[:, None] / 2
+    middle = (knots[:-1] + knots[1:])[:, None] / 2
+    nodes, weights = (middle + half * unit_nodes).ravel(), (half * unit_weights).ravel()
+    inside = bspline_functions(nodes, knots, order)
+    slopes = bspline_slopes(nodes, knots, order)
     return BasisMatrices(
         _least_squares_matrix(bspline_functions(grid, knots, order)),
         (inside * weights) @ inside.T,
@@ -147,31 +132,24 @@ def bspline_functions(points: Array, knots: Array, order: int) -> Array:
     By the recursion of Cox and de Boor (de Boor 1978, chapter X), one degree after the
     other: on an interval only ``order`` functions are not 0.
     """
-    first = _knot_intervals(points, knots)
+    intervals = np.searchsorted(knots, points, side="right") - 1
+    first = np.clip(intervals, 0, len(knots) - 2)
     full = np.concatenate([[knots[0]] * (order - 1), knots, [knots[-1]] * (order - 1)])
     interval = first + order - 1  # full[at] <= point < full[at + 1]
     local = np.ones((1, len(points)))
     for degree in range(1, order):
-        local = _raise_degree(local, points, full, interval, degree)
+        # N_{i,k}(x) = (x - t_i)/(t_{i+k} - t_i) N_{i,k-1} + (its mirror image)
+        # N_{i+1,k-1}
+        j = np.arange(degree)[:, None]
+        left_knots = full[interval - degree + 1 + j]
+        right_knots = full[interval + 1 + j]
+        share = local / (right_knots - left_knots)
+        local = np.zeros((degree + 1, len(points)))
+        local[:-1] += (right_knots - points) * share
+        local[1:] += (points - left_knots) * share
     values = np.zeros((len(knots) + order - 2, len(points)))
     values[first + np.arange(order)[:, None], np.arange(len(points))] = local
     return values
-
-
-def _raise_degree(
-    local: Array, x: Array, full: Array, interval: IndexArray, degree: int
-) -> Array:
-    """Return the B-splines of a degree from those of degree - 1.
-
-    N_{i,k}(x) = (x - t_i)/(t_{i+k} - t_i) N_{i,k-1} + (its mirror image) N_{i+1,k-1}.
-    """
-    j = np.arange(degree)[:, None]
-    left_knots, right_knots = full[interval - degree + 1 + j], full[interval + 1 + j]
-    share = local / (right_knots - left_knots)
-    higher = np.zeros((degree + 1, len(x)))
-    higher[:-1] += (right_knots - x) * share
-    higher[1:] += (x - left_knots) * share
-    return higher
 
 
 def bspline_slopes(points: Array, knots: Array, order: int) -> Array:
@@ -190,36 +168,15 @@ def bspline_slopes(points: Array, knots: Array, order: int) -> Array:
     return slopes
 
 
-def _knot_intervals(points: Array, knots: Array) -> IndexArray:
-    """Return the interval of each point between the knots."""
-    intervals = np.searchsorted(knots, points, side="right") - 1
-    return np.clip(intervals, 0, len(knots) - 2)
-
-
-def _gauss_quadrature(knots: Array, order: int) -> tuple[Array, Array]:
-    """Return nodes and weights that integrate spline products exactly."""
-    nodes, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(knots)[:, None] / 2
-    middle = (knots[:-1] + knots[1:])[:, None] / 2
-    return (middle + half * nodes).ravel(), (half * weights).ravel()
-
-
 def _least_squares_matrix(values: Array) -> Array:
     """Return the matrix that fits functions (d, T) to any curve, (d, T)."""
     # No larger than the matrix itself, whatever number of points a task states.
     return np.asarray(np.linalg.pinv(values.T, rcond=np.finfo(float).eps))
 
 
-def _trapezoid_weights(grid: Array) -> Array:
-    weights = np.full(len(grid), (grid[-1] - grid[0]) / (len(grid) - 1))
-    weights[[0, -1]] /= 2
-    return weights
-
-
 def _is_close(matrix: Array, expected: Array) -> bool:
-    return bool(
-        (np.abs(matrix - expected) <= MATRIX_TOLERANCE * np.abs(expected).max()).all()
-    )
+    limit = MATRIX_TOLERANCE * np.abs(expected).max()
+    return bool((np.abs(matrix - expected) <= limit).all())
 
 
 def _is_orthonormal_form(actual: BasisMatrices, expected: BasisMatrices) -> bool:
@@ -229,9 +186,8 @@ def _is_orthonormal_form(actual: BasisMatrices, expected: BasisMatrices) -> bool
     an orthogonal U. U must turn the products of the slopes into an increasing diagonal,
     which leaves signs, and rotations among functions that are equally rough.
     """
-    if expected.slopes is None or not _is_close(
-        actual.gram, np.eye(len(expected.gram))
-    ):
+    unit = np.eye(len(expected.gram))
+    if expected.slopes is None or not _is_close(actual.gram, unit):
         return False
     lower = np.linalg.cholesky(expected.gram)
     straight = lower.T @ expected.matrix

@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.table_file import describe_lines
-from curvote.curves.basis import STEP_TOLERANCE
-
-Array = NDArray[np.float64]
+from curvote.curves.basis import STEP_TOLERANCE, Array
 
 # A grid point may be off by such a part of a step, and is still the same.
 _GRID_TOLERANCE = 1e-6
@@ -30,21 +28,6 @@ def curve_values(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | No
     several coordinates; the cure is named.
     """
     given_grid = None if grid is None else validate.finite(grid=grid)
-    _refuse_without_grid(X)
-    if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
-        return X, given_grid
-    _refuse_multivariate(X)
-    values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
-    if given_grid is not None and not same_grid(points, given_grid):
-        raise UserError(
-            f"X is on {_describe_grid(points)}; grid states"
-            f" {_describe_grid(given_grid)}. Leave"
-            " grid out: an FDataGrid brings its own."
-        )
-    return values[..., 0], points.astype(np.float64)
-
-
-def _refuse_without_grid(X: Any) -> None:
     if hasattr(X, "start_indices"):
         raise UserError(
             "X is an FDataIrregular: each curve has grid points of its own. Give all"
@@ -58,9 +41,8 @@ def _refuse_without_grid(X: Any) -> None:
             " on an equidistant grid,"
             f" X.to_grid({_linspace_code(X, _SUGGESTED_POINTS)})."
         )
-
-
-def _refuse_multivariate(X: Any) -> None:
+    if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
+        return X, given_grid
     if X.dim_domain > 1:
         raise UserError(
             f"X holds surfaces, over {X.dim_domain} variables; give curves, over one."
@@ -70,6 +52,14 @@ def _refuse_multivariate(X: Any) -> None:
             f"X has {X.dim_codomain} values at each point; give one of them, such as"
             " X.coordinates[0]."
         )
+    values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
+    if given_grid is not None and not same_grid(points, given_grid):
+        raise UserError(
+            f"X is on {_describe_grid(points)}; grid states"
+            f" {_describe_grid(given_grid)}. Leave"
+            " grid out: an FDataGrid brings its own."
+        )
+    return values[..., 0], points.astype(np.float64)
 
 
 def refuse_uneven_grid(X: Any) -> None:
@@ -164,12 +154,11 @@ class RecordPredictor:
 
     def _predict_rows(self, X: Any, answer: Callable[[Array], Any]) -> NDArray[Any]:
         """Return ``answer`` of the records' numbers, one row for each of X."""
-        form = self.form
-        if (
-            form is None
-            or not hasattr(X, "columns")
-            or not _is_raw_table(X, form, self.columns)
-        ):
+        form, raw = self.form, False
+        if form is not None and hasattr(X, "columns"):
+            names = {_column_name(name) for name in X.columns}
+            raw = {*form.raw} <= names or not {*self.columns} <= names
+        if not raw:
             return np.asarray(answer(record_matrix(X, self.columns)))
         table = form.read(X, self.columns)
         unusable = table.of < 0
@@ -196,12 +185,6 @@ class RecordPredictor:
         return padded
 
 
-def _is_raw_table(X: Any, form: Any, columns: list[str]) -> bool:
-    """Return whether a table holds the form's raw columns."""
-    names = {_column_name(name) for name in X.columns}
-    return {*form.raw} <= names or not {*columns} <= names
-
-
 def grid_names(grid: Iterable[float]) -> list[str]:
     """Return the column names of raw curves: their grid points as text."""
     return [f"{point:.12g}" for point in grid]
@@ -217,11 +200,9 @@ def select_columns(X: Any, columns: list[str]) -> Any:
             f"{len(missing)} columns are missing, such as {missing[0]!r}; there must be"
             f" {len(columns)}, by name: {wanted} .. {columns[-1]!r}."
         )
-    repeated = [name for name in columns if names.count(name) > 1]
-    if repeated:
-        raise UserError(
-            f"{names.count(repeated[0])} columns are called {repeated[0]!r}."
-        )
+    for name in columns:
+        if names.count(name) > 1:
+            raise UserError(f"{names.count(name)} columns are called {name!r}.")
     return X.set_axis(names, axis=1)[columns]
 
 
@@ -232,22 +213,17 @@ def _column_name(name: Any) -> str:
 
 def record_matrix(X: Any, columns: list[str]) -> Array:
     """Return records as an array, the columns of DataFrames by name."""
-    named = hasattr(X, "columns")
-    table = (
-        select_columns(X, columns).to_numpy() if named else _curve_values(X, columns)
-    )
+    if hasattr(X, "columns"):
+        table = select_columns(X, columns).to_numpy()
+    else:
+        # Curves on the model's grid; else X itself.
+        table, points = curve_values(X)
+        if points is not None and grid_names(points) != columns:
+            raise UserError(
+                f"X is on {_describe_grid(points)}; the model takes {len(columns)}:"
+                f" {columns[0]} .. {columns[-1]}."
+            )
     try:
         return np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise UserError("a record holds something that is no number.") from None
-
-
-def _curve_values(X: Any, columns: list[str]) -> Any:
-    """Return the values of curves on the model's grid; else X itself."""
-    values, points = curve_values(X)
-    if points is not None and grid_names(points) != columns:
-        raise UserError(
-            f"X is on {len(points)} grid points from {points[0]:g} to {points[-1]:g};"
-            f" the model takes {len(columns)}: {columns[0]} .. {columns[-1]}."
-        )
-    return values

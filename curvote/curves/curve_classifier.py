@@ -79,14 +79,11 @@ class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
         """Build the classifier from an encoding and an averaged linear rule."""
         if line.feature_map != encoding.feature_map:
             raise InternalError(f"{line.feature_map} judged as {encoding.feature_map}")
-        names, encoding_json, class_names = (
-            list(columns),
-            encoding.to_json(),
-            Classes(classes),
-        )
-        if line.coef.shape[:-1] != (len(class_names),) * (len(class_names) > 2):
-            raise InternalError(f"{line.coef.shape} for {len(class_names)} classes")
-        return cls(names, encoding_json, line.coef, line.intercept, tuple(class_names))
+        named = Classes(classes)
+        if line.coef.shape[:-1] != (len(named),) * (len(named) > 2):
+            raise InternalError(f"{line.coef.shape} for {len(named)} classes")
+        parts = list(columns), encoding.to_json(), line.coef, line.intercept
+        return cls(*parts, tuple(named))
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -105,10 +102,9 @@ class CurveClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        return self._predict_rows(X, self._predict_labels)
-
-    def _predict_labels(self, values: Array) -> NDArray[Any]:
-        return np.asarray(self.classes_[predict_indices(self._decision_scores(values))])
+        return self._predict_rows(
+            X, lambda rows: self.classes_[predict_indices(self._decision_scores(rows))]
+        )
 
     def _decision_scores(self, values: Array) -> Array:
         encoding = Encoding.from_json(self.encoding)

@@ -96,8 +96,9 @@ class Directions:
     @property
     def whitened(self) -> Directions:
         """The same directions for whitened z, of mean square 1."""
-        s = self.intercept / np.sqrt(self.square)
-        return replace(self, intercept=s, square=1.0)
+        return replace(
+            self, intercept=self.intercept / np.sqrt(self.square), square=1.0
+        )
 
     @property
     def p(self) -> int:
@@ -136,7 +137,15 @@ class Directions:
         first = (scaled[:, :, None] * u[:, None, :]).reshape(len(u), self.label_size)
         if self.share == 1:
             return np.asarray(first)
-        return np.hstack([first, _second_coordinates(u) / self.second_scale])
+        from scipy.linalg import helmert  # clients of other messages do without
+
+        # u u' - I/p in coordinates that keep lengths: the diagonal in a basis of the
+        # vectors that sum to 0, then what stands above it times sqrt(2).
+        above = np.triu_indices(u.shape[1], 1)
+        diagonal = (u**2) @ helmert(u.shape[1]).T
+        off = np.sqrt(2) * u[:, above[0]] * u[:, above[1]]
+        second = np.hstack([diagonal, off])
+        return np.hstack([first, second / self.second_scale])
 
     def moments(self, mean: Array) -> DirectionMoments:
         """Return the moments that the mean of reports (size,) estimates."""
@@ -144,20 +153,6 @@ class Directions:
         label = mean[:end].reshape(-1, p) / np.sqrt(self.share)
         second = mean[end:] * (0 if self.share == 1 else self.second_scale)
         return DirectionMoments(label, second[: p - 1], second[p - 1 :])
-
-
-def _second_coordinates(u: Array) -> Array:
-    """Return u u' - I/p in coordinates that keep lengths.
-
-    The diagonal in a basis of the vectors that sum to 0, then what stands above it
-    times sqrt(2).
-    """
-    from scipy.linalg import helmert  # clients of other messages do without
-
-    p = u.shape[1]
-    above = np.triu_indices(p, 1)
-    diagonal = (u**2) @ helmert(p).T
-    return np.hstack([diagonal, np.sqrt(2) * u[:, above[0]] * u[:, above[1]]])
 
 
 def second_moment_matrix(diagonal: Array, off: Array) -> Array:
@@ -261,13 +256,15 @@ class Gradients:
 
         x = np.column_stack([np.full(len(z), self.intercept), z]) / self.length
         corner_vectors = simplex_codes(self.n_classes)
-        expected = (
-            softmax(x @ self.coef.T @ corner_vectors.T / 2, axis=1) @ corner_vectors
-        )
+        scores = x @ self.coef.T @ corner_vectors.T / 2
+        expected = softmax(scores, axis=1) @ corner_vectors
         gradients = (codes.reshape(expected.shape) - expected) / (2 * self.clip)
-        clipped = _clip_rows(
-            (gradients[:, :, None] * x[:, None, :]).reshape(len(x), -1)
-        )
+        # Clipped to length 1.
+        rows = (gradients[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+        largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
+        scaled = rows / largest
+        length = np.linalg.norm(scaled, axis=1, keepdims=True)
+        clipped = np.asarray(scaled / np.maximum(length, 1 / largest))
         remainder = np.maximum(1 - np.sum(clipped**2, axis=1), 0)
         return np.column_stack([clipped, np.sqrt(remainder)])
 
@@ -280,16 +277,7 @@ class Gradients:
 
         They are (1, d) and (1,) for two classes, (K, d) and (K,) for more.
         """
-        corner_vectors = (
-            simplex_codes(self.n_classes) if self.n_classes > 2 else np.ones((1, 1))
-        )
+        k = self.n_classes
+        corner_vectors = simplex_codes(k) if k > 2 else np.ones((1, 1))
         w = corner_vectors @ self.coef / self.length
         return w[:, 1:], w[:, 0] * self.intercept
-
-
-def _clip_rows(rows: Array) -> Array:
-    """Return rows clipped to length 1."""
-    largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1)
-    scaled = rows / largest
-    length = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return np.asarray(scaled / np.maximum(length, 1 / largest))

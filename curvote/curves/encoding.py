@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.curves.basis import Projection
+from curvote.curves.basis import Array, Projection
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 RESCALING_CONSTANTS = {
     "tanh": ("centre", "scale"),
     "max_abs": (),
     "min_max": ("lower", "upper"),
+    "none": (),
+    "standard": ("centre", "scale"),
 }
-RESCALING_CONSTANTS |= {"none": (), "standard": ("centre", "scale")}
 # Values of these have no bounds: only a mechanism that takes directions hides them.
 UNBOUNDED_RESCALINGS = ("none", "standard")
 
@@ -283,10 +283,8 @@ class Encoding:
 
     def judged(self, encoded: Encoded) -> Array:
         """Return the features of ``encoded`` that a classifier is applied to."""
-        gram = self.projection.gram
-        return classifier_features(
-            self.feature_map, encoded.coefficients, encoded.z, gram
-        )
+        arrays = encoded.coefficients, encoded.z, self.projection.gram
+        return classifier_features(self.feature_map, *arrays)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values from which `from_json` builds an equal encoding."""
@@ -307,14 +305,11 @@ class Encoding:
     def from_json(cls, facts: Mapping[str, Any]) -> Encoding:
         """Build the encoding that `to_json` wrote."""
         a, b = facts["domain"]
-        projection = Projection(
-            matrix=np.asarray(facts["matrix"], dtype=np.float64),
-            gram=np.asarray(facts["gram"], dtype=np.float64),
-            domain=(float(a), float(b)),
-            name=facts["basis"],
-            size=facts["size"],
-            order=facts["order"],
+        matrix, gram = (
+            np.asarray(facts[name], dtype=np.float64) for name in ("matrix", "gram")
         )
+        named = facts["basis"], facts["size"], facts["order"]
+        projection = Projection(matrix, gram, (float(a), float(b)), *named)
         constants = {
             name: np.asarray(value, dtype=np.float64)
             for name, value in facts["constants"].items()

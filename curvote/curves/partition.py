@@ -64,12 +64,12 @@ class Partitions:
                 " feature and threshold hold a row for each partition and a number for"
                 " each of its cuts."
             )
-        parts = {
-            "of": _check_indices("of", of, np.arange(of.shape[1])),
-            "feature": _check_indices("feature", feature, self.d - 1),
-            "threshold": threshold,
-        }
-        for name, values in parts.items():
+        parts = (
+            _check_indices("of", of, np.arange(of.shape[1])),
+            _check_indices("feature", feature, self.d - 1),
+            threshold,
+        )
+        for name, values in zip(PARTS, parts, strict=True):
             object.__setattr__(self, name, values)
 
     @classmethod

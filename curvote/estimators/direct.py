@@ -15,7 +15,7 @@ from curvote.estimators.base import Line, Places, TwoSidedClassifier
 from curvote.messages.arms import LABEL_SHARES, protocol_of
 from curvote.messages.message import ClientData, Message, messages_of
 from curvote.messages.stages import public_metadata
-from curvote.systems.common.classifiers import classifier_line
+from curvote.systems.common.models import classifier_line
 from curvote.systems.direct import stages
 from curvote.systems.direct import stages as one_of
 from curvote.systems.direct.choice import choose_arm

@@ -18,7 +18,7 @@ from curvote.learning import learners
 from curvote.learning.votes import averaging_weights
 from curvote.learning.weak import draw_subsets
 from curvote.messages.message import ClientData
-from curvote.systems.common.classifiers import average_ensemble
+from curvote.systems.common.models import average_ensemble
 from curvote.systems.common.tables import lines_of_variant
 from curvote.systems.common.training import fit_repetitions, make_problem, weak_table
 from curvote.systems.mrma.messages import MESSAGES

@@ -16,11 +16,9 @@ nothing about a label can fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base import validate
 from curvote.base.entropy import Entropy, SeededEntropy
@@ -31,7 +29,7 @@ from curvote.chain.stage import Columns
 from curvote.client.record import OwnerRecord
 from curvote.curves import canonical
 from curvote.curves.encoding import Encoding, rescale
-from curvote.messages.message import ClientData, message_of, payload_at
+from curvote.messages.message import Array, ClientData, message_of, payload_at
 from curvote.wire import strict_json
 from curvote.wire.envelope import Invitation
 from curvote.wire.task import (
@@ -41,8 +39,6 @@ from curvote.wire.task import (
     Task,
     confusable_form,
 )
-
-Array = NDArray[np.float64]
 
 
 def answer_task(
@@ -66,9 +62,8 @@ def answer_about_record(
     """Return the noised payload about a public record's label."""
     no_numbers = np.empty((1, 0))
     data = ClientData(no_numbers, no_numbers, np.array([place]))
-    return {"record": record} | payload_at(
-        message_of(task).draw(task, data, entropy), 0
-    )
+    columns = message_of(task).draw(task, data, entropy)
+    return {"record": record} | payload_at(columns, 0)
 
 
 def _try_draw(
@@ -86,9 +81,8 @@ def client_inputs(task: Task, record: OwnerRecord, about: int | None) -> ClientD
     finite_values = np.nan_to_num(record.values, nan=0.0, posinf=np.inf, neginf=-np.inf)
     curve = np.clip(finite_values, -LARGEST_CURVE_VALUE, LARGEST_CURVE_VALUE)[None]
     missing = np.isnan(record.values).any()
-    coefficients = np.where(
-        missing, public_centre(encoding), encoding.projection.apply(curve)
-    )
+    own_coefficients = encoding.projection.apply(curve)
+    coefficients = np.where(missing, public_centre(encoding), own_coefficients)
     return _client_data(encoding, coefficients, record.label, about)
 
 
@@ -126,9 +120,8 @@ def describe_answer(task: AnyTask, about: int | str | None) -> str:
     if isinstance(about, int):
         parts.append(f"one bit about candidate {about}")
     single_class = message.per_record or "label" in fields
-    parts.append(
-        f"{'a class of' if single_class else 'classes'} {format_names(task.classes)}"
-    )
+    kind = "a class of" if single_class else "classes"
+    parts.append(f"{kind} {format_names(task.classes)}")
     if isinstance(about, str):
         parts.append(f"public record {printable_name(about)}")
     return f"{message.name} ({', '.join(parts)})"
@@ -149,15 +142,22 @@ def validate_task(document: Any, server: str | None = None) -> AnyTask:
     """
     task = lookup.read_task(document)
     # Else two texts would have one digest, and invitations to the one fit the other.
-    if strict_json.canonical_json(task.to_json()) != strict_json.canonical_json(
-        document
-    ):
+    canonical_json = strict_json.canonical_json
+    if canonical_json(task.to_json()) != canonical_json(document):
         raise UserError(
             "the task is not written in its one form, so that its digest is not that of"
             " its text: something was altered, or another program wrote it."
         )
     server_task = task if server is None else task.for_server(server)
-    _run_guarded(_check_task, server_task)
+    try:
+        with np.errstate(all="ignore"):
+            _check_task(server_task)
+    except (UserError, ModuleNotFoundError):  # the latter is no fault of the task
+        raise
+    except Exception as error:  # noqa: BLE001 - a task must never crash its client
+        raise UserError(
+            f"this task cannot be answered: it fails with {type(error).__name__}."
+        ) from None
     return server_task
 
 
@@ -189,19 +189,6 @@ def check_invitation(task: AnyTask, invitation: Invitation) -> None:
         )
 
 
-def _run_guarded(check: Callable[[AnyTask], None], task: AnyTask) -> None:
-    """Run a check; whatever fails on somebody else's task is its fault."""
-    try:
-        with np.errstate(all="ignore"):
-            check(task)
-    except (UserError, ModuleNotFoundError):  # the latter is no fault of the task
-        raise
-    except Exception as error:  # noqa: BLE001 - a task must never crash its client
-        raise UserError(
-            f"this task cannot be answered: it fails with {type(error).__name__}."
-        ) from None
-
-
 def _check_task(task: AnyTask) -> None:
     if len({confusable_form(word) for word in task.classes}) < len(task.classes):
         raise UserError("two of the task's classes look alike: who could tell them?")
@@ -225,9 +212,7 @@ def _check_encoding(task: Task) -> None:
     canonical.check_projection(encoding.projection)
     rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
     if encoding.rescale == "min_max":
-        _check_bounds_width(encoding.constants)
-
-
-def _check_bounds_width(constants: Any) -> None:
-    if not (constants["upper"] - constants["lower"] >= 2 * SMALLEST_SCALE).all():
-        raise UserError(f"upper must be at least {2 * SMALLEST_SCALE:g} above lower.")
+        width = encoding.constants["upper"] - encoding.constants["lower"]
+        least = 2 * SMALLEST_SCALE
+        if not (width >= least).all():
+            raise UserError(f"upper must be at least {least:g} above lower.")

@@ -34,17 +34,12 @@ def make_directions(
     Both constants were chosen on simulated data alone (docs/choosing.md). A second
     moment of more than ``MAX_WIDTH`` numbers is a UserError.
     """
-    share, square = (
-        LABEL_SHARES[validate.one_of(LABEL_SHARES, arm=arm)],
-        MEAN_SQUARE[rescale],
-    )
+    share = LABEL_SHARES[validate.one_of(LABEL_SHARES, arm=arm)]
+    square = MEAN_SQUARE[rescale]
     check_moment_width(d, share)
-    intercept_value = (
-        INTERCEPT_FACTOR * np.sqrt(d * square)
-        if isinstance(intercept, str)
-        else intercept
-    )
-    return Directions(d, float(intercept_value), share, square, n_classes)
+    if isinstance(intercept, str):
+        intercept = float(INTERCEPT_FACTOR * np.sqrt(d * square))
+    return Directions(d, float(intercept), share, square, n_classes)
 
 
 def protocol_of(arm: str | None) -> str:

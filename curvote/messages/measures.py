@@ -42,10 +42,6 @@ def _settings_learners(settings: PipelineSettings) -> Sequence[Any]:
     return learners
 
 
-def _learner_labels(settings: PipelineSettings) -> list[Value]:
-    return [learner.label for learner in _settings_learners(settings)]
-
-
 def _find_learner(
     settings: PipelineSettings, label: Value | None
 ) -> dict[str, object] | None:
@@ -57,7 +53,12 @@ def _find_learner(
     return next(matches, None)
 
 
-LEARNER: Final = Axis("learner", _learner_labels, _find_learner, key="learners")
+LEARNER: Final = Axis(
+    "learner",
+    lambda settings: [learner.label for learner in _settings_learners(settings)],
+    _find_learner,
+    key="learners",
+)
 
 
 MAJORITY: Final = Method(

@@ -1,4 +1,4 @@
-"""Payloads: messages as JSON, in one form each."""
+"""Messages: what each kind is, and its payload as JSON, in one form."""
 
 from __future__ import annotations
 
@@ -234,9 +234,10 @@ class Message(ABC):
 def messages_of(protocol: str) -> Mapping[str, Message]:
     """Return the messages of a protocol, in the order of its rounds."""
     package = SYSTEMS[validate.one_of(SYSTEMS, protocol=protocol)]
-    module = f"{package}.messages"
-    # Not the system's: a client's process holds no more than it needs.
-    declared: Mapping[str, Message] = import_module(module).MESSAGES
+    # Not the system's module: a client's process holds no more than it needs.
+    module = import_module(f"{package}.messages")
+    several = getattr(module, "MESSAGES_BY_SYSTEM", None)
+    declared: Mapping[str, Message] = several[protocol] if several else module.MESSAGES
     return declared
 
 
@@ -319,25 +320,18 @@ def parse_payload(
         raise UserError(f"not a {message.name}: {describe_errors(error)}.") from None
     if not same_json(normalized, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
-    _refuse_other_subject(message, about, normalized)
-    return normalized
-
-
-def _refuse_other_subject(
-    message: Message, about: int | str | None, payload: dict[str, Any]
-) -> None:
-    """Refuse a message about another subject than its sender was asked about."""
-    if message.per_record and payload["record"] != about:
+    # It is about the subject that its sender was asked about.
+    if message.per_record and normalized["record"] != about:
         raise UserError(
-            f"a {message.name} of record {format_value(payload['record'])}; the"
-            " invitation is for"
-            f" record {format_value(about)}."
+            f"a {message.name} of record {format_value(normalized['record'])}; the"
+            f" invitation is for record {format_value(about)}."
         )
-    if isinstance(about, int) and payload["learner"] != about:
+    if isinstance(about, int) and normalized["learner"] != about:
         raise UserError(
-            f"a vote about candidate {payload['learner']}; the invitation asks about"
+            f"a vote about candidate {normalized['learner']}; the invitation asks about"
             f" candidate {about}."
         )
+    return normalized
 
 
 # A label is one byte, in tables and wherever they are read.
@@ -388,64 +382,46 @@ def parse_messages(
     Values are held against the mechanism in one call for all messages of one shape.
     """
     message = message_of(task)
-    results = [
-        _parse_or_error(message, about, payload) for about, payload in submissions
-    ]
+    results: list[dict[str, Any] | UserError] = []
     by_shape: dict[Any, list[int]] = {}
-    for place, result in enumerate(results):
-        if not isinstance(result, UserError):
-            by_shape.setdefault(_payload_shape(result), []).append(place)
+    for place, (about, payload) in enumerate(submissions):
+        try:
+            parsed = parse_payload(message, about, payload)
+        except UserError as error:
+            results.append(error)
+            continue
+        results.append(parsed)
+        # The lengths and types of values, which messages of an array share.
+        shape = tuple(
+            len(value) if isinstance(value, list) else type(value)
+            for value in parsed.values()
+        )
+        by_shape.setdefault(shape, []).append(place)
     for places in by_shape.values():
         payloads = [
             result for p in places if not isinstance(result := results[p], UserError)
         ]
         possible = _possible_flags(message, task, payloads)
-        for place, result, is_possible in zip(places, payloads, possible, strict=True):
-            results[place] = (
-                positive_zeros(result)
-                if is_possible
-                else _check_single(message, task, result)
-            )
+        for place, payload, is_possible in zip(places, payloads, possible, strict=True):
+            results[place] = positive_zeros(payload)
+            if not is_possible:
+                try:
+                    message.check_message(task, payload)
+                except UserError as error:
+                    results[place] = error
     return results
-
-
-def _parse_or_error(
-    message: Message, about: int | str | None, payload: Mapping[str, Any]
-) -> dict[str, Any] | UserError:
-    try:
-        return parse_payload(message, about, payload)
-    except UserError as error:
-        return error
-
-
-def _payload_shape(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the lengths and types of values, which messages of an array share."""
-    return tuple(
-        len(value) if isinstance(value, list) else type(value)
-        for value in payload.values()
-    )
 
 
 def _possible_flags(
     message: Message, task: AnyTask, payloads: list[dict[str, Any]]
 ) -> Sequence[bool]:
     """Return for each message whether it is certainly possible."""
+    unknown = [False] * len(payloads)
     if message.per_table:  # a sender's table is checked in its own words
-        return [False] * len(payloads)
+        return unknown
     try:
-        flags: list[bool] = message.possible_mask(
-            task, payload_columns(payloads)
-        ).tolist()
+        columns = payload_columns(payloads)
+        flags: list[bool] = message.possible_mask(task, columns).tolist()
     except UserError:
-        return [False] * len(payloads)
+        return unknown
     return flags
-
-
-def _check_single(
-    message: Message, task: AnyTask, payload: dict[str, Any]
-) -> dict[str, Any] | UserError:
-    try:
-        message.check_message(task, payload)
-    except UserError as error:
-        return error
-    return positive_zeros(payload)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,15 +80,14 @@ def split_roles(
     rng = generator(seed, "shared", "split", replicate)
     if test_mask is None:
         return _fill_roles(rng, n, sizes, groups)
-    test_sizes = {role: sizes[role] * (role == "test") for role in ROLES}
-    other_sizes = {role: sizes[role] - test_sizes[role] for role in ROLES}
-    other_roles = _split_among(
-        rng, np.flatnonzero(~test_mask), other_sizes, groups, TRAIN_PART
-    )
-    test_roles = _split_among(
-        rng, np.flatnonzero(test_mask), test_sizes, groups, TEST_PART
-    )
-    return other_roles | {"test": test_roles["test"]}
+    roles: Roles = {}
+    for is_test, where in ((False, TRAIN_PART), (True, TEST_PART)):
+        rows = np.flatnonzero(test_mask == is_test)
+        own_sizes = {r: sizes[r] * ((r == "test") == is_test) for r in ROLES}
+        own_groups = None if groups is None else groups[rows]
+        own_roles = _fill_roles(rng, len(rows), own_sizes, own_groups, where)
+        roles |= {r: rows[own_roles[r]] for r in ROLES if (r == "test") == is_test}
+    return {role: roles[role] for role in ROLES}
 
 
 def roles_of_table(
@@ -112,19 +111,6 @@ def publisher_test_mask(
     return np.asarray(part == 1)
 
 
-def _split_among(
-    rng: np.random.Generator,
-    rows: RowIndex,
-    sizes: Mapping[str, int],
-    groups: NDArray[np.int64] | None,
-    where: str,
-) -> Roles:
-    """Return the roles of clients ``rows``, all that may be asked."""
-    own_groups = None if groups is None else groups[rows]
-    roles = _fill_roles(rng, len(rows), sizes, own_groups, where)
-    return {role: rows[places] for role, places in roles.items()}
-
-
 def _fill_roles(
     rng: np.random.Generator,
     n: int,
@@ -142,8 +128,22 @@ def _fill_roles(
         narrow = np.int32 if NARROW_COUNT <= n <= np.iinfo(np.int32).max else np.int64
         order: Any = np.arange(n, dtype=narrow)
         rng.shuffle(order)
-        return _slice_roles(order, sizes)
-    return _fill_with_groups(rng, groups, sizes)
+        ends = np.cumsum([sizes[role] for role in ROLES])
+        parts = np.split(order[: ends[-1]], ends[:-1])
+        return dict(zip(ROLES, parts, strict=True))
+    members = _group_rows(groups)
+    waiting = [int(g) for g in rng.permutation(len(members))]
+    roles: Roles = {}
+    for role in ROLES:
+        remaining, rows, room = [], [np.empty(0, dtype=np.int64)], sizes[role]
+        for group in waiting:
+            if len(members[group]) <= room:
+                rows.append(members[group])
+                room -= len(members[group])
+            else:
+                remaining.append(group)
+        roles[role], waiting = np.concatenate(rows), remaining
+    return roles
 
 
 def too_many_error(sizes: Mapping[str, int], n: int, where: str = "") -> UserError:
@@ -156,40 +156,8 @@ def too_many_error(sizes: Mapping[str, int], n: int, where: str = "") -> UserErr
     )
 
 
-def _slice_roles(order: RowIndex, sizes: Mapping[str, int]) -> Roles:
-    ends = np.cumsum([sizes[role] for role in ROLES])
-    return dict(zip(ROLES, np.split(order[: ends[-1]], ends[:-1]), strict=True))
-
-
-def _fill_with_groups(
-    rng: np.random.Generator, groups: NDArray[np.int64], sizes: Mapping[str, int]
-) -> Roles:
-    members = _group_rows(groups)
-    waiting: Sequence[int] = [int(g) for g in rng.permutation(len(members))]
-    roles: Roles = {}
-    for role in ROLES:
-        chosen, waiting = _fill_role(waiting, members, sizes[role])
-        rows = [members[g] for g in chosen]
-        roles[role] = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
-    return roles
-
-
 def _group_rows(groups: NDArray[np.int64]) -> list[RowIndex]:
     """Return the row numbers of each group."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order])) + 1
     return [np.asarray(part) for part in np.split(order, starts)]
-
-
-def _fill_role(
-    waiting: Sequence[int], members: list[RowIndex], size: int
-) -> tuple[list[int], list[int]]:
-    """Return the groups that fill a role, and those that remain."""
-    chosen: list[int] = []
-    remaining: list[int] = []
-    room = size
-    for group in waiting:
-        fits = len(members[group]) <= room
-        (chosen if fits else remaining).append(group)
-        room -= len(members[group]) if fits else 0
-    return chosen, remaining

@@ -14,7 +14,7 @@ leave as much noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,22 +67,17 @@ def nearest_size(
     known; a size is `MAX_WIDTH` at most. A basis without sizes is refused elsewhere.
     """
     best, distance = 0, np.inf
-    for size in _valid_sizes(basis, order, points):
+    for size in range(_MIN_SIZE, MAX_WIDTH + 1):
+        try:
+            check_size(basis, size, order, points)
+        except UserError:
+            continue
         difference = size - wanted(size)
         if abs(difference) < distance:
             best, distance = size, abs(difference)
         if difference >= 0:
             break
     return best or round(wanted(_MIN_SIZE))
-
-
-def _valid_sizes(basis: str, order: int, points: int | None) -> Iterator[int]:
-    for size in range(_MIN_SIZE, MAX_WIDTH + 1):
-        try:
-            check_size(basis, size, order, points)
-        except UserError:
-            continue
-        yield size
 
 
 @dataclass(frozen=True)
@@ -109,15 +104,13 @@ class ReportWorth:
             reporter = Reporter.build(size, self.epsilon, mechanism, share, params)
         except UserError:
             return self.n * self.epsilon**2  # it is refused elsewhere
-        return self.n * _DIRECT_NOISE * (size + 1) * self._signal_share(reporter)
-
-    def _signal_share(self, reporter: Reporter) -> float:
-        """Return the part of a report's variance that is the record's."""
         square = MEAN_SQUARE.get(self.pipeline.project.rescale, 1.0)
         noise = float(
             np.mean(reporter.features.variance(np.zeros((1, reporter.features.d))))
         )
-        return float((2 * reporter.label.keep - 1) ** 2 * square / (square + noise))
+        # The part of a report's variance that is the record's.
+        signal = float((2 * reporter.label.keep - 1) ** 2 * square / (square + noise))
+        return self.n * _DIRECT_NOISE * (size + 1) * signal
 
     def wanted_size(self, size: int) -> float:
         """Return the size that the rule asks for, seen from a size."""
@@ -145,38 +138,25 @@ def _resolve_size(
     pipeline: PipelineSettings, epsilon: float | None, pairs: dict[str, Any]
 ) -> Part:
     project = pipeline.project
-    worth = ReportWorth(pipeline, _reporting_count(pipeline), epsilon)
-    size = nearest_size(
-        worth.wanted_size, project.basis, project.order, _curve_points(pipeline)
-    )
-    overrides = {name: [value] for name, value in pairs.items()}
-    update = {"project": project.model_copy(update={"size": size}), **overrides}
-    settings = pipeline.model_copy(update=update)
-    return Part(
-        settings, tuple(pairs.items()), f"d = {size}", _explain_size(worth, size)
-    )
-
-
-def _explain_size(report_worth: ReportWorth, size: int) -> str:
-    worth, rule = report_worth.worth(size), f"{FACTOR:g} (N epsilon^2)^{POWER:g}"
-    rule_text = f"{rule} = {report_worth.wanted_size(size):.1f}"
-    if report_worth.epsilon and worth == report_worth.n * report_worth.epsilon**2:
-        return f"{rule_text}, N epsilon^2 = {worth:,.6g}"
-    worth_text = f"{worth:,.0f}" if worth >= 10 else f"{worth:.2g}"
-    return f"{rule_text}, as noisy as `direct` at N epsilon^2 = {worth_text}"
-
-
-def _reporting_count(pipeline: PipelineSettings) -> int:
-    n = int(pipeline.clients.train + pipeline.clients.vote)
-    n = int(pipeline.clients.public) if pipeline.protocol == VOLUNTEERS.name else n
+    clients = pipeline.clients
+    n = int(clients.train + clients.vote)
+    n = int(clients.public) if pipeline.protocol == VOLUNTEERS.name else n
     if n < 1:
         message = "a rule asks how many clients train or vote: nobody; state the size."
         raise UserError(message, where=_SETTING_PATH)
-    return n
-
-
-def _curve_points(pipeline: PipelineSettings) -> int | None:
-    """Return the number of values of a curve, if known without its file."""
+    worth = ReportWorth(pipeline, n, epsilon)
     dataset, parameters = resolve_source(pipeline.source)
     width = dataset.width(parameters)
-    return None if width is None else int(width)
+    points = None if width is None else int(width)
+    size = nearest_size(worth.wanted_size, project.basis, project.order, points)
+    overrides = {name: [value] for name, value in pairs.items()}
+    update = {"project": project.model_copy(update={"size": size}), **overrides}
+    settings = pipeline.model_copy(update=update)
+    value, wanted = worth.worth(size), worth.wanted_size(size)
+    words = f"{FACTOR:g} (N epsilon^2)^{POWER:g} = {wanted:.1f}, "
+    if epsilon and value == n * epsilon**2:
+        words += f"N epsilon^2 = {value:,.6g}"
+    else:
+        text = f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+        words += f"as noisy as `direct` at N epsilon^2 = {text}"
+    return Part(settings, tuple(pairs.items()), f"d = {size}", words)

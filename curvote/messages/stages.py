@@ -101,9 +101,9 @@ def configured_task(kind: Message, inputs: Inputs, params: Params) -> Task:
     matters.
     """
     public = inputs["project"].metadata
-    encoding_from_project = Encoding.from_json(public["encoding"])
-    feature_map = params.get("project.judge", encoding_from_project.feature_map)
-    encoding = replace(encoding_from_project, feature_map=feature_map)
+    encoding = Encoding.from_json(public["encoding"])
+    feature_map = params.get("project.judge", encoding.feature_map)
+    encoding = replace(encoding, feature_map=feature_map)
     return Task(
         encoding=encoding,
         classes=Classes(public["classes"]),
@@ -167,9 +167,8 @@ def release_shared(context: StageContext) -> Columns:
     sender_rows = [*stage_message(context.params).senders.parts(roles)]
     ends = np.cumsum([len(part) for part in sender_rows])
     assigned = assign_candidates(task, int(ends[-1]), context.generator("split"))
-    candidates = np.full(
-        n, _NO_CANDIDATE, dtype=np.int8 if assigned is None else assigned.dtype
-    )
+    dtype = np.int8 if assigned is None else assigned.dtype
+    candidates = np.full(n, _NO_CANDIDATE, dtype=dtype)
     for part, end in zip(sender_rows, ends, strict=True):
         candidates[part] = 0 if assigned is None else assigned[end - len(part) : end]
     return {"asked": candidates, "senders": ends[-1:]}
@@ -178,25 +177,22 @@ def release_shared(context: StageContext) -> Columns:
 def release_shard(context: StageContext, number: int) -> Scattered:
     """Return the messages of a shard: noise from the operating system, no client id."""
     task, kind = _metadata_task(context), stage_message(context.params)
-    candidates = _shard_slice(context.shared["asked"], number)
-    sender_rows = np.flatnonzero(candidates != _NO_CANDIDATE)
+    start = number * streams.CLIENT_BLOCK
+    candidates = context.shared["asked"][start : start + streams.CLIENT_BLOCK]
+    rows = np.flatnonzero(candidates != _NO_CANDIDATE)
     clients = context.inputs["ingest"].shard(
         "clients", context.place, number, ("curve", "label")
     )
     if len(candidates) != len(clients["label"]):
         raise InternalError(f"shard {number} has other clients than were dealt with")
-    candidate = candidates[sender_rows].astype(np.int64) if task.candidates else None
-    data = client_data(
-        task, clients["curve"][sender_rows], clients["label"][sender_rows], candidate
-    )
-    drawn_rows = kind.collect(
-        task, kind.draw(task, data, context.entropy_source("draw", number))
-    )
+    candidate = candidates[rows].astype(np.int64) if task.candidates else None
+    data = client_data(task, clients["curve"][rows], clients["label"][rows], candidate)
+    messages = kind.draw(task, data, context.entropy_source("draw", number))
+    table_rows = kind.collect(task, messages)
     count = 1 if kind.count_columns else bucket_count(int(context.shared["senders"][0]))
-    bucket_numbers = random_buckets(
-        _row_count(drawn_rows), count, context.entropy_source("bucket", number)
-    )
-    return Scattered({kind.table: drawn_rows}, bucket_numbers, count)
+    entropy = context.entropy_source("bucket", number)
+    buckets = random_buckets(_row_count(table_rows), count, entropy)
+    return Scattered({kind.table: table_rows}, buckets, count)
 
 
 def release_join(context: StageContext, bucket: int, rows: Rows) -> Rows:
@@ -205,20 +201,13 @@ def release_join(context: StageContext, bucket: int, rows: Rows) -> Rows:
     table_rows = rows[kind.table]
     if kind.count_columns:
         return {kind.table: sum_counts(table_rows, kind.count_columns)}
-    order = random_permutation(
-        _row_count(table_rows), context.entropy_source("order", bucket)
-    )
+    entropy = context.entropy_source("order", bucket)
+    order = random_permutation(_row_count(table_rows), entropy)
     return {kind.table: {name: values[order] for name, values in table_rows.items()}}
 
 
 def _metadata_task(context: StageContext) -> Task:
     return Task.from_json(context.metadata["task"])
-
-
-def _shard_slice(candidates: NDArray[Any], number: int) -> NDArray[Any]:
-    """Return the candidates of the clients of one shard."""
-    size = streams.CLIENT_BLOCK
-    return np.asarray(candidates[number * size : (number + 1) * size])
 
 
 def bucket_count(senders: int) -> int:
@@ -274,21 +263,19 @@ def stored_roles(clients: Source, params: Params, place: Place) -> tuple[Roles, 
     names += ["part"] * (publisher_test_mask(first) is not None)
     parts = [*clients.shards("clients", place, names)] if names else []
     columns = {name: np.concatenate([p[name] for p in parts]) for name in names}
-    n = _client_count(clients, place)
-    return roles_of_table(columns | {"label": np.broadcast_to(0, n)}, params, 0), n
-
-
-def _client_count(clients: Source, place: Place) -> int:
-    """Return the number of clients, of which all shards but the last are full."""
+    # All shards but the last are full.
     last = clients.count("clients", place) - 1
     remainder = clients.shard("clients", place, last, ("label",))["label"]
-    return last * streams.CLIENT_BLOCK + len(remainder)
+    n = last * streams.CLIENT_BLOCK + len(remainder)
+    return roles_of_table(columns | {"label": np.broadcast_to(0, n)}, params, 0), n
 
 
 def release_task(inputs: Inputs, params: Params) -> Task:
     """Return the task of this round, stated first and then carried on."""
     earlier = [
-        source.metadata["task"] for source in inputs.values() if _has_task(source)
+        source.metadata["task"]
+        for source in inputs.values()
+        if "task" in source.metadata
     ]
     base_task = Task.from_json(earlier[-1]) if earlier else _first_task(inputs, params)
 
@@ -297,10 +284,6 @@ def release_task(inputs: Inputs, params: Params) -> Task:
 
     task: Task = stage_message(params).task(base_task, read)
     return task
-
-
-def _has_task(source: Source) -> bool:
-    return "task" in source.metadata
 
 
 def _first_task(inputs: Inputs, params: Params) -> Task:
@@ -322,22 +305,23 @@ def collect_metadata(inputs: Inputs, params: Params) -> Metadata:
     (`watch.drift_p_value`); None where nothing compares.
     """
     task = lookup.read_task(params["intake.task"])
-    batches = _accepted_batches(params)
+    *earlier, newest = batches = _accepted_batches(params)
+    level = None
+    if earlier:
+        first = _message_table(task, params, earlier)
+        then = _message_table(task, params, [newest])
+        level = drift_p_value(
+            first["n"], first["positive"], then["n"], then["positive"]
+        )
     counts = {"batches": [len(batch) for batch in batches]}
-    return task_metadata(task) | counts | {"fall": _drift_level(task, params, batches)}
+    return task_metadata(task) | counts | {"fall": level}
 
 
 def collect(context: StageContext) -> Rows:
     """Return the message's table from the accepted envelopes, shuffled."""
-    task, kind = (
-        lookup.read_task(context.metadata["task"]),
-        stage_message(context.params),
-    )
-    return {
-        kind.table: _message_table(
-            task, context.params, _accepted_batches(context.params)
-        )
-    }
+    task, params = lookup.read_task(context.metadata["task"]), context.params
+    table = _message_table(task, params, _accepted_batches(params))
+    return {stage_message(params).table: table}
 
 
 def _accepted_batches(params: Params) -> list[list[Payload]]:
@@ -354,13 +338,3 @@ def _message_table(
 ) -> Columns:
     every = [payload for batch in batches for payload in batch]
     return stage_message(params).collect(task, payload_columns(every))
-
-
-def _drift_level(
-    task: AnyTask, params: Params, batches: list[list[Payload]]
-) -> float | None:
-    *earlier, newest = batches
-    if not earlier:
-        return None
-    before, after = (_message_table(task, params, part) for part in (earlier, [newest]))
-    return drift_p_value(before["n"], before["positive"], after["n"], after["positive"])

@@ -24,9 +24,11 @@ from curvote.messages.arms import (
 )
 from curvote.messages.roles import EVERYBODY, ROLES, split_roles
 from curvote.systems.common.study import draw_messages, study_clients, study_task
-from curvote.systems.direct.two.messages import MESSAGES, Refinement
+from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM, Refinement
 from tests.memory import Made, Memory, do, here
 from tests.noise import SEED
+
+MESSAGES = MESSAGES_BY_SYSTEM["direct_two"]
 
 D, REPLICATES = 3, 2
 CLIENTS = {"public": 0, "train": 6000, "vote": 14_000, "test": 4000}

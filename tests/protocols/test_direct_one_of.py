@@ -19,12 +19,14 @@ from curvote.mechanisms.privunit import one_of_variance
 from curvote.messages.arms import directions_from_params
 from curvote.messages.message import ClientData, message_of, parse_message, payload_at
 from curvote.messages.stages import public_metadata
-from curvote.systems.common.classifiers import predict_places
+from curvote.systems.common.models import predict_places
 from curvote.systems.direct import stages
 from curvote.systems.direct.choice import choose_arm, noise_factor
-from curvote.systems.direct.one_of.messages import MESSAGES
+from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM
 from curvote.wire.task import Task
 from tests.noise import SEED
+
+MESSAGES = MESSAGES_BY_SYSTEM["direct_one_of"]
 
 D, N = 3, 20_000
 

@@ -16,6 +16,7 @@ from curvote.audit.verdict import run
 from curvote.base.classes import Classes
 from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.errors import UserError
+from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
 from curvote.checks import examples
 from curvote.checks.word_checks import RefusingEntropy
@@ -27,13 +28,16 @@ from curvote.pipeline.run.results import final_model, final_views
 from curvote.pipeline.run.scores import replicate_scores
 from curvote.pipeline.store.history import RunRecord
 from curvote.systems.common.tables import WEAK_VARIANTS, lines_of_variant
-from curvote.systems.mrma.classes.messages import MESSAGES, ClassReport, ClassVote
-from curvote.systems.mrma.classes.system import SYSTEM
+from curvote.systems.mrma.messages import MESSAGES_BY_SYSTEM, ClassReport, ClassVote
 from curvote.wire.task import Candidates, Task
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.memory import Made, Memory, do, replicates
 from tests.rounds import REPORTS
+
+MESSAGES = MESSAGES_BY_SYSTEM["mrma_classes"]
+
+SYSTEM = find_system("mrma_classes")
 
 K = 4
 CIRCLE: dict[str, Any] = {

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from curvote.base.errors import UserError
 from curvote.learning.votes import average_classifiers
 from curvote.messages.message import ClientData
-from curvote.systems.common.classifiers import combine_lines, combined_predictions
-from curvote.systems.common.mrma_settings import class_count
+from curvote.systems.common.checks import class_count
+from curvote.systems.common.models import combine_lines, combined_predictions
 from curvote.systems.common.questions import (
     answer_questions,
     complete_labels,

@@ -24,7 +24,7 @@ from curvote.curves.encoding import Encoding
 from curvote.learning.directions import average_iterates, gradient_step
 from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.messages.roles import EVERYBODY, split_roles
-from curvote.systems.direct.sgd.messages import Gradient, task_gradients
+from curvote.systems.direct.messages import Gradient, task_gradients
 from tests.memory import Made, Memory, do, replicates, value
 from tests.noise import SEED
 

@@ -11,6 +11,7 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
+from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns
 from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
@@ -22,10 +23,11 @@ from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.pipeline.store.arrow import to_arrow
 from curvote.systems.common.tables import ENSEMBLE, VOTES, WEAK, lines_of_variant
 from curvote.systems.mrma import messages as mrma
-from curvote.systems.mrma.votes.messages import DirectionVote
-from curvote.systems.mrma.votes.system import SYSTEM
+from curvote.systems.mrma.messages import DirectionVote
 from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
+
+SYSTEM = find_system("votes")
 
 HUGE, REPLICATES, B = 200.0, 16, 100
 SIZES = {"public": 0, "train": 1000, "vote": 3000, "test": 1000}

@@ -19,7 +19,7 @@ from curvote.messages.message import ClientData
 from curvote.pipeline.run.results import final_model, final_views
 from curvote.pipeline.run.scores import replicate_scores
 from curvote.systems.common.questions import halving_code
-from curvote.systems.mrma.votes.messages import DirectionVote
+from curvote.systems.mrma.messages import DirectionVote
 from curvote.wire.task import Candidates
 from tests import plain, production
 from tests.rounds import REPORTS

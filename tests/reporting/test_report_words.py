@@ -8,7 +8,7 @@ import pytest
 from curvote.messages.measures import MISCLASSIFICATION
 from curvote.report import sentences
 from curvote.report.data import methods_by_name, score_table
-from curvote.systems.common.page.none_passed import NonePassed
+from curvote.systems.common.page.utilities import NonePassed
 from tests.report_data import (
     EPSILONS,
     LEARNERS,

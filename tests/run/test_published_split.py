@@ -15,7 +15,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, raw_files
 from curvote.pipeline.plan.identity import find_people
 from curvote.pipeline.run import results
-from curvote.systems.common.page.clients import replicate_roles
+from curvote.systems.common.page.curves import replicate_roles
 from tests import phoneme_file, plain
 
 SPLIT = {"split": "published", "groups": "speaker"}

@@ -11,7 +11,7 @@ from curvote.systems.common import checks
 from curvote.systems.direct import choice
 from curvote.systems.direct.system import JUDGED_BY_Z
 from curvote.systems.direct.system import Settings as DirectSettings
-from curvote.systems.mrma.votes.system import Votes
+from curvote.systems.mrma.system import Votes
 
 
 class Settings(DirectSettings):

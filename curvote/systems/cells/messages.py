@@ -1,9 +1,10 @@
-"""Message of cell systems: a noised cell and class in one word."""
+"""Messages of `counts`, `stump` and `tree`: a noised cell and class in one word."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -14,9 +15,17 @@ from curvote.base import validate
 from curvote.base.classes import class_indices
 from curvote.base.entropy import Entropy, stream
 from curvote.base.errors import UserError
+from curvote.chain.settings import Strict, WholeNumber
 from curvote.chain.stage import Columns
 from curvote.curves.encoding import Encoding
-from curvote.curves.partition import PARTS, Partitions
+from curvote.curves.partition import (
+    PARTS,
+    Array,
+    Partitions,
+    bin_partitions,
+    half_partitions,
+    random_grid,
+)
 from curvote.mechanisms import exact
 from curvote.mechanisms.randomized_response import KRR
 from curvote.messages.message import (
@@ -28,9 +37,9 @@ from curvote.messages.message import (
     check_fields,
 )
 from curvote.messages.roles import EVERYBODY, Senders
+from curvote.systems.common.settings import Shared
 from curvote.wire.task import Task
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 # Of cells and classes together; more would leave no answer above the noise.
 MAX_ANSWERS: Final = 1 << 12
@@ -67,17 +76,13 @@ class Answer(Message):
 
     def task(self, base_task: Task, read: TableReader) -> Task:
         """Return the base task with the public questions."""
-        partitions = Partitions.from_columns(
-            read("train", "questions"), base_task.encoding.d
-        )
-        return _with_partitions(base_task, partitions)
+        questions, d = read("train", "questions"), base_task.encoding.d
+        return _with_partitions(base_task, Partitions.from_columns(questions, d))
 
     def nominal_task(self, base_task: Task) -> Task:
         """Return the base task with questions of the configured kind."""
-        encoding = base_task.encoding
-        return _with_partitions(
-            base_task, self.nominal_partitions(encoding.d, encoding.rescale)
-        )
+        d, rescale = base_task.encoding.d, base_task.encoding.rescale
+        return _with_partitions(base_task, self.nominal_partitions(d, rescale))
 
     def check_task(self, task: Task) -> None:
         """Refuse other fields, another mechanism, and invalid cells."""
@@ -91,21 +96,23 @@ class Answer(Message):
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return questions (n,), which no record chose, and noised answers (n,)."""
-        partitions, n = _task_partitions(task), len(_complete_z(task, data))
+        partitions = _task_partitions(task)
+        # Broken records are refused before any draw.
+        labels = class_indices(data.labels, len(task.classes))
+        z, n = validate.finite(z=data.z), labels.size
+        if z.shape != (n, task.encoding.d):
+            raise UserError(f"{n} labels for numbers of shape {z.shape}.")
         question = exact.uniform_below(partitions.count, n, stream(entropy, "question"))
         truths = true_answers(task, data, question)
         noise = stream(entropy, "answer")
-        return {
-            "question": question,
-            "answer": answer_mechanism(task).randomize(truths, noise),
-        }
+        answer = answer_mechanism(task).randomize(truths, noise)
+        return {"question": question, "answer": answer}
 
     def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether it is an answer to a question."""
         is_question = messages["question"] < _task_partitions(task).count
-        return np.asarray(
-            is_question & answer_mechanism(task).possible_mask(messages["answer"])
-        )
+        is_answer = answer_mechanism(task).possible_mask(messages["answer"])
+        return np.asarray(is_question & is_answer)
 
     def log_ratio(
         self, task: Task, first: ClientData, second: ClientData, messages: Columns
@@ -153,9 +160,66 @@ def _with_partitions(base_task: Task, partitions: Partitions) -> Task:
     return replace(base_task, mechanism=KRR.name, params=params)
 
 
-def _complete_z(task: Task, data: ClientData) -> Array:
-    """Return z of complete records; refuse broken ones before any draw."""
-    labels, z = class_indices(data.labels, len(task.classes)), validate.finite(z=data.z)
-    if z.shape != (labels.size, task.encoding.d):
-        raise UserError(f"{labels.size} labels for numbers of shape {z.shape}.")
-    return z
+class Counts(Strict):
+    """Number of bins, equally likely by the assumed law."""
+
+    bins: Annotated[int, Field(ge=2, strict=True)] = 3
+
+
+class CountsSettings(Shared):
+    """Settings of noised counts."""
+
+    counts: Counts = Counts()
+
+
+COUNTS_ANSWER: Final = Answer(
+    what="one noised word: in which bin one of its numbers lies, and its class",
+    nominal_partitions=partial(bin_partitions, count=Counts().bins),
+)
+
+
+class Stump(Strict):
+    """Number of thresholds of each number that are tried."""
+
+    thresholds: WholeNumber = 1
+
+
+class StumpSettings(Shared):
+    """Settings of a stump."""
+
+    stump: Stump = Stump()
+
+
+STUMP_ANSWER: Final = Answer(
+    what="one noised word: on which side of one threshold it lies, and its class",
+    nominal_partitions=partial(half_partitions, thresholds=Stump().thresholds),
+)
+
+
+class Tree(Strict):
+    """Number of cells of the public grid."""
+
+    cells: Annotated[int, Field(ge=2, strict=True)] = 8
+
+
+class TreeSettings(Shared):
+    """Settings of a tree."""
+
+    tree: Tree = Tree()
+
+
+def _nominal_grid(d: int, rescale: str) -> Partitions:
+    return random_grid(d, rescale, cells=Tree().cells, rng=np.random.default_rng(0))
+
+
+TREE_ANSWER: Final = Answer(
+    what="one noised word: in which cell of a public grid it lies, and its class",
+    nominal_partitions=_nominal_grid,
+)
+
+
+MESSAGES_BY_SYSTEM: Final = {
+    "counts": {"report": COUNTS_ANSWER},
+    "stump": {"report": STUMP_ANSWER},
+    "tree": {"report": TREE_ANSWER},
+}

@@ -11,10 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from curvote.curves.columns import RecordPredictor
 from curvote.curves.encoding import Encoding
-from curvote.curves.partition import Partitions
+from curvote.curves.partition import Array, Partitions
 from curvote.learning.cells import predict_cells
-
-Array = NDArray[np.float64]
 
 
 class CellClassifier(RecordPredictor, ClassifierMixin, BaseEstimator):

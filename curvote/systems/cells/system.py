@@ -1,31 +1,22 @@
-"""System of cells: its tables and stages, by method."""
+"""Systems `counts`, `stump` and `tree`: questions, noised answers, a scorecard."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from pydantic import BaseModel
 
 from curvote.base.errors import Problem, UserError
 from curvote.chain.axis import PipelineSettings
-from curvote.chain.measure import Method
-from curvote.chain.stage import VECTOR, Stage, Table
+from curvote.chain.measure import Look, Method
+from curvote.chain.stage import VECTOR, Table
 from curvote.chain.system import System
 from curvote.data import lookup
 from curvote.messages.measures import ERRORS, MAJORITY
-from curvote.systems.cells.messages import check_answer_count
-from curvote.systems.cells.scorecard import scorecard_model, scorecard_outcome
-from curvote.systems.common import checks, study
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    ROLE_PARAMS,
-    SECTIONS,
-    client_stage,
-    release_stage,
-    score_stage,
-    server_stage,
-)
+from curvote.systems.cells import messages
+from curvote.systems.cells.stages import scorecard_model, scorecard_outcome
+from curvote.systems.common import checks, declarations, study
 from curvote.systems.direct.system import JUDGED_BY_Z
 from curvote.systems.references.messages import ComparisonLabel
 
@@ -46,96 +37,101 @@ _STAGES = "curvote.systems.cells.stages"
 
 
 def cell_system(
-    method: Method,
-    settings: type[BaseModel],
-    messages: Mapping[str, Any],
-    size: tuple[str, Cells],
-    *drawing: str,
+    method: Method, settings: type[BaseModel], size: tuple[str, Cells], *drawing: str
 ) -> System:
-    """Return the system named as its ``method``, in the folder of that name.
+    """Return the system named as its ``method``.
 
     ``size`` is the key of its section that says how many cells or questions there are,
     and the number of cells that settings ask for; ``drawing`` are further keys that its
     questions depend on.
     """
-    key, cells = size
-    stages = _cell_stages(method.name, (f"{method.name}.{key}", *drawing))
+    name, (key, cells) = method.name, size
+    # No client has a part in the questions: every epsilon shares them.
+    train = declarations.server_stage(
+        "train",
+        f"{_STAGES}:ask_{name}",
+        ("project",),
+        QUESTIONS,
+        axes=(),
+        params=(f"{name}.{key}", *drawing),
+    )
+    privatize = declarations.client_stage(
+        "privatize", f"{_STAGES}:privatize_{name}", ANSWERS, ("project", "train")
+    )
+    release = declarations.release_stage(
+        privatize, "report", ("ingest", "project", "train"), ("project.judge",)
+    )
+    aggregate = declarations.server_stage(
+        "aggregate",
+        f"{_STAGES}:aggregate_{name}",
+        ("project", "train", "privatize"),
+        SCORECARD,
+    )
+    score = declarations.score_stage(
+        f"{_STAGES}:score_{name}",
+        ("project", "aggregate"),
+        params=("epsilon", *declarations.ROLE_PARAMS),
+        beside=(study.CONFUSION,),
+    )
+
+    def check_cells(pipeline: PipelineSettings) -> Iterator[Problem]:
+        """Require no more cells and classes than one word tells."""
+        named = lookup.classes(pipeline.source) or ("one", "other")
+        try:
+            messages.check_answer_count(cells(pipeline), len(named))
+        except UserError as error:
+            yield Problem(str(error), (name, key))
+
     return System(
-        name=method.name,
+        name=name,
         settings=settings,
-        stages=(*COMMON_STAGES, *stages, _report_stage(method.name)),
-        production=(*COMMON_STAGES, *_production_stages(stages)),
-        messages=messages,
+        stages=(*declarations.COMMON_STAGES, train, privatize, aggregate, score),
+        production=(*declarations.COMMON_STAGES, train, release, aggregate),
+        messages=messages.MESSAGES_BY_SYSTEM[name],
         study_messages=(ComparisonLabel().describe,),
         metrics=ERRORS,
         methods=(method, MAJORITY),
-        main=(method.name,),
-        checks=checks.combine_checks(
-            checks.check_test_clients,
-            classes=_cell_count_check(method.name, key, cells),
-        ),
+        main=(name,),
+        checks=checks.combine_checks(checks.check_test_clients, classes=check_cells),
         shorthand=(key,),
         implied_settings=JUDGED_BY_Z,
         final_model=scorecard_model,
         production_metrics=scorecard_outcome,
-        sections=SECTIONS,
+        sections=declarations.SECTIONS,
     )
 
 
-def _cell_stages(name: str, params: tuple[str, ...]) -> tuple[Stage, Stage, Stage]:
-    # No client has a part in the questions: every epsilon shares them.
-    inputs = ("project",)
-    train = server_stage(
-        "train",
-        f"{_STAGES}:ask_{name}",
-        inputs,
-        QUESTIONS,
-        axes=(),
-        params=params,
-    )
-    privatize = client_stage(
-        "privatize",
-        f"{_STAGES}:privatize_{name}",
-        ANSWERS,
-        ("project", "train"),
-    )
-    aggregate_inputs = ("project", "train", "privatize")
-    return (
-        train,
-        privatize,
-        server_stage(
-            "aggregate",
-            f"{_STAGES}:aggregate_{name}",
-            aggregate_inputs,
-            SCORECARD,
-        ),
-    )
+_COUNTS = Method(
+    "counts",
+    "counts (naive Bayes)",
+    "Each client tells the public bin of one number and its class, as one noised word; "
+    "naive Bayes is made of the counts. It expects no straight line.",
+    Look("#7b4173", "P", width=1.6),
+    rank=121,
+)
+_STUMP = Method(
+    "stump",
+    "stump",
+    "Each client tells the side of one public threshold and its class, as one noised "
+    "word; the threshold that tells most classes rightly is kept.",
+    Look("#8c6d31", "v", width=1.6),
+    rank=122,
+)
+_TREE = Method(
+    "tree",
+    "tree",
+    "Each client tells its cell of a public recursive grid and its class, as one "
+    "noised word; each cell gets the class that most in it have.",
+    Look("#637939", "^", width=1.6),
+    rank=123,
+)
 
-
-def _production_stages(stages: tuple[Stage, Stage, Stage]) -> tuple[Stage, ...]:
-    train, privatize, aggregate = stages
-    inputs = ("ingest", "project", "train")
-    release = release_stage(privatize, "report", inputs, ("project.judge",))
-    return train, release, aggregate
-
-
-def _report_stage(name: str) -> Stage:
-    return score_stage(
-        f"{_STAGES}:score_{name}",
-        ("project", "aggregate"),
-        params=("epsilon", *ROLE_PARAMS),
-        beside=(study.CONFUSION,),
-    )
-
-
-def _cell_count_check(section: str, key: str, cells: Cells) -> checks.Check:
-    """Return a check for no more cells and classes than one word tells."""
-
-    def check_cells(pipeline: PipelineSettings) -> Iterator[Problem]:
-        named = lookup.classes(pipeline.source) or ("one", "other")
-        try:
-            check_answer_count(cells(pipeline), len(named))
-        except UserError as error:
-            yield Problem(str(error), (section, key))
-
-    return check_cells
+SYSTEMS: Final = (
+    cell_system(
+        _COUNTS, messages.CountsSettings, ("bins", lambda p: int(p.counts.bins))
+    ),
+    cell_system(_STUMP, messages.StumpSettings, ("thresholds", lambda _: 2)),
+    cell_system(
+        _TREE, messages.TreeSettings, ("cells", lambda p: int(p.tree.cells)), "seed"
+    ),
+)

@@ -1,8 +1,8 @@
-"""Checks of settings that several systems share."""
+"""Settings of several systems: checked, and resolved where they stand for others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from curvote.base.errors import Problem, UserError, did_you_mean
 from curvote.chain.axis import PipelineSettings
 from curvote.chain.lookup import find_system
+from curvote.chain.system import Part
 from curvote.client.report import Reporter
 from curvote.curves import basis
 from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS, rescale
@@ -20,11 +21,14 @@ from curvote.messages.message import check_class_count, messages_of
 from curvote.messages.roles import too_many_error
 from curvote.systems.common.settings import Representation
 
+Problems = Iterator[Problem]
+Check = Callable[[PipelineSettings], Problems]
+
 _BOUND_KEYS = {"lower", "upper", "bounds"}
 BASIS_NAMES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES]
 
 
-def check_representation(pipeline: PipelineSettings) -> Iterator[Problem]:
+def check_representation(pipeline: PipelineSettings) -> Problems:
     """Check the names, the size, and the constants that are stated."""
     project = pipeline.project
     for key, allowed in (
@@ -37,7 +41,14 @@ def check_representation(pipeline: PipelineSettings) -> Iterator[Problem]:
             yield Problem(f"{name!r} is not known.{hint}", ("project", key))
     yield from _check_size(project)
     if project.basis == basis.COSINES:
-        yield from _check_image_size(pipeline)
+        # Square images with pixels enough, where their size is known.
+        dataset, parameters = lookup.resolve_source(pipeline.source)
+        points = dataset.width(parameters)
+        if points is not None:
+            try:
+                basis.lowest_frequencies(points, project.width or 1)
+            except UserError as error:
+                yield from error.problems
     if project.bounds != "stated" and project.rescale != "min_max":
         yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
     if project.rescale == "min_max" and not _BOUND_KEYS & project.model_fields_set:
@@ -55,54 +66,38 @@ def check_representation(pipeline: PipelineSettings) -> Iterator[Problem]:
         yield Problem(message, ("clients", "public"))
 
 
-def _check_size(project: Representation) -> Iterator[Problem]:
+def _check_size(project: Representation) -> Problems:
     """Check the size; feature vectors have the one that their source gives them."""
+    where = ("project", "size")
     if project.basis in (basis.IDENTITY, basis.VALUES):
         if project.size is not None or project.coordinates != "coefficients":
             message = f"{project.basis} keeps what is there: no size, no coordinates."
-            yield Problem(message, ("project", "size"))
+            yield Problem(message, where)
         return
     if project.width is None:
-        yield Problem("is missing.", ("project", "size"))
+        yield Problem("is missing.", where)
         return
     try:
         basis.check_size(project.basis, project.width, project.order)
     except UserError as error:
-        yield Problem(str(error), ("project", "size"))
-
-
-def _check_image_size(pipeline: PipelineSettings) -> Iterator[Problem]:
-    """Ask for square images with pixels enough, where their size is known."""
-    dataset, parameters = lookup.resolve_source(pipeline.source)
-    points = dataset.width(parameters)
-    if points is not None:
-        try:
-            basis.lowest_frequencies(points, pipeline.project.width or 1)
-        except UserError as error:
-            yield from error.problems
+        yield Problem(str(error), where)
 
 
 def _try_constants(project: Representation) -> None:
     """Rescale a record of zeros with the constants that the configuration states."""
+    if project.rescale not in RESCALING_CONSTANTS:
+        return
+    stated_constants = [project.centre, project.scale, project.lower, project.upper]
+    lengths = [len(value) for value in stated_constants if isinstance(value, list)]
+    # The length of stated constants, where the source decides the record's.
+    width = project.width or max(lengths, default=1)
     defaults = {"centre": 0.0, "scale": 1.0}
     constants = {
         name: defaults[name] if isinstance(value, str) else value
-        for name in RESCALING_CONSTANTS.get(project.rescale, ())
+        for name in RESCALING_CONSTANTS[project.rescale]
         for value in [getattr(project, name)]
     }
-    if project.rescale in RESCALING_CONSTANTS:
-        rescale(project.rescale, np.zeros((1, _assumed_width(project))), constants)
-
-
-def _assumed_width(project: Representation) -> int:
-    """Return d, or the length of stated constants where the source decides."""
-    constants = (project.centre, project.scale, project.lower, project.upper)
-    lists = [len(value) for value in constants if isinstance(value, list)]
-    return project.width or max(lists, default=1)
-
-
-Problems = Iterator[Problem]
-Check = Callable[[PipelineSettings], Problems]
+    rescale(project.rescale, np.zeros((1, width)), constants)
 
 
 def check_roles(pipeline: PipelineSettings) -> Problems:
@@ -144,16 +139,10 @@ def combine_checks(*checks: Check, classes: Check = check_two_classes) -> Check:
 
     ``classes`` asks for as many as the protocol tells apart.
     """
+    shared = check_representation, check_implied_settings, check_production
 
     def run_checks(pipeline: PipelineSettings) -> Problems:
-        for yield_problems in (
-            check_roles,
-            classes,
-            check_representation,
-            check_implied_settings,
-            check_production,
-            *checks,
-        ):
+        for yield_problems in (check_roles, classes, *shared, *checks):
             yield from yield_problems(pipeline)
 
     return run_checks
@@ -245,11 +234,8 @@ def check_production(pipeline: PipelineSettings) -> Problems:
     if pipeline.project.bounds == "from_data":
         message = "bounds from the clients' data are a leak; production refuses them."
         yield Problem(message, ("project", "bounds"))
-    if pipeline.intake:
-        yield from _check_waiting(pipeline)
-
-
-def _check_waiting(pipeline: PipelineSettings) -> Problems:
+    if not pipeline.intake:
+        return
     intake, sizes = pipeline.intake, pipeline.clients.model_dump()
     if pipeline.project.volunteers:
         message = (
@@ -258,10 +244,8 @@ def _check_waiting(pipeline: PipelineSettings) -> Problems:
         )
         yield Problem(message, ("project", "centre"))
     for name, message_kind in messages_of(pipeline.protocol).items():
-        minimum, invited = (
-            intake.stated_minimum(name),
-            message_kind.senders.count(sizes),
-        )
+        minimum = intake.stated_minimum(name)
+        invited = message_kind.senders.count(sizes)
         if minimum and minimum > invited:
             message = f"{minimum} are waited for, but only {invited} are invited."
             yield Problem(message, ("intake", f"min_{name}s"))
@@ -269,12 +253,10 @@ def _check_waiting(pipeline: PipelineSettings) -> Problems:
     if reports and train and reports < train.size:
         message = f"fewer than the {train.size} that a learner takes."
         yield Problem(message, ("intake", "min_reports"))
-    if intake.online:
-        yield from _check_batches(intake, pipeline.clients.vote)
-
-
-def _check_batches(intake: Any, invited: int) -> Problems:
-    """Yield why votes of an open round could never be folded in."""
+    if not intake.online:
+        return
+    # Votes of an open round that could never be folded in.
+    invited = pipeline.clients.vote
     initial = intake.stated_minimum("vote") or invited
     if initial < intake.fold:
         message = f"{initial} are too few to begin with; fold asks for {intake.fold}."
@@ -285,3 +267,76 @@ def _check_batches(intake: Any, invited: int) -> Problems:
             f" waits for {initial}; state a lower min_votes."
         )
         yield Problem(message, ("intake", "online"))
+
+
+# Each client answers for one class: other messages, so a protocol of its own.
+CLASSES_PROTOCOL = "mrma_classes"
+
+
+def resolve_classes(pipeline: PipelineSettings) -> tuple[Part]:
+    """Return the settings, or those of `mrma_classes` under the same name."""
+    if class_count(pipeline.source) == 2:
+        return (Part(pipeline),)
+    update = {"protocol": CLASSES_PROTOCOL, "label": pipeline.called}
+    return (Part(pipeline.model_copy(update=update)),)
+
+
+def check_mrma_classes(pipeline: PipelineSettings) -> Problems:
+    """Require clients enough for each class, and no printed table."""
+    yield from check_many_classes(pipeline)
+    n_classes = class_count(pipeline.source)
+    clients, train = pipeline.clients, pipeline.train
+    n_classes = class_count(pipeline.source)
+    clients, train = pipeline.clients, pipeline.train
+    if n_classes == 2:
+        return
+    if pipeline.as_published:
+        message = f"the printed tables know two classes, not {n_classes}."
+        yield Problem(message, ("as_published",))
+    if train and train.count * n_classes > clients.vote:
+        message = (
+            f"{train.count} classifiers of each of {n_classes} classes, but only"
+            f" {clients.vote} clients vote."
+        )
+        yield Problem(message, ("train", "count"))
+    if train and train.size * n_classes > clients.train:
+        message = (
+            f"{train.size} reports about each of {n_classes} classes, but only"
+            f" {clients.train} train."
+        )
+        yield Problem(message, ("train", "size"))
+
+
+def class_count(source: Mapping[str, Any]) -> int:
+    """Return the number of classes of a source; 2 where none are listed."""
+    return len(lookup.classes(source) or ()) or 2
+
+
+Values = dict[str, Any]
+
+# The printed rows of table A.1 that only an inconsistent slope explains.
+INCONSISTENT_LEARNERS = ("logistic",)
+
+
+def expand_published(values: Values) -> Values:
+    """Return a configuration with ``as_published`` written out.
+
+    Utility clipped to [0, 1] and classifiers weighted by its distance from 1/2; scores
+    as the tables define them; twice the noise that is stated for the histogram; and a
+    slope from coefficients without the inverse Gram matrix, judged on raw curves.
+    Method I takes the fitted numbers b for the slope's coefficients, so it judges
+    b'Gc = sum_k b_k <x, phi_k> where b'c was fitted.
+    """
+    if not values.get("as_published"):
+        return values
+    project, learner = values["project"], (values["learner"] or {}).get("name")
+    if project["basis"] != basis.IDENTITY and learner is not None:
+        inconsistent = learner in INCONSISTENT_LEARNERS
+        judge = "inner_products" if inconsistent else "coefficients"
+        project = project | {"judge": judge}
+    return values | {
+        "aggregate": values.get("aggregate", {}) | {"weights": "distance"},
+        "report": {"definitions": "published"},
+        "published": {"histogram": True},
+        "project": project,
+    }

@@ -82,10 +82,10 @@ SECTIONS = (
     f"{_PAGE}.curves:gather_curves",
     DATA_SET,
     "curvote.systems.volunteers.page:gather_volunteers",
-    f"{_PAGE}.clients:gather_clients",
+    f"{_PAGE}.curves:gather_clients",
 )
 UTILITIES = f"{_PAGE}.utilities:gather_utilities"
-NONE_PASSED = f"{_PAGE}.none_passed:gather_none_passed"
+NONE_PASSED = f"{_PAGE}.utilities:gather_none_passed"
 
 
 def client_stage(

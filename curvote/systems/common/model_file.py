@@ -22,19 +22,8 @@ def pack_model(model: Any) -> NDArray[Any]:
     """Return a column of one file, the model."""
     import skops.io
 
-    return array([_canonical_zip(skops.io.dumps(model))], dtype=object)
-
-
-def unpack_model(data: bytes) -> Any:
-    """Return the model `pack_model` wrote; its bytes stand in a store that checks."""
-    import skops.io
-
-    return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
-
-
-def _canonical_zip(data: bytes) -> bytes:
-    """Return the file with addresses in memory and times taken out of it."""
-    with ZipFile(BytesIO(data)) as archive:
+    # Addresses in memory and times are taken out of it.
+    with ZipFile(BytesIO(skops.io.dumps(model))) as archive:
         numbers: dict[Any, int] = {}
         schema = _renumber(json.loads(archive.read(_SCHEMA)), numbers)
         files = {
@@ -46,7 +35,14 @@ def _canonical_zip(data: bytes) -> bytes:
     with ZipFile(buffer, "w") as out:
         for name in sorted(files):
             out.writestr(ZipInfo(name), files[name])
-    return buffer.getvalue()
+    return array([buffer.getvalue()], dtype=object)
+
+
+def unpack_model(data: bytes) -> Any:
+    """Return the model `pack_model` wrote; its bytes stand in a store that checks."""
+    import skops.io
+
+    return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
 
 
 def _renumber(node: Any, numbers: dict[Any, int]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,25 +11,14 @@ from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
-from curvote.curves.basis import (
-    COSINES,
-    IDENTITY,
-    VALUES,
-    Projection,
-    grid_projection,
-    identity,
-    image_projection,
-    orthonormal,
-    projection,
-    roughness_matrix,
-)
+from curvote.curves import basis
 from curvote.curves.encoding import (
     RESCALING_CONSTANTS,
     Encoding,
     data_bounds,
     volunteer_constants,
 )
-from curvote.messages.roles import publisher_test_mask, split_roles
+from curvote.messages.roles import publisher_test_mask, roles_of_table
 
 Array = NDArray[np.float64]
 SCALES_TO_BOUND = 3
@@ -38,17 +27,25 @@ SCALES_TO_BOUND = 3
 def project_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the source's facts and the encoding; volunteers' constants come later."""
     source = inputs["ingest"].metadata
-    projection_matrix = _make_projection(np.asarray(source["grid"]), params)
-    constants = _stated_constants(params, projection_matrix.size) | _public_bounds(
-        source, projection_matrix, params
-    )
+    projection = _make_projection(np.asarray(source["grid"]), params)
+    names = RESCALING_CONSTANTS[params["project.rescale"]]
+    settings = {name: params[f"project.{name}"] for name in names}
+    constants = {
+        name: np.broadcast_to(
+            np.asarray(value, dtype=np.float64), (projection.size,)
+        ).copy()
+        for name, value in settings.items()
+        if not isinstance(value, str)
+        and params.get("project.bounds", "stated") == "stated"
+    }
+    constants |= _public_bounds(source, projection, params)
     constants |= _public_constants(source, params)
-    encoding = Encoding(projection_matrix, params["project.rescale"], constants)
-    encoding_facts = {"d": encoding.d, "encoding": encoding.to_json()}
+    encoding = Encoding(projection, params["project.rescale"], constants)
     return {
         **source,
-        **encoding_facts,
-        "roughness": roughness_matrix(projection_matrix).tolist(),
+        "d": encoding.d,
+        "encoding": encoding.to_json(),
+        "roughness": basis.roughness_matrix(projection).tolist(),
     }
 
 
@@ -66,7 +63,7 @@ def project(context: StageContext) -> Rows:
 
 
 def _public_bounds(
-    source: Metadata, basis: Projection, params: Params
+    source: Metadata, projection: basis.Projection, params: Params
 ) -> dict[str, Array]:
     """Return public bounds of coefficients, from those of the values.
 
@@ -76,7 +73,7 @@ def _public_bounds(
     if params.get("project.bounds") != "public":
         return {}
     low, high = _value_bounds(source)
-    terms = basis.matrix * low, basis.matrix * high
+    terms = projection.matrix * low, projection.matrix * high
     return {
         "lower": np.minimum(*terms).sum(axis=1),
         "upper": np.maximum(*terms).sum(axis=1),
@@ -91,7 +88,7 @@ def _public_constants(source: Metadata, params: Params) -> dict[str, Array]:
     names = [
         name
         for name in ("centre", "scale")
-        if _constant_setting(params, name) == "public"
+        if params.get(f"project.{name}") == "public"
     ]
     if not names:
         return {}
@@ -105,10 +102,6 @@ def _public_constants(source: Metadata, params: Params) -> dict[str, Array]:
     scale = np.maximum(high - centre, centre - low) / SCALES_TO_BOUND
     constants = {"centre": centre, "scale": scale}
     return {name: constants[name] for name in names}
-
-
-def _constant_setting(params: Params, name: str) -> Any:
-    return params.get(f"project.{name}")
 
 
 def _value_bounds(source: Metadata) -> tuple[Array, Array]:
@@ -131,54 +124,31 @@ def project_shared_rows(
     inputs: Inputs, params: Params, metadata: Metadata
 ) -> Iterator[dict[str, Any]]:
     """Yield ``encoded`` some clients at a time; the constants come with the first."""
-    configured = Encoding.from_json(metadata["encoding"])
-    constants = dict(configured.constants)
+    encoding = Encoding.from_json(metadata["encoding"])
     if params.get("project.bounds") == "from_data":
-        constants = _data_bounds(configured, inputs)
-    encoding = replace(configured, constants=constants)
-    first = {"constants": _constant_columns(constants, encoding.d)}
+        ends = []
+        for clients in inputs["ingest"].pieces("clients"):
+            coefficients = encoding.projection.apply(clients["curve"])
+            ends += [coefficients.min(axis=0), coefficients.max(axis=0)]
+        encoding = replace(encoding, constants=data_bounds(np.array(ends)))
+    first = {"constants": _constant_columns(encoding.constants, encoding.d)}
     for clients in inputs["ingest"].pieces("clients"):
         coefficients = encoding.projection.apply(clients["curve"])
         yield first | {"encoded": _encoded_columns(clients, coefficients, encoding)}
         first = {}
 
 
-def _data_bounds(encoding: Encoding, inputs: Inputs) -> dict[str, Array]:
-    """Return bounds from the data of all clients, read in pieces."""
-    ends = []
-    for clients in inputs["ingest"].pieces("clients"):
-        coefficients = encoding.projection.apply(clients["curve"])
-        ends += [coefficients.min(axis=0), coefficients.max(axis=0)]
-    return data_bounds(np.array(ends))
-
-
-def _make_projection(grid: Array, params: Params) -> Projection:
-    if params["project.basis"] == IDENTITY:
-        return identity(len(grid))
-    if params["project.basis"] == VALUES:
-        return grid_projection(grid)
-    if params["project.basis"] == COSINES:
-        return image_projection(len(grid), params["project.size"])
-    basis_projection = projection(
-        params["project.basis"],
-        params["project.size"],
-        grid,
-        order=params["project.order"],
-    )
+def _make_projection(grid: Array, params: Params) -> basis.Projection:
+    name, size = params["project.basis"], params["project.size"]
+    if name == basis.IDENTITY:
+        return basis.identity(len(grid))
+    if name == basis.VALUES:
+        return basis.grid_projection(grid)
+    if name == basis.COSINES:
+        return basis.image_projection(len(grid), size)
+    projection = basis.projection(name, size, grid, order=params["project.order"])
     wanted = params["project.coordinates"] == "orthonormal"
-    return orthonormal(basis_projection) if wanted else basis_projection
-
-
-def _stated_constants(params: Params, d: int) -> dict[str, Array]:
-    """Return the constants that the configuration states as numbers."""
-    names = RESCALING_CONSTANTS[params["project.rescale"]]
-    settings = {name: params[f"project.{name}"] for name in names}
-    return {
-        name: np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
-        for name, value in settings.items()
-        if not isinstance(value, str)
-        and params.get("project.bounds", "stated") == "stated"
-    }
+    return basis.orthonormal(projection) if wanted else projection
 
 
 def _complete_constants(
@@ -192,20 +162,9 @@ def _complete_constants(
     missing = set(RESCALING_CONSTANTS[encoding.rescale]) - set(constants)
     if not missing:
         return constants
-    params = context.params
-    if params.get("project.bounds") == "from_data":
+    if context.params.get("project.bounds") == "from_data":
         return data_bounds(coefficients)
-    groups = clients["group"] if params["source.groups"] else None
-    n = len(coefficients)
-    test_mask = publisher_test_mask(clients)
-    roles = split_roles(
-        params["seed"],
-        context.number,
-        n,
-        params["clients"],
-        groups,
-        test_mask=test_mask,
-    )
+    roles = roles_of_table(clients, context.params, context.number)
     centre, scale = volunteer_constants(coefficients[roles["public"]])
     estimates = {"centre": centre, "scale": scale}
     return constants | {name: estimates[name] for name in missing}
@@ -221,7 +180,7 @@ def _encoded_columns(
     return columns | {"coefficients": coefficients, "z": z, "clipped": clipped}
 
 
-def _constant_columns(constants: dict[str, Array], d: int) -> Columns:
+def _constant_columns(constants: Mapping[str, Array], d: int) -> Columns:
     names = sorted(constants)
     values = np.array([constants[name] for name in names]).reshape(len(names), d)
     return {"name": np.array(names, dtype=object), "value": values}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -25,13 +26,10 @@ from curvote.chain.stage import (
 from curvote.curves.encoding import classifier_features, decision_sign
 from curvote.data import lookup
 from curvote.messages.measures import MISCLASSIFICATION, NONE_PASSED, RECALL
-from curvote.messages.message import ClientData, Message, assign_candidates
-from curvote.messages.roles import Roles, RowIndex, publisher_test_mask, split_roles
+from curvote.messages.message import Array, ClientData, Message, assign_candidates
+from curvote.messages.roles import Roles, RowIndex, roles_of_table
 from curvote.messages.stages import configured_task, study_metadata
 from curvote.wire.task import AnyTask, Task
-
-Array = NDArray[np.float64]
-
 
 _ENCODED_COLUMNS = ("label", "group", "part", "coefficients", "z")
 
@@ -76,18 +74,8 @@ class StudyClients:
 
 def study_clients(context: StageContext) -> StudyClients:
     """Return the encoded clients of one repetition, with their roles."""
-    params, rows = context.params, context.rows("project", "encoded", _ENCODED_COLUMNS)
-    groups = rows["group"] if params["source.groups"] else None
-    n = len(rows["label"])
-    test_mask = publisher_test_mask(rows)
-    roles = split_roles(
-        params["seed"],
-        context.number,
-        n,
-        params["clients"],
-        groups,
-        test_mask=test_mask,
-    )
+    rows = context.rows("project", "encoded", _ENCODED_COLUMNS)
+    roles = roles_of_table(rows, context.params, context.number)
     gram = np.asarray(context.inputs["project"].metadata["encoding"]["gram"])
     return StudyClients(rows["coefficients"], rows["z"], rows["label"], roles, gram)
 
@@ -112,7 +100,7 @@ def draw_stage(
         shuffled = {name: values[order] for name, values in messages.items()}
         return {kind.table: kind.collect(task, shuffled)}
 
-    return _metadata_function(kind), draw_shuffled
+    return partial(study_metadata, kind), draw_shuffled
 
 
 def draw_stage_in_portions(
@@ -131,21 +119,13 @@ def draw_stage_in_portions(
             messages = kind.draw(task, clients.data_of(rows[part]), noise)
             yield {kind.table: kind.collect(task, messages)}
 
-    return _metadata_function(kind), draw_portions
-
-
-def _metadata_function(kind: Message) -> MetadataFunction:
-    def task_metadata(inputs: Inputs, params: Params) -> Metadata:
-        return study_metadata(kind, inputs, params)
-
-    return task_metadata
+    return partial(study_metadata, kind), draw_portions
 
 
 def study_task(context: StageContext, kind: Message) -> Task:
     """Return the task of one repetition, with tables of the server filled in."""
-    task: Task = kind.task(
-        configured_task(kind, context.inputs, context.params), context.rows
-    )
+    stated_task = configured_task(kind, context.inputs, context.params)
+    task: Task = kind.task(stated_task, context.rows)
     return task
 
 
@@ -164,10 +144,8 @@ def draw_messages(
     n = len(data.labels)
     for part, noise in context.noise(n, stage):
         for name, values in kind.draw(task, data.subset(part), noise).items():
-            column = columns.setdefault(
-                name, np.empty((n, *values.shape[1:]), values.dtype)
-            )
-            column[part] = values
+            shape = n, *values.shape[1:]
+            columns.setdefault(name, np.empty(shape, values.dtype))[part] = values
     return columns
 
 
@@ -184,9 +162,8 @@ class TestClients:
 
     def error(self, decisions: Array) -> Array:
         """Return the misclassification of each column."""
-        return np.asarray(
-            np.mean(decision_sign(decisions) != self.labels[:, None], axis=0)
-        )
+        wrong = decision_sign(decisions) != self.labels[:, None]
+        return np.asarray(np.mean(wrong, axis=0))
 
 
 def score_rows(
@@ -228,14 +205,6 @@ CONFUSION: Final = Table(
 )
 
 
-def confusion_counts(
-    truth: Places, predictions: Places, n_classes: int
-) -> NDArray[np.int64]:
-    """Return counts (K, K) of each true class (rows) by predicted class."""
-    pairs = np.asarray(truth, dtype=np.int64) * n_classes + predictions
-    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
-
-
 def add_class_scores(
     rows: Rows, method: str, truth: Places, predictions: Places, classes: Sequence[str]
 ) -> Rows:
@@ -248,35 +217,29 @@ def add_class_scores(
     """
     if len(classes) == 2:
         return rows
-    matrix, names = (
-        confusion_counts(truth, predictions, len(classes)),
-        np.array(classes, dtype=object),
-    )
-    recalls = _recall_columns(method, matrix, names)
-    return rows | {
-        SCORES.name: _append_recalls(rows[SCORES.name], recalls),
-        CONFUSION.name: _confusion_columns(matrix, names),
-    }
-
-
-def _recall_columns(method: str, matrix: NDArray[np.int64], names: Places) -> Columns:
+    k, names = len(classes), np.array(classes, dtype=object)
+    pairs = np.asarray(truth, dtype=np.int64) * k + predictions
+    matrix = np.bincount(pairs, minlength=k**2).reshape(k, k)
     tested = matrix.sum(axis=1)
     was_tested = tested > 0
     n = int(was_tested.sum())
-    return {
+    recalls = {
         "method": np.full(n, method, dtype=object),
         "metric": np.full(n, RECALL.name, dtype=object),
         "value": np.diag(matrix)[was_tested] / tested[was_tested],
         "group": names[was_tested],
     }
-
-
-def _append_recalls(scores: Columns, recalls: Columns) -> Columns:
-    no_group = np.full(len(scores["value"]), None, dtype=object)
-    columns = {"group": no_group} | scores
-    return {name: np.concatenate([columns[name], recalls[name]]) for name in columns}
-
-
-def _confusion_columns(matrix: NDArray[np.int64], names: Places) -> Columns:
+    scores = rows[SCORES.name]
+    scores = {"group": np.full(len(scores["value"]), None, dtype=object)} | scores
     true, predicted = np.nonzero(matrix)
-    return {"true": names[true], "said": names[predicted], "n": matrix[true, predicted]}
+    return rows | {
+        SCORES.name: {
+            name: np.concatenate([values, recalls[name]])
+            for name, values in scores.items()
+        },
+        CONFUSION.name: {
+            "true": names[true],
+            "said": names[predicted],
+            "n": matrix[true, predicted],
+        },
+    }

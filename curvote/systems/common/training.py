@@ -40,33 +40,26 @@ def learn_repetitions(
     ``choose_rows`` returns the rows that each classifier learns from, and its variant,
     from the columns that are ``columns_read``.
     """
-    choices = [
-        choose_rows(context, context.rows("privatize", table, columns_read))
-        for context in many
-    ]
-    problems = [
-        _repetition_problems(context, table, indices)
-        for context, (indices, _) in zip(many, choices, strict=True)
-    ]
+    problems: list[list[Problem]] = []
+    variants: list[NDArray[np.int8]] = []
+    for context in many:
+        columns_known = context.rows("privatize", table, columns_read)
+        indices, of_variants = choose_rows(context, columns_known)
+        # No more rows are read than needed.
+        names = ("z", "label")
+        if context.inputs["privatize"].count(table, context.place) == 1:
+            reports = context.rows("privatize", table, names)
+        else:
+            rows_needed = np.unique(np.concatenate(indices))
+            shards = context.shards("privatize", table, names)
+            reports = select_from_shards(shards, rows_needed)
+            indices = [np.searchsorted(rows_needed, rows) for rows in indices]
+        problems.append([make_problem(reports, rows) for rows in indices])
+        variants.append(of_variants)
     public = many[0].inputs["privatize"].metadata
     fits = fit_repetitions(problems, public, many[0].metadata)
-    for columns, (_, variants) in zip(fits, choices, strict=True):
-        yield weak_table(variants, columns)
-
-
-def _repetition_problems(
-    context: StageContext, table: str, indices: Sequence[Index]
-) -> list[Problem]:
-    """Return the problems of one repetition, reading no more rows than needed."""
-    names = ("z", "label")
-    if context.inputs["privatize"].count(table, context.place) == 1:
-        reports = context.rows("privatize", table, names)
-        return [make_problem(reports, rows) for rows in indices]
-    rows_needed = np.unique(np.concatenate(indices))
-    reports = select_from_shards(context.shards("privatize", table, names), rows_needed)
-    return [
-        make_problem(reports, np.searchsorted(rows_needed, rows)) for rows in indices
-    ]
+    for columns, of_variants in zip(fits, variants, strict=True):
+        yield weak_table(of_variants, columns)
 
 
 def select_from_shards(shards: Iterable[Columns], rows: Index) -> Columns:

@@ -23,7 +23,7 @@ from curvote.chain.system import Part
 from curvote.data.lookup import classes, resolve_source
 from curvote.mechanisms.privunit import one_of_variance, privunit_variance
 from curvote.messages.arms import ARM_PROTOCOLS, MAX_WIDTH
-from curvote.systems.common.mrma_settings import class_count
+from curvote.systems.common.checks import class_count
 from curvote.systems.common.questions import halving_code
 
 # Above, even the strongest signal that u can carry drowns in the noise.
@@ -75,44 +75,36 @@ def choose_arm(
     n, p = validate.at_least(1, n=n), validate.at_least(1, d=d) + 1
     label_size = (validate.at_least(2, n_classes=n_classes) - 1) * p
     v = privunit_variance(label_size, epsilon) / n
+    label_reason = "all of the report goes into the label moment"
+    two_reason = "a first round for centre and whitening pays"
+    energy = v * label_size * p
+    counted_energy = f"{energy:.2g} with all classes and numbers counted"
     if d > MAX_WIDTH:
         arm, why = "mean", _TOO_WIDE
+    elif n_classes == 2 and v > steps[0]:
+        arm, why = "mean", f"above {steps[0]:.2g}, {label_reason}"
+    elif n_classes == 2 and v > steps[1]:
+        arm, why = "joint", f"at most {steps[0]:.2g}, the second moment pays"
     elif n_classes == 2:
-        arm, why = _arm_of_two_classes(v, *steps)
+        arm, why = "two", f"at most {steps[1]:.2g}, {two_reason}"
     elif (factor := noise_factor(n_classes, p, epsilon)) > ONE_OF_FACTOR:
-        arm, why = "one_of", f"1 of {n_classes} with a direction has {factor:.2g} times"
-        why += " less noise"
+        arm = "one_of"
+        why = f"1 of {n_classes} with a direction has {factor:.2g} times less noise"
+    elif energy > TWO_ROUNDS_LIMIT:
+        arm = "mean"
+        why = f"{counted_energy}, above {TWO_ROUNDS_LIMIT:g}, {label_reason}"
     else:
-        arm, why = _arm_of_many_classes(v * label_size * p)
+        arm = "two"
+        why = f"{counted_energy}, at most {TWO_ROUNDS_LIMIT:g}, {two_reason}"
     if validate.minority(liars=liars) and arm != "mean":
-        arm, why = (
-            "mean",
-            f"small, but {_format_liars(liars)}; these reports are the shortest",
-        )
+        arm = "mean"
+        why = f"small, but {_format_liars(liars)}; these reports are the shortest"
     size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
     return Choice("direct", arm, v, f"{size}: {why}")
 
 
 def _format_liars(liars: float) -> str:
     return f"{100 * liars:g} % may lie"
-
-
-def _arm_of_two_classes(v: float, joint: float, two: float) -> tuple[str, str]:
-    if v > joint:
-        why = "all of the report goes into the label moment"
-        return "mean", f"above {joint:.2g}, {why}"
-    if v > two:
-        return "joint", f"at most {joint:.2g}, the second moment pays"
-    return "two", f"at most {two:.2g}, a first round for centre and whitening pays"
-
-
-def _arm_of_many_classes(energy: float) -> tuple[str, str]:
-    size = f"{energy:.2g} with all classes and numbers counted"
-    if energy > TWO_ROUNDS_LIMIT:
-        why = "all of the report goes into the label moment"
-        return "mean", f"{size}, above {TWO_ROUNDS_LIMIT:g}, {why}"
-    why = "a first round for centre and whitening pays"
-    return "two", f"{size}, at most {TWO_ROUNDS_LIMIT:g}, {why}"
 
 
 def noise_factor(n_classes: int, p: int, epsilon: float) -> float:
@@ -138,15 +130,13 @@ def choose_protocol(
     steps = AUTO_NOISE_STEPS[0] / p, AUTO_NOISE_STEPS[1] / p
     best = choose_arm(n, d, epsilon, liars, n_classes, steps=steps)
     size, _, _ = best.reason.partition(":")
-    if best.noise <= MAX_NOISE and liars:
-        why = (
-            f"small, but {_format_liars(liars)}, and with one bit each they turn least"
-        )
-        return Choice("votes", None, best.noise, f"{size}: {why}")
-    if best.noise <= MAX_NOISE:
+    if best.noise > MAX_NOISE:
+        why = f"above {MAX_NOISE:g}, expect nothing better than the majority"
+        return Choice("majority", None, best.noise, f"{size}: {why}")
+    if not liars:
         return best
-    why = f"above {MAX_NOISE:g}, expect nothing better than the majority"
-    return Choice("majority", None, best.noise, f"{size}: {why}")
+    why = f"small, but {_format_liars(liars)}, and with one bit each they turn least"
+    return Choice("votes", None, best.noise, f"{size}: {why}")
 
 
 # The noise of N reports has v N epsilon^2 of about 6 (`curvote.systems.direct.choice`),
@@ -199,10 +189,7 @@ def check_join(pipeline: PipelineSettings) -> Iterator[Problem]:
     if not pipeline.clients.public:
         message = "labels of volunteers are asked for, but clients.public is 0."
         yield Problem(message, _LABELS_SETTING)
-    if (
-        pipeline.direct.arm in ARM_PROTOCOLS
-        or pipeline.protocol in ARM_PROTOCOLS.values()
-    ):
+    if pipeline.direct.arm in ARM_PROTOCOLS or pipeline.protocol in PROTOCOL_ARMS:
         message = (
             "volunteers are joined with reports of arm mean or joint: they centre and"
             " whiten as a first round would; name one of these."
@@ -223,13 +210,20 @@ PROTOCOL_ARMS = {protocol: arm for arm, protocol in ARM_PROTOCOLS.items()}
 
 def resolve_choice(pipeline: PipelineSettings) -> list[Part]:
     """Return the settings that the rule or the arm makes, by epsilon."""
-    if is_left_to_rule(pipeline):
-        return [
-            _chosen_part(pipeline, epsilon, choice)
-            for epsilon, choice in epsilon_choices(pipeline)
-        ]
-    arm = PROTOCOL_ARMS.get(pipeline.protocol, pipeline.direct.arm)
-    return [Part(_named_settings(pipeline, "direct", arm))]
+    if not is_left_to_rule(pipeline):
+        arm = PROTOCOL_ARMS.get(pipeline.protocol, pipeline.direct.arm)
+        return [Part(_named_settings(pipeline, "direct", arm))]
+    rule = AUTO_PROTOCOL if pipeline.protocol == AUTO_PROTOCOL else ""
+    parts = []
+    for epsilon, choice in epsilon_choices(pipeline):
+        chosen = _named_settings(pipeline, choice.protocol, choice.arm)
+        gated = pipeline.protocol in (AUTO_PROTOCOL, JOINED_PROTOCOL)
+        update = {"gate": chosen.direct.gate or gated}
+        direct = chosen.direct.model_copy(update=update)
+        settings = chosen.model_copy(update={"epsilon": [epsilon], "direct": direct})
+        pairs = (("epsilon", epsilon),)
+        parts.append(Part(settings, pairs, choice.method, choice.reason, rule))
+    return parts
 
 
 def check_choice(pipeline: PipelineSettings) -> Iterator[Problem]:
@@ -259,18 +253,15 @@ def epsilon_choices(pipeline: PipelineSettings) -> Iterator[tuple[float, Choice]
     if not is_left_to_rule(pipeline):
         return
     n, d = pipeline.clients.train + pipeline.clients.vote, known_width(pipeline)
-    with_volunteers = joins_volunteers(pipeline)
-    rule = (
-        choose_protocol
-        if pipeline.protocol == AUTO_PROTOCOL and not with_volunteers
-        else choose_arm
-    )
-    facts = pipeline.liars, len(classes(pipeline.source) or (0, 1))
+    joined = joins_volunteers(pipeline)
+    by_auto = pipeline.protocol == AUTO_PROTOCOL and not joined
+    rule = choose_protocol if by_auto else choose_arm
+    n_classes = len(classes(pipeline.source) or (0, 1))
     for epsilon in pipeline.epsilon:
-        choice = rule(n, d, epsilon, *facts)
+        choice = rule(n, d, epsilon, pipeline.liars, n_classes)
         yield (
             epsilon,
-            joined_choice(pipeline, choice, d, facts[1]) if with_volunteers else choice,
+            joined_choice(pipeline, choice, d, n_classes) if joined else choice,
         )
 
 
@@ -284,20 +275,6 @@ def known_width(pipeline: PipelineSettings) -> int:
         message = "how many numbers a record has is not known yet; name the arm."
         raise UserError(message, where=("protocol",))
     return int(points)
-
-
-def _chosen_part(pipeline: PipelineSettings, epsilon: float, choice: Choice) -> Part:
-    settings_of_choice = _named_settings(pipeline, choice.protocol, choice.arm)
-    gate = settings_of_choice.direct.gate or pipeline.protocol in (
-        AUTO_PROTOCOL,
-        JOINED_PROTOCOL,
-    )
-    direct = settings_of_choice.direct.model_copy(update={"gate": gate})
-    settings = settings_of_choice.model_copy(
-        update={"epsilon": [epsilon], "direct": direct}
-    )
-    rule = AUTO_PROTOCOL if pipeline.protocol == AUTO_PROTOCOL else ""
-    return Part(settings, (("epsilon", epsilon),), choice.method, choice.reason, rule)
 
 
 def _named_settings(

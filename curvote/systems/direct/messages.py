@@ -1,41 +1,42 @@
-"""Messages of `direct`: one noised direction a client."""
+"""Messages of `direct` and its variants: one noised vector a client."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from curvote.base import validate
 from curvote.base.entropy import Entropy, is_study, stream
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.client.direction import DirectionReporter
-from curvote.curves.direction import Directions, class_codes
-from curvote.curves.encoding import Encoding
-from curvote.mechanisms.privunit import PrivUnit
-from curvote.messages.arms import (
-    PUBLISHED_NAMES,
-    check_moment_width,
-    directions_from_params,
-    directions_to_params,
-    make_directions,
+from curvote.client.direction import ClassDirection, DirectionReporter, OneOfReporter
+from curvote.curves.direction import (
+    MEAN_SQUARE,
+    Array,
+    Directions,
+    Gradients,
+    Whitening,
+    class_codes,
 )
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms.privunit import MAX_CLASSES, OneOf, PrivUnit
+from curvote.messages import arms
 from curvote.messages.message import (
     ClientData,
     Message,
     Payload,
     SettingReader,
+    TableReader,
     check_class_count,
     check_fields,
 )
 from curvote.messages.roles import EVERYBODY, Senders
 from curvote.wire.task import Task
-
-Array = NDArray[np.float64]
 
 
 class DirectionPayload(Payload):
@@ -53,7 +54,7 @@ class Direction(Message):
     stage: str = "privatize"
     table: str = "directions"
     payload: type[Payload] = DirectionPayload
-    fields: tuple[str, ...] = PUBLISHED_NAMES
+    fields: tuple[str, ...] = arms.PUBLISHED_NAMES
     who: str = "every client"
     what: str = "one noised direction, made of its numbers and its label"
     mechanism: str = PrivUnit.name
@@ -78,7 +79,7 @@ class Direction(Message):
         check_class_count(len(task.classes))
         validate.one_of((self.mechanism,), mechanism=task.mechanism)
         directions = self._vectors(task)
-        check_moment_width(directions.d, directions.share)
+        arms.check_moment_width(directions.d, directions.share)
 
     def max_privacy_loss(self, task: Task) -> float:
         """Return the loss of the one vector."""
@@ -90,12 +91,9 @@ class Direction(Message):
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
-        record, noise = (
-            self._record_arrays(task, data),
-            stream(entropy, "feature_noise"),
-        )
-        release = self._reporter(task).release
-        return {"direction": release(*record, noise, study=is_study(entropy))}
+        record = self._record_arrays(task, data)
+        noise, study = stream(entropy, "feature_noise"), is_study(entropy)
+        return {"direction": self._reporter(task).release(*record, noise, study=study)}
 
     def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
@@ -118,7 +116,9 @@ class Direction(Message):
         return DirectionReporter.build(self._vectors(task), task.epsilon)
 
     def _vectors(self, task: Task) -> Directions:
-        return directions_from_params(task.encoding.d, task.params, len(task.classes))
+        return arms.directions_from_params(
+            task.encoding.d, task.params, len(task.classes)
+        )
 
     def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
         return data.z, class_codes(data.labels, len(task.classes))
@@ -134,8 +134,255 @@ def nominal_terms_task(base_task: Task, arm: str) -> Task:
 
 def task_terms(arm: str, encoding: Encoding, intercept: float | str) -> dict[str, Any]:
     """Return the task fields of an arm."""
-    directions = make_directions(arm, encoding.d, encoding.rescale, intercept)
-    return {"mechanism": PrivUnit.name, "params": directions_to_params(directions)}
+    directions = arms.make_directions(arm, encoding.d, encoding.rescale, intercept)
+    return {"mechanism": PrivUnit.name, "params": arms.directions_to_params(directions)}
 
 
-MESSAGES = {"report": Direction()}
+SECOND_SENDERS = Senders(EVERYBODY.roles, start=arms.FIRST_ROUND_SHARE)
+
+
+@dataclass(frozen=True)
+class Refinement(Direction):
+    """Direction in coordinates that a first round has whitened."""
+
+    senders: Senders = SECOND_SENDERS
+    name: str = "refinement"
+    stage: str = "refine"
+    fields: tuple[str, ...] = (*arms.PUBLISHED_NAMES, "matrix", "centre")
+    who: str = "client of the second round"
+    detail: str = "in the new coordinates"
+
+    def task(self, base_task: Task, read: TableReader) -> Task:
+        """Return the first round's task with the whitening that came of it."""
+        rows = read("whiten", "whitening")
+        whitening = Whitening(rows["matrix"], rows["centre"])
+        return self._with_whitening(base_task, whitening)
+
+    def nominal_task(self, base_task: Task) -> Task:
+        """Return a task whose coordinates are turned, stretched and moved."""
+        d = base_task.encoding.d
+        matrix = np.eye(d) + np.triu(np.full((d, d), 0.5), 1)
+        first = super().nominal_task(base_task)
+        return self._with_whitening(first, Whitening(matrix, np.full(d, 0.25)))
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a whitening of another width, and all that `Direction` refuses."""
+        super().check_task(task)
+        whitening = self._whitening(task)
+        if whitening.centre.shape != (task.encoding.d,):
+            raise UserError(
+                f"the whitening is of {whitening.centre.size} numbers; the encoding has"
+                f" {task.encoding.d}."
+            )
+
+    def _with_whitening(self, base_task: Task, whitening: Whitening) -> Task:
+        names = ("matrix", "centre")
+        constants = {name: getattr(whitening, name).tolist() for name in names}
+        params = {**base_task.params, **constants}
+        return replace(base_task, asks=self.name, params=params)
+
+    def _vectors(self, task: Task) -> Directions:
+        return super()._vectors(task).whitened
+
+    def _record_arrays(self, task: Task, data: ClientData) -> tuple[Array, Array]:
+        z, code = super()._record_arrays(task, data)
+        return self._whitening(task).apply(z), code
+
+    def _whitening(self, task: Task) -> Whitening:
+        return Whitening(
+            np.asarray(task.params["matrix"]), np.asarray(task.params["centre"])
+        )
+
+
+FIRST_ROUND = Direction(
+    senders=Senders(EVERYBODY.roles, end=arms.FIRST_ROUND_SHARE),
+    who="client of the first round",
+    detail="to centre and whiten the numbers",
+)
+
+
+ONE_OF_ARM = "one_of"
+
+
+class OneOfPayload(Payload):
+    """Payload of 1-of-K: a class's place, and a noised direction."""
+
+    named: Annotated[int, Field(ge=0, lt=MAX_CLASSES)]
+    direction: list[FiniteFloat]
+
+
+@dataclass(frozen=True)
+class NamedDirection(Direction):
+    """A client's record as a class and a unit vector, noised together by `OneOf`."""
+
+    table: str = "named_directions"
+    payload: type[Payload] = OneOfPayload
+    what: str = "one of the classes and a direction, both noised together"
+    mechanism: str = OneOf.name
+
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+        """Return the constants of the vectors, as the intercept makes them."""
+        terms = task_terms(ONE_OF_ARM, encoding, setting("direct.intercept"))
+        return {**terms, "mechanism": OneOf.name}
+
+    def nominal_task(self, base_task: Task) -> Task:
+        """Return the task itself, or one of the arm where it names no constants."""
+        return replace(nominal_terms_task(base_task, ONE_OF_ARM), mechanism=OneOf.name)
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of class and direction together."""
+        return self._one_of_reporter(task).mechanism.worst_log_ratio()
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return classes (n,) and the noised directions, (n, size)."""
+        noise, reporter = stream(entropy, "feature_noise"), self._one_of_reporter(task)
+        study = is_study(entropy)
+        named, directions = reporter.release(data.z, data.labels, noise, study=study)
+        return {"named": named, "direction": directions}
+
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each message whether the mechanism can have given it."""
+        return self._one_of_reporter(task).possible(
+            messages["named"], messages["direction"]
+        )
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of the answer, that is of the whole record."""
+        answers: ClassDirection = messages["named"], np.asarray(messages["direction"])
+        pair = (first.z, first.labels), (second.z, second.labels)
+        return self._one_of_reporter(task).log_ratio(*pair, answers)
+
+    def collect(self, task: Task, messages: Columns) -> Columns:
+        """Return the table ``named_directions``."""
+        named = messages["named"].astype(np.int64)
+        return {**super().collect(task, messages), "named": named}
+
+    def _one_of_reporter(self, task: Task) -> OneOfReporter:
+        return OneOfReporter.build(self._vectors(task), len(task.classes), task.epsilon)
+
+    def _vectors(self, task: Task) -> Directions:
+        return arms.directions_from_params(task.encoding.d, task.params)
+
+
+GRADIENT_NAMES = ("intercept", "clip", "square", "coef")
+
+
+class GradientPayload(Payload):
+    """A noised gradient as JSON."""
+
+    gradient: list[FiniteFloat]
+
+
+@dataclass(frozen=True)
+class Gradient(Message):
+    """A client's clipped gradient, filled up to a unit vector, by `PrivUnit`."""
+
+    senders: Senders = EVERYBODY
+    name: str = "gradient"
+    stage: str = "descend"
+    table: str = "gradients"
+    payload: type[Payload] = GradientPayload
+    what: str = "one noised gradient of its loss, clipped, its length hidden too"
+    mechanism: str = PrivUnit.name
+    detail: str = "the whole of it, in the one round that its client is asked in"
+
+    def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
+        """Return the constants of gradients; coefficients come with the classes."""
+        return gradient_terms(encoding, setting("sgd.clip"))
+
+    def task(self, base_task: Task, read: TableReader) -> Task:
+        """Return the first round's task: at coefficients of 0."""
+        d, n_classes = base_task.encoding.d, len(base_task.classes)
+        return task_at(base_task, start_coefficients(d, n_classes))
+
+    def nominal_task(self, base_task: Task) -> Task:
+        """Return a task at coefficients at which some gradients are clipped."""
+        clipped_task = replace(base_task, **gradient_terms(base_task.encoding, 0.25))
+        zero = start_coefficients(base_task.encoding.d, len(base_task.classes))
+        return task_at(clipped_task, np.linspace(-4, 4, zero.size).reshape(zero.shape))
+
+    def check_task(self, task: Task) -> None:
+        """Refuse another mechanism, constants out of range and candidates."""
+        check_fields(task, params=GRADIENT_NAMES, binary=False)
+        check_class_count(len(task.classes))
+        validate.one_of((PrivUnit.name,), mechanism=task.mechanism)
+        if task_gradients(task).n_classes != len(task.classes):
+            raise UserError(f"coef is not of {len(task.classes)} classes.")
+
+    def max_privacy_loss(self, task: Task) -> float:
+        """Return the loss of the one vector."""
+        return self._reporter(task).mechanism.worst_log_ratio()
+
+    def count_numbers(self, task: Task) -> int:
+        """Return the size of the vector."""
+        return task_gradients(task).size
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return the noised gradients, (n, size)."""
+        noise, study = stream(entropy, "feature_noise"), is_study(entropy)
+        release = self._reporter(task).release
+        return {"gradient": release(*_record_arrays(task, data), noise, study=study)}
+
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each message whether the mechanism can have given it."""
+        return self._reporter(task).possible(messages["gradient"])
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of the vector, that is of the whole record."""
+        pair = _record_arrays(task, first), _record_arrays(task, second)
+        return self._reporter(task).log_ratio(*pair, messages["gradient"])
+
+    def collect(self, task: Task, messages: Columns) -> Columns:
+        """Return the noised gradients of a round."""
+        return {"gradient": messages["gradient"].reshape(-1, task_gradients(task).size)}
+
+    def _reporter(self, task: Task) -> DirectionReporter:
+        return DirectionReporter.build(task_gradients(task), task.epsilon)
+
+
+def task_gradients(task: Task) -> Gradients:
+    """Return the gradients that a task publishes; UserError: it lacks a constant."""
+    return gradients_from_params(task.encoding.d, task.params)
+
+
+def gradients_from_params(d: int, params: Mapping[str, Any]) -> Gradients:
+    """Return the gradients that parameters of a task describe."""
+    missing = [name for name in GRADIENT_NAMES if name not in params]
+    if missing:
+        raise UserError(f"the task states no {', '.join(missing)} of its gradients.")
+    return Gradients(d, **{name: params[name] for name in GRADIENT_NAMES})
+
+
+def gradient_terms(encoding: Encoding, clip: float) -> dict[str, Any]:
+    """Return the task fields of gradients, without coefficients."""
+    square = MEAN_SQUARE[encoding.rescale]
+    intercept = float(arms.INTERCEPT_FACTOR * np.sqrt(encoding.d * square))
+    named = {"intercept": intercept, "clip": float(clip), "square": square}
+    return {"mechanism": PrivUnit.name, "params": named}
+
+
+def start_coefficients(d: int, n_classes: int) -> Array:
+    """Return the coefficients (K - 1, p) of the first round: zeros."""
+    return np.zeros((n_classes - 1, d + 1))
+
+
+def task_at(task: Task, coef: Array) -> Task:
+    """Return the task of a round: the same at other coefficients."""
+    return replace(task, params={**task.params, "coef": coef.tolist()})
+
+
+def _record_arrays(task: Task, data: ClientData) -> tuple[Array, Array]:
+    return data.z, class_codes(data.labels, len(task.classes))
+
+
+MESSAGES: dict[str, Message] = {"report": Direction()}
+MESSAGES_BY_SYSTEM: dict[str, dict[str, Message]] = {
+    "direct": MESSAGES,
+    "direct_two": {"report": FIRST_ROUND, "refinement": Refinement()},
+    "direct_one_of": {"report": NamedDirection()},
+    "sgd": {"gradient": Gradient()},
+}

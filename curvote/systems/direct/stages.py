@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.chain.streams import block_noise
@@ -29,30 +28,23 @@ from curvote.messages.arms import (
     directions_from_params,
     directions_of,
 )
-from curvote.messages.message import ClientData
 from curvote.messages.stages import study_metadata
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import classifier_columns, predict_places
-from curvote.systems.common.study import (
-    draw_stage_in_portions,
-    score_rows,
-    study_clients,
-    study_task,
-)
-from curvote.systems.direct.messages import Direction
-from curvote.systems.direct.one_of.messages import NamedDirection
-from curvote.systems.direct.sgd.messages import (
+from curvote.systems.common.models import classifier_columns, predict_places
+from curvote.systems.direct.messages import (
+    FIRST_ROUND,
+    Direction,
     Gradient,
+    NamedDirection,
+    Refinement,
     gradients_from_params,
     start_coefficients,
     task_at,
     task_gradients,
 )
-from curvote.systems.direct.two.messages import FIRST_ROUND, Refinement
 from curvote.systems.references.stages import majority_error
-from curvote.wire.task import Task
 
-privatize_metadata, privatize_portions = draw_stage_in_portions(Direction())
+privatize_metadata, privatize_portions = study.draw_stage_in_portions(Direction())
 
 
 def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -62,10 +54,8 @@ def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def aggregate(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row."""
-    reports, rule = (
-        context.shards("privatize", "directions"),
-        solving_rule(context.params),
-    )
+    reports = context.shards("privatize", "directions")
+    rule = solving_rule(context.params)
     return {"classifier": decode_reports(reports, context.metadata, rule)}
 
 
@@ -101,40 +91,29 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: the arm and the majority; of K > 2 classes more."""
-    clients, classifier = (
-        study_clients(context),
-        context.rows("aggregate", "classifier"),
-    )
+    clients, method = study.study_clients(context), context.metadata["method"]
     features, truth = clients.features_and_places("rescaled", "test")
-    predictions, method = (
-        predict_places(features, classifier),
-        context.metadata["method"],
+    predictions = predict_places(features, context.rows("aggregate", "classifier"))
+    error = float(np.mean(predictions != truth))
+    rows = study.score_rows(
+        {"majority": majority_error(context, clients), method: error}
     )
-    errors = {
-        "majority": majority_error(context, clients),
-        method: float(np.mean(predictions != truth)),
-    }
     classes = context.inputs["project"].metadata["classes"]
-    return study.add_class_scores(
-        score_rows(errors), method, truth, predictions, classes
-    )
+    return study.add_class_scores(rows, method, truth, predictions, classes)
 
 
-privatize_first_metadata, privatize_first_portions = draw_stage_in_portions(FIRST_ROUND)
+privatize_first_metadata, privatize_first_portions = study.draw_stage_in_portions(
+    FIRST_ROUND
+)
 
 
-def whiten_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the mechanism and budget that decoding needs."""
-    return decoding_metadata(inputs["privatize"].metadata)
+whiten_metadata = aggregate_metadata
 
 
 def whiten(context: StageContext) -> Rows:
     """Return the table ``whitening``: a row a coordinate of the second round's z."""
-    return {
-        "whitening": whitening_columns(
-            context.shards("privatize", "directions"), context.metadata
-        )
-    }
+    reports = context.shards("privatize", "directions")
+    return {"whitening": whitening_columns(reports, context.metadata)}
 
 
 def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
@@ -145,7 +124,7 @@ def whitening_columns(reports: Iterable[Columns], public: Metadata) -> Columns:
     return {"matrix": transform.matrix, "centre": transform.centre}
 
 
-refine_metadata, refine_portions = draw_stage_in_portions(Refinement())
+refine_metadata, refine_portions = study.draw_stage_in_portions(Refinement())
 
 
 def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -157,13 +136,9 @@ def combine(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row."""
     first = context.shards("privatize", "directions")
     second = context.shards("refine", "directions")
-    whitening_rows = context.rows("whiten", "whitening")
-    rule = solving_rule(context.params)
-    return {
-        "classifier": decode_two_rounds(
-            first, second, whitening_rows, context.metadata, rule
-        )
-    }
+    whitening, rule = context.rows("whiten", "whitening"), solving_rule(context.params)
+    columns = decode_two_rounds(first, second, whitening, context.metadata, rule)
+    return {"classifier": columns}
 
 
 def decode_two_rounds(
@@ -182,24 +157,19 @@ def decode_two_rounds(
     return classifier_columns(line, sums[0].n + sums[1].n)
 
 
-privatize_one_of_metadata, privatize_one_of_portions = draw_stage_in_portions(
+privatize_one_of_metadata, privatize_one_of_portions = study.draw_stage_in_portions(
     NamedDirection()
 )
 
 
-def combine_one_of_metadata(inputs: Inputs, params: Params) -> Metadata:
-    """Return the mechanism and budget that decoding needs."""
-    return decoding_metadata(inputs["privatize"].metadata)
+combine_one_of_metadata = aggregate_metadata
 
 
 def combine_one_of(context: StageContext) -> Rows:
     """Return the table ``classifier``."""
     reports = context.shards("privatize", "named_directions")
-    return {
-        "classifier": decode_one_of(
-            reports, context.metadata, solving_rule(context.params)
-        )
-    }
+    rule = solving_rule(context.params)
+    return {"classifier": decode_one_of(reports, context.metadata, rule)}
 
 
 def decode_one_of(
@@ -227,39 +197,24 @@ def descend(context: StageContext) -> Rows:
 
     Who is in which batch follows from the roles, which everybody knows.
     """
-    task, clients = study_task(context, GRADIENT_MESSAGE), study_clients(context)
+    task = study.study_task(context, GRADIENT_MESSAGE)
+    clients, params = study.study_clients(context), context.params
     current, batches = task_gradients(task), []
     rows = GRADIENT_MESSAGE.senders.rows(clients.roles)
-    for number, batch in _split_batches(rows, context.params["sgd.rounds"]):
+    parts = np.array_split(rows, params["sgd.rounds"])
+    for number, batch in enumerate(parts, start=1):
         order = context.generator("shuffle", block=number).permutation(len(batch))
-        data = clients.data_of(batch[order])
-        batches.append(
-            _report_batch(context, task_at(task, current.coef), data, number)
-        )
-        reports = batches[-1]["gradient"]
-        current = gradient_step(
-            current, reports, task.epsilon, context.params["sgd.rate"]
-        )
+        data, round_task = clients.data_of(batch[order]), task_at(task, current.coef)
+        # One stream for each round, which stands where others have blocks of clients.
+        noise = block_noise(params["seed"], context.stage, context.number, number)
+        noised_columns = GRADIENT_MESSAGE.draw(round_task, data, noise)
+        messages = GRADIENT_MESSAGE.collect(round_task, noised_columns)
+        batches.append({"round": np.full(len(batch), number), **messages})
+        reports = messages["gradient"]
+        current = gradient_step(current, reports, task.epsilon, params["sgd.rate"])
     return {
         "gradients": {k: np.concatenate([s[k] for s in batches]) for k in batches[0]}
     }
-
-
-def _split_batches(
-    rows: NDArray[np.int64], rounds: int
-) -> enumerate[NDArray[np.int64]]:
-    """Yield the number, from 1, and the clients of each round."""
-    return enumerate(np.array_split(rows, rounds), start=1)
-
-
-def _report_batch(
-    context: StageContext, task: Task, data: ClientData, number: int
-) -> Columns:
-    """Return one batch's rows of table ``gradients``."""
-    # One stream for each round, which stands where others have blocks of clients.
-    noise = block_noise(context.params["seed"], context.stage, context.number, number)
-    messages = GRADIENT_MESSAGE.collect(task, GRADIENT_MESSAGE.draw(task, data, noise))
-    return {"round": np.full(len(data.labels), number), **messages}
 
 
 def aggregate_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -271,11 +226,8 @@ def aggregate_gradients_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def aggregate_gradients(context: StageContext) -> Rows:
     """Return the table ``classifier``: one row, or one for each class."""
-    return {
-        "classifier": decode_gradients(
-            context.rows("descend", "gradients"), context.metadata
-        )
-    }
+    reports = context.rows("descend", "gradients")
+    return {"classifier": decode_gradients(reports, context.metadata)}
 
 
 def decode_gradients(reports: Columns, public: Metadata) -> Columns:

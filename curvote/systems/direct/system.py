@@ -1,13 +1,18 @@
-"""System `direct` in one round: reports, then their mean."""
+"""Systems of noised vectors: `direct` and its variants, and gradient descent."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from curvote.base.errors import Problem
+from curvote.chain.axis import PipelineSettings
 from curvote.chain.measure import Look, Method
-from curvote.chain.settings import Strict
+from curvote.chain.settings import Strict, WholeNumber
+from curvote.chain.stage import VECTOR, Table
 from curvote.chain.system import System
 from curvote.messages.measures import ERRORS, MAJORITY
 from curvote.systems.common import checks, models
@@ -23,9 +28,9 @@ from curvote.systems.common.declarations import (
 )
 from curvote.systems.common.settings import Shared
 from curvote.systems.common.study import CONFUSION
-from curvote.systems.common.tables import CLASSIFIER, DIRECTIONS
+from curvote.systems.common.tables import CLASSIFIER, DIRECTIONS, WHITENING
 from curvote.systems.direct import choice
-from curvote.systems.direct.messages import MESSAGES
+from curvote.systems.direct.messages import MESSAGES_BY_SYSTEM, ONE_OF_ARM
 from curvote.systems.references.messages import ComparisonLabel
 
 
@@ -106,7 +111,7 @@ SYSTEM = System(
     settings=Settings,
     stages=(*COMMON_STAGES, PRIVATIZE, AGGREGATE, SCORE),
     production=(*COMMON_STAGES, RELEASE, AGGREGATE),
-    messages=MESSAGES,
+    messages=MESSAGES_BY_SYSTEM["direct"],
     study_messages=(ComparisonLabel().describe,),
     metrics=ERRORS,
     methods=(_MEAN, _JOINT, MAJORITY),
@@ -123,3 +128,167 @@ SYSTEM = System(
     production_metrics=models.count_reports,
     sections=SECTIONS,
 )
+
+
+# Two rounds: the first whitens the second.
+_PRIVATIZE_FIRST = replace(
+    PRIVATIZE, module="curvote.systems.direct.stages:privatize_first"
+)
+_WHITEN = server_stage(
+    "whiten", "curvote.systems.direct.stages:whiten", ("privatize",), WHITENING
+)
+_REFINE = client_stage(
+    "refine",
+    "curvote.systems.direct.stages:refine",
+    DIRECTIONS,
+    ("project", "whiten"),
+    params=TERM_PARAMS,
+)
+_RELEASE_SECOND = release_stage(
+    _REFINE, "refinement", ("ingest", "privatize", "whiten")
+)
+_COMBINE = replace(
+    AGGREGATE,
+    module="curvote.systems.direct.stages:combine",
+    inputs=("privatize", "whiten", "refine"),
+)
+_TWO = Method(
+    "two",
+    "direct, two rounds",
+    "The first clients' reports centre and whiten what the others report.",
+    Look("#d55e00", "8", width=2.6, size=6.5, above=6),
+    rank=110,
+)
+
+_DIRECT_TWO = replace(
+    SYSTEM,
+    name="direct_two",
+    stages=(*COMMON_STAGES, _PRIVATIZE_FIRST, _WHITEN, _REFINE, _COMBINE, SCORE),
+    production=(*COMMON_STAGES, RELEASE, _WHITEN, _RELEASE_SECOND, _COMBINE),
+    messages=MESSAGES_BY_SYSTEM["direct_two"],
+    methods=(_TWO, MAJORITY),
+    main=("two",),
+    shorthand=(),
+)
+
+
+# 1-of-K answers, then a mean for each class.
+NAMED_DIRECTIONS: Final = Table(
+    "named_directions", {"named": "int64", "direction": VECTOR}, unit="message"
+)
+_PRIVATIZE_ONE_OF = replace(
+    PRIVATIZE,
+    module="curvote.systems.direct.stages:privatize_one_of",
+    tables=(NAMED_DIRECTIONS,),
+)
+_RELEASE_ONE_OF = replace(RELEASE, tables=(NAMED_DIRECTIONS,))
+_COMBINE_ONE_OF = replace(
+    AGGREGATE, module="curvote.systems.direct.stages:combine_one_of"
+)
+_ONE_OF = Method(
+    ONE_OF_ARM,
+    "direct, 1 of K",
+    "Every client names one of the classes and a direction, both noised together; "
+    "their mean for each class is the classifier.",
+    Look("#d55e00", "p", width=2.6, size=6.5, above=6),
+    rank=112,
+)
+
+_DIRECT_ONE_OF = replace(
+    SYSTEM,
+    name="direct_one_of",
+    stages=(*COMMON_STAGES, _PRIVATIZE_ONE_OF, _COMBINE_ONE_OF, SCORE),
+    production=(*COMMON_STAGES, _RELEASE_ONE_OF, _COMBINE_ONE_OF),
+    messages=MESSAGES_BY_SYSTEM["direct_one_of"],
+    methods=(_ONE_OF, MAJORITY),
+    main=(ONE_OF_ARM,),
+    shorthand=(),
+)
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Sgd(Strict):
+    """Rounds, rate and clipping of protocol ``sgd``.
+
+    ``rounds`` batches of clients, of sizes that differ by 1, are asked one after the
+    other. A step is ``rate`` times the number of slopes times the mean gradient, less
+    where there is more noise (`curvote.learning.directions`). Gradients are clipped to
+    ``clip``, in units of a record's usual length.
+    """
+
+    rounds: WholeNumber = 4
+    rate: Positive = 5.0
+    clip: Positive = 0.2
+
+
+class SgdSettings(Shared):
+    """Settings of gradient descent, one gradient a client."""
+
+    sgd: Sgd = Sgd()
+
+
+GRADIENTS: Final = Table(
+    "gradients", {"round": "int64", "gradient": VECTOR}, unit="message"
+)
+
+
+_DESCEND = client_stage(
+    "descend",
+    "curvote.systems.direct.stages:descend",
+    GRADIENTS,
+    params=("sgd.clip", "sgd.rate", "sgd.rounds"),
+)
+_AGGREGATE_GRADIENTS = server_stage(
+    "aggregate",
+    "curvote.systems.direct.stages:aggregate_gradients",
+    ("descend",),
+    CLASSIFIER,
+    params=("sgd.rate",),
+)
+_SCORE_GRADIENTS = score_stage(
+    "curvote.systems.direct.stages:score_gradients",
+    ("project", "aggregate"),
+    params=("epsilon", *ROLE_PARAMS),
+    beside=(CONFUSION,),
+)
+
+
+def _check_round_count(pipeline: PipelineSettings) -> Iterator[Problem]:
+    senders = pipeline.clients.train + pipeline.clients.vote
+    if pipeline.sgd.rounds > senders:
+        message = f"more rounds than the {senders} clients who are asked once each."
+        yield Problem(message, ("sgd", "rounds"))
+
+
+_SGD_METHOD = Method(
+    "sgd",
+    "sgd",
+    "Batch after batch of clients, each once, reports one clipped gradient of the "
+    "logistic loss; the server descends along their means.",
+    Look("#8c6bb1", "v", width=1.3),
+    rank=131,
+)
+
+
+_SGD = System(
+    name="sgd",
+    settings=SgdSettings,
+    stages=(*COMMON_STAGES, _DESCEND, _AGGREGATE_GRADIENTS, _SCORE_GRADIENTS),
+    messages=MESSAGES_BY_SYSTEM["sgd"],
+    study_messages=(ComparisonLabel().describe,),
+    metrics=ERRORS,
+    methods=(_SGD_METHOD, MAJORITY),
+    main=("sgd",),
+    checks=checks.combine_checks(
+        checks.check_test_clients, _check_round_count, classes=checks.check_many_classes
+    ),
+    shorthand=("rounds", "rate", "clip"),
+    implied_settings=JUDGED_BY_Z,
+    final_model=models.decoded_model,
+    production_metrics=models.count_reports,
+    sections=SECTIONS,
+)
+
+SYSTEMS: Final = (SYSTEM, _DIRECT_TWO, _DIRECT_ONE_OF, _SGD)

@@ -14,7 +14,7 @@ from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageCo
 from curvote.curves.encoding import decision_sign
 from curvote.messages.message import assign_candidates
 from curvote.messages.stages import configured_task, study_metadata
-from curvote.systems.common.classifiers import average_ensemble
+from curvote.systems.common.models import average_ensemble
 from curvote.systems.common.study import (
     StudyClients,
     draw_messages,

@@ -17,7 +17,6 @@ from curvote.chain.system import System, View
 from curvote.data import lookup
 from curvote.messages.measures import ERRORS, LEARNER
 from curvote.systems.common import checks
-from curvote.systems.common.classifiers import average_ensemble
 from curvote.systems.common.declarations import (
     COMMON_STAGES,
     NONE_PASSED,
@@ -28,7 +27,7 @@ from curvote.systems.common.declarations import (
     score_stage,
     server_stage,
 )
-from curvote.systems.common.models import linear_model
+from curvote.systems.common.models import average_ensemble, linear_model
 from curvote.systems.common.settings import Aggregate, Privatize, Taught
 from curvote.systems.common.tables import VOTES
 from curvote.systems.federated.messages import MESSAGES

@@ -91,22 +91,16 @@ class Histogram:
         the releases' exact law: noise is drawn as sums, and for the cells that some
         point meets; the others cannot matter.
         """
-        cell_numbers, filled = (
-            self.cells(z),
-            self._class_codes[:, class_indices(labels, self.n_classes)],
-        )
+        cell_numbers = self.cells(z)
+        filled = self._class_codes[:, class_indices(labels, self.n_classes)]
         met_cells, point_cell = np.unique(self.cells(points), return_inverse=True)
         size = self.bins**self.d
         total = [
             np.bincount(cell_numbers, weights=w, minlength=size)[met_cells]
             for w in filled
         ]
-        noise = [
-            draw_noise_sums(
-                len(cell_numbers), self.mechanism.noise, len(met_cells), generator
-            )
-            for _ in filled
-        ]
+        law, n = self.mechanism.noise, len(cell_numbers)
+        noise = [draw_noise_sums(n, law, len(met_cells), generator) for _ in filled]
         sums = np.array(total) + np.array(noise) * GRID_STEP
         winners = sums[0] > 0 if len(sums) == 1 else sums.argmax(axis=0)
         return np.asarray(winners[point_cell], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Messages of MRMA: a report, then a vote of somebody else."""
+"""Messages of MRMA and its variants: a report, then a vote of somebody else."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from curvote.chain.stage import Columns
 from curvote.chain.system import MessageDescription
 from curvote.client.report import Reporter, candidate_scores, draw_votes
 from curvote.curves.encoding import Encoding, classifier_features, decision_sign
+from curvote.mechanisms.exact import uniform_below
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.message import (
+    Array,
     ClientData,
     Message,
     Payload,
@@ -27,12 +29,15 @@ from curvote.messages.message import (
     TableReader,
     check_fields,
 )
-from curvote.messages.roles import TRAINING, VOTERS
-from curvote.systems.common.questions import answer_questions, one_against_rest_code
+from curvote.messages.roles import EVERYBODY, TRAINING, VOTERS
+from curvote.systems.common.questions import (
+    answer_questions,
+    complete_labels,
+    halving_code,
+    one_against_rest_code,
+)
 from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
 from curvote.wire.task import Candidates, Task
-
-Array = NDArray[np.float64]
 
 
 class ReportPayload(Payload):
@@ -188,10 +193,8 @@ class Vote(Message):
 
     def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""
-        decision, truth = (
-            _candidate_decisions(task, data),
-            self._right_answers(task, data),
-        )
+        decision = _candidate_decisions(task, data)
+        truth = self._right_answers(task, data)
         positive = draw_votes(decision, truth, task.epsilon, stream(entropy, "vote"))
         return {"learner": np.asarray(data.candidate), "positive": positive}
 
@@ -233,15 +236,104 @@ def _task_candidates(task: Task) -> Candidates:
 
 
 def _candidate_decisions(task: Task, data: ClientData) -> Array:
-    candidates = _task_candidates(task)
-    encoding = task.encoding
-    arrays = data.coefficients, data.z
-    features = classifier_features(
-        encoding.feature_map, *arrays, encoding.projection.gram
-    )
-    return candidate_scores(
-        features, candidates.coef, candidates.intercept, np.asarray(data.candidate)
-    )
+    candidates, encoding = _task_candidates(task), task.encoding
+    arrays = data.coefficients, data.z, encoding.projection.gram
+    features = classifier_features(encoding.feature_map, *arrays)
+    lines = candidates.coef, candidates.intercept
+    return candidate_scores(features, *lines, np.asarray(data.candidate))
 
 
-MESSAGES = {"report": Report(), "vote": Vote()}
+class ClassReportPayload(ReportPayload):
+    """A report as JSON: a class's place, d noised numbers and a noised answer."""
+
+    question: Annotated[int, Field(ge=0)]
+
+
+class ClassReport(Report):
+    """Report of a training client: a class, noised z, noised answer.
+
+    The class is public and no data decides it. Who trains draws it by a coin that no
+    record touches and sends it in the clear beside the noised z and the noised answer
+    to "is it this class?", on which the whole budget is spent.
+    """
+
+    table, binary = "class_reports", False
+    payload = ClassReportPayload
+
+    def describe(
+        self, config: Mapping[str, Any], d: int
+    ) -> Sequence[MessageDescription]:
+        """Return the description of a report and how its budget is shared."""
+        (report,) = super().describe(config, d)
+        what = f'one report: {d} noised numbers, and one noised answer to "is it k?"'
+        detail = f"{report.detail}; class k is drawn without the record, and not hidden"
+        return [replace(report, what=what, detail=detail)]
+
+    def draw(self, task: Task, data: ClientData, entropy: Entropy) -> Columns:
+        """Return question (n,), drawn without the data; z (n, d) and label (n,)."""
+        n = complete_labels(data, len(task.classes)).size  # before anything is drawn
+        questions = uniform_below(_question_count(task), n, stream(entropy, "question"))
+        noised = super().draw(task, _answer_data(task, data, questions), entropy)
+        return {"question": questions, **noised}
+
+    def possible_mask(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Return for each report whether a client can have sent it."""
+        is_question = messages["question"] < _question_count(task)
+        return np.asarray(is_question & super().possible_mask(task, messages))
+
+    def log_ratio(
+        self, task: Task, first: ClientData, second: ClientData, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of z and label; the question is the client's coin."""
+        questions = messages["question"]
+        first = _answer_data(task, first, questions)
+        second = _answer_data(task, second, questions)
+        return super().log_ratio(task, first, second, messages)
+
+    def collect(self, task: Task, messages: Columns) -> Columns:
+        """Return the table ``class_reports``, numbers that are too rare cut off."""
+        return super().collect(task, messages) | {"question": messages["question"]}
+
+
+class ClassVote(Vote):
+    """An evaluation client's noised bit: is it right for me about its class?
+
+    A voter's class follows from its candidate: candidate b is about class b mod K.
+    """
+
+    binary = False
+    what = 'one noised bit: "the classifier was right for me about its class"'
+    detail = "each judges one classifier of one class, once, with the whole budget"
+
+
+def _question_count(task: Task) -> int:
+    """Return how many questions there are."""
+    return len(one_against_rest_code(len(task.classes)))
+
+
+def _answer_data(
+    task: Task, data: ClientData, questions: NDArray[np.int64]
+) -> ClientData:
+    """Return the clients' data with answers as labels, 1 for yes."""
+    code = one_against_rest_code(len(task.classes))
+    replies = answer_questions(code, questions, data.labels)
+    return replace(data, labels=(replies > 0).astype(np.int64))
+
+
+class DirectionVote(Vote):
+    """A vote as MRMA's voters send it, from everybody, about any number of classes."""
+
+    binary = False
+    questions = staticmethod(halving_code)
+    senders, who = EVERYBODY, "every client"
+    what = 'one noised bit: "the direction was right for me"'
+    detail = "each judges one random direction, once, with the whole budget"
+
+
+MESSAGES: dict[str, Message] = {"report": Report(), "vote": Vote()}
+MESSAGES_BY_SYSTEM: dict[str, dict[str, Message]] = {
+    "mrma": MESSAGES,
+    "mrma_classes": {"report": ClassReport(), "vote": ClassVote()},
+    "votes": {"vote": DirectionVote()},
+    "drift": {"report": Report()},
+}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from curvote.base.errors import UserError
@@ -25,7 +24,7 @@ from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import decoding_metadata, directions_of, make_directions
 from curvote.messages.roles import EVERYBODY
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import (
+from curvote.systems.common.models import (
     combined_predictions,
     signed_weights,
     weak_columns,
@@ -35,38 +34,26 @@ from curvote.systems.common.questions import (
     interleave_questions,
     split_questions,
 )
-from curvote.systems.common.study import (
-    MetadataFunction,
-    StudyClients,
-    TestClients,
-    draw_messages,
-    draw_stage,
-    draw_stage_in_portions,
-    score_rows,
-    study_clients,
-    study_task,
-)
-from curvote.systems.common.tables import REPORT_VARIANTS, lines_of_variant
+from curvote.systems.common.tables import REPORT_VARIANTS, Array, lines_of_variant
 from curvote.systems.mrma.histogram import Histogram
-from curvote.systems.mrma.messages import Report, Vote
+from curvote.systems.mrma.messages import DirectionVote, Report, Vote
 from curvote.systems.mrma.privunit.messages import TrainingDirection
-from curvote.systems.mrma.votes.messages import DirectionVote
 from curvote.systems.references.stages import majority_error
 
 
 def report_stage(
     kind: Report,
-) -> tuple[MetadataFunction, Callable[[StageContext], Rows]]:
+) -> tuple[study.MetadataFunction, Callable[[StageContext], Rows]]:
     """Return the metadata and table functions of the stage for ``kind``.
 
     Rows say whose they are: of who trains (``mrma``), or of who votes (``pooled``).
     """
-    task_metadata, _ = draw_stage(kind)
+    task_metadata, _ = study.draw_stage(kind)
 
     def draw_reports(context: StageContext) -> Rows:
-        clients, task = study_clients(context), study_task(context, kind)
+        clients, task = study.study_clients(context), study.study_task(context, kind)
         rows = EVERYBODY.rows(clients.roles)  # who trains, then who votes
-        messages = draw_messages(context, kind, task, clients.data_of(rows))
+        messages = study.draw_messages(context, kind, task, clients.data_of(rows))
         order = context.generator("shuffle").permutation(len(rows))
         reports = kind.collect(
             task, {name: values[order] for name, values in messages.items()}
@@ -82,7 +69,7 @@ def report_stage(
 privatize_metadata, privatize = report_stage(Report())
 
 
-evaluate_metadata, evaluate = draw_stage(Vote())
+evaluate_metadata, evaluate = study.draw_stage(Vote())
 
 
 RULE_KEYS = ("cutoff", "when_none_pass", "weights")
@@ -96,11 +83,8 @@ def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
 def aggregate(context: StageContext) -> Rows:
     """Return the table ``ensemble``: one row for each weak classifier."""
     epsilon = context.inputs["evaluate"].metadata["epsilon"]
-    return {
-        "ensemble": ensemble_columns(
-            context.rows("evaluate", "votes"), epsilon, context.metadata
-        )
-    }
+    votes = context.rows("evaluate", "votes")
+    return {"ensemble": ensemble_columns(votes, epsilon, context.metadata)}
 
 
 def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
@@ -110,41 +94,16 @@ def ensemble_columns(votes: Columns, epsilon: float, rule: Metadata) -> Columns:
     """
     keep = BinaryRR(epsilon=epsilon).keep
     has_votes = votes["n"] > 0
-    judged_columns = _utility_columns(
-        {name: counts[has_votes] for name, counts in votes.items()}, keep, rule
-    )
-    largest_error = 0.5 / (2 * keep - 1)
-    defaults = {
-        "learner": votes["learner"],
-        "utility": 0.5,
-        "standard_error": largest_error,
-    }
-    # A flag is the same for all of an ensemble.
-    defaults |= {
-        name: judged_columns[name][0] for name in ("none_passed", "none_passed_ma")
-    }
-    return {
-        name: _fill_missing(has_votes, defaults.get(name, 0), values)
-        for name, values in judged_columns.items()
-    }
-
-
-def _fill_missing(present: np.ndarray, default: Any, values: np.ndarray) -> np.ndarray:
-    full = np.full(len(present), default, dtype=values.dtype)
-    full[present] = values
-    return full
-
-
-def _utility_columns(votes: Columns, keep: float, rule: Metadata) -> Columns:
-    utility = estimate_utility(votes["positive"], votes["n"], keep)
-    flipped = reversal_mask(votes["positive"], votes["n"])
+    positive, n = votes["positive"][has_votes], votes["n"][has_votes]
+    utility = estimate_utility(positive, n, keep)
+    flipped = reversal_mask(positive, n)
     rule_values = [rule[name] for name in RULE_KEYS]
     mrma, none_mrma = averaging_weights(
         reversed_utility(utility.value, flipped), *rule_values
     )
     ma, none_ma = averaging_weights(utility.value, *rule_values)
-    return {
-        "learner": votes["learner"],
+    judged_columns = {
+        "learner": votes["learner"][has_votes],
         "utility": utility.value,
         "standard_error": utility.standard_error,
         "reversed": flipped,
@@ -153,9 +112,19 @@ def _utility_columns(votes: Columns, keep: float, rule: Metadata) -> Columns:
         "weight_ma": ma,
         "none_passed_ma": np.full(len(ma), none_ma),
     }
-
-
-Array = NDArray[np.float64]
+    # What a classifier without votes has; a flag is the same for all of an ensemble.
+    defaults = {
+        "learner": votes["learner"],
+        "utility": 0.5,
+        "standard_error": 0.5 / (2 * keep - 1),
+        "none_passed": judged_columns["none_passed"][0],
+        "none_passed_ma": judged_columns["none_passed_ma"][0],
+    }
+    columns = {}
+    for name, values in judged_columns.items():
+        columns[name] = np.full(len(has_votes), defaults.get(name, 0), values.dtype)
+        columns[name][has_votes] = values
+    return columns
 
 
 def published_weak_error(utility: Array) -> float:
@@ -188,21 +157,22 @@ def score_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
-    test = TestClients(
-        *study_clients(context).features_and_signs(
-            context.params["project.judge"], "test"
-        )
-    )
-    weak, ensemble = (
-        context.rows("train", "weak"),
-        context.rows("aggregate", "ensemble"),
-    )
+    test = _judged_clients(context, study.study_clients(context))
+    weak = context.rows("train", "weak")
+    ensemble = context.rows("aggregate", "ensemble")
     errors = mean_errors(test, weak, ensemble) | ensemble_errors(test, weak, ensemble)
     errors |= pooled_errors(test, weak)
     if context.metadata["definitions"] == "published":
         cutoff = context.inputs["aggregate"].metadata["cutoff"]
         errors |= published_errors(test, weak, ensemble, cutoff)
-    return score_rows(errors, none_passed_flags(ensemble))
+    return study.score_rows(errors, none_passed_flags(ensemble))
+
+
+def _judged_clients(
+    context: StageContext, clients: study.StudyClients
+) -> study.TestClients:
+    judge = context.params["project.judge"]
+    return study.TestClients(*clients.features_and_signs(judge, "test"))
 
 
 def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
@@ -211,7 +181,7 @@ def none_passed_flags(ensemble: Columns) -> dict[str, bool]:
 
 
 def mean_errors(
-    test: TestClients, weak: Columns, ensemble: Columns
+    test: study.TestClients, weak: Columns, ensemble: Columns
 ) -> dict[str, float]:
     """Return the mean errors ``weak`` and ``mr``: before and after reversal."""
     decisions = test.decisions(*lines_of_variant(weak, "weak"))
@@ -223,13 +193,13 @@ def mean_errors(
 
 
 def ensemble_errors(
-    test: TestClients, weak: Columns, ensemble: Columns
+    test: study.TestClients, weak: Columns, ensemble: Columns
 ) -> dict[str, float]:
     """Return the error of each method that averages the weak classifiers."""
     signs = np.where(ensemble["reversed"], -1.0, 1.0)
     weights_by_method = {
         "ma": ensemble["weight_ma"],
-        "mrma": signs * ensemble["weight"],
+        "mrma": signed_weights(ensemble),
         "best_single": signs * best_single_weights(ensemble),
     }
     lines = lines_of_variant(weak, "weak")
@@ -239,7 +209,7 @@ def ensemble_errors(
     }
 
 
-def pooled_errors(test: TestClients, weak: Columns) -> dict[str, float]:
+def pooled_errors(test: study.TestClients, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from all reports."""
     lines = lines_of_variant(weak, "pooled")
     equal = np.full(len(lines[0]), 1 / len(lines[0]))
@@ -253,34 +223,30 @@ def pooled_errors(test: TestClients, weak: Columns) -> dict[str, float]:
     }
 
 
-def _line_error(test: TestClients, line: tuple[Array, float]) -> float:
+def _line_error(test: study.TestClients, line: tuple[Array, float]) -> float:
     decision = test.decisions(line[0], np.atleast_1d(line[1]))
     return float(test.error(decision)[0])
 
 
 def published_errors(
-    test: TestClients, weak: Columns, ensemble: Columns, cutoff: float
+    test: study.TestClients, weak: Columns, ensemble: Columns, cutoff: float
 ) -> dict[str, float]:
     """Return the errors of the methods that MRMA's tables define in another way."""
     decisions = test.decisions(*lines_of_variant(weak, "weak"))
     signed_decisions = np.where(ensemble["reversed"], -decisions, decisions)
+    utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
     votes = decision_sign(test.decisions(*lines_of_variant(weak, "pooled")))
     return {
         "weak": published_weak_error(ensemble["utility"]),
-        "mr": published_mr_error(
-            test.error(signed_decisions), _reversed_utilities(ensemble), cutoff
-        ),
+        "mr": published_mr_error(test.error(signed_decisions), utility, cutoff),
         "voting": published_voting_error(votes, test.labels),
     }
 
 
-def _reversed_utilities(ensemble: Columns) -> Array:
-    return reversed_utility(ensemble["utility"], ensemble["reversed"])
-
-
 def best_single_weights(ensemble: Columns) -> Array:
     """Return weight 1 for the first classifier of highest utility."""
-    utility, weights = _reversed_utilities(ensemble), np.zeros(len(ensemble["utility"]))
+    utility = reversed_utility(ensemble["utility"], ensemble["reversed"])
+    weights = np.zeros(len(utility))
     weights[np.argmax(utility > utility.max() - TIE_TOLERANCE)] = 1
     return weights
 
@@ -297,15 +263,17 @@ def score_baselines_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score_baselines(context: StageContext) -> Rows:
     """Return the table ``scores``: a row for each baseline that there is."""
-    clients = study_clients(context)
+    clients = study.study_clients(context)
     errors = {"majority": majority_error(context, clients)}
     if not context.metadata["histogram"]:
-        predictions = _histogram_predictions(
-            context, clients, _make_histogram(context.inputs, context.params)
+        histogram = _make_histogram(context.inputs, context.params)
+        rows, test = EVERYBODY.rows(clients.roles), clients.roles["test"]
+        records, points = (clients.z[rows], clients.labels[rows]), clients.z[test]
+        predictions = histogram.classify(
+            *records, points, context.generator("histogram")
         )
-        truth = clients.labels[clients.roles["test"]]
-        errors["histogram"] = float(np.mean(truth != predictions))
-    return score_rows(errors)
+        errors["histogram"] = float(np.mean(clients.labels[test] != predictions))
+    return study.score_rows(errors)
 
 
 def _make_histogram(inputs: Inputs, params: Params) -> Histogram:
@@ -318,17 +286,8 @@ def _make_histogram(inputs: Inputs, params: Params) -> Histogram:
     )
 
 
-def _histogram_predictions(
-    context: StageContext, clients: StudyClients, histogram: Histogram
-) -> np.ndarray:
-    """Return the histogram's predictions for the test clients, by z."""
-    rows, rng = EVERYBODY.rows(clients.roles), context.generator("histogram")
-    points = clients.z[clients.roles["test"]]
-    return histogram.classify(clients.z[rows], clients.labels[rows], points, rng)
-
-
-privatize_directions_metadata, privatize_directions_portions = draw_stage_in_portions(
-    TrainingDirection()
+privatize_directions_metadata, privatize_directions_portions = (
+    study.draw_stage_in_portions(TrainingDirection())
 )
 
 
@@ -342,13 +301,11 @@ def average_directions(context: StageContext) -> Rows:
     public, params = context.metadata, context.params
     reports = context.rows("privatize", "directions")["direction"]
     count, size = params["train.count"], params["train.size"]
-    samples = reports[
-        draw_subsets(context.generator("draw"), len(reports), count, size)
-    ]
+    rows = draw_subsets(context.generator("draw"), len(reports), count, size)
     vectors, epsilon = directions_of(public), public["epsilon"]
     lines = [
         one_round_classifier(ReportMean.from_reports(sample), vectors, epsilon)
-        for sample in samples
+        for sample in reports[rows]
     ]
     coef, intercept = zip(*lines, strict=True)
     return {"weak": weak_columns(np.array(coef), np.array(intercept), size)}
@@ -356,14 +313,12 @@ def average_directions(context: StageContext) -> Rows:
 
 def score_privunit(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method."""
-    clients = study_clients(context)
-    test = TestClients(
-        *clients.features_and_signs(context.params["project.judge"], "test")
-    )
+    clients = study.study_clients(context)
+    test = _judged_clients(context, clients)
     tables = context.rows("train", "weak"), context.rows("aggregate", "ensemble")
     errors = mean_errors(test, *tables) | ensemble_errors(test, *tables)
     errors["majority"] = majority_error(context, clients)
-    return score_rows(errors, none_passed_flags(tables[1]))
+    return study.score_rows(errors, none_passed_flags(tables[1]))
 
 
 def draw_directions_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -390,7 +345,7 @@ def draw_directions(context: StageContext) -> Rows:
     return {"weak": weak_columns(w[:, 1:], context.metadata["intercept"] * w[:, 0], 0)}
 
 
-evaluate_directions_metadata, evaluate_directions = draw_stage(DirectionVote())
+evaluate_directions_metadata, evaluate_directions = study.draw_stage(DirectionVote())
 
 
 aggregate_votes = aggregate
@@ -407,23 +362,21 @@ def aggregate_votes_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 def score_votes(context: StageContext) -> Rows:
     """Return the table ``scores``: ``votes``, the best direction, and the majority."""
-    clients, ensemble = study_clients(context), context.rows("aggregate", "ensemble")
+    clients = study.study_clients(context)
+    ensemble = context.rows("aggregate", "ensemble")
     features, truth = clients.features_and_places("rescaled", "test")
     classes = context.inputs["project"].metadata["classes"]
-    code, lines = (
-        halving_code(len(classes)),
-        lines_of_variant(context.rows("train", "weak"), "weak"),
-    )
+    code = halving_code(len(classes))
+    lines = lines_of_variant(context.rows("train", "weak"), "weak")
     predictions = {
-        method: combined_predictions(code, features, lines, method_weights)
-        for method, method_weights in direction_weights(ensemble, len(code)).items()
+        method: combined_predictions(code, features, lines, weights)
+        for method, weights in direction_weights(ensemble, len(code)).items()
     }
     errors = {
-        method: float(np.mean(method_weights != truth))
-        for method, method_weights in predictions.items()
+        m: float(np.mean(predicted != truth)) for m, predicted in predictions.items()
     }
     errors["majority"] = majority_error(context, clients)
-    rows = score_rows(errors, {"votes": ensemble["none_passed"][0]})
+    rows = study.score_rows(errors, {"votes": ensemble["none_passed"][0]})
     return study.add_class_scores(rows, "votes", truth, predictions["votes"], classes)
 
 

@@ -1,18 +1,22 @@
-"""System `mrma`: its settings, methods, stages and messages."""
+"""System `mrma` and its variants: settings, methods, stages and messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from curvote.chain.axis import EPSILON
-from curvote.chain.measure import Look, Method
-from curvote.chain.settings import Strict
-from curvote.chain.system import MessageDescription, System, View
-from curvote.messages.measures import ERRORS, LEARNER, MAJORITY
-from curvote.systems.common import checks, models, mrma_settings
+from curvote.base.errors import Problem
+from curvote.chain.axis import EPSILON, PipelineSettings
+from curvote.chain.measure import Look, Method, Metric
+from curvote.chain.settings import Strict, WholeNumber
+from curvote.chain.stage import Table
+from curvote.chain.system import MessageDescription, Part, System, View
+from curvote.messages.measures import AGREEMENT, ERRORS, LEARNER, MAJORITY
+from curvote.systems.common import checks, models
 from curvote.systems.common.declarations import (
     COMMON_STAGES,
     LEARNERS,
@@ -26,10 +30,12 @@ from curvote.systems.common.declarations import (
     score_stage,
     server_stage,
 )
-from curvote.systems.common.mrma_settings import expand_published
-from curvote.systems.common.settings import Aggregate, Privatize, Taught
+from curvote.systems.common.questions import halving_code
+from curvote.systems.common.settings import Aggregate, Privatize, Shared, Taught
+from curvote.systems.common.study import CONFUSION
 from curvote.systems.common.tables import ENSEMBLE, REPORTS, VOTES, WEAK
-from curvote.systems.mrma.messages import MESSAGES, Pooled
+from curvote.systems.direct.system import JUDGED_BY_Z, Direct
+from curvote.systems.mrma.messages import MESSAGES_BY_SYSTEM, Pooled
 from curvote.systems.references.messages import ComparisonLabel
 
 
@@ -208,7 +214,7 @@ PRODUCTION = (*COMMON_STAGES, RELEASE, TRAIN, RELEASE_VOTES, AGGREGATE)
 
 def describe_histogram(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
     """Return the description of what the histogram's clients would send."""
-    n_classes = mrma_settings.class_count(config["source"])
+    n_classes = checks.class_count(config["source"])
     prefix = f"{n_classes} x " if n_classes > 2 else ""
     suffix = " and class" if n_classes > 2 else ""
     bins = config["histogram"]["bins"]
@@ -232,19 +238,216 @@ SYSTEM = System(
     stages=STAGES,
     production=PRODUCTION,
     axes=(EPSILON, LEARNER),
-    messages=MESSAGES,
+    messages=MESSAGES_BY_SYSTEM["mrma"],
     study_messages=(Pooled().describe, ComparisonLabel().describe, describe_histogram),
     metrics=ERRORS,
     methods=(*ALL_METHODS, MAJORITY),
     main=("mrma",),
     checks=checks.combine_checks(
-        *checks.LEARNING_CHECKS, classes=mrma_settings.check_classes
+        *checks.LEARNING_CHECKS, classes=checks.check_mrma_classes
     ),
-    resolve_parts=mrma_settings.resolve_classes,
-    normalize=expand_published,
+    resolve_parts=checks.resolve_classes,
+    normalize=checks.expand_published,
     final_model=models.ensemble_model,
     production_metrics=models.vote_outcome,
     needs_new_round=models.votes_declined,
     notes=_histogram_notes,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )
+
+
+# Several classes: each client answers for one.
+CLASS_REPORTS: Final = Table(
+    "class_reports", {**REPORTS.columns, "question": "int64"}, unit="message"
+)
+
+
+_PRIVATIZE_CLASSES = replace(
+    PRIVATIZE,
+    module="curvote.systems.mrma.class_stages:privatize_classes",
+    tables=(CLASS_REPORTS,),
+)
+_TRAIN_CLASSES = replace(
+    TRAIN,
+    module="curvote.systems.mrma.class_stages:train_classes",
+    inputs=("project", *TRAIN.inputs),
+)
+_EVALUATE_CLASSES = replace(
+    EVALUATE, module="curvote.systems.mrma.class_stages:evaluate_classes"
+)
+_AGGREGATE_CLASSES = replace(
+    AGGREGATE,
+    module="curvote.systems.mrma.class_stages:aggregate_classes",
+    inputs=("project", *AGGREGATE.inputs),
+)
+_RELEASE_CLASSES = replace(RELEASE, tables=(CLASS_REPORTS,))
+_SCORE_CLASSES = replace(
+    SCORE,
+    module="curvote.systems.mrma.class_stages:score_classes",
+    tables=(*SCORE.tables, CONFUSION),
+)
+
+_MRMA_CLASSES = replace(
+    SYSTEM,
+    name="mrma_classes",
+    stages=(
+        *COMMON_STAGES,
+        _PRIVATIZE_CLASSES,
+        _TRAIN_CLASSES,
+        _EVALUATE_CLASSES,
+        _AGGREGATE_CLASSES,
+        _SCORE_CLASSES,
+        BASELINE,
+    ),
+    production=(
+        *COMMON_STAGES,
+        _RELEASE_CLASSES,
+        _TRAIN_CLASSES,
+        RELEASE_VOTES,
+        _AGGREGATE_CLASSES,
+    ),
+    messages=MESSAGES_BY_SYSTEM["mrma_classes"],
+    resolve_parts=lambda settings: (Part(settings),),
+)
+
+
+class Votes(Strict):
+    """Number of random directions that clients judge.
+
+    Of more than two classes, so many about each split of them into halves.
+    """
+
+    directions: WholeNumber = 100
+
+
+class VotesSettings(Shared):
+    """Settings of votes about random directions."""
+
+    votes: Votes = Votes()
+    direct: Direct = Direct()
+    online: Watch = Watch()
+
+
+# No client has a part in it: every epsilon shares the directions.
+_DRAW_DIRECTIONS = server_stage(
+    "train",
+    "curvote.systems.mrma.stages:draw_directions",
+    ("project",),
+    WEAK,
+    axes=(),
+    params=("votes.directions", "direct.intercept", "seed"),
+)
+_JUDGE_DIRECTIONS = client_stage(
+    "evaluate",
+    "curvote.systems.mrma.stages:evaluate_directions",
+    VOTES,
+    ("project", "train"),
+)
+_RELEASE_JUDGEMENTS = release_stage(
+    _JUDGE_DIRECTIONS, "vote", ("ingest", "project", "train"), ("project.judge",)
+)
+_AGGREGATE_VOTES = server_stage(
+    "aggregate", "curvote.systems.mrma.stages:aggregate_votes", ("evaluate",), ENSEMBLE
+)
+_SCORE_VOTES = score_stage(
+    "curvote.systems.mrma.stages:score_votes",
+    ("project", "train", "aggregate"),
+    params=("epsilon", *ROLE_PARAMS),
+    beside=(CONFUSION,),
+)
+
+
+def _check_direction_count(pipeline: PipelineSettings) -> Iterator[Problem]:
+    yield from checks.check_many_classes(pipeline)
+    voters = pipeline.clients.train + pipeline.clients.vote
+    split_count = len(halving_code(checks.class_count(pipeline.source)))
+    if pipeline.votes.directions * split_count > voters:
+        about = f" about each of {split_count} splits" if split_count > 1 else ""
+        message = f"more directions{about} than the {voters} clients who judge them."
+        yield Problem(message, ("votes", "directions"))
+
+
+_VOTES = Method(
+    "votes",
+    "votes",
+    "No client trains: random directions are judged by one noised vote of each "
+    "client, reversed and averaged by their utility.",
+    Look("#0072b2", "s", width=2.0),
+    rank=120,
+)
+
+
+_VOTES_SYSTEM = System(
+    name="votes",
+    settings=VotesSettings,
+    stages=(
+        *COMMON_STAGES,
+        _DRAW_DIRECTIONS,
+        _JUDGE_DIRECTIONS,
+        _AGGREGATE_VOTES,
+        _SCORE_VOTES,
+    ),
+    production=(
+        *COMMON_STAGES,
+        _DRAW_DIRECTIONS,
+        _RELEASE_JUDGEMENTS,
+        _AGGREGATE_VOTES,
+    ),
+    messages=MESSAGES_BY_SYSTEM["votes"],
+    study_messages=(ComparisonLabel().describe,),
+    metrics=ERRORS,
+    methods=(_VOTES, BEST_SINGLE_METHOD, MAJORITY),
+    main=("votes",),
+    checks=checks.combine_checks(
+        checks.check_test_clients, classes=_check_direction_count
+    ),
+    shorthand=("directions",),
+    implied_settings=JUDGED_BY_Z,
+    final_model=partial(models.ensemble_model, code=halving_code),
+    production_metrics=models.vote_outcome,
+    needs_new_round=models.votes_declined,
+    sections=(UTILITIES, *SECTIONS),
+)
+
+
+class Drift(Strict):
+    """Value of z at which noised and clean labels are compared."""
+
+    at: float = 0.0
+
+
+class DriftSettings(Shared):
+    """Settings of reports beside their records."""
+
+    privatize: Privatize = Privatize()
+    drift: Drift = Drift()
+
+
+_SCORE_DRIFT = score_stage(
+    "curvote.systems.mrma.stages:score_drift",
+    ("ingest", "privatize"),
+    params=("drift.at", "replicates"),
+)
+
+_DRIFT_METHOD = Method(
+    "report",
+    "reports",
+    "The noised reports of the clients, held against their records.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=200,
+)
+
+
+_DRIFT = System(
+    name="drift",
+    settings=DriftSettings,
+    stages=(*COMMON_STAGES, PRIVATIZE, _SCORE_DRIFT),
+    messages=MESSAGES_BY_SYSTEM["drift"],
+    metrics=(AGREEMENT, Metric("total_variation", "distance of the two laws")),
+    methods=(_DRIFT_METHOD,),
+    main=("report",),
+    checks=checks.combine_checks(checks.check_budgets),
+    sections=SECTIONS,
+)
+
+SYSTEMS: Final = (SYSTEM, _MRMA_CLASSES, _VOTES_SYSTEM, _DRIFT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from curvote.curves.encoding import Encoding
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages.message import (
     MAX_CLASSES,
+    Array,
     ClientData,
     Message,
     Payload,
@@ -60,9 +61,6 @@ def response_for(n_classes: int) -> Response:
         return Response(BinaryRR.name, np.array([-1, 1]), BinaryRR)
     make_krr = partial(KRR, n_classes=n_classes)
     return Response(KRR.name, np.arange(n_classes), make_krr)
-
-
-Array = NDArray[np.float64]
 
 
 class LabelPayload(Payload):
@@ -158,4 +156,8 @@ def _label_codes(task: Task, data: ClientData) -> NDArray[np.int64]:
     return codes
 
 
-MESSAGES = {"report": Label()}
+# No client sends anything to `clean`.
+MESSAGES_BY_SYSTEM: Final[dict[str, dict[str, Message]]] = {
+    "majority": {"report": Label()},
+    "clean": {},
+}

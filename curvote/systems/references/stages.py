@@ -15,23 +15,12 @@ from curvote.learning.volunteers import class_scores
 from curvote.learning.weak import draw_subsets
 from curvote.messages.roles import EVERYBODY
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import classifier_columns, predict_places
-from curvote.systems.common.study import (
-    StudyClients,
-    TestClients,
-    draw_messages,
-    draw_stage,
-    score_rows,
-    study_clients,
-    study_task,
-)
+from curvote.systems.common.models import classifier_columns, predict_places
 from curvote.systems.common.training import Problem, fit_repetitions, train_metadata
 from curvote.systems.references.messages import Label, response_for
 
-privatize_metadata, privatize = draw_stage(Label())
-
-
 LABEL_MESSAGE: Final = Label()
+privatize_metadata, privatize = study.draw_stage(LABEL_MESSAGE)
 
 
 def elect_class(noised: NDArray[Any], n_classes: int) -> int:
@@ -39,16 +28,14 @@ def elect_class(noised: NDArray[Any], n_classes: int) -> int:
     return int(response_for(n_classes).counts(noised).argmax())
 
 
-def majority_error(context: StageContext, clients: StudyClients) -> float:
+def majority_error(context: StageContext, clients: study.StudyClients) -> float:
     """Return the share of test clients that the elected class gets wrong.
 
     The noise is that of stage privatize of `majority`: the same in every system.
     """
-    rows = LABEL_MESSAGE.senders.rows(clients.roles)
-    task = study_task(context, LABEL_MESSAGE)
-    labels = draw_messages(
-        context, LABEL_MESSAGE, task, clients.data_of(rows), LABEL_MESSAGE.stage
-    )
+    kind, task = LABEL_MESSAGE, study.study_task(context, LABEL_MESSAGE)
+    data = clients.data_of(kind.senders.rows(clients.roles))
+    labels = study.draw_messages(context, kind, task, data, kind.stage)
     truth = clients.labels[clients.roles["test"]]
     return float(np.mean(truth != elect_class(labels["label"], len(task.classes))))
 
@@ -62,7 +49,8 @@ def aggregate(context: StageContext) -> Rows:
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``majority``."""
-    return score_rows({"majority": majority_error(context, study_clients(context))})
+    error = majority_error(context, study.study_clients(context))
+    return study.score_rows({"majority": error})
 
 
 # Linear ones whose two-class form is a learner of curvote's own.
@@ -94,29 +82,22 @@ def fit_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         yield from map(_fit_classes, many)
         return
     basis = {"gram": project["encoding"]["gram"], "roughness": project["roughness"]}
-    problems = [_clean_problems(context) for context in many]
+    problems: list[list[Problem]] = []
+    for context in many:
+        clients, params = study.study_clients(context), context.params
+        samples = [EVERYBODY.rows(clients.roles)]
+        if params["train.count"] is not None:
+            training, rng = clients.roles["train"], context.generator("draw", "train")
+            sizes = params["train.count"], params["train.size"]
+            samples = [*training[draw_subsets(rng, len(training), *sizes)]]
+        problems.append([(clients.z[rows], clients.signs[rows]) for rows in samples])
     for columns in fit_repetitions(problems, basis, many[0].metadata):
         yield {"fitted": {"learner": np.arange(len(columns["n"]))} | columns}
 
 
-def _clean_problems(context: StageContext) -> list[Problem]:
-    clients, params = study_clients(context), context.params
-    if params["train.count"] is None:
-        rows = EVERYBODY.rows(clients.roles)
-        return [(clients.z[rows], clients.signs[rows])]
-    training_rows, sizes = (
-        clients.roles["train"],
-        (params["train.count"], params["train.size"]),
-    )
-    samples = training_rows[
-        draw_subsets(context.generator("draw", "train"), len(training_rows), *sizes)
-    ]
-    return [(clients.z[rows], clients.signs[rows]) for rows in samples]
-
-
 def _fit_classes(context: StageContext) -> Rows:
     """Return the table ``fitted`` with a row for each class."""
-    clients, learner = study_clients(context), context.metadata
+    clients, learner = study.study_clients(context), context.metadata
     rows = EVERYBODY.rows(clients.roles)
     n_classes = len(context.inputs["project"].metadata["classes"])
     model = make_estimator(learner["learner"], learner["params"])
@@ -131,19 +112,14 @@ def _fit_classes(context: StageContext) -> Rows:
 
 def score_clean(context: StageContext) -> Rows:
     """Return the table ``scores`` with the row ``clean``; of K > 2 classes more."""
-    clients, judge = study_clients(context), context.params["project.judge"]
+    clients, judge = study.study_clients(context), context.params["project.judge"]
     if len(context.inputs["project"].metadata["classes"]) > 2:
-        return _score_classes(context, clients)
-    test = TestClients(*clients.features_and_signs(judge, "test"))
+        features, truth = clients.features_and_places("rescaled", "test")
+        predictions = predict_places(features, context.rows("fit", "fitted"))
+        classes = context.inputs["project"].metadata["classes"]
+        rows = study.score_rows({"clean": float(np.mean(predictions != truth))})
+        return study.add_class_scores(rows, "clean", truth, predictions, classes)
+    test = study.TestClients(*clients.features_and_signs(judge, "test"))
     fits = context.rows("fit", "fitted")
     error = test.error(test.decisions(fits["coef"], fits["intercept"])).mean()
-    return score_rows({"clean": float(error)})
-
-
-def _score_classes(context: StageContext, clients: StudyClients) -> Rows:
-    """Return the scores of one learner of more than two classes, by z."""
-    features, truth = clients.features_and_places("rescaled", "test")
-    predictions = predict_places(features, context.rows("fit", "fitted"))
-    classes = context.inputs["project"].metadata["classes"]
-    rows = score_rows({"clean": float(np.mean(predictions != truth))})
-    return study.add_class_scores(rows, "clean", truth, predictions, classes)
+    return study.score_rows({"clean": float(error)})

@@ -1,29 +1,31 @@
-"""System `majority`: noised labels, and the class that they elect."""
+"""Systems to compare with: `majority`, an elected class, and `clean`, no privacy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Table
-from curvote.chain.system import System, View
-from curvote.messages.measures import ERRORS, MAJORITY
-from curvote.systems.common import checks
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    ROLE_PARAMS,
-    SECTIONS,
-    client_stage,
-    release_stage,
-    score_stage,
-    server_stage,
-)
+from curvote.base.errors import Problem, UserError
+from curvote.chain.axis import EPSILON, PipelineSettings
+from curvote.chain.settings import Strict
+from curvote.chain.stage import VECTOR, Stage, Table
+from curvote.chain.system import MessageDescription, System, View
+from curvote.messages.measures import CLEAN, ERRORS, LEARNER, MAJORITY
+from curvote.systems.common import checks, declarations
 from curvote.systems.common.models import FIRST_REPETITION, record_columns
-from curvote.systems.common.settings import Shared
-from curvote.systems.references.messages import MESSAGES
-from curvote.systems.references.stages import elect_class
+from curvote.systems.common.settings import (
+    Clients,
+    Learner,
+    Representation,
+    Shared,
+    Train,
+)
+from curvote.systems.common.study import CONFUSION, has_many_classes
+from curvote.systems.references.messages import MESSAGES_BY_SYSTEM
+from curvote.systems.references.stages import elect_class, make_estimator
 
 if TYPE_CHECKING:
     from curvote.systems.references.model import ConstantClassifier
@@ -51,31 +53,31 @@ def _noised_labels(view: View) -> NDArray[np.int8]:
     return view.columns("privatize", "labels", FIRST_REPETITION)["label"]
 
 
-_PRIVATIZE = client_stage(
+_PRIVATIZE = declarations.client_stage(
     "privatize", "curvote.systems.references.stages:privatize", LABELS
 )
-_AGGREGATE = server_stage(
+_AGGREGATE = declarations.server_stage(
     "aggregate",
     "curvote.systems.references.stages:aggregate",
     ("project", "privatize"),
     ELECTED,
 )
-_RELEASE = release_stage(
+_RELEASE = declarations.release_stage(
     _PRIVATIZE, "report", ("ingest", "project"), ("project.judge",)
 )
-_SCORE = score_stage(
+_SCORE = declarations.score_stage(
     "curvote.systems.references.stages:score",
     ("project",),
-    params=("epsilon", *ROLE_PARAMS),
+    params=("epsilon", *declarations.ROLE_PARAMS),
 )
 
 
 SYSTEM = System(
     name="majority",
     settings=Shared,
-    stages=(*COMMON_STAGES, _PRIVATIZE, _AGGREGATE, _SCORE),
-    production=(*COMMON_STAGES, _RELEASE, _AGGREGATE),
-    messages=MESSAGES,
+    stages=(*declarations.COMMON_STAGES, _PRIVATIZE, _AGGREGATE, _SCORE),
+    production=(*declarations.COMMON_STAGES, _RELEASE, _AGGREGATE),
+    messages=MESSAGES_BY_SYSTEM["majority"],
     metrics=ERRORS,
     methods=(MAJORITY,),
     main=("majority",),
@@ -84,5 +86,96 @@ SYSTEM = System(
     ),
     final_model=majority_model,
     production_metrics=majority_outcome,
-    sections=SECTIONS,
+    sections=declarations.SECTIONS,
 )
+
+
+class CleanSettings(Strict):
+    """Settings of learners on the clients' own numbers."""
+
+    clients: Clients
+    project: Representation
+    train: Train | None = None
+    learners: list[Learner] = []
+    as_published: bool = False
+
+
+_AXES = ("learner",)
+
+_FITTED = Table(
+    "fitted",
+    {
+        "learner": "int64",
+        "coef": VECTOR,
+        "intercept": "float64",
+        "n": "int64",
+        "flagged": "bool",
+    },
+    side="client (study)",
+    unit="classifier",
+)
+_FIT = Stage(
+    "fit",  # not "train": what it makes is for the clients' side only
+    "curvote.systems.references.stages:fit",
+    inputs=("project",),
+    axes=_AXES,
+    params=(
+        "learner.name",
+        "learner.params",
+        "train.count",
+        "train.size",
+        *declarations.ROLE_PARAMS,
+    ),
+    plugins=(declarations.LEARNERS,),
+    tables=(_FITTED,),
+    side="client (study)",
+)
+_SCORE_CLEAN = declarations.score_stage(
+    "curvote.systems.references.stages:score_clean",
+    ("project", "fit"),
+    axes=_AXES,
+    params=("project.judge", *declarations.ROLE_PARAMS),
+    beside=(CONFUSION,),
+)
+
+
+def describe_records(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
+    """Return the description of what this system would ask for."""
+    what = f"{d} numbers and the label as they are"
+    return [MessageDescription("training client", what, "none", epsilon="no privacy")]
+
+
+def _check_learners(pipeline: PipelineSettings) -> Iterator[Problem]:
+    """Require data to learn from, and learners of so many classes."""
+    yield from checks.check_learners(pipeline)
+    if not has_many_classes(pipeline):
+        if pipeline.train is not None:
+            yield from checks.check_training_size(pipeline)
+        return
+    for index, learner in enumerate(pipeline.learners):
+        try:
+            make_estimator(learner.name, learner.params)
+        except UserError as error:
+            yield Problem(str(error), ("learners", index))
+
+
+# No model is kept: it would be fitted on what clients never send.
+
+_CLEAN = System(
+    name="clean",
+    settings=CleanSettings,
+    stages=(*declarations.COMMON_STAGES, _FIT, _SCORE_CLEAN),
+    axes=(LEARNER,),
+    x=EPSILON,
+    study_messages=(describe_records,),
+    metrics=ERRORS,
+    methods=(CLEAN,),
+    main=("clean",),
+    checks=checks.combine_checks(
+        checks.check_test_clients, _check_learners, classes=checks.check_many_classes
+    ),
+    normalize=checks.expand_published,
+    sections=declarations.SECTIONS,
+)
+
+SYSTEMS: Final = (SYSTEM, _CLEAN)

@@ -12,7 +12,7 @@ from curvote.learning.volunteers import (
 )
 from curvote.messages.arms import decoding_metadata, directions_of
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import classifier_columns, predict_places
+from curvote.systems.common.models import classifier_columns, predict_places
 from curvote.systems.common.study import score_rows, study_clients
 from curvote.systems.direct.stages import decode_total, solving_rule, sum_reports
 from curvote.systems.direct.stages import score_metadata as of_direct

@@ -102,7 +102,15 @@ class ByClass(Section):
     @property
     def alt(self) -> str:
         """Description of the matrices."""
-        return " ".join(map(_describe_matrix, self.matrices))
+        sentences = []
+        for matrix in self.matrices:
+            recalls = zip(matrix.classes, np.diag(matrix.shares), strict=True)
+            shares = ", ".join(f"{name} {share:.0f} %" for name, share in recalls)
+            sentences.append(
+                "A matrix of true classes and what was said of them,"
+                f" {matrix.title}: {shares}."
+            )
+        return " ".join(sentences)
 
     def draw(self, narrow: bool) -> Figure:
         """Draw each matrix: rows are true classes, columns predicted ones."""
@@ -113,15 +121,6 @@ class ByClass(Section):
         for ax, matrix_data in zip(axes, self.matrices, strict=True):
             _draw_matrix(ax, matrix_data)
         return figure
-
-
-def _describe_matrix(confusion: Confusion) -> str:
-    recognised = zip(confusion.classes, np.diag(confusion.shares), strict=True)
-    shares = ", ".join(f"{name} {share:.0f} %" for name, share in recognised)
-    return (
-        f"A matrix of true classes and what was said of them, {confusion.title}:"
-        f" {shares}."
-    )
 
 
 def _draw_matrix(ax: Axes, confusion: Confusion) -> None:
@@ -150,32 +149,29 @@ def gather_by_class(views: Sequence[RunView], _: pd.DataFrame) -> ByClass | None
             settings.setdefault(grid_setting(view), []).append(view)
     if not settings:
         return None
-    alone = len(settings) == 1
-    cells = [
-        view
-        for group in settings.values()
-        for view in _cells_to_draw(group, alone=alone)
-    ]
+    drawn_views: list[RunView] = []
+    for group in settings.values():
+        methods = [(view, map(find_method, view.system.main)) for view in group]
+        own_views = [
+            v for v, main in methods if not all(m.reference for m in main)
+        ] or group
+        same_protocol = [
+            v for v in own_views if v.cell["protocol"] == own_views[0].cell["protocol"]
+        ]
+        nearest = min(same_protocol, key=epsilon_distance)
+        last = max(same_protocol, key=lambda view: view.cell["epsilon"] or 0.0)
+        drawn_views.append(nearest)
+        if len(settings) == 1 and last is not nearest:
+            drawn_views.append(last)
+    matrices = []
+    for view in drawn_views[:MAX_MATRICES]:
+        classes, counts = _confusion_counts(view)
+        with np.errstate(invalid="ignore"):  # a class that was never tested
+            shares = 100 * counts / counts.sum(axis=1, keepdims=True)
+        title = ", ".join(filter(None, (grid_setting(view), _describe_cell(view))))
+        matrices.append(Confusion(title, classes, shares))
     tables = [_recall_table(words, group) for words, group in settings.items()]
-    return ByClass(tables, [_confusion(view) for view in cells[:MAX_MATRICES]])
-
-
-def _cells_to_draw(views: Sequence[RunView], *, alone: bool) -> list[RunView]:
-    """Return the cells whose matrices are drawn."""
-    candidates = [view for view in views if not _is_reference(view)] or list(views)
-    same_protocol = [
-        view
-        for view in candidates
-        if view.cell["protocol"] == candidates[0].cell["protocol"]
-    ]
-    nearest = min(same_protocol, key=epsilon_distance)
-    last = max(same_protocol, key=lambda view: view.cell["epsilon"] or 0.0)
-    return [nearest, last] if alone and last is not nearest else [nearest]
-
-
-def _is_reference(view: RunView) -> bool:
-    """Say whether a cell is a reference for others."""
-    return all(find_method(name).reference for name in view.system.main)
+    return ByClass(tables, matrices)
 
 
 def _confusion_counts(view: RunView) -> tuple[list[str], NDArray[np.int64]]:
@@ -189,17 +185,6 @@ def _confusion_counts(view: RunView) -> tuple[list[str], NDArray[np.int64]]:
     return classes, matrix
 
 
-def _confusion(view: RunView) -> Confusion:
-    classes, counts = _confusion_counts(view)
-    with np.errstate(invalid="ignore"):  # a class that was never tested
-        shares = 100 * counts / counts.sum(axis=1, keepdims=True)
-    return Confusion(_matrix_title(view), classes, shares)
-
-
-def _matrix_title(view: RunView) -> str:
-    return ", ".join(filter(None, (grid_setting(view), _describe_cell(view))))
-
-
 def _describe_cell(view: RunView) -> str:
     """Return the protocol of a cell, and its place in its setting."""
     place = view.cell.with_values(protocol=None, setting=None, learner=None).words
@@ -209,29 +194,27 @@ def _describe_cell(view: RunView) -> str:
 
 def _recall_table(words: str, views: Sequence[RunView]) -> Recalls:
     """Return recall by class of each protocol's cells nearest to epsilon 1."""
-    nearest = min(
-        map(epsilon_distance, (v for v in views if v.cell["epsilon"])), default=0.0
-    )
+    nearest = min((epsilon_distance(v) for v in views if v.cell["epsilon"]), default=0)
     cells = [
         v for v in views if not v.cell["epsilon"] or epsilon_distance(v) == nearest
     ]
     counted = {_describe_cell(view): _confusion_counts(view) for view in cells}
     classes, first = next(iter(counted.values()))
-    recalls = zip(
-        *(_recall_column(counts) for _, counts in counted.values()), strict=True
-    )
-    shares = first.sum(axis=1) / first.sum()
+    tested_shares = first.sum(axis=1) / first.sum()
+    recalls = [
+        # A dash where none was tested.
+        [
+            format_percent(hit / n if n else None)
+            for hit, n in zip(hits, tested, strict=True)
+        ]
+        for _, counts in counted.values()
+        for hits, tested in [(np.diag(counts), counts.sum(axis=1))]
+    ]
     rows = [
         ClassRow(name, format_percent(share), class_recalls)
-        for name, share, class_recalls in zip(classes, shares, recalls, strict=True)
+        for name, share, *class_recalls in zip(
+            classes, tested_shares, *recalls, strict=True
+        )
     ]
-    return Recalls(
-        words, list(counted), rows[:MAX_CLASSES], max(0, len(rows) - MAX_CLASSES)
-    )
-
-
-def _recall_column(counts: NDArray[np.int64]) -> list[str]:
-    """Return the recall of each class as text; a dash where none was tested."""
-    recognised, tested = np.diag(counts), counts.sum(axis=1)
-    pairs = zip(recognised, tested, strict=True)
-    return [format_percent(hit / n if n else None) for hit, n in pairs]
+    hidden = max(0, len(rows) - MAX_CLASSES)
+    return Recalls(words, list(counted), rows[:MAX_CLASSES], hidden)

@@ -1,8 +1,9 @@
-"""Page section of curves: from a record to the numbers that are sent."""
+"""Page sections of clients and curves: their roles, and how a record is reduced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,13 +19,72 @@ from curvote.base.errors import InternalError
 from curvote.chain.stage import Columns
 from curvote.curves.basis import COSINES, IDENTITY
 from curvote.curves.encoding import RESCALING_CONSTANTS, UNBOUNDED_RESCALINGS
+from curvote.messages.roles import ROLES, Roles, roles_of_table
 from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.run.results import RunView
 from curvote.report import style
 from curvote.report.data import FloatArray, Section, format_percent
 from curvote.report.sentences import record_word
 from curvote.systems.common.models import read_encoding
-from curvote.systems.common.page.clients import replicate_roles
+
+_ROLE_NAMES = {
+    "public": "volunteers",
+    "train": "training clients",
+    "vote": "vote clients",
+    "test": "test clients",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Clients(Section):
+    """Sizes of roles: (wanted, fewest, most) over the replicates."""
+
+    sizes: Mapping[str, tuple[int, int, int]]
+    groups: str | None = None
+
+    name: ClassVar[str] = "clients"
+    place: ClassVar[str] = "end"
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Rows of (role, wanted, actual) in words."""
+        rows = []
+        for role, (wanted, least, most) in self.sizes.items():
+            actual = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            rows.append((_ROLE_NAMES.get(role, role), f"{wanted:,}", actual))
+        return rows
+
+
+def gather_clients(views: Sequence[RunView], _: pd.DataFrame) -> Clients:
+    """Return the sizes of the roles in the first of these cells."""
+    view, settings = views[0], views[0].settings
+    wanted, groups = settings.clients.model_dump(), settings.source.get("groups")
+    if settings.intake is None:
+        replicates = range(settings.replicates if groups else 1)
+        roles = [replicate_roles(view, replicate)[1] for replicate in replicates]
+        counts = {role: [len(rows[role]) for rows in roles] for role in reversed(ROLES)}
+    else:  # no client is here: messages tell
+        outcome = view.system.production_metrics(view)
+        reports = int(outcome["reports"])
+        # Where nobody votes everybody reports, the training clients first.
+        votes = int(outcome.get("votes", max(0, reports - settings.clients.train)))
+        trained = reports if "votes" in outcome else reports - votes
+        counts = {"train": [trained], "vote": [votes]}
+    sizes = {role: (wanted[role], min(n), max(n)) for role, n in counts.items()}
+    return Clients(sizes, groups)
+
+
+def replicate_roles(view: RunView, replicate: int) -> tuple[Columns, Roles]:
+    """Return a replicate's encoded clients, and the rows of each role among them."""
+    settings = view.settings
+    rows = view.columns("project", "encoded", view.place(replicate))
+    number = replicate * math.prod(i.size(settings) for i in view.system.index[1:])
+    params = {
+        "seed": settings.seed,
+        "clients": settings.clients.model_dump(),
+        "source.groups": settings.source.get("groups"),
+    }
+    return rows, roles_of_table(rows, params, number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +126,11 @@ class CurveSample:
         """Whether z lies in [-1, 1]; a direction needs no bounds."""
         return self.rescale.partition(" ")[0] not in UNBOUNDED_RESCALINGS
 
+    @property
+    def colours(self) -> list[str]:
+        """A colour for each class."""
+        return style.class_colours(len(self.classes))
+
 
 MAX_CURVES = 60
 MAX_POINTS = 80
@@ -82,34 +147,20 @@ def draw_curves(sample: CurveSample, narrow: bool) -> Figure:
     """
     figure, axes = style.make_panels(3, narrow=narrow, height=3.1, share_y=False)
     _draw_curves_panel(axes[0], sample, sample.curves)
-    axes[0].set_title("1 · as recorded")
     _draw_curves_panel(axes[1], sample, sample.fitted)
-    axes[1].set_title("2 · projected")
     axes[1].set_ylim(axes[0].get_ylim())
     _draw_coefficients_panel(axes[2], sample)
-    axes[2].set_title("3 · rescaled")
-    figure.legend(
-        handles=[_class_line(sample, k) for k in range(len(sample.classes))],
-        loc="outside upper left",
-        ncols=2,
-        borderaxespad=0.2,
-    )
+    titles = "1 · as recorded", "2 · projected", "3 · rescaled"
+    for ax, title in zip(axes, titles, strict=True):
+        ax.set_title(title)
+    lines = [_class_line(sample, k) for k in range(len(sample.classes))]
+    figure.legend(handles=lines, loc="outside upper left", ncols=2, borderaxespad=0.2)
     return figure
 
 
 def _class_line(sample: CurveSample, k: int) -> Line2D:
-    return Line2D(
-        [],
-        [],
-        color=_class_colours(sample)[k],
-        lw=2.4,
-        ls=_LINE_STYLES[k % len(_LINE_STYLES)],
-        label=f"{sample.classes[k]} (thick: mean)",
-    )
-
-
-def _class_colours(sample: CurveSample) -> list[str]:
-    return style.class_colours(len(sample.classes))
+    look = {"color": sample.colours[k], "ls": _LINE_STYLES[k % len(_LINE_STYLES)]}
+    return Line2D([], [], lw=2.4, label=f"{sample.classes[k]} (thick: mean)", **look)
 
 
 def rows_to_draw(sample: CurveSample, k: int) -> NDArray[np.int64]:
@@ -121,7 +172,7 @@ def rows_to_draw(sample: CurveSample, k: int) -> NDArray[np.int64]:
 
 def _draw_curves_panel(ax: Axes, sample: CurveSample, values: FloatArray) -> None:
     step = -(-len(sample.grid) // MAX_POINTS)
-    for k, colour in enumerate(_class_colours(sample)):
+    for k, colour in enumerate(sample.colours):
         thin = values[rows_to_draw(sample, k)]
         ax.plot(sample.grid[::step], thin[:, ::step].T, color=colour, lw=0.6, alpha=0.3)
     for k in range(len(sample.classes)):
@@ -139,17 +190,21 @@ def _draw_curves_panel(ax: Axes, sample: CurveSample, values: FloatArray) -> Non
 def _draw_coefficients_panel(ax: Axes, sample: CurveSample) -> None:
     d = min(sample.z.shape[1], MAX_COORDINATES)
     width = _STRIP_WIDTH / len(sample.classes)
-    for k, colour in enumerate(_class_colours(sample)):
+    for k, colour in enumerate(sample.colours):
         rows = rows_to_draw(sample, k)
         # A golden-ratio sequence spreads the points evenly, with no draw of chance.
         steps = np.arange(len(rows), dtype=np.float64) * _GOLDEN_RATIO
         jitter = np.asarray(0.58 * width * (steps % 1 - 0.5), dtype=np.float64)
         for j in range(d):
             at = j + 1 + width * (k - (len(sample.classes) - 1) / 2)
-            _draw_strip(ax, at + jitter, sample.z[rows, j], colour)
-            _draw_mean_bar(
-                ax, at, 0.45 * width, sample.z[sample.labels == k, j], colour
-            )
+            values = sample.z[rows, j]
+            ax.plot(at + jitter, values, "o", color=colour, ms=3, mew=0, alpha=0.45)
+            of_class = sample.z[sample.labels == k, j]
+            if len(of_class):
+                mean = [float(of_class.mean())] * 2
+                ends = [at - 0.45 * width, at + 0.45 * width]
+                ax.plot(ends, mean, color=style.PAPER, lw=4.4)
+                ax.plot(ends, mean, color=colour, lw=2.6, zorder=4)
     if sample.bounded:
         for edge in (-1, 1):
             ax.axhline(edge, color=style.INK, lw=0.8, ls=(0, (2, 2)))
@@ -160,19 +215,6 @@ def _draw_coefficients_panel(ax: Axes, sample: CurveSample) -> None:
     more = f" (first {d} of {sample.z.shape[1]})" if d < sample.z.shape[1] else ""
     ax.set_xlabel(f"coordinate{more}")
     ax.grid(axis="y")
-
-
-def _draw_strip(ax: Axes, at: FloatArray, values: FloatArray, colour: str) -> None:
-    ax.plot(at, values, "o", color=colour, ms=3, mew=0, alpha=0.45)
-
-
-def _draw_mean_bar(
-    ax: Axes, at: float, half: float, values: FloatArray, colour: str
-) -> None:
-    if len(values):
-        mean, ends = float(values.mean()), [at - half, at + half]
-        ax.plot(ends, [mean, mean], color=style.PAPER, lw=4.4)
-        ax.plot(ends, [mean, mean], color=colour, lw=2.6, zorder=4)
 
 
 MAX_SHOWN = 60
@@ -214,7 +256,15 @@ class Curves(Section):
         """Caption of the figure, or the reason why there is none."""
         sample = self.sample
         if sample is None:
-            return self._missing_reason
+            why = (
+                "This report was given no volunteers' records"
+                if self.volunteers
+                else "This pipeline sets no volunteers aside"
+            )
+            return (
+                f"No {self.record}s are shown. {why}, and nobody else's {self.record}"
+                " is public: only volunteers' or simulated records may be drawn."
+            )
         reduced = (
             f"{_SAMPLE_WORDS[sample.who].format(record=self.record)} Each client"
             " reduces its"
@@ -232,18 +282,6 @@ class Curves(Section):
         )
 
     @property
-    def _missing_reason(self) -> str:
-        why = (
-            "This report was given no volunteers' records"
-            if self.volunteers
-            else "This pipeline sets no volunteers aside"
-        )
-        return (
-            f"No {self.record}s are shown. {why}, and nobody else's {self.record} is"
-            " public: only volunteers' or simulated records may be drawn."
-        )
-
-    @property
     def outside(self) -> str:
         """Words for the share of values outside the public bounds."""
         if self.clipped is None:
@@ -258,34 +296,33 @@ class Curves(Section):
 def gather_curves(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
     """Return what the first of these cells shows of its records."""
     view, settings = views[0], views[0].settings
-    hidden = settings.production or reads_user_file(settings.source)
+    facts, project = view.metadata("project"), settings.project.model_dump()
+    classes = facts["classes"]
+    named = f"{classes[1]} (+1) against {classes[0]} (-1)"
+    named = ", ".join(classes) if len(classes) > 2 else named
+    clipped = None
+    # It counts clients' values: neither a release nor a study on an own file tells it.
+    if not (settings.production or reads_user_file(settings.source)):
+        encoded = view.artifact("project")
+        # The clients that all replicates share, or those of the first.
+        shared = () in encoded.places("encoded")
+        own_parts = [] if shared else [view.columns("project", "encoded", view.place())]
+        parts = encoded.pieces("encoded") if shared else own_parts
+        counts = [(int(rows["clipped"].sum()), rows["z"].size) for rows in parts]
+        outside, every = map(sum, zip(*counts, strict=True))
+        clipped = outside / max(every, 1)
     return Curves(
         _record_sample(views),
         settings.clients.public,
-        _public_facts(views),
-        None if hidden else _clipped_share(view),
-        record_word(view.metadata("project")),
+        [
+            _describe_record(facts),
+            f"the basis: {_describe_basis(project, _first_setting_sizes(views))}",
+            f"the rescaling: {_describe_rescale(project)}",
+            f"the classes: {named}",
+        ],
+        clipped,
+        record_word(facts),
     )
-
-
-def _clipped_share(view: RunView) -> float:
-    """Return the share of values outside their public bounds.
-
-    It counts clients' values: neither a release nor a study on an own file tells it.
-    """
-    counts = [
-        (int(rows["clipped"].sum()), rows["z"].size) for rows in _first_clients(view)
-    ]
-    outside, every = map(sum, zip(*counts, strict=True))
-    return outside / max(every, 1)
-
-
-def _first_clients(view: RunView) -> Iterator[Columns]:
-    """Return the clients that all replicates share, or those of the first."""
-    encoded = view.artifact("project")
-    if () in encoded.places("encoded"):
-        return encoded.pieces("encoded")
-    return iter([view.columns("project", "encoded", view.place())])
 
 
 def _record_sample(views: Sequence[RunView]) -> CurveSample | None:
@@ -295,31 +332,26 @@ def _record_sample(views: Sequence[RunView]) -> CurveSample | None:
         return None
     rows, roles = replicate_roles(view, 0)
     if len(roles["public"]):
-        return _make_sample(views, "volunteers", rows, roles["public"][:MAX_SHOWN])
-    if facts["simulated"]:
-        return _make_sample(views, "simulated", rows, roles["train"][:MAX_SHOWN])
-    return None
-
-
-def _make_sample(
-    views: Sequence[RunView], source: str, rows: Columns, row_numbers: Any
-) -> CurveSample:
-    view, place = views[0], views[0].place()
-    facts = view.metadata("project")
-    encoding = read_encoding(view, place)
-    project = view.settings.project.model_dump()
-    clients = view.columns("ingest", "clients", place)
+        source, shown_rows = "volunteers", roles["public"][:MAX_SHOWN]
+    elif facts["simulated"]:
+        source, shown_rows = "simulated", roles["train"][:MAX_SHOWN]
+    else:
+        return None
+    place, project = view.place(), view.settings.project.model_dump()
+    matrix = read_encoding(view, place).projection.matrix
+    basis = _describe_basis(project, [project["size"]])
+    if len(_first_setting_sizes(views)) > 1:
+        basis += f", as for epsilon {view.cell['epsilon']:g}"
     return CurveSample(
         grid=np.asarray(facts["grid"]),
         unit=facts["unit"],
         domain=tuple(facts["domain"]),
-        curves=clients["curve"][row_numbers],
-        fitted=rows["coefficients"][row_numbers]
-        @ np.linalg.pinv(encoding.projection.matrix).T,
-        z=rows["z"][row_numbers],
-        labels=rows["label"][row_numbers],
+        curves=view.columns("ingest", "clients", place)["curve"][shown_rows],
+        fitted=rows["coefficients"][shown_rows] @ np.linalg.pinv(matrix).T,
+        z=rows["z"][shown_rows],
+        labels=rows["label"][shown_rows],
         classes=Classes(facts["classes"]),
-        basis=_describe_basis(project, [project["size"]]) + _describe_size_cells(views),
+        basis=basis,
         rescale=_describe_rescale(project),
         who=source,
     )
@@ -336,14 +368,6 @@ def _describe_basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
     if project["basis"] == "fourier":
         return f"{size} Fourier functions"
     return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
-
-
-def _describe_size_cells(views: Sequence[RunView]) -> str:
-    """Return words for the cells that have this size, if there are others."""
-    epsilon = views[0].cell["epsilon"]
-    return (
-        f", as for epsilon {epsilon:g}" if len(_first_setting_sizes(views)) > 1 else ""
-    )
 
 
 def _first_setting_sizes(views: Sequence[RunView]) -> list[Any]:
@@ -370,23 +394,6 @@ def _format_constant(value: Any) -> str:
     if isinstance(value, list):
         return "(" + ", ".join(f"{number:g}" for number in value) + ")"
     return f"of the {value}" if isinstance(value, str) else f"{value:g}"
-
-
-def _public_facts(views: Sequence[RunView]) -> list[str]:
-    project = views[0].settings.project.model_dump()
-    facts = views[0].metadata("project")
-    return [
-        _describe_record(facts),
-        f"the basis: {_describe_basis(project, _first_setting_sizes(views))}",
-        f"the rescaling: {_describe_rescale(project)}",
-        f"the classes: {_describe_classes(facts['classes'])}",
-    ]
-
-
-def _describe_classes(classes: Sequence[str]) -> str:
-    if len(classes) > 2:
-        return ", ".join(classes)
-    return f"{classes[1]} (+1) against {classes[0]} (-1)"
 
 
 def _describe_record(facts: Mapping[str, Any]) -> str:

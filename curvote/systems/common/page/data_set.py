@@ -50,11 +50,10 @@ def gather_data_set(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None
     hidden = view.settings.production or reads_user_file(source)
     if hidden or not dataset.files(parameters):
         return None
-    facts, clients = (
-        view.metadata("ingest"),
-        view.columns("ingest", "clients", view.place()),
-    )
+    facts = view.metadata("ingest")
+    clients = view.columns("ingest", "clients", view.place())
     data_card = make_card(
         source["name"], parameters, facts, clients, root=view.project.root
     )
-    return DataSet(data_card, render_card(data_card, clients, ["svg"])["svg"])
+    drawings = card_figure.render_card(data_card, clients, ["svg"])
+    return DataSet(data_card, drawings["svg"])

@@ -1,4 +1,4 @@
-"""Page section of utilities: a ridge of noised votes for each epsilon."""
+"""Page sections of utilities: ridges of noised votes, and how often none passed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ from matplotlib.patches import Patch
 
 from curvote.pipeline.run.results import RunView
 from curvote.report import style
+from curvote.report.data import (
+    FloatArray,
+    find_method,
+    format_level,
+    format_percent,
+    learners,
+    series_names,
+    sorted_levels,
+)
+from curvote.report.data import add_series as named
 from curvote.report.data import FloatArray, Section, format_level, learners
 from curvote.report.figures import draw_left_label, draw_legend
 
@@ -66,23 +76,28 @@ class Utilities(Section):
             for base, epsilon in enumerate(reversed(levels)):
                 values = group.loc[group["epsilon"] == epsilon, "utility"]
                 _draw_ridge(ax, values.to_numpy(float), base, cutoff)
-            _format_ridge_axes(ax, levels, cutoff)
+            ax.set_yticks(range(len(levels)), list(map(format_level, reversed(levels))))
+            ax.set_ylim(-0.08, len(levels))
+            ax.set_xlim(*UTILITY_RANGE)
+            ax.set_xticks([0, 0.5, 1])
+            ax.set_xlabel("estimated utility, before reversal")
+            for at in (cutoff, 1 - cutoff):
+                ax.axvline(at, color=style.INK, lw=0.8, ls=(0, (2, 2)))
+            ax.spines["left"].set_visible(False)
+            ax.grid(axis="y")
             ax.set_title(style.wrap_title(name))
         draw_left_label(axes, narrow, "epsilon")
-        draw_legend(figure, _legend_patches(), 3)
+        patches = [
+            Patch(color=style.REVERSED, label="used reversed"),
+            Patch(color=style.UNUSED, label="not used"),
+            Patch(color=style.USED, label="used as it is"),
+        ]
+        draw_legend(figure, patches, len(patches))
         return figure
 
 
 def _epsilon_levels(table: pd.DataFrame) -> list[float]:
     return sorted(float(value) for value in table["epsilon"].unique())
-
-
-def _legend_patches() -> list[Patch]:
-    return [
-        Patch(color=style.REVERSED, label="used reversed"),
-        Patch(color=style.UNUSED, label="not used"),
-        Patch(color=style.USED, label="used as it is"),
-    ]
 
 
 def _draw_ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
@@ -102,13 +117,8 @@ def _draw_ridge(ax: Axes, values: FloatArray, base: int, cut: float) -> None:
     ax.plot(x, top, color=style.INK, lw=0.7)
     shares = ((values < 1 - cut).mean(), (values > cut).mean())
     for share, at, side in zip(shares, (-0.48, 1.48), ("left", "right"), strict=True):
-        ax.text(at, base + 0.7, _format_share(float(share)), ha=side, size=7.5)
-
-
-def _format_share(share: float) -> str:
-    if 0 < share < 0.01:
-        return "< 1 %"
-    return f"{100 * share:.0f} %"
+        text = "< 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
+        ax.text(at, base + 0.7, text, ha=side, size=7.5)
 
 
 def smooth_density(
@@ -132,37 +142,62 @@ def smooth_density(
     return x, np.convolve(counts, kernel, "valid").astype(np.float64)
 
 
-def _format_ridge_axes(ax: Axes, levels: list[float], cut: float) -> None:
-    ax.set_yticks(
-        range(len(levels)), [format_level(value) for value in reversed(levels)]
-    )
-    ax.set_ylim(-0.08, len(levels))
-    ax.set_xlim(*UTILITY_RANGE)
-    ax.set_xticks([0, 0.5, 1])
-    ax.set_xlabel("estimated utility, before reversal")
-    for at in (cut, 1 - cut):
-        ax.axvline(at, color=style.INK, lw=0.8, ls=(0, (2, 2)))
-    ax.spines["left"].set_visible(False)
-    ax.grid(axis="y")
-
-
 def gather_utilities(views: Sequence[RunView], _: pd.DataFrame) -> Utilities | None:
     """Return the estimated utilities of all cells, if any classifier was voted on."""
-    parts = [
-        _view_utilities(view) for view in views if view.holds("aggregate", "ensemble")
-    ]
+    parts = []
+    for view in views:
+        if view.holds("aggregate", "ensemble"):
+            names = filter(None, (view.cell["learner"], view.cell["setting"]))
+            columns = {
+                "epsilon": view.cell["epsilon"],
+                "learner": ", ".join(names),
+                "utility": view.read("aggregate", "ensemble")["utility"].to_numpy(),
+                # From 1/2 on a classifier is used as it is, whatever the cutoff.
+                "cutoff": max(view.metadata("aggregate")["cutoff"], 0.5),
+            }
+            parts.append(pd.DataFrame(columns))
     return Utilities(pd.concat(parts, ignore_index=True)) if parts else None
 
 
-def _view_utilities(view: RunView) -> pd.DataFrame:
-    utility = view.read("aggregate", "ensemble")["utility"].to_numpy()
-    names = filter(None, (view.cell["learner"], view.cell["setting"]))
-    return pd.DataFrame(
-        {
-            "epsilon": view.cell["epsilon"],
-            "learner": ", ".join(names),
-            "utility": utility,
-            # From 1/2 on a classifier is used as it is, whatever the cutoff.
-            "cutoff": max(view.metadata("aggregate")["cutoff"], 0.5),
-        }
-    )
+@dataclass(frozen=True, eq=False)
+class NonePassed(Section):
+    """Scores with ``none_passed``, the share of replicates; missing without a cutoff.
+
+    Where it is the share of nothing, no classifier had to pass.
+    """
+
+    cutoff: float
+    scores: pd.DataFrame
+
+    name: ClassVar[str] = "none-passed"
+    place: ClassVar[str] = "numbers"
+
+    @property
+    def levels(self) -> list[str]:
+        """Levels of the table, as text."""
+        return [format_level(value) for value in sorted_levels(self.scores)]
+
+    @property
+    def rows(self) -> list[tuple[str, list[str]]]:
+        """Rows of (method and learner, percents by level), where it happened."""
+        scores = named(self.scores)
+        scores = scores.assign(share=pd.to_numeric(scores["none_passed"]).fillna(0))
+        rows = []
+        for series in series_names(scores):
+            for learner in learners(scores):
+                is_own = (scores["series"] == series) & (scores["learner"] == learner)
+                shares = scores[is_own].set_index("level")["share"]
+                if shares.gt(0).any():
+                    levels = sorted_levels(self.scores)
+                    percents = [format_percent(shares.get(at), 0) for at in levels]
+                    rows.append((f"{find_method(series).label}, {learner}", percents))
+        return rows
+
+
+def gather_none_passed(
+    views: Sequence[RunView], scores: pd.DataFrame
+) -> NonePassed | None:
+    """Return how often no classifier passed, at the first cutoff."""
+    if scores.empty:
+        return None
+    return NonePassed(views[0].setting("aggregate.cutoff"), scores)

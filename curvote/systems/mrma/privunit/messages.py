@@ -13,8 +13,6 @@ from curvote.systems.direct.messages import Direction, nominal_terms_task, task_
 from curvote.systems.mrma.messages import Vote
 from curvote.wire.task import Task
 
-ARM = "mean"
-
 
 @dataclass(frozen=True)
 class TrainingDirection(Direction):
@@ -26,7 +24,7 @@ class TrainingDirection(Direction):
 
     def terms(self, setting: SettingReader, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of the one arm, with the configured intercept."""
-        return task_terms(ARM, encoding, setting("direct.intercept"))
+        return task_terms("mean", encoding, setting("direct.intercept"))
 
     def min_messages(self, config: Mapping[str, Any]) -> int:
         """Return how many reports one weak classifier is a mean of."""
@@ -34,7 +32,7 @@ class TrainingDirection(Direction):
 
     def nominal_task(self, base_task: Task) -> Task:
         """Return the task itself, of the one arm."""
-        return nominal_terms_task(base_task, ARM)
+        return nominal_terms_task(base_task, "mean")
 
 
 MESSAGES = {"report": TrainingDirection(), "vote": Vote()}

@@ -6,31 +6,12 @@ from dataclasses import replace
 
 from curvote.chain.system import System
 from curvote.messages.measures import ERRORS, MAJORITY
-from curvote.systems.common import checks, models
-from curvote.systems.common.declarations import (
-    COMMON_STAGES,
-    EPSILON_AXES,
-    NONE_PASSED,
-    ROLE_PARAMS,
-    SECTIONS,
-    UTILITIES,
-    client_stage,
-    release_stage,
-    score_stage,
-    server_stage,
-)
+from curvote.systems.common import checks, declarations, models
 from curvote.systems.common.settings import Aggregate, Shared, Train
 from curvote.systems.common.tables import DIRECTIONS, WEAK
 from curvote.systems.direct.system import JUDGED_BY_Z, Direct
-from curvote.systems.mrma import system
+from curvote.systems.mrma import system as mrma
 from curvote.systems.mrma.privunit.messages import MESSAGES
-from curvote.systems.mrma.system import (
-    AGGREGATE,
-    DRAW_PARAMS,
-    EVALUATE,
-    RELEASE_VOTES,
-    Watch,
-)
 from curvote.systems.references.messages import ComparisonLabel
 
 
@@ -40,34 +21,31 @@ class Settings(Shared):
     train: Train | None = None
     direct: Direct = Direct()
     aggregate: Aggregate = Aggregate()
-    online: Watch = Watch()
+    online: mrma.Watch = mrma.Watch()
 
 
 # No learner: a mean of reports is a classifier.
-_TRAIN = server_stage(
+_TRAIN = declarations.server_stage(
     "train",
     "curvote.systems.mrma.stages:average_directions",
     ("privatize",),
     WEAK,
-    params=DRAW_PARAMS,
+    params=mrma.DRAW_PARAMS,
 )
-_AGGREGATE = replace(AGGREGATE, axes=EPSILON_AXES)
-_PRIVATIZE = client_stage(
+_AGGREGATE = replace(mrma.AGGREGATE, axes=declarations.EPSILON_AXES)
+_PRIVATIZE = declarations.client_stage(
     "privatize",
     "curvote.systems.mrma.stages:privatize_directions",
     DIRECTIONS,
     params=("direct.intercept",),
 )
-_RELEASE = release_stage(
-    _PRIVATIZE,
-    "report",
-    ("ingest", "project"),
-    ("direct.intercept", "project.judge"),
+_RELEASE = declarations.release_stage(
+    _PRIVATIZE, "report", ("ingest", "project"), ("direct.intercept", "project.judge")
 )
-_SCORE = score_stage(
+_SCORE = declarations.score_stage(
     "curvote.systems.mrma.stages:score_privunit",
     ("project", "train", "aggregate"),
-    params=("epsilon", "project.judge", *ROLE_PARAMS),
+    params=("epsilon", "project.judge", *declarations.ROLE_PARAMS),
 )
 
 
@@ -75,24 +53,24 @@ SYSTEM = System(
     name="mrma_privunit",
     settings=Settings,
     stages=(
-        *COMMON_STAGES,
+        *declarations.COMMON_STAGES,
         _PRIVATIZE,
         _TRAIN,
-        replace(EVALUATE, axes=EPSILON_AXES),
+        replace(mrma.EVALUATE, axes=declarations.EPSILON_AXES),
         _AGGREGATE,
         _SCORE,
     ),
     production=(
-        *COMMON_STAGES,
+        *declarations.COMMON_STAGES,
         _RELEASE,
         _TRAIN,
-        replace(RELEASE_VOTES, axes=EPSILON_AXES),
+        replace(mrma.RELEASE_VOTES, axes=declarations.EPSILON_AXES),
         _AGGREGATE,
     ),
     messages=MESSAGES,
     study_messages=(ComparisonLabel().describe,),
     metrics=ERRORS,
-    methods=(*system.ENSEMBLE_METHODS, MAJORITY),
+    methods=(*mrma.ENSEMBLE_METHODS, MAJORITY),
     main=("mrma",),
     checks=checks.combine_checks(
         checks.check_test_clients, checks.check_training_size, checks.check_voters
@@ -101,5 +79,5 @@ SYSTEM = System(
     final_model=models.ensemble_model,
     production_metrics=models.vote_outcome,
     needs_new_round=models.votes_declined,
-    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
+    sections=(declarations.NONE_PASSED, declarations.UTILITIES, *declarations.SECTIONS),
 )

@@ -12,7 +12,7 @@ from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.curves.encoding import decision_sign
 from curvote.learning.weak import disjoint_parts, draw_subsets
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import (
+from curvote.systems.common.models import (
     Lines,
     combined_error,
     combined_predictions,
@@ -31,7 +31,7 @@ from curvote.systems.common.tables import (
     lines_of_variant,
 )
 from curvote.systems.common.training import Index, learn_repetitions, train_metadata
-from curvote.systems.mrma.classes.messages import ClassReport, ClassVote
+from curvote.systems.mrma.messages import ClassReport, ClassVote
 from curvote.systems.mrma.stages import (
     aggregate_metadata,
     best_single_weights,
@@ -69,30 +69,19 @@ def _choose_rows(
     n_classes = len(context.inputs["project"].metadata["classes"])
     is_training = reports["arm"] == REPORT_VARIANTS.index("mrma")
     questions = range(len(one_against_rest_code(n_classes)))
-    rows_by_question = [np.flatnonzero(reports["question"] == q) for q in questions]
-    rng, training_rows = (
-        context.generator("draw"),
-        [rows[is_training[rows]] for rows in rows_by_question],
-    )
-    chosen_rows = [
-        r[draw_subsets(rng, len(r), count, min(size, len(r)))] for r in training_rows
-    ]
+    by_question = [np.flatnonzero(reports["question"] == q) for q in questions]
+    training = [rows[is_training[rows]] for rows in by_question]
+    rng = context.generator("draw")
+    chosen = [r[draw_subsets(rng, len(r), count, min(size, len(r)))] for r in training]
     if is_training.all():  # nobody reports who votes: there is nothing to pool
-        return _interleave(chosen_rows), np.zeros(
-            count * len(training_rows), dtype=np.int8
-        )
+        return _interleave(chosen), np.zeros(count * len(training), dtype=np.int8)
     rng = context.generator("pool")
     pooled = [
-        [r[part] for part in disjoint_parts(rng, len(r), count)]
-        for r in rows_by_question
+        [r[part] for part in disjoint_parts(rng, len(r), count)] for r in by_question
     ]
-    sizes = np.array([count, count, 1]) * len(rows_by_question)
+    sizes = np.array([count, count, 1]) * len(by_question)
     variants = np.repeat(np.arange(len(WEAK_VARIANTS), dtype=np.int8), sizes)
-    return [
-        *_interleave(chosen_rows),
-        *_interleave(pooled),
-        *rows_by_question,
-    ], variants
+    return [*_interleave(chosen), *_interleave(pooled), *by_question], variants
 
 
 def _interleave(by_question: Sequence[Any]) -> list[Index]:
@@ -108,14 +97,12 @@ aggregate_classes_metadata = aggregate_metadata
 
 def aggregate_classes(context: StageContext) -> Rows:
     """Return the table ``ensemble``; weights sum to 1 among those about one class."""
-    n_questions = len(
-        one_against_rest_code(len(context.inputs["project"].metadata["classes"]))
-    )
+    classes = context.inputs["project"].metadata["classes"]
     epsilon = context.inputs["evaluate"].metadata["epsilon"]
     votes = context.rows("evaluate", "votes")
     ensembles = [
         ensemble_columns(columns, epsilon, context.metadata)
-        for columns in split_questions(votes, n_questions)
+        for columns in split_questions(votes, len(one_against_rest_code(len(classes))))
     ]
     return {
         "ensemble": {
@@ -130,15 +117,13 @@ TestData = tuple[Array, NDArray[np.int64]]
 
 def score_classes(context: StageContext) -> Rows:
     """Return the table ``scores``: one row for each method, and recalls of `mrma`."""
-    test = study_clients(context).features_and_places(
-        context.params["project.judge"], "test"
-    )
+    judge = context.params["project.judge"]
+    test = study_clients(context).features_and_places(judge, "test")
     classes = context.inputs["project"].metadata["classes"]
     code, weak = one_against_rest_code(len(classes)), context.rows("train", "weak")
     ensemble = context.rows("aggregate", "ensemble")
-    errors = ensemble_errors(code, test, weak, ensemble) | pooled_errors(
-        code, test, weak
-    )
+    errors = ensemble_errors(code, test, weak, ensemble)
+    errors |= pooled_errors(code, test, weak)
     rows = score_rows(errors, none_passed_flags(ensemble))
     predictions = combined_predictions(
         code, test[0], lines_of_variant(weak, "weak"), signed_weights(ensemble)
@@ -156,17 +141,13 @@ def ensemble_errors(
     code: Array, test: TestData, weak: Columns, ensemble: Columns
 ) -> dict[str, float]:
     """Return the error of each method of the judged weak classifiers."""
-    lines, signs = (
-        lines_of_variant(weak, "weak"),
-        np.where(ensemble["reversed"], -1.0, 1.0),
-    )
+    lines = lines_of_variant(weak, "weak")
+    signs = np.where(ensemble["reversed"], -1.0, 1.0)
+    best = [best_single_weights(rows) for rows in split_questions(ensemble, len(code))]
     weights_by_method = {
         "ma": ensemble["weight_ma"],
         "mrma": signed_weights(ensemble),
-        "best_single": signs
-        * interleave_questions(
-            [best_single_weights(rows) for rows in split_questions(ensemble, len(code))]
-        ),
+        "best_single": signs * interleave_questions(best),
     }
     errors = {
         name: combined_error(code, test, lines, share)
@@ -178,13 +159,10 @@ def ensemble_errors(
 
 def pooled_errors(code: Array, test: TestData, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from all reports."""
-    lines, all_data_lines = (
-        lines_of_variant(weak, "pooled"),
-        lines_of_variant(weak, "all_data"),
-    )
-    votes = decision_sign(test[0] @ lines[0].T + lines[1]).reshape(
-        len(test[0]), -1, len(code)
-    )
+    lines = lines_of_variant(weak, "pooled")
+    all_data_lines = lines_of_variant(weak, "all_data")
+    signs = decision_sign(test[0] @ lines[0].T + lines[1])
+    votes = signs.reshape(len(test[0]), -1, len(code))
     elected = (votes.sum(axis=1) @ code).argmax(axis=1)
     return {
         "voting": float(np.mean(elected != test[1])),

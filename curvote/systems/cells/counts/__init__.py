@@ -1,1 +1,0 @@
-"""Naive Bayes of noised counts: each client tells the bin of one number."""

@@ -1,1 +1,0 @@
-"""Decision stump: one number and threshold, chosen by noised answers."""

@@ -1,1 +1,0 @@
-"""Decision tree: a public grid whose leaves learn from noised answers."""

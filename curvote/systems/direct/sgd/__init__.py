@@ -1,1 +1,0 @@
-"""Locally private gradient descent: one clipped gradient a client."""

@@ -1,1 +1,0 @@
-"""Direct learning in two rounds: the first whitens the second."""

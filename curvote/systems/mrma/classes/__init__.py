@@ -1,1 +1,0 @@
-"""MRMA of several classes: each client answers for one class."""

@@ -1,1 +1,0 @@
-"""Effect of noise on a distribution: reports beside their records."""

@@ -1,1 +1,0 @@
-"""Votes about random directions, without any training."""

@@ -1,1 +1,0 @@
-"""Learning without privacy: a comparison for studies."""
