@@ -66,7 +66,10 @@ class Source:
 
 def catalogue(root: Path | None = None) -> dict[str, Source]:
     """Return all sources by name: of the project at ``root``, else curvote's own."""
-    path = _catalogue_file(root)
+    project_file = root / "data" / "sources.toml" if root else None
+    path = (
+        project_file if project_file and project_file.is_file() else _PACKAGED_SOURCES
+    )
     accepted = _accepted_editions(root)
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -107,14 +110,6 @@ def find(name: str, root: Path | None = None) -> Source:
     """Return the source ``name``; an unknown name is a UserError."""
     catalog = catalogue(root)
     return catalog[validate.one_of(catalog, source=name)]
-
-
-def _catalogue_file(root: Path | None) -> Path:
-    """Return the sources.toml of the project, where there is one, or curvote's own."""
-    project_file = root / "data" / "sources.toml" if root else None
-    return (
-        project_file if project_file and project_file.is_file() else _PACKAGED_SOURCES
-    )
 
 
 def _parse_source(
@@ -286,7 +281,17 @@ def download_file(project_root: Path, source: Source) -> RawFile:
 
     UserError: no network, a file that needs a login, or one that nobody publishes.
     """
-    _refuse_unavailable(source, project_root)
+    place = f"{raw_folder(project_root)} or the folder named by {MIRROR}"
+    if source.derived:
+        raise UserError(
+            f"{source.file} has no publisher to fetch it from ({source.title}); put it"
+            f" into {place}."
+        )
+    if source.login:
+        raise UserError(
+            f"{source.file} is handed to registered users only: log in at {source.url},"
+            f" download it there and put it into {place}."
+        )
     folder = raw_folder(project_root)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -323,20 +328,6 @@ def _cached_digest(path: Path, _stamp: tuple[int, ...]) -> str:
     for block in blocks(path):
         total.update(block)
     return total.hexdigest()
-
-
-def _refuse_unavailable(source: Source, project_root: Path) -> None:
-    place = f"{raw_folder(project_root)} or the folder named by {MIRROR}"
-    if source.derived:
-        raise UserError(
-            f"{source.file} has no publisher to fetch it from ({source.title}); put it"
-            f" into {place}."
-        )
-    if source.login:
-        raise UserError(
-            f"{source.file} is handed to registered users only: log in at {source.url},"
-            f" download it there and put it into {place}."
-        )
 
 
 def _mirror_folder() -> list[Path]:

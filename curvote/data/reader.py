@@ -199,9 +199,14 @@ def prepare_clients(
     values = chosen[schema.names].to_numpy(dtype=np.float64)
     lacking = missing_mask(values, schema)
     rows = ~lacking.any(axis=1) if missing == "drop" else np.full(len(values), True)
+    if missing == "keep":
+        empty = np.isnan(values).sum(axis=0).tolist()
+        refuse_empty_cells(dict(zip(schema.names, empty, strict=True)))
+    if missing == "drop" and lacking.any(axis=1).all():
+        raise no_rows_error()
     return PreparedTable(
         ids=chosen.index.to_numpy(dtype=np.int64)[rows],
-        features=_apply_missing_policy(values, lacking, schema, missing)[rows],
+        features=fill_missing(values, lacking, schema, missing)[rows],
         labels=chosen[schema.label].to_numpy(dtype=np.int64)[rows],
         rows=len(frame),
         distinct=int(first.sum()),
@@ -219,6 +224,10 @@ def facts(
     """Return the public metadata of the clients as plain JSON values."""
     p = len(schema.features)
     sizes = {"rows": prepared.rows, "distinct": prepared.distinct}
+    repeats = prepared.rows - prepared.distinct
+    missing = _format_counts(prepared.missing)
+    repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)
+    lacking = _MISSING[parameters.missing].format(missing)
     return frames.facts(
         prepared.by_class(schema.classes),
         schema.classes,
@@ -226,7 +235,7 @@ def facts(
         grid=list(range(p)),
         domain=[0, p - 1],
         unit="feature",
-        notes=[*notes, *_policy_notes(prepared, parameters)],
+        notes=[*notes, *([repeated] * bool(repeats) + [lacking] * bool(missing))],
         features=[feature.to_json() for feature in schema.features],
         duplicates={"policy": parameters.duplicates, **sizes},
         missing={"policy": parameters.missing, "counts": prepared.missing},
@@ -251,20 +260,6 @@ def missing_mask(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np
         if feature.missing:
             missing[:, column] |= np.isin(values[:, column], feature.missing)
     return missing
-
-
-def _apply_missing_policy(
-    values: NDArray[np.float64],
-    lacking: NDArray[np.bool_],
-    schema: TableSchema,
-    missing: Missing,
-) -> NDArray[np.float64]:
-    if missing == "keep":
-        empty = np.isnan(values).sum(axis=0).tolist()
-        refuse_empty_cells(dict(zip(schema.names, empty, strict=True)))
-    if missing == "drop" and lacking.any(axis=1).all():
-        raise no_rows_error()
-    return fill_missing(values, lacking, schema, missing)
 
 
 def fill_missing(
@@ -293,14 +288,6 @@ def refuse_empty_cells(empty: Mapping[str, int]) -> None:
             " number"
             " that means missing can be kept; write missing: centre or missing: drop."
         )
-
-
-def _policy_notes(prepared: TableCounts, parameters: TableParameters) -> list[str]:
-    repeats = prepared.rows - prepared.distinct
-    missing = _format_counts(prepared.missing)
-    repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)
-    lacking = _MISSING[parameters.missing].format(missing)
-    return [repeated] * bool(repeats) + [lacking] * bool(missing)
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:

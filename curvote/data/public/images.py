@@ -144,8 +144,13 @@ class Edition:
         there is a column part, too: 1 for the publisher's test part.
         """
         images, tested = self._select_images(parameters, paths)
+        side = self._target_side(parameters)
+        block = self.side // side
+        squares = images.pixels.reshape(
+            len(images.pixels), -1, side, block, side, block
+        )
         return columns.client_columns(
-            self._downscale(images.pixels, self._target_side(parameters)),
+            np.asarray(squares.mean(axis=(3, 5)).reshape(len(images.pixels), -1)),
             images.labels,
             images.ids,
             part=tested if parameters.split else None,
@@ -171,12 +176,6 @@ class Edition:
             missing={"policy": "keep", "counts": {}},
             **columns.part_sizes(tested if parameters.split else None),
         )
-
-    def _downscale(self, pixels: NDArray[Any], side: int) -> NDArray[np.float64]:
-        """Return block means (n, planes * side^2), or the pixels unchanged."""
-        block = self.side // side
-        squares = pixels.reshape(len(pixels), -1, side, block, side, block)
-        return np.asarray(squares.mean(axis=(3, 5)).reshape(len(pixels), -1))
 
     def features(self, side: int) -> list[dict[str, Any]]:
         """Return name, unit and public bounds of every value, row by row."""

@@ -96,20 +96,6 @@ def read_chunks(
 def _open_table(data: bytes, size: int) -> Any:
     import pandas as pd
 
-    _check_header(data)
-    try:
-        reader: Any = pd.read_sas(
-            io.BytesIO(data), format="xport", encoding="ISO-8859-1", chunksize=size
-        )
-    except (ValueError, TypeError, LookupError, ArithmeticError, struct.error) as error:
-        raise UserError(f"its SAS transport header is damaged: {error}.") from error
-    # pandas takes eight blanks anywhere in the last card for padding: a row is lost.
-    reader.nobs = _count_rows(data, reader.record_start, reader.record_length)
-    return reader
-
-
-def _check_header(data: bytes) -> None:
-    """Raise a UserError unless ``data`` starts as version 5 does, in whole cards."""
     first = data[:CARD]
     if first.startswith(_LIBRARY_8):
         raise UserError(
@@ -130,6 +116,15 @@ def _check_header(data: bytes) -> None:
     )
     if not complete or data[4 * CARD - 5 : 4 * CARD - 2] not in _NAME_SIZES:
         raise UserError("its SAS transport header is damaged or breaks off.")
+    try:
+        reader: Any = pd.read_sas(
+            io.BytesIO(data), format="xport", encoding="ISO-8859-1", chunksize=size
+        )
+    except (ValueError, TypeError, LookupError, ArithmeticError, struct.error) as error:
+        raise UserError(f"its SAS transport header is damaged: {error}.") from error
+    # pandas takes eight blanks anywhere in the last card for padding: a row is lost.
+    reader.nobs = _count_rows(data, reader.record_start, reader.record_length)
+    return reader
 
 
 def _count_rows(data: bytes, start: int, width: int) -> int:

@@ -118,6 +118,7 @@ def load_curves(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
     label = frame["g"].where(frame["g"].isin(named), REST)
     chosen = frame[label.isin(named)]
     speakers, _ = chosen["speaker"].factorize()
+    curves = np.bincount(speakers)
     return ClientTable(
         ids=chosen["row.names"].to_numpy(dtype=np.int64),
         curves=chosen[_CURVE].to_numpy(dtype=np.float64),
@@ -127,7 +128,12 @@ def load_curves(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
         grid=np.linspace(*DOMAIN, POINTS),
         domain=DOMAIN,
         classes=named,
-        notes=[_privacy_unit(speakers)],
+        notes=[
+            (
+                f"The unit of privacy is one curve; {len(curves)} speakers have up to"
+                f" {curves.max()} of these curves each."
+            )
+        ],
     )
 
 
@@ -241,11 +247,3 @@ def _explain_violation(violation: Violation) -> str:
     if violation.rule.startswith("has"):
         return f"{place} {violation.rule}"
     return f"{place} is {violation.value!r}, {violation.rule}"
-
-
-def _privacy_unit(speakers: NDArray[np.int64]) -> str:
-    curves = np.bincount(speakers)
-    return (
-        f"The unit of privacy is one curve; {len(curves)} speakers have up to"
-        f" {curves.max()} of these curves each."
-    )

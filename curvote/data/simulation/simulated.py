@@ -103,7 +103,10 @@ def generate(
     xi = generator.uniform(-_EDGE, _EDGE, size=(n, len(_J)))
     positive = _logistic(intercept + xi @ (_ZETA * beta))
     labels = (generator.random(n) < positive).astype(np.int64)
-    return (xi * _ZETA) @ _cosine_basis(np.linspace(0.0, 1.0, points)), labels
+    t = np.linspace(0.0, 1.0, points)
+    cosines: Array = np.sqrt(2.0) * np.cos(np.pi * np.outer(_J - 1, t))
+    cosines[0] = 1.0
+    return (xi * _ZETA) @ cosines, labels
 
 
 def coefficients(slope: Slope) -> Array:
@@ -153,10 +156,3 @@ def _law_notes(parameters: Parameters) -> list[str]:
 def _logistic(logit: Array) -> Array:
     with np.errstate(over="ignore"):  # exp(710) is infinite, and 0 the right answer
         return np.asarray(1 / (1 + np.exp(-logit)))
-
-
-def _cosine_basis(t: Array) -> Array:
-    """Return phi_1 = 1, phi_j = sqrt(2) cos((j - 1) pi t) on ``t``: (50, T)."""
-    cosines: Array = np.sqrt(2.0) * np.cos(np.pi * np.outer(_J - 1, t))
-    cosines[0] = 1.0
-    return cosines

@@ -189,12 +189,7 @@ def column_cards(
             below=int(spans.below[j]),
             above=int(spans.above[j]),
             constant=bool(spans.constant[j]),
-            used=_round_up_tenths(float(spans.used[j])),
+            used=math.ceil(10 * float(spans.used[j])) / 10,
         )
         for j, name in enumerate(names)
     )
-
-
-def _round_up_tenths(share: float) -> float:
-    """Return a share rounded up to tenths; ends of values stay coarse."""
-    return math.ceil(10 * share) / 10

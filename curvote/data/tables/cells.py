@@ -279,25 +279,22 @@ class Identifiers:
         order = np.argsort(ids, kind="stable")
         same = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
         if len(same):
-            self._refuse(order[same], order[same + 1], marks, rows)
-
-    def _refuse(
-        self, earlier: Integers, later: Integers, marks: Marks, rows: Integers
-    ) -> None:
-        texts = marks[earlier] != marks[later]
-        for what, chosen in (
-            (
-                "an id comes back after another client's rows; sort the file by id"
-                + SPELT,
-                ~texts,
-            ),
-            ("two ids have one 63-bit number; rename one of the two", texts),
-        ):
-            places = np.sort(rows[later[chosen]])
-            self.violations.add(
-                what, len(places), ((row, "") for row in places.tolist())
-            )
-        self.violations.check()
+            earlier = order[same]
+            later = order[same + 1]
+            texts = marks[earlier] != marks[later]
+            for what, chosen in (
+                (
+                    "an id comes back after another client's rows; sort the file by id"
+                    + SPELT,
+                    ~texts,
+                ),
+                ("two ids have one 63-bit number; rename one of the two", texts),
+            ):
+                places = np.sort(rows[later[chosen]])
+                self.violations.add(
+                    what, len(places), ((row, "") for row in places.tolist())
+                )
+            self.violations.check()
 
 
 Words = NDArray[np.uint64]

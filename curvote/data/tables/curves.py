@@ -48,6 +48,16 @@ def curves_card(parameters: Parameters, path: Path) -> FileCard:
         if len(block.ids):
             counts.add(block)
     tally, most = scan.tally, f"{parameters.gaps.most:g} {parameters.unit}"
+    lost = tally["clients"] - tally["kept"]
+    many = (
+        f"{lost:,} of {tally['clients']:,} clients are left out: state a larger"
+        " gaps.most or a shorter grid, if that is right for your device."
+    )
+    level = (
+        f"{counts.flat:,} curves hold one value only: a device that was not worn?"
+        " They count as clients."
+    )
+    remarks = ((many, 10 * lost > tally["clients"]), (level, counts.flat))
     return FileCard(
         path=path,
         rows=scan.reader.rows,
@@ -62,22 +72,8 @@ def curves_card(parameters: Parameters, path: Path) -> FileCard:
                 "ends"
             ],
         },
-        more=_curve_remarks(counts, tally),
+        more=tuple(words for words, applies in remarks if applies),
     )
-
-
-def _curve_remarks(counts: _CurveCounts, tally: dict[str, int]) -> tuple[str, ...]:
-    lost = tally["clients"] - tally["kept"]
-    many = (
-        f"{lost:,} of {tally['clients']:,} clients are left out: state a larger"
-        " gaps.most or a shorter grid, if that is right for your device."
-    )
-    level = (
-        f"{counts.flat:,} curves hold one value only: a device that was not worn?"
-        " They count as clients."
-    )
-    remarks = ((many, 10 * lost > tally["clients"]), (level, counts.flat))
-    return tuple(words for words, applies in remarks if applies)
 
 
 __all__ = [

@@ -332,11 +332,6 @@ class Segments:
         after = np.cumsum(counts).reshape(n, t + 1)[:, :t]
         left_rows = np.maximum(after - 1, self.starts[:-1, np.newaxis])
         right = np.minimum(after, self.starts[1:, np.newaxis] - 1)
-        return self._interpolate_between(left_rows, right, grid)
-
-    def _interpolate_between(
-        self, left_rows: Integers, right: Integers, grid: Floats
-    ) -> Floats:
         origin, width = self.times[left_rows], self.times[right] - self.times[left_rows]
         width[left_rows == right] = 1.0  # the ends: both values are the same
         share = np.clip((grid - origin) / width, 0.0, 1.0)
@@ -395,7 +390,15 @@ class LongScan:
                 if not self.violations:
                     self.spans.add(segments.values[:, np.newaxis])
                     yield self._select_usable(part, segments)
-        self._finish()
+        self.identifiers.check()
+        if not self.reader.rows:
+            raise UserError(f"{self.path} has no rows.")
+        parameters = self.parameters
+        resolve_classes(
+            self.violations, parameters.label, self.reader.label_codes, parameters
+        )
+        if not self.tally["kept"]:
+            raise UserError(f"{self.path}: no client is left. {self.notes()[0]}")
 
     def notes(self) -> list[str]:
         """Return the sentences about left-out clients for a report."""
@@ -415,18 +418,13 @@ class LongScan:
         order = segments.time_order()
         if order is not None:
             segments = segments.reorder(order)
-        self._check_times(rows, segments, order)
-        self._check_labels(rows)
-        self.identifiers.add(rows.ids, rows.marks, rows.first + rows.starts[:-1])
-        return self._wrap_to_day(segments) if self.reader.dates else segments
-
-    def _check_times(
-        self, rows: LongRows, segments: Segments, order: NDArray[np.int64] | None
-    ) -> None:
         again = segments.repeated_times()
         places = (again if order is None else order[again]) + rows.first
         what = f"{self.parameters.time} repeats a time of the same client"
         self.violations.add(what, len(places), ((row, "") for row in places.tolist()))
+        self._check_labels(rows)
+        self.identifiers.add(rows.ids, rows.marks, rows.first + rows.starts[:-1])
+        return self._wrap_to_day(segments) if self.reader.dates else segments
 
     def _check_labels(self, rows: LongRows) -> None:
         begins = rows.starts[:-1]
@@ -486,14 +484,3 @@ class LongScan:
             return codes
         code = self.reader.label_codes.get(positive, VOCABULARY + 1)
         return np.asarray(codes == code, dtype=np.int64)
-
-    def _finish(self) -> None:
-        self.identifiers.check()
-        if not self.reader.rows:
-            raise UserError(f"{self.path} has no rows.")
-        parameters = self.parameters
-        resolve_classes(
-            self.violations, parameters.label, self.reader.label_codes, parameters
-        )
-        if not self.tally["kept"]:
-            raise UserError(f"{self.path}: no client is left. {self.notes()[0]}")

@@ -86,7 +86,11 @@ def read_layout(path: Path) -> FileLayout:
     if first is None or not first.num_rows:
         raise UserError(f"{path} has no rows.")
     columns = {name: cells.trim_ids(cells.plain_column(first[name])) for name in names}
-    absent = _missing_texts(columns)
+    import pyarrow.compute as pc
+
+    texts = [c for c in columns.values() if cells.is_text(c)]
+    texts_found = {text for c in texts for text in pc.unique(c).to_pylist() if text}
+    absent = tuple(sorted(t for t in texts_found - {*MARKS} if t.lower() in _ABSENT))
     there = {name: _present_cells(column, absent) for name, column in columns.items()}
     if form.separator != "," and any(map(_has_decimal_commas, there.values())):
         form = form.model_copy(update={"decimal": ","})
@@ -168,15 +172,6 @@ def _check_names(path: Path, names: list[str], form: CsvForm) -> None:
 def _count_rows(path: Path, column: str, form: CsvForm) -> int:
     row_batches = read_batches(path, [column], Violations(path, form))
     return sum(batch.num_rows for batch in row_batches)
-
-
-def _missing_texts(columns: dict[str, Any]) -> tuple[str, ...]:
-    """Return the texts that mean missing in columns of texts."""
-    import pyarrow.compute as pc
-
-    texts = [c for c in columns.values() if cells.is_text(c)]
-    texts_found = {text for c in texts for text in pc.unique(c).to_pylist() if text}
-    return tuple(sorted(t for t in texts_found - {*MARKS} if t.lower() in _ABSENT))
 
 
 def _present_cells(column: Any, absent: tuple[str, ...]) -> Any:
@@ -306,13 +301,14 @@ def table_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
     texts = [name for name in features if layout.kinds[name] != "number"]
     numbers = [name for name in features if name not in texts]
     name = _pipeline_name(path)
+    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in layout.absent)
     lines = [
         f"  {name}:",
         "    source:",
         "      name: table            # one record a row",
         f"      path: {quote_yaml(path)}",
         *_form_settings(layout),
-        *_missing_marks(layout),
+        *([f"      missing_values: [{marks}]"] if marks else []),
         f"      id: {quote_yaml(id_column)}"
         if id_column
         else "      # id: COLUMN  (a release needs it)",
@@ -345,6 +341,9 @@ def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
         count_runs(layout.path, id_column, layout.form) if id_column != TO_STATE else 0
     )
     name = _pipeline_name(path)
+    time = four["time"]
+    written = layout.dates.get(time, "%Y-%m-%d")
+    plain = written.startswith("%Y-%m-%d")
     lines = [
         f"  {name}:",
         "    source:",
@@ -352,7 +351,7 @@ def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
         f"      path: {quote_yaml(path)}",
         *_form_settings(layout),
         *(f"      {key}: {quote_yaml(column)}" for key, column in four.items()),
-        *_time_settings(layout, four["time"]),
+        *([] if plain else [f"      dates: {json.dumps(written)}"]),
         *_CLASSES,
         *(_CLOCK if "date-time" in layout.kinds.values() else _HOURS),
         f"      grid: {{start: {TO_STATE}, stop: {TO_STATE}, points: {TO_STATE}}}",
@@ -434,11 +433,6 @@ def _form_settings(layout: FileLayout) -> list[str]:
     return [f"      {key}: {json.dumps(value)}" for key, value in form.items()]
 
 
-def _missing_marks(layout: FileLayout) -> list[str]:
-    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in layout.absent)
-    return [f"      missing_values: [{marks}]"] if marks else []
-
-
 def _excluded_columns(no_feature: dict[str, str], layout: FileLayout) -> list[str]:
     """Return the columns that are no features, and hints for dates."""
     lines = [
@@ -455,12 +449,6 @@ def _excluded_columns(no_feature: dict[str, str], layout: FileLayout) -> list[st
             f"      # dates: {{{written}}}, bounds like [1920-01-31, 2025-12-31].)",
         ]
     return lines
-
-
-def _time_settings(layout: FileLayout, time: str) -> list[str]:
-    written = layout.dates.get(time, "%Y-%m-%d")
-    plain = written.startswith("%Y-%m-%d")
-    return [] if plain else [f"      dates: {json.dumps(written)}"]
 
 
 def quote_yaml(text: str) -> str:

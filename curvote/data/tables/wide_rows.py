@@ -214,7 +214,10 @@ class TableCells:
         for batch in read_batches(self.path, wanted, self.violations):
             columns = {name: cells.plain_column(batch[name]) for name in wanted}
             if len(batch):
-                yield self._make_block(columns, begin)
+                codes = self._labels(columns[self.parameters.label], begin)
+                values = self.features(columns, begin)
+                ids = self._client_ids(columns, len(codes), begin)
+                yield TableBlock(begin, ids, values, codes)
             begin += len(batch)
         if not begin:
             raise UserError(f"{self.path} has no rows.")
@@ -243,18 +246,18 @@ class TableCells:
             )
             begin += len(batch)
 
-    def _make_block(self, columns: dict[str, Any], begin: int) -> TableBlock:
-        codes = self._labels(columns[self.parameters.label], begin)
-        values = self.features(columns, begin)
-        ids = self._client_ids(columns, len(codes), begin)
-        return TableBlock(begin, ids, values, codes)
-
     def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
         """Return features (m, p) of rows, NaN where missing or of no use."""
         names = self.parameters.features
-        return self._spread_categories(
-            [self._feature_values(x, columns[x], begin) for x in names]
-        )
+        values = [self._feature_values(x, columns[x], begin) for x in names]
+        parts: list[Floats] = []
+        for feature, codes in zip(self._features, values, strict=True):
+            indicators = [
+                np.where(np.isnan(codes), np.nan, codes == code)
+                for code in range(len(feature.categories))
+            ]
+            parts += indicators or [codes]
+        return np.column_stack(parts)
 
     def _labels(self, column: Any, begin: int) -> Integers:
         """Return the codes of the labels, those listed as their places."""
@@ -328,17 +331,6 @@ class TableCells:
         marks = [mark for mark in (*MARKS, *all_marks) if mark not in meant]
         absent = pc.is_in(text, pa.array(marks, pa.string()))
         return cells.plain_column(pc.if_else(absent, None, text))
-
-    def _spread_categories(self, values: list[Floats]) -> Floats:
-        """Return features (m, p), a category as a 0 or 1 for each of its texts."""
-        parts: list[Floats] = []
-        for feature, codes in zip(self._features, values, strict=True):
-            indicators = [
-                np.where(np.isnan(codes), np.nan, codes == code)
-                for code in range(len(feature.categories))
-            ]
-            parts += indicators or [codes]
-        return np.column_stack(parts)
 
     def _count_violation(
         self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
@@ -460,7 +452,10 @@ def _cached_survey(
         total = _tally_blocks(_choose_rows(again, first), parameters)
     schema, labels = spread_schema(parameters, names), tuple(table.label_codes)
     missing = dict(zip(schema.names, total.missing.tolist(), strict=True))
-    _refuse_policy(parameters, missing, total)
+    if parameters.missing == "keep":
+        reader.refuse_empty_cells(dict(zip(missing, total.empty.tolist(), strict=True)))
+    if parameters.missing == "drop" and not total.codes.sum():
+        raise reader.no_rows_error()
     counts = {text: int(n) for text, n in zip(labels, total.codes, strict=False)}
     return TableSurvey(
         schema, rows, distinct, first, counts, missing, labels, total.spans
@@ -535,16 +530,6 @@ def _tally_blocks(blocks: Iterator[TableBlock], parameters: Parameters) -> _RowC
         spans.add(block.values, absent)
         total.empty += np.isnan(block.values).sum(axis=0)
     return total
-
-
-def _refuse_policy(
-    parameters: Parameters, missing: dict[str, int], total: _RowCounts
-) -> None:
-    """Refuse a policy that the missing values do not allow."""
-    if parameters.missing == "keep":
-        reader.refuse_empty_cells(dict(zip(missing, total.empty.tolist(), strict=True)))
-    if parameters.missing == "drop" and not total.codes.sum():
-        raise reader.no_rows_error()
 
 
 def _keep_mask(absent: Bits, parameters: Parameters) -> Bits:

@@ -11,10 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
-from itertools import groupby
-from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -25,20 +21,13 @@ from curvote.base.entropy import SeededEntropy
 from curvote.chain.measure import Look
 from curvote.data.simulation import posterior_drift
 from curvote.mechanisms.gaussian import GaussianNoise
-from curvote.papers import reproduction
-from curvote.papers import rows as words
 from curvote.papers.drawing import (
-    PlotLine,
-    distinct_values,
-    draw_files,
-    label_y_axes,
+    ACCURACY,
     line_panels,
+    protocol_lines,
 )
-from curvote.papers.dtk.entries import REPRODUCTIONS
-from curvote.papers.evidence import Evidence, collect_evidence
-from curvote.papers.rows import Row, score_row, select
-from curvote.pipeline.config.project import Project
-from curvote.pipeline.store.history import RunRecord
+from curvote.papers.evidence import Evidence
+from curvote.papers.rows import Row, complete_rows, distinct_values, score_row, select
 from curvote.systems.transfer.method.exact import QueryBatch
 from curvote.systems.transfer.method.features import Grids, Histogram
 from curvote.systems.transfer.method.forms.kernel import PrintedNoise
@@ -115,10 +104,7 @@ class Drift:
         rng = np.random.default_rng([20240801, replicate])
         sample = posterior_drift.clients(parameters, 0, rng)
         whose = [sample["group"] == server for server in range(self.m + 1)]
-        return [
-            (sample["curve"][rows_of], sample["label"][rows_of] - 0.5)
-            for rows_of in whose
-        ]
+        return [(sample["curve"][its], sample["label"][its] - 0.5) for its in whose]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,24 +143,28 @@ class Tuner:
         accuracies = np.stack(
             [self._replicate_accuracies(drift, levels, r) for r in range(replicates)]
         )
-        return {level: _best_mean(accuracies[:, at]) for at, level in enumerate(levels)}
+        best = {}
+        for at, level in enumerate(levels):
+            flat = 100 * accuracies[:, at].reshape(replicates, -1)
+            pair_accuracies = flat[:, flat.mean(axis=0).argmax()]
+            spread = pair_accuracies.std(ddof=1) if replicates > 1 else 0.0
+            error = float(spread / np.sqrt(replicates))
+            best[level] = float(pair_accuracies.mean()), error
+        return best
 
     def _replicate_accuracies(
         self, drift: Drift, levels: Sequence[float], replicate: int
     ) -> Array:
         """Return the accuracy of each level, bandwidth and weight."""
         tables, at = drift.tables(replicate), self.noised_sums(replicate)
-        sums = [
-            [noised_sum.coordinates(*table) for table in tables] for noised_sum in at
-        ]
+        sums = [[one.coordinates(*table) for table in tables] for one in at]
         sizes = [len(signed) for _, signed in tables]
         entropy = SeededEntropy(replicate)
         accuracies = np.empty((len(levels), len(sums), len(self.weights)))
         for row, level in zip(accuracies, levels, strict=True):
             noises = [self.noise(n, level) for n in sizes]
-            for place, (noised_sum, server_sums) in enumerate(
-                zip(at, sums, strict=True)
-            ):
+            pairs = zip(at, sums, strict=True)
+            for place, (noised_sum, server_sums) in enumerate(pairs):
                 noised = [
                     noise.add(np.rint(part * UNIT_STEPS).astype(np.int64), entropy) / n
                     for noise, part, n in zip(noises, server_sums, sizes, strict=True)
@@ -187,14 +177,6 @@ class Tuner:
         w = self.weights[:, np.newaxis]
         ill = w * target + (1 - w) * sources > 0
         return np.asarray(np.where(ill, ETA, 1 - ETA).mean(axis=1))
-
-
-def _best_mean(accuracy: Array) -> tuple[float, float]:
-    """Return the largest mean of (replicates, |H|, |W|) and its standard error."""
-    flat = 100 * accuracy.reshape(len(accuracy), -1)
-    at = flat.mean(axis=0).argmax()
-    spread = flat[:, at].std(ddof=1) if len(flat) > 1 else 0.0
-    return float(flat[:, at].mean()), float(spread / np.sqrt(len(flat)))
 
 
 TUNED: Final = "tuned"
@@ -257,69 +239,34 @@ def tuned_rows(
                 }
 
 
-def accuracy_figure(rows: Sequence[Row]) -> Figure:
+def accuracy_rows(
+    evidence: Evidence, tuners: Mapping[str, Tuner], drifts: Mapping[str, Drift]
+) -> list[Row]:
+    """Return the rows of a figure: tuned accuracies, then those of the runs."""
+    tuned = tuned_rows(evidence, tuners, drifts)
+    return complete_rows([*tuned, *adaptive_rows(evidence)])
+
+
+def accuracy_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a setting: accuracy against epsilon, a line a classifier."""
-    names = [name for name in LOOKS if select(rows, protocol=name)]
-    figure = line_panels(
-        {
-            setting: [
-                PlotLine(
-                    name, LOOKS[name], select(rows, setting=setting, protocol=name)
-                )
-                for name in names
-            ]
-            for setting in distinct_values(rows, "setting")
-        }
-    )
-    label_y_axes(figure.axes, "accuracy (%)")
-    return figure
+    charts = {
+        setting: protocol_lines(select(rows, setting=setting), LOOKS)
+        for setting in distinct_values(rows, "setting")
+    }
+    return line_panels(charts, y=ACCURACY)
 
 
 def mean_accuracy(rows: Iterable[Row], name: str) -> Mapping[float, float]:
     """Return the mean accuracy of a classifier over its settings, by epsilon."""
-    selected = sorted(
-        (row["epsilon"], row["curvote"]) for row in rows if row["protocol"] == name
-    )
-    together = {
-        level: [value for _, value in part]
-        for level, part in groupby(selected, key=lambda pair: pair[0])
+    accuracies: dict[float, list[float]] = {}
+    for row in select(rows, protocol=name):
+        accuracies.setdefault(row["epsilon"], []).append(row["curvote"])
+    return {
+        level: sum(sorted(values)) / len(values)
+        for level, values in sorted(accuracies.items())
     }
-    return {level: sum(part) / len(part) for level, part in together.items()}
 
 
 def private_rows(rows: Sequence[Row]) -> list[Row]:
     """Return the rows whose privacy is as claimed."""
     return [row for row in rows if not str(row["protocol"]).endswith(PRINTED)]
-
-
-def compare(
-    project: Project, name: str, records: Iterable[RunRecord]
-) -> tuple[list[Row], list[Path]]:
-    """Return the rows of `reproduce NAME` from completed runs, and the files written.
-
-    They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
-    """
-    gathered = collect_evidence(project, records)
-    module = _entry_module(name)
-    rows: list[Row] = module.rows(gathered)
-    figure_files = draw_files(
-        name, module.__name__, rows, "svg", "png", evidence=gathered
-    )
-    return rows, reproduction.write_files(
-        reproduction.output_folder(project, name), name, rows, figure_files
-    )
-
-
-def laid_out(name: str, rows: Sequence[Row]) -> words.Lines:
-    """Return a comparison as lines of text, and the shown columns."""
-    return words.laid_out(_entry_module(name).terminal_rows(rows))
-
-
-def agreement(name: str, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the conclusions: the paper's statements and whether they hold."""
-    yield ""
-    yield from _entry_module(name).conclusions(rows)
-
-
-def _entry_module(name: str) -> ModuleType:
-    return import_module(f"{__package__}.{REPRODUCTIONS[name].module}")

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
-from curvote.papers.reproduction import Reproduction
+from curvote.papers import reproduction
+from curvote.papers.reproduction import Paper
 
-
-@dataclass(frozen=True)
-class DtkEntry(Reproduction):
-    """One table or figure of DTK, made by a module of this package.
-
-    ``module`` of this package holds ``rows(found)``, which makes rows of the
-    `Evidence` of its pipelines (empty where it has none), ``figure(rows, found)``,
-    ``brief(rows)``, what the terminal shows of them, and ``said(rows)``, the last words
-    of the command.
-    """
-
-    module: str
-    _: KW_ONLY
-    paper: str = "DTK"
-
+DtkEntry = partial(reproduction.Entry, paper="DTK")
 
 _ALL = (
     DtkEntry(
@@ -90,3 +77,7 @@ _ALL = (
     ),
 )
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}
+
+
+_PAPER = Paper("curvote.papers.dtk", REPRODUCTIONS)
+compare, laid_out, agreement = _PAPER.compare, _PAPER.laid_out, _PAPER.agreement

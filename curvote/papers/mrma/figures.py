@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,6 @@ from curvote.chain.measure import Look
 from curvote.papers.drawing import (
     PlotLine,
     axis_limits,
-    distinct_values,
     draw_points,
     fitting_legend,
     label_y_axes,
@@ -31,7 +32,7 @@ from curvote.papers.drawing import (
 )
 from curvote.papers.evidence import Evidence
 from curvote.papers.mrma.comparison import USEFUL, printed_cases
-from curvote.papers.rows import Row, select
+from curvote.papers.rows import Row, distinct_values, select
 from curvote.report import data, style
 
 LIMIT = 3
@@ -53,9 +54,26 @@ def table_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
         ax.set_ylim(axis_limits(rows if split == "method" else selected))
     _draw_scores(axes[-1], rows, places, (split, names))
     for ax in axes:
-        _place_axis(ax, places)
+        ax.set_xticks(range(len(places)), places)
+        ax.set_xlim(-0.6, len(places) - 0.4)
+        ax.grid(axis="y")
+        if any(" " in place for place in places):
+            ax.tick_params(axis="x", rotation=60, labelsize=7.5)
+        else:
+            ax.set_xlabel("epsilon (smaller: more private)")
     label_y_axes(axes[:-1], "misclassification (%)")
-    fitting_legend(fig, _table_handles(rows))
+    texts = {
+        "published": "printed",
+        "curvote": "curvote, as published (± 2 standard errors)",
+        "corrected": "curvote, corrected",
+        "beyond": f"beyond {LIMIT} standard errors",
+    }
+    handles = []
+    for kind, text in texts.items():
+        if kind != "corrected" or distinct_values(rows, kind):
+            colour = style.USED if kind == "curvote" else style.INK
+            handles.append(Line2D([], [], label=text, **_marker_ink(kind, colour)))
+    fitting_legend(fig, handles)
     return fig
 
 
@@ -87,9 +105,8 @@ def _draw_cells(ax: Axes, rows: Sequence[Row], places: list[str], look: Look) ->
     for kind, step in (("published", -_STEP), ("corrected", _STEP)):
         placed = [(x + step, row[kind]) for x, row in zip(at, rows, strict=True)]
         visible = [point for point in placed if point[1] is not None]
-        ax.plot(
-            *zip(*visible, strict=True) if visible else ((), ()), **_marker_ink(kind)
-        )
+        points = zip(*visible, strict=True) if visible else ((), ())
+        ax.plot(*points, **_marker_ink(kind))
     for x, row in zip(at, rows, strict=True):
         if row["z"] is not None and abs(row["z"]) > LIMIT:
             ax.plot(x, row["curvote"], **_marker_ink("beyond"))
@@ -130,31 +147,6 @@ def _draw_scores(
     ax.set_title("z of every cell" + f", cut at ±{_EDGE}" * beyond)
 
 
-def _place_axis(ax: Axes, places: list[str]) -> None:
-    ax.set_xticks(range(len(places)), places)
-    ax.set_xlim(-0.6, len(places) - 0.4)
-    ax.grid(axis="y")
-    if any(" " in place for place in places):
-        ax.tick_params(axis="x", rotation=60, labelsize=7.5)
-    else:
-        ax.set_xlabel("epsilon (smaller: more private)")
-
-
-def _table_handles(rows: Sequence[Row]) -> list[Line2D]:
-    texts = {
-        "published": "printed",
-        "curvote": "curvote, as published (± 2 standard errors)",
-        "corrected": "curvote, corrected",
-        "beyond": f"beyond {LIMIT} standard errors",
-    }
-    return [
-        Line2D([], [], label=text, **_marker_ink(kind, colour))
-        for kind, text in texts.items()
-        for colour in [style.USED if kind == "curvote" else style.INK]
-        if kind != "corrected" or distinct_values(rows, kind)
-    ]
-
-
 _SPLITS = {
     "clients": Look("#d55e00", "o", width=2.4, size=6, above=6),
     "budget": Look("#0072b2", "s", width=1.6),
@@ -179,79 +171,61 @@ _SIZES = ("N0", "N1", "n0", "n1", "B")
 
 def method_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw figures 2, 4, 5: a panel a learner, a line a method."""
-    names = distinct_values(rows, "learner")
-    return line_panels({name: _method_lines(rows, name) for name in names})
-
-
-def _method_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
-    selected = [row for row in rows if row["learner"] in {learner, None}]
-    return [
-        PlotLine(
-            data.find_method(method).label,
-            data.series_look(method),
-            select(selected, method=method),
-        )
-        for method in distinct_values(selected, "method")
-    ]
+    charts = {}
+    for learner in distinct_values(rows, "learner"):
+        selected = [row for row in rows if row["learner"] in {learner, None}]
+        charts[learner] = [
+            PlotLine(
+                data.find_method(method).label,
+                data.series_look(method),
+                select(selected, method=method),
+            )
+            for method in distinct_values(selected, "method")
+        ]
+    return line_panels(charts)
 
 
 def split_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw figure 3: the useful groups' error by split, group 2 in grey."""
-    return line_panels(
-        {n: _split_lines(rows, n) for n in distinct_values(rows, "learner")}
-    )
-
-
-def _split_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
-    selected = select(rows, learner=learner)
-    return [
-        _split_line(group, split, select(selected, group=group, split=split))
-        for group in (USEFUL, _RANDOM)
-        for split in distinct_values(selected, "split")
-    ]
-
-
-def _split_line(group: str, split: str, rows: Sequence[Row]) -> PlotLine:
-    look = _SPLITS.get(split, data.OTHER_LOOK)
-    if group == USEFUL:
-        return PlotLine(_LABELS.get(split, split), look, rows)
-    dash = _DASHES.get(split, "-")
-    grey = replace(look, colour=style.UNUSED, marker="", line=dash, width=1.1, above=2)
-    return PlotLine(f"group 2, {split}", grey, rows)
+    charts = {}
+    for learner in distinct_values(rows, "learner"):
+        useful_lines, random_lines = [], []
+        for split in distinct_values(select(rows, learner=learner), "split"):
+            useful, random = (
+                select(rows, learner=learner, group=group, split=split)
+                for group in (USEFUL, _RANDOM)
+            )
+            look, dash = _SPLITS.get(split, data.OTHER_LOOK), _DASHES.get(split, "-")
+            useful_lines.append(PlotLine(_LABELS.get(split, split), look, useful))
+            grey = replace(look, colour=style.UNUSED, marker="", line=dash)
+            grey = replace(grey, width=1.1, above=2)
+            random_lines.append(PlotLine(f"group 2, {split}", grey, random))
+        charts[learner] = useful_lines + random_lines
+    return line_panels(charts)
 
 
 def case_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw tables A.2 and A.3: a panel a learner and method, a line a case."""
-    pairs = dict.fromkeys((row["learner"], row["method"]) for row in rows)
-    return line_panels(
-        {
-            f"{learner}, {data.find_method(method).label}": _case_lines(
-                rows, select(rows, learner=learner, method=method)
-            )
-            for learner, method in pairs
-        },
-        columns=len(distinct_values(rows, "method")),
-    )
-
-
-def _case_lines(rows: Sequence[Row], selected: Sequence[Row]) -> list[PlotLine]:
-    settings = distinct_values(rows, "setting")
-    looks = dict(zip(settings, _CASES, strict=False))
-    other = replace(data.OTHER_LOOK, above=4)
-    return [
-        PlotLine(
-            _case_label(case), looks.get(case, other), select(selected, setting=case)
-        )
-        for case in settings
-    ]
-
-
-def _case_label(setting: str) -> str:
-    case = setting.removeprefix("case=")
-    sizes = printed_cases().get(case)
-    if sizes is None:
-        return setting
-    return f"case {case}: " + ", ".join(f"{name} {sizes[name]}" for name in _SIZES)
+    printed, other = printed_cases(), replace(data.OTHER_LOOK, above=4)
+    labels, looks = {}, {}
+    for setting, look in zip_longest(distinct_values(rows, "setting"), _CASES):
+        if setting is not None:
+            case = setting.removeprefix("case=")
+            sizes = [
+                f"{name} {printed[case][name]}" for name in _SIZES if case in printed
+            ]
+            labels[setting] = f"case {case}: {', '.join(sizes)}" if sizes else setting
+            looks[setting] = look or other
+    charts = {}
+    for learner, method in dict.fromkeys(
+        (row["learner"], row["method"]) for row in rows
+    ):
+        selected = select(rows, learner=learner, method=method)
+        charts[f"{learner}, {data.find_method(method).label}"] = [
+            PlotLine(label, looks[setting], select(selected, setting=setting))
+            for setting, label in labels.items()
+        ]
+    return line_panels(charts, columns=len(distinct_values(rows, "method")))
 
 
 _WIDTH = 0.34
@@ -276,13 +250,27 @@ def box_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
         for rank, (kind, colour) in enumerate(colours.items()):
             shift = _WIDTH * 1.1 * (rank - (len(kinds) - 1) / 2)
             kind_rows = learner_rows[learner_rows["representation"] == kind]
-            _draw_boxes(
-                ax,
-                [_replicate_values(kind_rows, level) for level in levels],
-                shift,
-                colour,
+            values = [_replicate_values(kind_rows, level) for level in levels]
+            line = {"color": colour, "linewidth": 1.0}
+            face = {"facecolor": f"{colour}55", "edgecolor": colour, "linewidth": 1.0}
+            ax.boxplot(
+                values,
+                positions=[at + shift for at in range(len(values))],
+                widths=_WIDTH,
+                manage_ticks=False,
+                patch_artist=True,
+                boxprops=face,
+                medianprops={"color": style.INK, "linewidth": 1.2},
+                whiskerprops=line,
+                capprops=line,
+                flierprops={"marker": ".", "markersize": 3, "markeredgecolor": colour},
             )
-        _level_axis(ax, levels)
+        texts = ["none" if level is None else f"{level:g}" for level in levels]
+        ax.set_xticks(range(len(levels)), texts)
+        ax.set_xlim(-0.6, len(levels) - 0.4)
+        ax.set_ylim(0, 100)
+        ax.set_xlabel("epsilon (none: no privacy)")
+        ax.grid(axis="y")
         panel_title(ax, name)
     label_y_axes(axes)
     fitting_legend(fig, [Patch(color=colours[kind], label=kind) for kind in colours])
@@ -292,31 +280,6 @@ def box_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
 def _replicate_values(table: pd.DataFrame, level: float | None) -> list[float]:
     there = table["epsilon"].isna() if level is None else table["epsilon"] == level
     return [100 * float(value) for value in table.loc[there, "value"]]
-
-
-def _draw_boxes(ax: Axes, values: list[list[float]], shift: float, colour: str) -> None:
-    line = {"color": colour, "linewidth": 1.0}
-    ax.boxplot(
-        values,
-        positions=[at + shift for at in range(len(values))],
-        widths=_WIDTH,
-        manage_ticks=False,
-        patch_artist=True,
-        boxprops={"facecolor": f"{colour}55", "edgecolor": colour, "linewidth": 1.0},
-        medianprops={"color": style.INK, "linewidth": 1.2},
-        whiskerprops=line,
-        capprops=line,
-        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": colour},
-    )
-
-
-def _level_axis(ax: Axes, levels: list[float | None]) -> None:
-    texts = ["none" if level is None else f"{level:g}" for level in levels]
-    ax.set_xticks(range(len(levels)), texts)
-    ax.set_xlim(-0.6, len(levels) - 0.4)
-    ax.set_ylim(0, 100)
-    ax.set_xlabel("epsilon (none: no privacy)")
-    ax.grid(axis="y")
 
 
 _VARIATION_LOOKS = (
@@ -329,6 +292,8 @@ _VARIATION_LOOKS = (
 
 def variation_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     """Draw the closed form as lines and what the reports show as points."""
+    from curvote.advise.mrma import total_variation
+
     fig, (ax,) = panels(1, height=4.0)
     dimensions = sorted(distinct_values(rows, "d"))
     levels = sorted(distinct_values(rows, "epsilon"))
@@ -336,19 +301,16 @@ def variation_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> F
     handles = []
     for d in dimensions:
         look = looks.get(d, data.OTHER_LOOK)
-        ax.plot(
-            *_exact_variation(d, levels, _label_share(evidence, d)),
-            color=look.colour,
-            lw=1.3,
-        )
+        share = 0.0  # of epsilon, which the run's clients spent on labels
+        if evidence and evidence.configs:
+            stated = evidence.configs[0]["privatize"]["label_share"]
+            share = label_budget_share(stated, d)
+        at = [float(e) for e in np.geomspace(levels[0], levels[-1], 200)]
+        exact_values = [100 * total_variation(d, (1 - share) * e) for e in at]
+        ax.plot(at, exact_values, color=look.colour, lw=1.3)
         selected, ink = select(rows, d=d), style.line_style(look)
-        draw_points(
-            ax,
-            [row["epsilon"] for row in selected],
-            selected,
-            zorder=4,
-            **ink | {"ls": ""},
-        )
+        shown = [row["epsilon"] for row in selected]
+        draw_points(ax, shown, selected, zorder=4, **ink | {"ls": ""})
         handles.append(Line2D([], [], label=f"d = {d}", **ink))
     log_axis(ax, levels)
     ax.set_ylim(0, 103)
@@ -360,22 +322,6 @@ def variation_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> F
     return fig
 
 
-def _label_share(evidence: Evidence | None, d: int) -> float:
-    """Return the share of epsilon that the run's clients spent on labels."""
-    if not evidence or not evidence.configs:
-        return 0.0
-    return label_budget_share(evidence.configs[0]["privatize"]["label_share"], d)
-
-
-def _exact_variation(
-    d: int, levels: list[float], share: float
-) -> tuple[list[float], list[float]]:
-    from curvote.advise.mrma import total_variation
-
-    at = [float(e) for e in np.geomspace(levels[0], levels[-1], 200)]
-    return at, [100 * total_variation(d, (1 - share) * e) for e in at]
-
-
 LEVELS = (10, 1, 0.1, 0.01)
 _WEIGHT_LOOKS = [
     data.series_look(name) for name in ("mrma", "mr", "all_data", "best_single")
@@ -384,32 +330,34 @@ _WEIGHT_LOOKS = [
 
 def weight_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     """Draw a heatmap of omega for each epsilon, and g by theory and reports."""
+    from curvote.advise.mrma import omega
+
     fig, axes = panels(len(LEVELS) + 1, height=3.1)
     for ax, level in zip(axes, LEVELS, strict=False):
-        _draw_heatmap(fig, ax, level)
+        z, z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
+        weights = omega(z[None, :], z0[:, None], level)
+        mesh = ax.pcolormesh(
+            z, z0, weights, cmap="cividis", shading="nearest", rasterized=True
+        )
+        ax.set_title(f"weight omega, epsilon {level:g}")
+        ax.set_xlabel("value z")
+        ax.set_ylabel("report z0")
+        bar = fig.colorbar(mesh, ax=ax, shrink=0.9, aspect=18)
+        bar.outline.set_visible(False)
     config = evidence.configs[0] if evidence and evidence.configs else None
     _draw_agreement(axes[-1], rows, config)
     return fig
 
 
-def _draw_heatmap(fig: Figure, ax: Axes, level: float) -> None:
-    from curvote.advise.mrma import omega
-
-    z, z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
-    weights = omega(z[None, :], z0[:, None], level)
-    mesh = ax.pcolormesh(
-        z, z0, weights, cmap="cividis", shading="nearest", rasterized=True
-    )
-    ax.set_title(f"weight omega, epsilon {level:g}")
-    ax.set_xlabel("value z")
-    ax.set_ylabel("report z0")
-    bar = fig.colorbar(mesh, ax=ax, shrink=0.9, aspect=18)
-    bar.outline.set_visible(False)
+def _class_probability(slope: float, z: Any) -> Any:
+    return expit(slope * z)
 
 
 def _draw_agreement(
     ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None
 ) -> None:
+    from curvote.advise.mrma import pointwise_utility
+
     handles = []
     levels = sorted(distinct_values(rows, "epsilon"), reverse=True)
     for level, look in zip(levels, _WEIGHT_LOOKS, strict=False):
@@ -419,7 +367,15 @@ def _draw_agreement(
         draw_points(ax, at, selected, **ink)
         handles.append(Line2D([], [], label=f"epsilon {level:g}", **ink))
         if config:
-            ax.plot(*_theoretical_agreement(level, config), color=look.colour, lw=1)
+            share = label_budget_share(config["privatize"]["label_share"], 1)
+            z0 = np.linspace(-2, 2, 161)
+            g = pointwise_utility(
+                partial(_class_probability, config["source"]["slope"]),
+                z0,
+                epsilon_z=(1 - share) * level,
+                keep=float(expit(share * level)),
+            )
+            ax.plot(z0.tolist(), (100 * g).tolist(), color=look.colour, lw=1)
             handles[-1].set_linestyle("-")
             handles[-1].set_linewidth(1)
     ax.set_title("g(z0), from reports" + " and by theory" * bool(config))
@@ -429,21 +385,3 @@ def _draw_agreement(
     # In the free place beside it, which the layout must not take into account.
     beside = ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.1, 0.5))
     beside.set_in_layout(False)
-
-
-def _theoretical_agreement(
-    epsilon: float, config: dict[str, Any]
-) -> tuple[list[float], list[float]]:
-    """Return g of proposition 2 for the run's budgets of z and y."""
-    from curvote.advise.mrma import pointwise_utility
-
-    share = label_budget_share(config["privatize"]["label_share"], 1)
-    slope = config["source"]["slope"]
-    z0 = np.linspace(-2, 2, 161)
-    g = pointwise_utility(
-        lambda z: expit(slope * z),
-        z0,
-        epsilon_z=(1 - share) * epsilon,
-        keep=float(expit(share * epsilon)),
-    )
-    return z0.tolist(), (100 * g).tolist()
