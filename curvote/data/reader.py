@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict
 from curvote.data import columns as frames
-from curvote.data import columns as table_cells
 from curvote.data import raw_files
-from curvote.data.columns import Feature, Rule, find_violations
+from curvote.data.columns import ClientColumns, Feature, Paths, Rule, find_violations
 from curvote.data.raw_files import read
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class TableCounts(Protocol):
 
 Duplicates = Literal["distinct", "keep"]
 Missing = Literal["centre", "drop", "keep"]
-Limits = Mapping[str, table_cells.Range]
+Limits = Mapping[str, frames.Range]
 
 _REPEATS = {
     "distinct": "{} of {} rows repeat an earlier one and were left out.",
@@ -121,7 +120,7 @@ class PreparedTable:
         """Return how many clients each class has."""
         return frames.class_counts(self.labels, classes)
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> ClientColumns:
         """Return client_id, label, group (n,) and curve (n, p); a group a client."""
         return frames.client_columns(self.features, self.labels, self.ids)
 
@@ -134,10 +133,10 @@ def parse_table(data: bytes, schema: TableSchema) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = table_cells.parse_records(data, schema.separator)
+    rows = frames.parse_records(data, schema.separator)
     names = rows.pop(0)[1] if schema.header else schema.columns
-    table_cells.check_names(names, schema.separator)
-    table_cells.check_lengths(rows, len(names), schema.separator)
+    frames.check_names(names, schema.separator)
+    frames.check_lengths(rows, len(names), schema.separator)
     lines = pd.Index([line for line, _ in rows], dtype="int64", name="line")
     texts = [fields for _, fields in rows]
     return pd.DataFrame(texts, columns=list(names), index=lines, dtype=str)
@@ -157,13 +156,11 @@ def check_table(
     """
     violations = find_violations(frame, _column_rules(schema, allowed), schema.ignored)
     if violations:
-        raise UserError(table_cells.format_violations(violations))
-    columns: dict[str, Any] = {
-        feature.name: table_cells.encode_cells(
-            frame[feature.name], feature, schema.marks
-        )
-        for feature in schema.features
-    }
+        raise UserError(frames.format_violations(violations))
+    columns: dict[str, Any] = {}
+    for feature in schema.features:
+        cells = frame[feature.name]
+        columns[feature.name] = frames.encode_cells(cells, feature, schema.marks)
     columns[schema.label] = frame[schema.label].map(dict(schema.labels)).astype("int64")
     return type(frame)(columns)
 
@@ -245,12 +242,10 @@ def facts(
 def _column_rules(schema: TableSchema, allowed: Limits) -> dict[str, dict[str, Rule]]:
     """Return the rules of each column: of the features, then of the label."""
     columns = {
-        feature.name: table_cells.cell_rules(
-            feature, schema.marks, allowed.get(feature.name)
-        )
-        for feature in schema.features
+        x.name: frames.cell_rules(x, schema.marks, allowed.get(x.name))
+        for x in schema.features
     }
-    return columns | {schema.label: table_cells.one_of_rule(schema.labels)}
+    return columns | {schema.label: frames.one_of_rule(schema.labels)}
 
 
 def missing_mask(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
@@ -285,8 +280,8 @@ def refuse_empty_cells(empty: Mapping[str, int]) -> None:
     if any(empty.values()):
         raise UserError(
             f"missing: keep, but cells hold no number: {_format_counts(empty)}. Only a"
-            " number"
-            " that means missing can be kept; write missing: centre or missing: drop."
+            " number that means missing can be kept; write missing: centre or missing:"
+            " drop."
         )
 
 
@@ -295,7 +290,6 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 
 
 P = TypeVar("P", bound=TableParameters)
-Paths = Mapping[str, Path]
 TitleAndNotes = tuple[str, Sequence[str]]
 Coded = tuple["pd.DataFrame", TableSchema]
 
@@ -330,7 +324,7 @@ class PublishedTable(Generic[P]):
         title, notes = self.title_and_notes(parameters, prepared)
         return facts(schema, prepared, title, notes, parameters)
 
-    def clients(self, parameters: P, paths: Paths) -> dict[str, NDArray[Any]]:
+    def clients(self, parameters: P, paths: Paths) -> ClientColumns:
         """Return client_id, label, group (n,) and curve (n, p)."""
         return self.load_clients(parameters, paths)[1].columns()
 

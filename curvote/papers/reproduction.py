@@ -77,10 +77,8 @@ def write_files(
     from curvote.report.figures import write_atomically  # imports matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
-    content = {
-        "comparison.csv": to_csv(rows),
-        "comparison.json": to_json(rows).encode(),
-    }
+    table, document = to_csv(rows), to_json(rows).encode()
+    content = {"comparison.csv": table, "comparison.json": document}
     for file, data in extra_files.items():
         content[file if "." in file else f"{name}.{file}"] = data
     return [write_atomically(folder / file, data) for file, data in content.items()]

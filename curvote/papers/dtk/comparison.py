@@ -15,9 +15,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from curvote.base.entropy import SeededEntropy
+from curvote.base.validate import FloatArray
 from curvote.chain.measure import Look
 from curvote.data.simulation import posterior_drift
 from curvote.mechanisms.gaussian import GaussianNoise
@@ -32,8 +32,7 @@ from curvote.systems.transfer.method.exact import QueryBatch
 from curvote.systems.transfer.method.features import Grids, Histogram
 from curvote.systems.transfer.method.forms.kernel import PrintedNoise
 
-Array = NDArray[np.float64]
-Table = tuple[Array, Array]  # records (n, 2), and Y - 1/2
+Table = tuple[FloatArray, FloatArray]  # records (n, 2), and Y - 1/2
 
 WIDTHS = tuple(2.0**-i for i in range(1, 8))
 WEIGHTS = np.linspace(0, 1, 101)
@@ -46,10 +45,10 @@ ETA = posterior_drift.regression(POINTS, 1.0)
 class NoisedSum(Protocol):
     """A sum that is noised in coordinates, and its values at `POINTS`."""
 
-    def coordinates(self, cube: Array, signed: Array) -> Array:
+    def coordinates(self, cube: FloatArray, signed: FloatArray) -> FloatArray:
         """Return the sum over a server's records, (k,); one moves it by 1."""
 
-    def at_points(self, coordinates: Array) -> Array:
+    def at_points(self, coordinates: FloatArray) -> FloatArray:
         """Return the values at the points, (q,)."""
 
 
@@ -59,11 +58,11 @@ class KernelSum:
     def __init__(self, kernel: str, width: float) -> None:
         self._batch = QueryBatch(kernel, POINTS, width)
 
-    def coordinates(self, cube: Array, signed: Array) -> Array:
+    def coordinates(self, cube: FloatArray, signed: FloatArray) -> FloatArray:
         """Return the sum in the coordinates of the process."""
         return self._batch.coordinates(cube, signed)
 
-    def at_points(self, coordinates: Array) -> Array:
+    def at_points(self, coordinates: FloatArray) -> FloatArray:
         """Return the process at the points."""
         return np.asarray(self._batch.basis @ coordinates)
 
@@ -74,12 +73,12 @@ class HistogramSum:
     def __init__(self, grid: Grids) -> None:
         self._grid, self._places = grid, grid.places(POINTS)[:, 0]
 
-    def coordinates(self, cube: Array, signed: Array) -> Array:
+    def coordinates(self, cube: FloatArray, signed: FloatArray) -> FloatArray:
         """Return the sum in each cell."""
         ill, well = (self._grid.counts(cube[side]) for side in (signed > 0, signed < 0))
         return np.asarray((ill - well) / 2)
 
-    def at_points(self, coordinates: Array) -> Array:
+    def at_points(self, coordinates: FloatArray) -> FloatArray:
         """Return the value of the cell that each point stands in."""
         return np.asarray(coordinates[self._places])
 
@@ -116,7 +115,7 @@ class Tuner:
 
     kind: str
     printed: bool = False
-    weights: Array = field(default_factory=lambda: WEIGHTS)
+    weights: FloatArray = field(default_factory=lambda: WEIGHTS)
 
     @cached_property
     def _kernel_sums(self) -> list[KernelSum]:
@@ -154,10 +153,10 @@ class Tuner:
 
     def _replicate_accuracies(
         self, drift: Drift, levels: Sequence[float], replicate: int
-    ) -> Array:
+    ) -> FloatArray:
         """Return the accuracy of each level, bandwidth and weight."""
         tables, at = drift.tables(replicate), self.noised_sums(replicate)
-        sums = [[one.coordinates(*table) for table in tables] for one in at]
+        sums = [[part.coordinates(*table) for table in tables] for part in at]
         sizes = [len(signed) for _, signed in tables]
         entropy = SeededEntropy(replicate)
         accuracies = np.empty((len(levels), len(sums), len(self.weights)))
@@ -173,7 +172,7 @@ class Tuner:
                 row[place] = self._accuracy(values[0], np.mean(values[1:], axis=0))
         return accuracies
 
-    def _accuracy(self, target: Array, sources: Array) -> Array:
+    def _accuracy(self, target: FloatArray, sources: FloatArray) -> FloatArray:
         w = self.weights[:, np.newaxis]
         ill = w * target + (1 - w) * sources > 0
         return np.asarray(np.where(ill, ETA, 1 - ETA).mean(axis=1))

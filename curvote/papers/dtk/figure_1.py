@@ -93,12 +93,8 @@ def _draw_phases(ax: Axes, settings: Sequence[Setting]) -> None:
     """Colour the plane of epsilon and gamma by the deciding rate."""
     at = np.logspace(LOWEST, HIGHEST, 400)
     gammas, order = np.linspace(*_GAMMAS, 300), list(COLOURS)
-    names = [
-        phases.dominant_by_comparison(
-            epsilon=at, **settings[0]._replace(gamma=gamma).phase_arguments
-        )
-        for gamma in gammas
-    ]
+    laws = (settings[0]._replace(gamma=gamma).phase_arguments for gamma in gammas)
+    names = [phases.dominant_by_comparison(epsilon=at, **law) for law in laws]
     ax.pcolormesh(
         at,
         gammas,

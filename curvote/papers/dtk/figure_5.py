@@ -6,16 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from matplotlib.figure import Figure
 
-from curvote.papers.drawing import (
-    ACCURACY,
-    PlotLine,
-    draw_points,
-    error_axis,
-    fitting_legend,
-    label_y_axes,
-    panel_title,
-    panels,
-)
+from curvote.papers import drawing
 from curvote.papers.dtk.comparison import (
     LOOKS,
     TUNERS,
@@ -49,21 +40,23 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel for each gamma and epsilon: accuracy against m."""
     names = [name for name in LOOKS if select(results, protocol=name)]
     charts = [(gamma, level) for level in column_levels(results) for gamma in GAMMAS]
-    fig, axes = panels(len(charts), 3.2)
+    fig, axes = drawing.panels(len(charts), 3.2)
     for ax, (gamma, level) in zip(axes, charts, strict=True):
         level_rows = select(results, epsilon=level)
         for name in names:
             line_rows = _rows_by_sources(level_rows, name, gamma)
             ink = style.line_style(LOOKS[name])
-            draw_points(ax, SOURCES, line_rows, zorder=LOOKS[name].above, **ink)
+            drawing.draw_points(ax, SOURCES, line_rows, zorder=LOOKS[name].above, **ink)
             ax.set_xscale("log")
             ax.set_xticks(SOURCES, [str(m) for m in SOURCES])
             ax.minorticks_off()
             ax.set_xlabel("sources m")
-        error_axis(ax, results)
-        panel_title(ax, f"gamma={gamma:g}, epsilon {level:g}")
-    label_y_axes(axes, ACCURACY)
-    fitting_legend(fig, [PlotLine(name, LOOKS[name], ()).handle() for name in names])
+        drawing.error_axis(ax, results)
+        drawing.panel_title(ax, f"gamma={gamma:g}, epsilon {level:g}")
+    drawing.label_y_axes(axes, drawing.ACCURACY)
+    drawing.fitting_legend(
+        fig, [drawing.PlotLine(name, LOOKS[name], ()).handle() for name in names]
+    )
     return fig
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 from matplotlib.figure import Figure
@@ -48,16 +49,12 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
 
 
 def _chart_lines(results: Sequence[Row]) -> list[PlotLine]:
-    lines = [
-        PlotLine(
-            f"{find_method(method).label}{suffix}",
-            replace(series_look(method), line=dash),
-            it,
-        )
-        for protocol, suffix, dash in FORMS
-        for method in METHODS
-        if (it := select(results, protocol=protocol, method=method))
-    ]
+    lines = []
+    for (protocol, suffix, dash), method in product(FORMS, METHODS):
+        if selected := select(results, protocol=protocol, method=method):
+            look = replace(series_look(method), line=dash)
+            label = f"{find_method(method).label}{suffix}"
+            lines.append(PlotLine(label, look, selected))
     auto_rows = select(results, protocol=AUTO)
     auto_line = PlotLine(AUTO, series_look("aligned"), auto_rows)
     return [*lines, auto_line] if auto_rows else lines

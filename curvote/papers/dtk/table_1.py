@@ -161,8 +161,8 @@ def _draw_strips(ax: Axes, setting: Setting, results: Sequence[Row]) -> None:
     for height, names in enumerate(map(np.asarray, reversed(ends_of.values()))):
         cuts = np.flatnonzero(names[1:] != names[:-1]) + 1  # where another name begins
         for first, last in pairwise([0, *cuts, len(names) - 1]):
-            ink = {"height": 0.72, "color": COLOURS[str(names[first])]}
-            ax.barh(height, at[last] - at[first], left=at[first], **ink)
+            width, ink = at[last] - at[first], COLOURS[str(names[first])]
+            ax.barh(height, width, left=at[first], height=0.72, color=ink)
     ax.set_yticks(range(len(ends_of)), list(reversed(ends_of)))
     decade_axis(ax, at[0], at[-1])
 

@@ -14,8 +14,7 @@ import pandas as pd
 
 from curvote.base.errors import UserError
 from curvote.messages.measures import NONE_PASSED
-from curvote.papers import evidence
-from curvote.papers.evidence import Evidence, Labels
+from curvote.papers.evidence import Evidence, Labels, collect_evidence
 from curvote.papers.reproduction import Reproduction
 from curvote.papers.rows import Row, complete_rows, distinct_values, percent, select
 from curvote.pipeline.config.project import Project
@@ -224,11 +223,8 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
         UserError: a printed cell that the pipelines do not compute.
     """
     entry = REPRODUCTIONS[name]
-    selected = [
-        row
-        for row in (_summary_row(entry, summary) for summary in summaries)
-        if _is_selected(entry, row)
-    ]
+    rows = [_summary_row(entry, summary) for summary in summaries]
+    selected = [row for row in rows if _is_selected(entry, row)]
     if entry.published:
         cells = printed_cells(entry.published)
         return complete_rows(_compare_cell(entry, cell, selected) for cell in cells)
@@ -260,10 +256,12 @@ def _agrees(entry: MrmaEntry, row: Row) -> bool:
 
 def _summary_row(entry: MrmaEntry, summary: Row) -> Row:
     axes = summary.get("setting", {})
-    stated = axes.get("representation", summary.get("representation"))
+    representation = axes.get("representation", summary.get("representation"))
     names = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
     metric = str(summary["metric"])
     pipeline = summary["pipeline"]
+    if pipeline == "table-a1-initial":
+        representation = "initial"
     prefix = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
     axis_texts = (
         f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES
@@ -272,7 +270,7 @@ def _summary_row(entry: MrmaEntry, summary: Row) -> Row:
         "form": axes.get("form"),
         "setting": (" ".join([*prefix, *axis_texts]) or None),
         "learner": summary["learner"],
-        "representation": "initial" if pipeline == "table-a1-initial" else stated,
+        "representation": representation,
         "d": int(axes["d"]) if "d" in axes else summary.get("d"),
         "method": (str(summary["method"]) if metric == _ERROR else metric),
         "split": axes.get("split"),
@@ -349,7 +347,7 @@ def mrma_evidence(project: Project, records: Iterable[RunRecord]) -> Evidence:
     Its score rows have the `useful_group_rows` ones among them, and what each setting
     states.
     """
-    gathered = evidence.collect_evidence(project, records, _refine_rows)
+    gathered = collect_evidence(project, records, _refine_rows)
     return replace(gathered, replicates=_error_scores(gathered.replicates))
 
 
@@ -360,20 +358,20 @@ def _error_scores(table: pd.DataFrame) -> pd.DataFrame:
 def _refine_rows(record: RunRecord, rows: list[Row], table: pd.DataFrame) -> list[Row]:
     labels = labels_by_setting(record.config)
     useful = useful_group_rows(record.pipeline, _error_scores(table), labels)
-    stated = _stated_settings(record.config)
+    rows_of = _stated_settings(record.config)
     return [
-        row | stated[setting_name(row.get("setting", {}))] for row in (*rows, *useful)
+        row | rows_of[setting_name(row.get("setting", {}))] for row in (*rows, *useful)
     ]
 
 
 def _stated_settings(config: dict[str, Any]) -> dict[str | None, Row]:
     """Return the rescaling and the size that each setting states, by its name."""
-    stated = {}
+    rows_of = {}
     for labels, section in expand_settings(config):
         project = Representation.model_validate(section["project"])
         size = {"representation": project.rescale, "d": project.size}
-        stated[setting_name(labels)] = size
-    return stated
+        rows_of[setting_name(labels)] = size
+    return rows_of
 
 
 def useful_group_rows(

@@ -17,16 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curvote.chain.measure import Look
-from curvote.papers.drawing import (
-    PlotLine,
-    draw_line,
-    error_axis,
-    fitting_legend,
-    label_y_axes,
-    log_axis,
-    panel_title,
-    panels,
-)
+from curvote.papers import drawing
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, column_levels, distinct_values, select, with_error
 from curvote.report import data, style
@@ -98,10 +89,8 @@ def contest_cells(rows: Sequence[Row]) -> list[ContestCell]:
         )
         for auto in sorted(auto_rows, key=lambda row: float(row["epsilon"])):
             level_rows = select(setting_rows, epsilon=auto["epsilon"])
-            rivals = (
-                *best_published(level_rows),
-                *select(level_rows, protocol=MAJORITY),
-            )
+            majority = select(level_rows, protocol=MAJORITY)
+            rivals = (*best_published(level_rows), *majority)
             opt_in = tuple(
                 row
                 for name in UNCHOSEN_PROTOCOLS
@@ -346,25 +335,25 @@ _STEP = 1.03
 def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw `auto` and its rivals; a ring marks a lost cell."""
     settings, contest = group_by_setting(rows), contest_cells(rows)
-    fig, axes = panels(len(settings), height=2.9)
+    fig, axes = drawing.panels(len(settings), height=2.9)
     handles: dict[str, Line2D] = {}
     for ax, (setting, setting_rows) in zip(axes, settings.items(), strict=True):
         cells = [cell for cell in contest if cell.auto["setting"] == setting]
         chart_lines = _chart_lines(setting_rows)
         _draw_panel(ax, setting_rows, chart_lines, cells)
         handles |= {line.label: line.handle() for line in chart_lines}
-        panel_title(ax, setting)
-    label_y_axes(axes)
+        drawing.panel_title(ax, setting)
+    drawing.label_y_axes(axes)
     if any(cell.better for cell in contest):
         handles["lost"] = Line2D([], [], label="auto has lost", **_RING)
-    fitting_legend(fig, [*handles.values()])
+    drawing.fitting_legend(fig, [*handles.values()])
     return fig
 
 
 def _draw_panel(
     ax: Axes,
     rows: Sequence[Row],
-    chart_lines: Sequence[PlotLine],
+    chart_lines: Sequence[drawing.PlotLine],
     contest: Sequence[ContestCell],
 ) -> None:
     for line in chart_lines:
@@ -374,24 +363,24 @@ def _draw_panel(
         else:
             levels = distinct_values(line.rows, "epsilon")
             places = {level: _shifted_level(level, line.label) for level in levels}
-            draw_line(ax, line, places)
+            drawing.draw_line(ax, line, places)
     for lost in (cell.auto for cell in contest if cell.better):
         place = _shifted_level(lost["epsilon"], AUTO)
         ax.plot(place, lost["curvote"], zorder=7, **_RING)
     chart_rows = [row for line in chart_lines for row in line.rows] or rows
-    log_axis(ax, sorted(distinct_values(chart_rows, "epsilon")))
-    error_axis(ax, chart_rows)
+    drawing.log_axis(ax, sorted(distinct_values(chart_rows, "epsilon")))
+    drawing.error_axis(ax, chart_rows)
 
 
-def _chart_lines(rows: Sequence[Row]) -> list[PlotLine]:
+def _chart_lines(rows: Sequence[Row]) -> list[drawing.PlotLine]:
     """Return the chart lines of a setting; of several learners the best."""
     ends = [row for line in table_lines(rows).values() for row in line]
     best_of = {name: best_rows(select(ends, protocol=name)) for name in _LOOKS}
     best_of[_PUBLISHED] = best_published(rows)
     return [
-        PlotLine(name, _LOOKS[name], line_rows)
-        for name, line_rows in best_of.items()
-        if line_rows
+        drawing.PlotLine(name, _LOOKS[name], best)
+        for name, best in best_of.items()
+        if best
     ]
 
 

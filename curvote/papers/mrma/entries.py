@@ -14,23 +14,13 @@ from curvote.papers.mrma.comparison import (
     mrma_evidence,
 )
 from curvote.papers.reproduction import output_folder, write_files
-from curvote.papers.rows import (
-    NAMES,
-    Lines,
-    Row,
-    column_levels,
-    column_texts,
-    level_heading,
-    varying_columns,
-    with_error,
-)
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store.history import RunRecord
 
 
 def draw_entry(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[words.Row],
     *kinds: str,
     evidence: Evidence | None = None,
 ) -> dict[str, bytes]:
@@ -47,7 +37,7 @@ def draw_entry(
 
 def compare(
     project: Project, name: str, records: Iterable[RunRecord]
-) -> tuple[list[Row], list[Path]]:
+) -> tuple[list[words.Row], list[Path]]:
     """Return the rows of `reproduce NAME` from completed runs, and the files written.
 
     They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
@@ -59,7 +49,7 @@ def compare(
 
 def write_entry(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[words.Row],
     folder: Path,
     evidence: Evidence | None = None,
 ) -> list[Path]:
@@ -78,7 +68,7 @@ def write_entry(
     return write_files(folder, name, rows, extra_files)
 
 
-def agreement(name: str, rows: Sequence[Row]) -> Iterator[str]:
+def agreement(name: str, rows: Sequence[words.Row]) -> Iterator[str]:
     """Yield the conclusions: how many cells agree, and the worst ones."""
     entry = REPRODUCTIONS[name]
     if entry.contest:
@@ -99,16 +89,18 @@ def agreement(name: str, rows: Sequence[Row]) -> Iterator[str]:
             f" errors{assumption}{close}"
         )
         worst = max(rows, key=_format_difference)
-        place = column_texts(worst, varying_columns(rows, ("epsilon", *NAMES)))
+        place = words.column_texts(
+            worst, words.varying_columns(rows, ("epsilon", *words.NAMES))
+        )
         where = ", ".join(f"{name} {text}" for name, text in place.items() if text)
         yield f"largest difference: {_format_difference(worst):.2f} points ({where})"
 
 
-def _format_difference(row: Row) -> float:
+def _format_difference(row: words.Row) -> float:
     return abs(float(row["curvote"] - row["published"]))
 
 
-def laid_out(name: str, rows: Sequence[Row]) -> Lines:
+def laid_out(name: str, rows: Sequence[words.Row]) -> words.Lines:
     """Return a comparison as lines of text, and the shown columns.
 
     In a contest a line is what a protocol ends in; else as in all wings.
@@ -117,10 +109,10 @@ def laid_out(name: str, rows: Sequence[Row]) -> Lines:
         return words.laid_out(rows)
     from curvote.papers.mrma.contest import group_by_setting, table_lines
 
-    columns = list(map(level_heading, column_levels(rows)))
+    columns = list(map(words.level_heading, words.column_levels(rows)))
     best_of = [
         {"setting": setting, "protocol": name, **dict.fromkeys(columns, "")}
-        | {level_heading(row["epsilon"]): with_error(row) for row in line}
+        | {words.level_heading(row["epsilon"]): words.with_error(row) for row in line}
         for setting, setting_rows in group_by_setting(rows).items()
         for name, line in table_lines(setting_rows).items()
     ]

@@ -19,17 +19,7 @@ from scipy.special import expit
 from curvote.base.errors import InternalError
 from curvote.base.privacy import label_budget_share
 from curvote.chain.measure import Look
-from curvote.papers.drawing import (
-    PlotLine,
-    axis_limits,
-    draw_points,
-    fitting_legend,
-    label_y_axes,
-    line_panels,
-    log_axis,
-    panel_title,
-    panels,
-)
+from curvote.papers import drawing
 from curvote.papers.evidence import Evidence
 from curvote.papers.mrma.comparison import USEFUL, printed_cases
 from curvote.papers.rows import Row, distinct_values, select
@@ -46,12 +36,12 @@ def table_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     rows = sorted(rows, key=lambda row: row["representation"] == "initial")
     split = "method" if distinct_values(rows, "epsilon") else "learner"
     names, places = distinct_values(rows, split), _place_labels(rows)
-    fig, axes = panels(len(names) + 1, height=3.0)
+    fig, axes = drawing.panels(len(names) + 1, height=3.0)
     for ax, name in zip(axes, names, strict=False):
         selected = select(rows, **{split: name})
         _draw_cells(ax, selected, places, _line_look(name, names))
-        panel_title(ax, data.find_method(name).label)
-        ax.set_ylim(axis_limits(rows if split == "method" else selected))
+        drawing.panel_title(ax, data.find_method(name).label)
+        ax.set_ylim(drawing.axis_limits(rows if split == "method" else selected))
     _draw_scores(axes[-1], rows, places, (split, names))
     for ax in axes:
         ax.set_xticks(range(len(places)), places)
@@ -61,7 +51,7 @@ def table_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
             ax.tick_params(axis="x", rotation=60, labelsize=7.5)
         else:
             ax.set_xlabel("epsilon (smaller: more private)")
-    label_y_axes(axes[:-1], "misclassification (%)")
+    drawing.label_y_axes(axes[:-1], "misclassification (%)")
     texts = {
         "published": "printed",
         "curvote": "curvote, as published (± 2 standard errors)",
@@ -73,7 +63,7 @@ def table_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
         if kind != "corrected" or distinct_values(rows, kind):
             colour = style.USED if kind == "curvote" else style.INK
             handles.append(Line2D([], [], label=text, **_marker_ink(kind, colour)))
-    fitting_legend(fig, handles)
+    drawing.fitting_legend(fig, handles)
     return fig
 
 
@@ -101,7 +91,7 @@ def _line_look(name: str, names: list[str]) -> Look:
 def _draw_cells(ax: Axes, rows: Sequence[Row], places: list[str], look: Look) -> None:
     at = [places.index(_place_label(row)) for row in rows]
     ink = _marker_ink("curvote", look.colour) | {"marker": look.marker or "h"}
-    draw_points(ax, at, rows, elinewidth=1.0, **ink)
+    drawing.draw_points(ax, at, rows, elinewidth=1.0, **ink)
     for kind, step in (("published", -_STEP), ("corrected", _STEP)):
         placed = [(x + step, row[kind]) for x, row in zip(at, rows, strict=True)]
         visible = [point for point in placed if point[1] is not None]
@@ -133,15 +123,10 @@ def _draw_scores(
         selected = [row for row in rows if row[split] == name and row["z"] is not None]
         look = _line_look(name, names)
         step = 0.08 * (rank - (len(names) - 1) / 2)
-        ax.plot(
-            [places.index(_place_label(row)) + step for row in selected],
-            [max(-_EDGE, min(_EDGE, row["z"])) for row in selected],
-            ls="",
-            marker=look.marker or "h",
-            color=look.colour,
-            ms=4,
-            mew=0,
-        )
+        at = [places.index(_place_label(row)) + step for row in selected]
+        values = [max(-_EDGE, min(_EDGE, row["z"])) for row in selected]
+        marker, colour = look.marker or "h", look.colour
+        ax.plot(at, values, ls="", marker=marker, color=colour, ms=4, mew=0)
     beyond = any(abs(row["z"] or 0) > _EDGE for row in rows)
     ax.set_ylim(-_EDGE - 0.5, _EDGE + 0.5)
     ax.set_title("z of every cell" + f", cut at ±{_EDGE}" * beyond)
@@ -171,18 +156,15 @@ _SIZES = ("N0", "N1", "n0", "n1", "B")
 
 def method_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw figures 2, 4, 5: a panel a learner, a line a method."""
-    charts = {}
+    charts: dict[str, list[drawing.PlotLine]] = {}
     for learner in distinct_values(rows, "learner"):
         selected = [row for row in rows if row["learner"] in {learner, None}]
-        charts[learner] = [
-            PlotLine(
-                data.find_method(method).label,
-                data.series_look(method),
-                select(selected, method=method),
-            )
-            for method in distinct_values(selected, "method")
-        ]
-    return line_panels(charts)
+        charts[learner] = []
+        for method in distinct_values(selected, "method"):
+            label, look = data.find_method(method).label, data.series_look(method)
+            line = drawing.PlotLine(label, look, select(selected, method=method))
+            charts[learner].append(line)
+    return drawing.line_panels(charts)
 
 
 def split_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
@@ -196,12 +178,14 @@ def split_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
                 for group in (USEFUL, _RANDOM)
             )
             look, dash = _SPLITS.get(split, data.OTHER_LOOK), _DASHES.get(split, "-")
-            useful_lines.append(PlotLine(_LABELS.get(split, split), look, useful))
+            useful_lines.append(
+                drawing.PlotLine(_LABELS.get(split, split), look, useful)
+            )
             grey = replace(look, colour=style.UNUSED, marker="", line=dash)
             grey = replace(grey, width=1.1, above=2)
-            random_lines.append(PlotLine(f"group 2, {split}", grey, random))
+            random_lines.append(drawing.PlotLine(f"group 2, {split}", grey, random))
         charts[learner] = useful_lines + random_lines
-    return line_panels(charts)
+    return drawing.line_panels(charts)
 
 
 def case_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
@@ -222,10 +206,10 @@ def case_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     ):
         selected = select(rows, learner=learner, method=method)
         charts[f"{learner}, {data.find_method(method).label}"] = [
-            PlotLine(label, looks[setting], select(selected, setting=setting))
+            drawing.PlotLine(label, looks[setting], select(selected, setting=setting))
             for setting, label in labels.items()
         ]
-    return line_panels(charts, columns=len(distinct_values(rows, "method")))
+    return drawing.line_panels(charts, columns=len(distinct_values(rows, "method")))
 
 
 _WIDTH = 0.34
@@ -244,7 +228,7 @@ def box_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     names = distinct_values(rows, "learner")
     replicates = evidence.replicates
     replicates = replicates[replicates["method"].isin(distinct_values(rows, "method"))]
-    fig, axes = panels(len(names), height=3.2)
+    fig, axes = drawing.panels(len(names), height=3.2)
     for ax, name in zip(axes, names, strict=True):
         learner_rows = replicates[replicates["learner"] == name]
         for rank, (kind, colour) in enumerate(colours.items()):
@@ -271,9 +255,11 @@ def box_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
         ax.set_ylim(0, 100)
         ax.set_xlabel("epsilon (none: no privacy)")
         ax.grid(axis="y")
-        panel_title(ax, name)
-    label_y_axes(axes)
-    fitting_legend(fig, [Patch(color=colours[kind], label=kind) for kind in colours])
+        drawing.panel_title(ax, name)
+    drawing.label_y_axes(axes)
+    drawing.fitting_legend(
+        fig, [Patch(color=colours[kind], label=kind) for kind in colours]
+    )
     return fig
 
 
@@ -294,7 +280,7 @@ def variation_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> F
     """Draw the closed form as lines and what the reports show as points."""
     from curvote.advise.mrma import total_variation
 
-    fig, (ax,) = panels(1, height=4.0)
+    fig, (ax,) = drawing.panels(1, height=4.0)
     dimensions = sorted(distinct_values(rows, "d"))
     levels = sorted(distinct_values(rows, "epsilon"))
     looks = dict(zip(dimensions, _VARIATION_LOOKS, strict=False))
@@ -303,22 +289,22 @@ def variation_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> F
         look = looks.get(d, data.OTHER_LOOK)
         share = 0.0  # of epsilon, which the run's clients spent on labels
         if evidence and evidence.configs:
-            stated = evidence.configs[0]["privatize"]["label_share"]
-            share = label_budget_share(stated, d)
+            rule = evidence.configs[0]["privatize"]["label_share"]
+            share = label_budget_share(rule, d)
         at = [float(e) for e in np.geomspace(levels[0], levels[-1], 200)]
         exact_values = [100 * total_variation(d, (1 - share) * e) for e in at]
         ax.plot(at, exact_values, color=look.colour, lw=1.3)
         selected, ink = select(rows, d=d), style.line_style(look)
-        shown = [row["epsilon"] for row in selected]
-        draw_points(ax, shown, selected, zorder=4, **ink | {"ls": ""})
+        epsilons = [row["epsilon"] for row in selected]
+        drawing.draw_points(ax, epsilons, selected, zorder=4, **ink | {"ls": ""})
         handles.append(Line2D([], [], label=f"d = {d}", **ink))
-    log_axis(ax, levels)
+    drawing.log_axis(ax, levels)
     ax.set_ylim(0, 103)
     ax.grid(axis="y")
     ax.set_ylabel("total variation (%)")
     exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")
     dots = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
-    fitting_legend(fig, [*handles, exact, dots])
+    drawing.fitting_legend(fig, [*handles, exact, dots])
     return fig
 
 
@@ -332,7 +318,7 @@ def weight_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figu
     """Draw a heatmap of omega for each epsilon, and g by theory and reports."""
     from curvote.advise.mrma import omega
 
-    fig, axes = panels(len(LEVELS) + 1, height=3.1)
+    fig, axes = drawing.panels(len(LEVELS) + 1, height=3.1)
     for ax, level in zip(axes, LEVELS, strict=False):
         z, z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
         weights = omega(z[None, :], z0[:, None], level)
@@ -364,7 +350,7 @@ def _draw_agreement(
         selected = select(rows, epsilon=level)
         ink = style.line_style(look) | {"ls": ""}
         at = [float(row["setting"].removeprefix("z0=")) for row in selected]
-        draw_points(ax, at, selected, **ink)
+        drawing.draw_points(ax, at, selected, **ink)
         handles.append(Line2D([], [], label=f"epsilon {level:g}", **ink))
         if config:
             share = label_budget_share(config["privatize"]["label_share"], 1)

@@ -54,18 +54,13 @@ def rows(name: str, evidence: Evidence) -> Iterator[Row]:
     ``group`` is "milliseconds", the median of seven on this machine, or "queries".
     """
     robust_model = analyze_setting(evidence_project(name, evidence), MODEL, RECORD)
-    yield _cost_row(
-        TIMES,
-        SURFACE,
-        _median_milliseconds(lambda: answer_surface(robust_model.question)),
-    )
+    once = _median_milliseconds(lambda: answer_surface(robust_model.question))
+    yield _cost_row(TIMES, SURFACE, once)
     for mechanism in MECHANISMS:
         for setting, make in _computations(robust_model, mechanism).items():
-            named = {
-                "method": mechanism,
-                "published": PRINTED.get((mechanism, setting)),
-            }
-            yield _cost_row(TIMES, setting, _median_milliseconds(make)) | named
+            printed = PRINTED.get((mechanism, setting))
+            cost = _cost_row(TIMES, setting, _median_milliseconds(make))
+            yield cost | {"method": mechanism, "published": printed}
     test = query_count()
     yield _cost_row(QUERIES, "a test as published", test)
     yield _cost_row(QUERIES, "a radius as published", TESTS * test)
@@ -130,8 +125,8 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
             ("curvote", "o", "#0072b2", "curvote"),
         ):
             pairs = [(row[column], row["setting"]) for row in selected if row[column]]
-            ink = {"ls": "", "marker": marker, "color": colour, "label": label}
-            ax.plot(*zip(*pairs, strict=True), **ink)
+            points = zip(*pairs, strict=True)
+            ax.plot(*points, ls="", marker=marker, color=colour, label=label)
         ax.set_xscale("log")
         ax.set_xlim(0.05, 2000)
         ax.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])

@@ -50,11 +50,9 @@ def rows(name: str, evidence: Evidence) -> Iterator[Row]:
     for curve, value in printed_values(_PRINTED_AS[name]).items():
         same = curve._replace(records=record_group(curve.records))
         if same not in shares_of:
+            some = select_records(images, same.records)
             shares_of[same] = drawn_agreements(
-                model,
-                select_records(images, same.records),
-                curve.mechanism,
-                curve.epsilon,
+                model, some, curve.mechanism, curve.epsilon
             )
         paper, ours = shares_of[same]
         error = float(np.sqrt(np.sum(paper * (1 - paper)) / DRAWS)) / len(paper)

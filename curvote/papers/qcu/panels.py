@@ -14,14 +14,7 @@ from matplotlib.patches import Rectangle
 
 from curvote.base.validate import FloatArray
 from curvote.chain.measure import Look
-from curvote.papers.drawing import (
-    PlotLine,
-    fitting_legend,
-    label_y_axes,
-    line_panels,
-    panel_title,
-    panels,
-)
+from curvote.papers import drawing
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, column_as_ours, select
 from curvote.report import style
@@ -46,16 +39,14 @@ def curves_by_records(results: Sequence[Row], _: Evidence | None = None) -> Figu
     printed lower bound.
     """
     names = dict.fromkeys((row["learner"], row["setting"]) for row in results)
-    charts = {
-        f"{model}, {setting}": _mechanism_lines(
-            select(results, learner=model, setting=setting)
-        )
-        for model, setting in names
-    }
-    return line_panels(charts, y="agreement (%)")
+    charts = {}
+    for model, setting in names:
+        selected = select(results, learner=model, setting=setting)
+        charts[f"{model}, {setting}"] = _mechanism_lines(selected)
+    return drawing.line_panels(charts, y="agreement (%)")
 
 
-def _mechanism_lines(results: Sequence[Row]) -> list[PlotLine]:
+def _mechanism_lines(results: Sequence[Row]) -> list[drawing.PlotLine]:
     """Return three lines a mechanism; the legend names its marks, then the lines."""
     lines = []
     for name, look in LOOKS.items():
@@ -66,15 +57,15 @@ def _mechanism_lines(results: Sequence[Row]) -> list[PlotLine]:
             )
             marks = replace(look, line="")
             lines += [
-                PlotLine(name, claimed, column_as_ours(selected, "claimed")),
-                PlotLine(name, ours, selected),
-                PlotLine(name, marks, column_as_ours(selected, "published")),
+                drawing.PlotLine(name, claimed, column_as_ours(selected, "claimed")),
+                drawing.PlotLine(name, ours, selected),
+                drawing.PlotLine(name, marks, column_as_ours(selected, "published")),
             ]
     return [
         *lines,
-        PlotLine("curvote", _OUR_LOOK, ()),
-        PlotLine("printed draws", Look(style.INK, "o", ""), ()),
-        PlotLine("printed lower bound", _CLAIMED, ()),
+        drawing.PlotLine("curvote", _OUR_LOOK, ()),
+        drawing.PlotLine("printed draws", Look(style.INK, "o", ""), ()),
+        drawing.PlotLine("printed lower bound", _CLAIMED, ()),
     ]
 
 
@@ -87,7 +78,7 @@ def mechanism_curves(
 
     Dotted is ours, where it differs. ``labels`` name the axes, x and y.
     """
-    figure, axes = panels(len(panels_of), 3.4)
+    figure, axes = drawing.panels(len(panels_of), 3.4)
     for ax, (title, results) in zip(axes, panels_of.items(), strict=True):
         for name, look in LOOKS.items():
             selected = sorted(select(results, method=name), key=place)
@@ -96,15 +87,15 @@ def mechanism_curves(
                 ax.plot([*at], [*values], color=look.colour, ls=line, lw=1.4)
         ax.set_xlabel(labels[0])
         ax.grid(axis="y")
-        panel_title(ax, title)
-    label_y_axes(axes, labels[1])
+        drawing.panel_title(ax, title)
+    drawing.label_y_axes(axes, labels[1])
     names = {row["method"] for results in panels_of.values() for row in results}
     handles = [
-        PlotLine(name, replace(look, marker=""), ()).handle()
+        drawing.PlotLine(name, replace(look, marker=""), ()).handle()
         for name, look in LOOKS.items()
         if name in names
     ]
-    fitting_legend(figure, handles)
+    drawing.fitting_legend(figure, handles)
     return figure
 
 

@@ -11,14 +11,7 @@ from curvote.base.entropy import SeededEntropy
 from curvote.papers.drawing import fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import panels as plane
-from curvote.papers.qcu.studies import (
-    CLASSIFIERS,
-    POINT,
-    PRINTED_RADIUS,
-    answer_surface,
-    example_question,
-    quadratic_distance,
-)
+from curvote.papers.qcu import studies
 from curvote.papers.rows import Row, completed, select
 from curvote.systems.utility.method.robustness import certify_box, published_boxes
 
@@ -34,34 +27,36 @@ def rows(_: str, evidence: Evidence | None = None) -> Iterator[Row]:
     ``curvote`` is certain, ``claimed`` what the paper's tests find.
     """
     base = {"setting": "(0.5, 0.5)", "quantity": "value"}
-    for name, make in CLASSIFIERS.items():
-        query = example_question(make())
+    for name, make in studies.CLASSIFIERS.items():
+        query = studies.example_question(make())
+        surface = studies.answer_surface(query)
         our_box = certify_box(
-            answer_surface(query), query.values, bounds=query.bounds, precision=_FINE
+            surface, query.values, bounds=query.bounds, precision=_FINE
         )
         tested = published_boxes(query, SeededEntropy(SEED))
         yield base | {
             "learner": name,
             "group": LARGEST,
-            "published": PRINTED_RADIUS,
+            "published": studies.PRINTED_RADIUS,
             "curvote": float(our_box.radius[0]),
             "claimed": float(tested.radius[0]),
         }
-    distance = quadratic_distance(POINT[0])
+    distance = studies.quadratic_distance(studies.POINT[0])
     yield base | {"learner": "quadratic", "group": STRAIGHT, "curvote": distance}
 
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw the answers of both classifiers with the printed ball and ours."""
-    fig, axes = panels(len(CLASSIFIERS), 3.6)
-    for ax, (name, make) in zip(axes, CLASSIFIERS.items(), strict=True):
+    fig, axes = panels(len(studies.CLASSIFIERS), 3.6)
+    for ax, (name, make) in zip(axes, studies.CLASSIFIERS.items(), strict=True):
         (row,) = select(results, learner=name, group=LARGEST)
-        plane.draw_map(ax, example_question(make()), ("x_u", "x_v"))
-        for label, radius, line in (
-            ("printed", row["published"], ":"),
-            ("curvote", row["curvote"], "-"),
+        plane.draw_map(ax, studies.example_question(make()), ("x_u", "x_v"))
+        for label, column, line in (
+            ("printed", "published", ":"),
+            ("curvote", "curvote", "-"),
         ):
-            plane.draw_box(ax, POINT[0] - radius, POINT[0] + radius, label, ls=line)
+            low, high = (studies.POINT[0] + side * row[column] for side in (-1, 1))
+            plane.draw_box(ax, low, high, label, ls=line)
         panel_title(ax, f"{name}: {row['curvote']:.4f}")
     fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
     return fig

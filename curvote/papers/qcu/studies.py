@@ -312,9 +312,8 @@ def printed_values(figure: str) -> Mapping[PrintedCurve, PrintedValue]:
             quantities = columns_of.setdefault(curve, {})
             quantities |= {row["quantity"]: row["value"]}
             quantities |= {"draws": row["draws"]} if row["draws"] else {}
-    return {
-        curve: PrintedValue(
-            float(of["empirical"]), float(of["theory"]), int(of["draws"])
-        )
-        for curve, of in columns_of.items()
-    }
+    printed = {}
+    for curve, its in columns_of.items():
+        shares = float(its["empirical"]), float(its["theory"])
+        printed[curve] = PrintedValue(*shares, int(its["draws"]))
+    return printed

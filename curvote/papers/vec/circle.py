@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import ncx2
 
+from curvote.base.validate import FloatArray
 from curvote.chain.axis import Axis
 from curvote.data.simulation import circle
 from curvote.papers.drawing import ACCURACY, line_panels, protocol_lines
@@ -27,8 +27,6 @@ ENCODER: Final = "vector"
 EXCESS, BOUND, HOLDS = "excess", "excess_bound", "knn_bound_holds"
 POINTS: Final = 200
 _FARTHEST = 10.0  # no record lies that far from another one
-
-Array = NDArray[np.float64]
 
 
 def bound_rows(evidence: Evidence) -> Iterator[Row]:
@@ -79,7 +77,7 @@ def lipschitz_constant(law: circle.Parameters) -> float:
     return float(np.sin(np.pi / law.n_classes) / (2 * law.deviation**2))
 
 
-def share_radius(law: circle.Parameters, x: Array, share: float) -> float:
+def share_radius(law: circle.Parameters, x: FloatArray, share: float) -> float:
     """Return the radius around ``x`` (2,) that holds a share of the records, (32)."""
     away = ((circle.centres(law.n_classes) - x) ** 2).sum(axis=1) / law.deviation**2
     weights = circle.class_shares(law.n_classes, law.shares)
