@@ -10,11 +10,11 @@ from collections.abc import (
     Collection,
     Hashable,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Paths = Mapping[str, Path]  # of raw files, by name
+ClientColumns = dict[str, NDArray[Any]]  # client_id, label, group, curve, and more
 Points = Annotated[int, Field(ge=2, strict=True)]
 # Who tests comes from the publisher's test part, everybody else from its other one.
 Split = Literal["published"]
@@ -60,7 +62,7 @@ def client_columns(
     client_id: NDArray[np.int64] | None = None,
     group: NDArray[np.int64] | None = None,
     **more: NDArray[Any] | None,
-) -> dict[str, NDArray[Any]]:
+) -> ClientColumns:
     """Return client_id, label, group (n,) and curve (n, T) as one table.
 
     Ids and groups that are not given are 0 to n - 1. ``more`` are columns that only
@@ -82,6 +84,12 @@ def part_sizes(tested: NDArray[np.int64] | None) -> dict[str, dict[str, int]]:
         return {}
     test = int(tested.sum())
     return {"parts": {"train": len(tested) - test, "test": test}}
+
+
+def join_pieces(pieces: Iterable[ClientColumns]) -> ClientColumns:
+    """Return the pieces of a table as one: for files that fit into memory."""
+    parts = list(pieces)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def class_counts(labels: NDArray[np.int64], classes: Sequence[str]) -> list[int]:
@@ -239,25 +247,14 @@ def find_violations(
     wanted = [*rules, *ignored]
     strange = [Violation(UNEXPECTED, str(name)) for name in frame if name not in wanted]
     missing = [Violation(MISSING, name) for name in wanted if name not in frame]
-    there = [name for name in rules if name in frame]
-    cells = [
-        violation
-        for name in there
-        for violation in _cell_violations(frame[name], rules[name])
-    ]
-    return [
-        *sorted(cells, key=lambda violation: violation.line or 0),
-        *strange,
-        *missing,
-    ]
-
-
-def _cell_violations(
-    cells: pd.Series[Any], rules: Mapping[str, Rule]
-) -> Iterator[Violation]:
-    for rule, holds in rules.items():
-        for line, value in cells[~holds(cells).astype(bool)].items():
-            yield Violation(rule, str(cells.name), int(str(line)), value)
+    violations = []
+    for name in (name for name in rules if name in frame):
+        cells = frame[name]
+        for rule, holds in rules[name].items():
+            wrong = cells[~holds(cells).astype(bool)].items()
+            violations += [Violation(rule, name, int(str(at)), x) for at, x in wrong]
+    violations.sort(key=lambda violation: violation.line or 0)
+    return [*violations, *strange, *missing]
 
 
 EXAMPLES = 10
@@ -328,18 +325,22 @@ def cell_rules(
     if feature.categories:
         return one_of_rule(feature.categories, marks)
 
-    def parse_numbers(cells: pd.Series[str]) -> pd.Series[float]:
-        return encode_cells(cells, feature, marks)
+    def is_possible(cells: pd.Series[str]) -> pd.Series[bool]:
+        values = encode_cells(cells, feature, marks)
+        absent = values.isna() | values.isin(feature.missing)
+        inside = values.between(*possible) if possible else np.isfinite(values)
+        return absent | inside
 
+    def is_integral(cells: pd.Series[str]) -> pd.Series[bool]:
+        values = encode_cells(cells, feature, marks)
+        return values.isna() | np.isinf(values) | (values % 1 == 0)
+
+    outside = "impossible (outside {:g} to {:g})".format(*possible) if possible else ""
     checks: dict[str, Rule] = {
         "not a number": lambda cells: _is_written(cells) | cells.isin(list(marks)),
-        _out_of_range_text(possible): lambda cells: _is_possible(
-            parse_numbers(cells), feature, possible
-        ),
+        outside or "infinite": is_possible,
     }
-    if feature.integral:
-        checks["not a whole number"] = lambda cells: _is_integral(parse_numbers(cells))
-    return checks
+    return checks | ({"not a whole number": is_integral} if feature.integral else {})
 
 
 def one_of_rule(
@@ -354,11 +355,12 @@ def format_violations(violations: Iterable[Violation]) -> str:
     """Return the violations as text: a line a kind, with examples."""
     kinds: dict[str, list[str]] = {}
     for violation in violations:
-        kind, example = _violation_kind(violation)
+        kind, example = violation.rule, str(violation.column)
+        if violation.line is not None:
+            kind = f"{violation.column}, {violation.rule}"
+            example = f"line {violation.line} {_quote(str(violation.value))}"
         kinds.setdefault(kind, []).append(example)
-    lines = [
-        f"- {kind}: {_join_examples(examples)}" for kind, examples in kinds.items()
-    ]
+    lines = [f"- {kind}: {_join_examples(some)}" for kind, some in kinds.items()]
     return "\n".join(["wrong table:", *lines])
 
 
@@ -372,31 +374,6 @@ def _decode(data: bytes) -> str:
 
 def _is_written(cells: pd.Series[str]) -> pd.Series[bool]:
     return cells.str.fullmatch(_NUMBER)
-
-
-def _is_integral(values: pd.Series[float]) -> pd.Series[bool]:
-    return values.isna() | np.isinf(values) | (values % 1 == 0)
-
-
-def _is_possible(
-    values: pd.Series[float], feature: Feature, possible: Range | None
-) -> pd.Series[bool]:
-    absent = values.isna() | values.isin(feature.missing)
-    inside = values.between(*possible) if possible else np.isfinite(values)
-    return absent | inside
-
-
-def _out_of_range_text(possible: Range | None) -> str:
-    if possible is None:
-        return "infinite"
-    return "impossible (outside {:g} to {:g})".format(*possible)
-
-
-def _violation_kind(violation: Violation) -> tuple[str, str]:
-    if violation.line is None:
-        return violation.rule, str(violation.column)
-    text = _quote(str(violation.value))
-    return f"{violation.column}, {violation.rule}", f"line {violation.line} {text}"
 
 
 def _join_examples(examples: Sequence[str]) -> str:

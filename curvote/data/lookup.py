@@ -8,14 +8,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from curvote.base import validate
 from curvote.base.classes import Classes
+from curvote.base.validate import FloatArray
 from curvote.data.registry import DATASETS
-
-Array = NDArray[np.float64]
 
 
 def module(name: str) -> ModuleType:
@@ -56,7 +52,7 @@ def classes(source: Mapping[str, Any]) -> Classes | None:
     return dataset.classes(parameters) if hasattr(dataset, "classes") else None
 
 
-def eta(source: Mapping[str, Any]) -> Callable[[Array], Array] | None:
+def eta(source: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray] | None:
     """Return the known regression functions, x (n, d) -> (n, K); None: unknown.
 
     None for a source whose law nobody knows.

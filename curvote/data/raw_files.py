@@ -66,14 +66,20 @@ class Source:
 
 def catalogue(root: Path | None = None) -> dict[str, Source]:
     """Return all sources by name: of the project at ``root``, else curvote's own."""
-    path = _catalogue_file(root)
+    project_file = root / "data" / "sources.toml" if root else None
+    path = (
+        project_file if project_file and project_file.is_file() else _PACKAGED_SOURCES
+    )
     accepted = _accepted_editions(root)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {
-            name: _parse_source(name, table, accepted.get(name, {}))
-            for name, table in tables.items()
-        }
+        sources = {}
+        for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            variants = [Variant(**variant) for variant in table.pop("variants")]
+            reasons = accepted.get(name, {})
+            variants += [Variant(sha256, why) for sha256, why in reasons.items()]
+            fields = {"dataset": name, **table, "variants": tuple(variants)}
+            sources[name] = Source(name=name, **fields)
+        return sources
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path} is no list of sources: {error}.") from error
 
@@ -95,8 +101,7 @@ def _accepted_editions(root: Path | None) -> dict[str, dict[str, str]]:
         return {}
     # Appended to, so that a name may stand there twice: no single TOML document.
     accepted: dict[str, dict[str, str]] = {}
-    blocks = path.read_text(encoding="utf-8").split("\n[")
-    for block in blocks:
+    for block in path.read_text(encoding="utf-8").split("\n["):
         text = block if block.startswith("[") else f"[{block}"
         for name, table in tomllib.loads(text).items():
             accepted.setdefault(name, {}).update(table)
@@ -107,23 +112,6 @@ def find(name: str, root: Path | None = None) -> Source:
     """Return the source ``name``; an unknown name is a UserError."""
     catalog = catalogue(root)
     return catalog[validate.one_of(catalog, source=name)]
-
-
-def _catalogue_file(root: Path | None) -> Path:
-    """Return the sources.toml of the project, where there is one, or curvote's own."""
-    project_file = root / "data" / "sources.toml" if root else None
-    return (
-        project_file if project_file and project_file.is_file() else _PACKAGED_SOURCES
-    )
-
-
-def _parse_source(
-    name: str, table: dict[str, Any], accepted: Mapping[str, str]
-) -> Source:
-    variants = [Variant(**variant) for variant in table.pop("variants")]
-    variants += [Variant(sha256, why) for sha256, why in accepted.items()]
-    dataset = table.pop("dataset", name)
-    return Source(name=name, dataset=dataset, variants=tuple(variants), **table)
 
 
 BLOCK = 1 << 22
@@ -162,9 +150,8 @@ def _decompressed_blocks(path: Path) -> Iterator[bytes]:
             while block := source.read(BLOCK):
                 yield block
     except EOFError as error:
-        raise _damaged_error(
-            path, "is truncated: its gzip stream breaks off."
-        ) from error
+        problem = "is truncated: its gzip stream breaks off."
+        raise _damaged_error(path, problem) from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _damaged_error(path, f"is damaged: {error}.") from error
     except OSError as error:
@@ -231,9 +218,8 @@ def check_edition(path: Path, source: Source) -> RawFile:
         _check_content(path, source, sha256)
         raise UserError(
             f"{_unlisted_error(path, source, sha256)} its schema, rows and counts are"
-            " the"
-            f" published ones, though. To accept it: curvote data fetch {source.name}"
-            f" --accept-sha256 {sha256}"
+            " the published ones, though. To accept it: curvote data fetch"
+            f" {source.name} --accept-sha256 {sha256}"
         )
     return RawFile(path, sha256, origin)
 
@@ -277,8 +263,30 @@ def verify_all(project_root: Path) -> list[dict[str, str | None]]:
 
     Status is ok, absent, changed (other content than published) or damaged.
     """
-    listed = catalogue(project_root).values()
-    return [_source_status(project_root, source) for source in listed]
+    rows: list[dict[str, str | None]] = []
+    for source in catalogue(project_root).values():
+        path = find_local(project_root, source)
+        sha256: str | None = None
+        try:
+            if path is None:
+                status, message = "absent", f"not here; {_how_to_obtain(source)}"
+            else:
+                raw_file = check_edition(path, source)
+                status, sha256, message = "ok", raw_file.sha256, raw_file.origin
+        except DamagedError as error:
+            status, message = "damaged", str(error)
+        except UserError as error:
+            status, message = "changed", str(error)
+            sha256 = digest(path) if path else None
+        row: dict[str, str | None] = {
+            "source": source.name,
+            "file": str(path or source.file),
+            "status": status,
+            "sha256": sha256,
+            "message": message,
+        }
+        rows.append(row)
+    return rows
 
 
 def download_file(project_root: Path, source: Source) -> RawFile:
@@ -286,7 +294,17 @@ def download_file(project_root: Path, source: Source) -> RawFile:
 
     UserError: no network, a file that needs a login, or one that nobody publishes.
     """
-    _refuse_unavailable(source, project_root)
+    place = f"{raw_folder(project_root)} or the folder named by {MIRROR}"
+    if source.derived:
+        raise UserError(
+            f"{source.file} has no publisher to fetch it from ({source.title}); put it"
+            f" into {place}."
+        )
+    if source.login:
+        raise UserError(
+            f"{source.file} is handed to registered users only: log in at {source.url},"
+            f" download it there and put it into {place}."
+        )
     folder = raw_folder(project_root)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -325,20 +343,6 @@ def _cached_digest(path: Path, _stamp: tuple[int, ...]) -> str:
     return total.hexdigest()
 
 
-def _refuse_unavailable(source: Source, project_root: Path) -> None:
-    place = f"{raw_folder(project_root)} or the folder named by {MIRROR}"
-    if source.derived:
-        raise UserError(
-            f"{source.file} has no publisher to fetch it from ({source.title}); put it"
-            f" into {place}."
-        )
-    if source.login:
-        raise UserError(
-            f"{source.file} is handed to registered users only: log in at {source.url},"
-            f" download it there and put it into {place}."
-        )
-
-
 def _mirror_folder() -> list[Path]:
     named = os.environ.get(MIRROR)
     if not named:
@@ -366,25 +370,6 @@ def _unlisted_error(path: Path, source: Source, sha256: str) -> str:
         f"{path} is no known edition of {source.file}: its SHA-256 (decompressed) is"
         f" {sha256}, listed: {listed};"
     )
-
-
-def _source_status(root: Path, source: Source) -> dict[str, str | None]:
-    path = find_local(root, source)
-    row: dict[str, str | None] = {
-        "source": source.name,
-        "file": str(path or source.file),
-    }
-    if path is None:
-        message = f"not here; {_how_to_obtain(source)}"
-        return row | {"status": "absent", "sha256": None, "message": message}
-    try:
-        raw_file = check_edition(path, source)
-    except DamagedError as error:
-        return row | {"status": "damaged", "sha256": None, "message": str(error)}
-    except UserError as error:
-        changed = {"status": "changed", "sha256": digest(path)}
-        return row | changed | {"message": str(error)}
-    return row | {"status": "ok", "sha256": raw_file.sha256, "message": raw_file.origin}
 
 
 def _how_to_obtain(source: Source) -> str:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict
 from curvote.data import columns as frames
-from curvote.data import columns as table_cells
 from curvote.data import raw_files
-from curvote.data.columns import Feature, Rule, find_violations
+from curvote.data.columns import ClientColumns, Feature, Paths, Rule, find_violations
 from curvote.data.raw_files import read
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class TableCounts(Protocol):
 
 Duplicates = Literal["distinct", "keep"]
 Missing = Literal["centre", "drop", "keep"]
-Limits = Mapping[str, table_cells.Range]
+Limits = Mapping[str, frames.Range]
 
 _REPEATS = {
     "distinct": "{} of {} rows repeat an earlier one and were left out.",
@@ -121,7 +120,7 @@ class PreparedTable:
         """Return how many clients each class has."""
         return frames.class_counts(self.labels, classes)
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> ClientColumns:
         """Return client_id, label, group (n,) and curve (n, p); a group a client."""
         return frames.client_columns(self.features, self.labels, self.ids)
 
@@ -134,10 +133,10 @@ def parse_table(data: bytes, schema: TableSchema) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = table_cells.parse_records(data, schema.separator)
+    rows = frames.parse_records(data, schema.separator)
     names = rows.pop(0)[1] if schema.header else schema.columns
-    table_cells.check_names(names, schema.separator)
-    table_cells.check_lengths(rows, len(names), schema.separator)
+    frames.check_names(names, schema.separator)
+    frames.check_lengths(rows, len(names), schema.separator)
     lines = pd.Index([line for line, _ in rows], dtype="int64", name="line")
     texts = [fields for _, fields in rows]
     return pd.DataFrame(texts, columns=list(names), index=lines, dtype=str)
@@ -157,13 +156,11 @@ def check_table(
     """
     violations = find_violations(frame, _column_rules(schema, allowed), schema.ignored)
     if violations:
-        raise UserError(table_cells.format_violations(violations))
-    columns: dict[str, Any] = {
-        feature.name: table_cells.encode_cells(
-            frame[feature.name], feature, schema.marks
-        )
-        for feature in schema.features
-    }
+        raise UserError(frames.format_violations(violations))
+    columns: dict[str, Any] = {}
+    for feature in schema.features:
+        cells = frame[feature.name]
+        columns[feature.name] = frames.encode_cells(cells, feature, schema.marks)
     columns[schema.label] = frame[schema.label].map(dict(schema.labels)).astype("int64")
     return type(frame)(columns)
 
@@ -199,9 +196,14 @@ def prepare_clients(
     values = chosen[schema.names].to_numpy(dtype=np.float64)
     lacking = missing_mask(values, schema)
     rows = ~lacking.any(axis=1) if missing == "drop" else np.full(len(values), True)
+    if missing == "keep":
+        empty = np.isnan(values).sum(axis=0).tolist()
+        refuse_empty_cells(dict(zip(schema.names, empty, strict=True)))
+    if missing == "drop" and lacking.any(axis=1).all():
+        raise no_rows_error()
     return PreparedTable(
         ids=chosen.index.to_numpy(dtype=np.int64)[rows],
-        features=_apply_missing_policy(values, lacking, schema, missing)[rows],
+        features=fill_missing(values, lacking, schema, missing)[rows],
         labels=chosen[schema.label].to_numpy(dtype=np.int64)[rows],
         rows=len(frame),
         distinct=int(first.sum()),
@@ -219,6 +221,10 @@ def facts(
     """Return the public metadata of the clients as plain JSON values."""
     p = len(schema.features)
     sizes = {"rows": prepared.rows, "distinct": prepared.distinct}
+    repeats = prepared.rows - prepared.distinct
+    missing = _format_counts(prepared.missing)
+    repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)
+    lacking = _MISSING[parameters.missing].format(missing)
     return frames.facts(
         prepared.by_class(schema.classes),
         schema.classes,
@@ -226,7 +232,7 @@ def facts(
         grid=list(range(p)),
         domain=[0, p - 1],
         unit="feature",
-        notes=[*notes, *_policy_notes(prepared, parameters)],
+        notes=[*notes, *([repeated] * bool(repeats) + [lacking] * bool(missing))],
         features=[feature.to_json() for feature in schema.features],
         duplicates={"policy": parameters.duplicates, **sizes},
         missing={"policy": parameters.missing, "counts": prepared.missing},
@@ -236,12 +242,10 @@ def facts(
 def _column_rules(schema: TableSchema, allowed: Limits) -> dict[str, dict[str, Rule]]:
     """Return the rules of each column: of the features, then of the label."""
     columns = {
-        feature.name: table_cells.cell_rules(
-            feature, schema.marks, allowed.get(feature.name)
-        )
-        for feature in schema.features
+        x.name: frames.cell_rules(x, schema.marks, allowed.get(x.name))
+        for x in schema.features
     }
-    return columns | {schema.label: table_cells.one_of_rule(schema.labels)}
+    return columns | {schema.label: frames.one_of_rule(schema.labels)}
 
 
 def missing_mask(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
@@ -251,20 +255,6 @@ def missing_mask(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np
         if feature.missing:
             missing[:, column] |= np.isin(values[:, column], feature.missing)
     return missing
-
-
-def _apply_missing_policy(
-    values: NDArray[np.float64],
-    lacking: NDArray[np.bool_],
-    schema: TableSchema,
-    missing: Missing,
-) -> NDArray[np.float64]:
-    if missing == "keep":
-        empty = np.isnan(values).sum(axis=0).tolist()
-        refuse_empty_cells(dict(zip(schema.names, empty, strict=True)))
-    if missing == "drop" and lacking.any(axis=1).all():
-        raise no_rows_error()
-    return fill_missing(values, lacking, schema, missing)
 
 
 def fill_missing(
@@ -290,17 +280,9 @@ def refuse_empty_cells(empty: Mapping[str, int]) -> None:
     if any(empty.values()):
         raise UserError(
             f"missing: keep, but cells hold no number: {_format_counts(empty)}. Only a"
-            " number"
-            " that means missing can be kept; write missing: centre or missing: drop."
+            " number that means missing can be kept; write missing: centre or missing:"
+            " drop."
         )
-
-
-def _policy_notes(prepared: TableCounts, parameters: TableParameters) -> list[str]:
-    repeats = prepared.rows - prepared.distinct
-    missing = _format_counts(prepared.missing)
-    repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)
-    lacking = _MISSING[parameters.missing].format(missing)
-    return [repeated] * bool(repeats) + [lacking] * bool(missing)
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -308,7 +290,6 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 
 
 P = TypeVar("P", bound=TableParameters)
-Paths = Mapping[str, Path]
 TitleAndNotes = tuple[str, Sequence[str]]
 Coded = tuple["pd.DataFrame", TableSchema]
 
@@ -343,7 +324,7 @@ class PublishedTable(Generic[P]):
         title, notes = self.title_and_notes(parameters, prepared)
         return facts(schema, prepared, title, notes, parameters)
 
-    def clients(self, parameters: P, paths: Paths) -> dict[str, NDArray[Any]]:
+    def clients(self, parameters: P, paths: Paths) -> ClientColumns:
         """Return client_id, label, group (n,) and curve (n, p)."""
         return self.load_clients(parameters, paths)[1].columns()
 

@@ -20,11 +20,11 @@ from matplotlib.ticker import MaxNLocator
 from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.measure import Look
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row
+from curvote.papers.rows import Row, distinct_values, select
 from curvote.report import style
 from curvote.report.figures import draw_legend, draw_level_axis, figure_bytes
 
-ERROR = "error on new clients (%)"
+ERROR, ACCURACY = "error on new clients (%)", "accuracy (%)"
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,15 @@ def panel_title(ax: Axes, text: str) -> None:
     ax.set_title(textwrap.fill(text, {1: 60, 2: 46}.get(columns, 34)))
 
 
+def protocol_lines(rows: Sequence[Row], looks: Mapping[str, Look]) -> list[PlotLine]:
+    """Return a line for each protocol among the rows, in the order of ``looks``."""
+    return [
+        PlotLine(name, look, selected)
+        for name, look in looks.items()
+        if (selected := select(rows, protocol=name))
+    ]
+
+
 def label_y_axes(axes: Sequence[Axes], text: str = ERROR) -> None:
     """Label the y axes of the panels of the first column."""
     for ax in axes:
@@ -70,20 +79,15 @@ def label_y_axes(axes: Sequence[Axes], text: str = ERROR) -> None:
             ax.set_ylabel(text)
 
 
-def distinct_values(rows: Iterable[Row], name: str) -> list[Any]:
-    """Return the values of a column in the order in which they first appear."""
-    values = dict.fromkeys(row[name] for row in rows)
-    return [value for value in values if value is not None]
-
-
 def line_panels(
     chart: Mapping[str, Sequence[PlotLine]],
     x: Axis = EPSILON,
     columns: int | None = None,
+    y: str = ERROR,
 ) -> Figure:
     """Draw a panel for each title: lines with +-2 standard errors.
 
-    ``x`` goes to the right: rows hold its values under its name.
+    ``x`` goes to the right: rows hold its values under its name; ``y`` is a label.
     """
     rows = [row for lines in chart.values() for line in lines for row in line.rows]
     levels = sorted(distinct_values(rows, x.name))
@@ -96,7 +100,7 @@ def line_panels(
         draw_level_axis(ax, levels, x)
         error_axis(ax, rows)
         panel_title(ax, title)
-    label_y_axes(axes)
+    label_y_axes(axes, y)
     handles = {line.label: line.handle() for lines in chart.values() for line in lines}
     fitting_legend(figure, [*handles.values()])
     return figure

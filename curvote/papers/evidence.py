@@ -57,10 +57,6 @@ def collect_evidence(
 def add_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Add a column for each axis of a grid: the label of a row's setting."""
     axes = sorted({axis for axis_labels in labels.values() for axis in axis_labels})
-    named: dict[str, Any] = {
-        axis: [
-            labels[missing_to_none(setting)].get(axis) for setting in table["setting"]
-        ]
-        for axis in axes
-    }
+    of_rows = [labels[missing_to_none(setting)] for setting in table["setting"]]
+    named: dict[str, Any] = {axis: [of.get(axis) for of in of_rows] for axis in axes}
     return table.assign(**named)

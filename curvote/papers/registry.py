@@ -22,12 +22,13 @@ PAPERS = (
 
 
 def reproductions() -> dict[str, ModuleType]:
-    """Return the paper package of each name of `curvote reproduce`.
+    """Return the paper of each name of `curvote reproduce`.
 
-    A paper holds ``REPRODUCTIONS`` (by name), ``compare``, ``laid_out``, ``agreement``.
+    It is the module ``entries`` of a package, which holds ``REPRODUCTIONS`` (by name),
+    ``compare``, ``laid_out`` and ``agreement``.
     """
-    wings = map(import_module, PAPERS)
-    return {name: wing for wing in wings for name in wing.REPRODUCTIONS}
+    papers = [import_module(f"{wing}.entries") for wing in PAPERS]
+    return {name: paper for paper in papers for name in paper.REPRODUCTIONS}
 
 
 def paper_of(name: str) -> ModuleType:
@@ -47,7 +48,7 @@ def file_of(project: Project, pipeline: str) -> PipelinesFile:
     UserError: it stands in none of them.
     """
     names_by_file: list[list[str]] = []
-    for file in _pipeline_files(project):
+    for file in chain([PipelinesFile(project)], _paper_files()):
         names_by_file.append(list(file.names()))
         if pipeline in names_by_file[-1]:
             return file
@@ -68,11 +69,6 @@ def _bundled_hint(pipeline: str) -> str:
 def paper_pipelines() -> set[str]:
     """Return the names of the pipelines that reproductions bring."""
     return {name for file in _paper_files() for name in file.names()}
-
-
-def _pipeline_files(project: Project) -> Iterator[PipelinesFile]:
-    yield PipelinesFile(project)
-    yield from _paper_files()
 
 
 def _paper_files() -> Iterator[PipelinesFile]:

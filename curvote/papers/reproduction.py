@@ -74,18 +74,14 @@ def write_files(
     A name among ``extra_files`` that is a kind only (``svg``) is the figure of that
     kind.
     """
-    from curvote.report.figures import (
-        write_atomically as write_file,  # imports matplotlib
-    )
+    from curvote.report.figures import write_atomically  # imports matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
-    content = {
-        "comparison.csv": to_csv(rows),
-        "comparison.json": to_json(rows).encode(),
-    }
+    table, document = to_csv(rows), to_json(rows).encode()
+    content = {"comparison.csv": table, "comparison.json": document}
     for file, data in extra_files.items():
         content[file if "." in file else f"{name}.{file}"] = data
-    return [write_file(folder / file, data) for file, data in content.items()]
+    return [write_atomically(folder / file, data) for file, data in content.items()]
 
 
 @dataclass(frozen=True)
@@ -94,9 +90,9 @@ class Entry(Reproduction):
 
     ``module`` holds ``rows(name, evidence)``, which makes rows of the `Evidence` of its
     pipelines (empty where it has none: the rows are computed at once),
-    ``figure(rows, evidence)``, ``across``, the column whose values are columns of the
-    terminal, ``terminal_rows(rows)``, what it shows of them, and ``conclusions(rows)``,
-    the last words of the command.
+    ``figure(rows, evidence)`` and ``conclusions(rows)``, the last words of the command.
+    It may hold ``across``, the column whose values are columns of the terminal if not
+    epsilon, and ``terminal_rows(rows)``, what it shows of them if not all.
     """
 
     module: str
@@ -129,7 +125,8 @@ class Paper:
     def laid_out(self, name: str, rows: Sequence[Row]) -> words.Lines:
         """Return a comparison as lines of text, and the shown columns."""
         module = self._module(name)
-        return words.laid_out(module.terminal_rows(rows), module.across)
+        shown_rows = getattr(module, "terminal_rows", list)(rows)
+        return words.laid_out(shown_rows, getattr(module, "across", "epsilon"))
 
     def agreement(self, name: str, rows: Sequence[Row]) -> Iterator[str]:
         """Yield the conclusions: the paper's statements and whether they hold."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec
 
+P = ParamSpec("P")
 Row = dict[str, Any]
 
 COLUMNS = (
@@ -38,6 +40,16 @@ def complete_rows(rows: Iterable[Row]) -> list[Row]:
     return [{name: row.get(name) for name in COLUMNS} for row in rows]
 
 
+def completed(make: Callable[P, Iterable[Row]]) -> Callable[P, list[Row]]:
+    """Let a function that yields rows return all of them, complete."""
+    return wraps(make)(lambda *args, **named: complete_rows(make(*args, **named)))
+
+
+def column_as_ours(rows: Iterable[Row], name: str) -> list[Row]:
+    """Return the rows with another column's values as curvote's, without error."""
+    return [row | {"curvote": row[name], "se": None} for row in rows]
+
+
 def percent(value: float | None) -> float | None:
     """Return a share in percent points."""
     return None if value is None else 100 * value
@@ -52,6 +64,12 @@ def column_levels(rows: Iterable[Row], column: str = "epsilon") -> list[float | 
     """Return the distinct values of a column of numbers, ascending, None last."""
     values = {row[column] for row in rows}
     return [*sorted(values - {None}), *(values & {None})]
+
+
+def distinct_values(rows: Iterable[Row], name: str) -> list[Any]:
+    """Return the values of a column in the order in which they first appear."""
+    values = dict.fromkeys(row[name] for row in rows)
+    return [value for value in values if value is not None]
 
 
 def with_error(row: Row) -> str:

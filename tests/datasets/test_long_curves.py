@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from curvote.base.errors import UserError
-from curvote.data.tables import cells, curves, long_rows
+from curvote.data.tables import cells, curves
 from tests import long_file
 from tests.long_file import PARAMETERS, parameters, read, write
 
@@ -22,12 +22,12 @@ TABLE = long_file.frame()
 
 
 @pytest.mark.parametrize("name", ["long.parquet", "long.csv", "long.csv.gz"])
-@pytest.mark.parametrize("rows", [1, 7, long_rows.ROWS])
+@pytest.mark.parametrize("rows", [1, 7, curves.ROWS])
 def test_curves_are_those_of_a_loop_over_clients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rows: int
 ) -> None:
     """Whatever the format and the blocks: same clients, curves, labels, in order."""
-    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (rows,))
+    monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (rows,))
     expected = long_file.one_by_one(TABLE)
     table = read(write(TABLE, tmp_path, name))
     assert 10 < len(expected) < 40
@@ -44,7 +44,7 @@ def test_pieces_have_at_most_so_many_clients(
     """Pieces follow each other and make the same table, however small they are."""
     path = write(TABLE, tmp_path)
     whole = read(path)
-    monkeypatch.setattr(long_rows, "CLIENTS", most)
+    monkeypatch.setattr(curves, "CLIENTS", most)
     parts = list(curves.pieces(PARAMETERS, {"path": path}))
     assert max(len(part["curve"]) for part in parts) <= most
     assert min(len(part["curve"]) for part in parts) >= 1
@@ -56,7 +56,7 @@ def test_long_curves_make_small_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A piece of fine curves has fewer clients, so that memory stays bounded."""
-    monkeypatch.setattr(long_rows, "_VALUES", 9 * 5)
+    monkeypatch.setattr(curves, "_VALUES", 9 * 5)
     paths = {"path": write(TABLE, tmp_path)}
     assert max(len(p["curve"]) for p in curves.pieces(PARAMETERS, paths)) <= 5
 

@@ -18,7 +18,6 @@ from curvote.data.tables import (
 )
 from curvote.data.tables import (
     curves,
-    long_rows,
     schema,
 )
 from tests import long_file
@@ -46,12 +45,12 @@ def problems(path: Path) -> list[str]:
     return [text.removeprefix(f"{path}: ") for text in found[0]]
 
 
-@pytest.mark.parametrize("rows", [5, long_rows.ROWS])
+@pytest.mark.parametrize("rows", [5, curves.ROWS])
 def test_everything_is_reported_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Each kind has its count and its rows, in whatever block they stand."""
-    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (rows,))
+    monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (rows,))
     last = len(TABLE)
     first = TABLE["who"].ne(TABLE["who"].shift()).to_numpy().nonzero()[0] + 1
     start = int(first[3])
@@ -110,12 +109,12 @@ def test_missing_values_of_parquet_are_reported(tmp_path: Path) -> None:
     assert found.startswith("steps is not a finite number (2): row 2")
 
 
-@pytest.mark.parametrize("rows", [1, 9, long_rows.ROWS])
+@pytest.mark.parametrize("rows", [1, 9, curves.ROWS])
 def test_an_id_that_comes_back_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """A client's rows must follow each other; the message says what to do."""
-    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (rows,))
+    monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (rows,))
     moved = pd.concat([TABLE.iloc[1:], TABLE.iloc[:1]])
     assert TABLE.loc[0, "who"] == TABLE.loc[1, "who"]
     (found,) = problems(write(moved, tmp_path, "long.csv"))
@@ -128,7 +127,7 @@ def test_a_file_sorted_by_time_is_refused_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not at its end, when the ids of all rows would be in memory."""
-    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (100,))
+    monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (100,))
     monkeypatch.setattr(schema, "_ROWS", 100)
     seen = []
     plain = identifiers.Identifiers.add
@@ -225,7 +224,7 @@ def test_the_file_is_never_all_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight times the rows need no more memory, but for the ids."""
-    monkeypatch.setattr(long_rows.LongReader.blocks, "__defaults__", (2000,))
+    monkeypatch.setattr(curves.LongReader.blocks, "__defaults__", (2000,))
     monkeypatch.setattr(schema, "_ROWS", 1000)
     peaks = []
     for copies in (1, 8):

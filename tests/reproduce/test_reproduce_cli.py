@@ -17,7 +17,7 @@ from curvote.cli.commands.reproduce import reproduce
 from curvote.data.raw_files import Source
 from curvote.papers.evidence import Evidence
 from curvote.papers.mrma.comparison import REPRODUCTIONS, comparison
-from curvote.papers.mrma.reproduction import agreement, laid_out
+from curvote.papers.mrma.entries import agreement, laid_out
 from curvote.papers.rows import COLUMNS
 from tests.reproduce_rows import row, summaries
 
@@ -66,7 +66,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(
         "curvote.cli.run.run_to_completion", completed_run, raising=False
     )
-    monkeypatch.setattr("curvote.papers.mrma.reproduction.mrma_evidence", evidence)
+    monkeypatch.setattr("curvote.papers.mrma.entries.mrma_evidence", evidence)
     return asked
 
 

@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.data.columns import Feature, category_feature
@@ -98,21 +97,17 @@ class _Churn(PublishedTable[Parameters]):
     def check_frame(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
         """Return the numbers, indexed by RowNumber."""
         table = super().check_frame(frame, schema)
-        return table.set_axis(_row_numbers(frame["RowNumber"]), axis="index")
-
-
-def _row_numbers(column: pd.Series[str]) -> NDArray[np.int64]:
-    """Return the row numbers 1, ..., n; UserError for other values."""
-    rows = np.arange(1, len(column) + 1)
-    wrong = column.to_numpy() != rows.astype(str)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise UserError(
-            f"RowNumber does not count the {len(rows)} rows from 1 up: it is"
-            f" {column.iloc[first]!r} instead of {rows[first]} on line"
-            f" {column.index[first]}. A row was added, lost or moved in this copy."
-        )
-    return rows
+        column = frame["RowNumber"]
+        rows = np.arange(1, len(column) + 1)
+        wrong = column.to_numpy() != rows.astype(str)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise UserError(
+                f"RowNumber does not count the {len(rows)} rows from 1 up: it is"
+                f" {column.iloc[first]!r} instead of {rows[first]} on line"
+                f" {column.index[first]}. A row was added, lost or moved in this copy."
+            )
+        return table.set_axis(rows, axis="index")
 
 
 TABLE = _Churn()

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from curvote.data.columns import Feature, category_feature, indicator_features
-from curvote.data.reader import (
-    Coded,
+from curvote.data import reader
+from curvote.data.columns import (
+    Feature,
     Paths,
-    PreparedTable,
-    PublishedTable,
-    TableParameters,
-    TableSchema,
-    TitleAndNotes,
+    category_feature,
+    indicator_features,
 )
 
 if TYPE_CHECKING:
@@ -21,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def one_hot(
-    frame: pd.DataFrame, schema: TableSchema
-) -> tuple[pd.DataFrame, TableSchema]:
+    frame: pd.DataFrame, schema: reader.TableSchema
+) -> tuple[pd.DataFrame, reader.TableSchema]:
     """Return table and schema with a 0/1 feature for each category of a feature.
 
     One person changes up to 2 of these coordinates for each categorical feature. A
@@ -39,7 +36,7 @@ def one_hot(
     return type(frame)(columns), one_hot_schema(schema)
 
 
-def one_hot_schema(schema: TableSchema) -> TableSchema:
+def one_hot_schema(schema: reader.TableSchema) -> reader.TableSchema:
     """Return ``schema`` with a 0/1 feature for each category of a feature."""
     spread = tuple(
         feature for f in schema.features for feature in indicator_features(f) or (f,)
@@ -73,7 +70,7 @@ _AGE = (
 _EXPERIENCE = (
     "ten years make an expert (Ericsson, Krampe, Tesch-Roemer 1993); more counts as ten"
 )
-SCHEMA = TableSchema(
+SCHEMA = reader.TableSchema(
     features=(
         category_feature("Education", ("Bachelors", "Masters", "PHD"), _LIST_NAME),
         Feature("JoiningYear", "calendar year", 2011, 2023, _JOINING, integral=True),
@@ -98,7 +95,7 @@ ALLOWED = {
 }
 
 
-class Parameters(TableParameters):
+class Parameters(reader.TableParameters):
     """Settings of ``source:``: the encoding, and the tables' policies.
 
     ``codes`` are those of the published tables: Education, City, Gender and
@@ -109,7 +106,7 @@ class Parameters(TableParameters):
     encoding: Literal["codes", "one_hot"] = "codes"
 
 
-class _Employee(PublishedTable[Parameters]):
+class _Employee(reader.PublishedTable[Parameters]):
     file, title = "employee", "Employees (stay or leave)"
     schema, allowed = SCHEMA, ALLOWED
 
@@ -123,12 +120,12 @@ class _Employee(PublishedTable[Parameters]):
         return len((SCHEMA if coded else one_hot_schema(SCHEMA)).features)
 
     def title_and_notes(
-        self, parameters: Parameters, prepared: PreparedTable
-    ) -> TitleAndNotes:
+        self, parameters: Parameters, prepared: reader.PreparedTable
+    ) -> reader.TitleAndNotes:
         unit = "The unit of privacy is one row of the table."
         return self.title, [unit, NOTES[parameters.encoding]]
 
-    def load_features(self, parameters: Parameters, paths: Paths) -> Coded:
+    def load_features(self, parameters: Parameters, paths: Paths) -> reader.Coded:
         coded = super().load_features(parameters, paths)
         return coded if parameters.encoding == "codes" else one_hot(*coded)
 

@@ -7,11 +7,10 @@ benchmarking machine learning algorithms, arXiv 1708.07747.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from curvote.data import raw_files
-from curvote.data.columns import DISTINCT_CLASSES, all_classes
+from curvote.data.columns import DISTINCT_CLASSES, Paths, all_classes
 from curvote.data.public import images
 from curvote.data.public.images import IDX_SIDE, Edition, ImageParameters, Images, Part
 from curvote.data.public.images import check_idx as check
@@ -56,7 +55,7 @@ def _class_counts(parameters: Parameters, part: Part) -> Mapping[str, int]:
     return raw_files.find(_file_names(parameters, part)[1]).counts
 
 
-def _read_part(parameters: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
+def _read_part(parameters: Parameters, part: Part, paths: Paths) -> Images:
     return images.read_part(_file_names(parameters, part), part, paths)
 
 

@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from curvote.data import reader
-from curvote.data.columns import Feature
+from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.reader import (
-    Paths,
     PreparedTable,
     PublishedTable,
     TableParameters,
@@ -155,7 +153,7 @@ class _Heart(PublishedTable[Parameters]):
         metadata = reader.facts(_CLIENT, prepared, self.title, notes, parameters)
         return metadata | {"servers": servers(parameters)}
 
-    def clients(self, parameters: Parameters, paths: Paths) -> dict[str, NDArray[Any]]:
+    def clients(self, parameters: Parameters, paths: Paths) -> ClientColumns:
         """Return the columns; a group is a hospital, numbered as in ``servers``.
 
         client_id is 1000 times its index in HOSPITALS, plus the row in the file from 1
@@ -177,11 +175,10 @@ class _Heart(PublishedTable[Parameters]):
         """Return the clients; rows repeat where all 14 columns do, in one hospital."""
         import pandas as pd
 
+        files = zip(parameters.hospitals, self.files(parameters), strict=True)
         chosen = [
             _choose_rows(parameters, hospital, self.load(file, paths[file]))
-            for hospital, file in zip(
-                parameters.hospitals, self.files(parameters), strict=True
-            )
+            for hospital, file in files
         ]
         rows = pd.concat([frame for frame, _ in chosen])[[*SEVEN, "num"]]
         counts = [count for _, count in chosen]
@@ -210,34 +207,27 @@ def _choose_rows(
 ) -> tuple[pd.DataFrame, _HospitalCounts]:
     """Return the chosen rows of one file, indexed by client_id, and their counts."""
     frame.index += STRIDE * HOSPITALS.index(hospital)
-    ruled = frame.dropna(subset=_required_columns(parameters.rule))
+    # A gap in these leaves a row out; 0 counts as a value there.
+    restecg = ["restecg"] * (parameters.rule == "complete_with_restecg")
+    required = [] if parameters.rule == "all" else [*SEVEN, *restecg]
+    ruled = frame.dropna(subset=required)
     distinct = ruled.drop_duplicates()
     chosen = distinct if parameters.duplicates == "distinct" else ruled
     return chosen, _HospitalCounts(hospital, len(frame), len(ruled), len(distinct))
 
 
-def _required_columns(rule: Rule) -> list[str]:
-    """Return the columns that ``rule`` requires; 0 counts as a value there."""
-    if rule == "all":
-        return []
-    return [*SEVEN, "restecg"] if rule == "complete_with_restecg" else [*SEVEN]
-
-
 def _count_notes(parameters: Parameters, chosen: list[_HospitalCounts]) -> list[str]:
-    complete = ", ".join(
-        f"{count.hospital} {count.ruled} of {count.rows}" for count in chosen
-    )
-    distinct = ", ".join(f"{count.hospital} {count.distinct}" for count in chosen)
-    notes = [
+    complete = ", ".join(f"{x.hospital} {x.ruled} of {x.rows}" for x in chosen)
+    distinct = ", ".join(f"{x.hospital} {x.distinct}" for x in chosen)
+    return [
         "The unit of privacy is one patient.",
         (
             f"Rows by the rule {parameters.rule}: {complete}; distinct among them:"
             f" {distinct}."
         ),
         _PUBLISHED,
+        *(note for name, note in _SPECIAL.items() if name in parameters.hospitals),
     ]
-    special = [note for name, note in _SPECIAL.items() if name in parameters.hospitals]
-    return notes + special
 
 
 TABLE = _Heart()

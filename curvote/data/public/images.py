@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,14 +25,15 @@ from curvote.chain.settings import Strict, WholeNumber
 from curvote.data import columns, raw_files, reader
 from curvote.data.columns import (
     DISTINCT_CLASSES,
+    ClientColumns,
     Feature,
+    Paths,
     Split,
     all_classes,
     check_one_way,
 )
 from curvote.data.raw_files import Source, read
 
-Paths = Mapping[str, Path]
 Part = Literal["train", "test"]
 PARTS: dict[str, tuple[Part, ...]] = {
     "train": ("train",),
@@ -134,9 +136,7 @@ class Edition:
         """Return the names of the chosen classes."""
         return Classes(self.class_names[place] for place in parameters.places)
 
-    def clients(
-        self, parameters: ImageParameters, paths: Paths
-    ) -> dict[str, NDArray[Any]]:
+    def clients(self, parameters: ImageParameters, paths: Paths) -> ClientColumns:
         """Return client_id, label, group (n,) and curve (n, p) of the chosen classes.
 
         An image's id is its place in the publisher's file, counted from 0; those of
@@ -144,8 +144,12 @@ class Edition:
         there is a column part, too: 1 for the publisher's test part.
         """
         images, tested = self._select_images(parameters, paths)
+        side = self._target_side(parameters)
+        block = self.side // side
+        n = len(images.pixels)
+        squares = images.pixels.reshape(n, -1, side, block, side, block)
         return columns.client_columns(
-            self._downscale(images.pixels, self._target_side(parameters)),
+            np.asarray(squares.mean(axis=(3, 5)).reshape(n, -1)),
             images.labels,
             images.ids,
             part=tested if parameters.split else None,
@@ -158,10 +162,15 @@ class Edition:
         p, side = self.width(parameters), self._target_side(parameters)
         sizes = {"rows": n, "distinct": count_distinct(images.pixels, images.labels)}
         notes = self.notes(parameters, paths)
+        chosen = f": {', '.join(classes)}"
+        if len(classes) == len(self.class_names):
+            chosen = ""
+        elif len(classes) == 2:
+            chosen = f": {classes[1]} against {classes[0]}"
         return columns.facts(
             columns.class_counts(images.labels, classes),
             classes,
-            title=self._class_title(classes),
+            title=f"{self.title}{chosen}",
             grid=list(range(p)),
             domain=[0, p - 1],
             unit="pixel",
@@ -172,32 +181,14 @@ class Edition:
             **columns.part_sizes(tested if parameters.split else None),
         )
 
-    def _downscale(self, pixels: NDArray[Any], side: int) -> NDArray[np.float64]:
-        """Return block means (n, planes * side^2), or the pixels unchanged."""
-        block = self.side // side
-        squares = pixels.reshape(len(pixels), -1, side, block, side, block)
-        return np.asarray(squares.mean(axis=(3, 5)).reshape(len(pixels), -1))
-
     def features(self, side: int) -> list[dict[str, Any]]:
         """Return name, unit and public bounds of every value, row by row."""
-        return [
-            Feature(name, plane, self.lower, self.upper, self.why).to_json()
-            for plane in self.planes
-            for name in self._pixel_names(plane, side)
-        ]
-
-    def _pixel_names(self, plane: str, side: int) -> Iterator[str]:
-        colour = "" if len(self.planes) == 1 else f"{plane}, "
-        for row in range(side):
-            for column in range(side):
-                yield f"{colour}row {row + 1}, column {column + 1}"
-
-    def _class_title(self, classes: Classes) -> str:
-        if len(classes) == len(self.class_names):
-            return self.title
-        if len(classes) == 2:
-            return f"{self.title}: {classes[1]} against {classes[0]}"
-        return f"{self.title}: {', '.join(classes)}"
+        features = []
+        for plane, row, column in product(self.planes, range(side), range(side)):
+            colour = "" if len(self.planes) == 1 else f"{plane}, "
+            name = f"{colour}row {row + 1}, column {column + 1}"
+            features.append(Feature(name, plane, self.lower, self.upper, self.why))
+        return [feature.to_json() for feature in features]
 
     def _select_images(
         self, parameters: ImageParameters, paths: Paths
@@ -206,9 +197,8 @@ class Edition:
         named = PARTS[parameters.part]
         parts = [self.read(parameters, part, paths) for part in named]
         all_labels = np.concatenate([part.labels for part in parts])
-        tested = np.repeat(
-            [name == "test" for name in named], [*map(_image_count, parts)]
-        )
+        sizes = [len(part.labels) for part in parts]
+        tested = np.repeat([name == "test" for name in named], sizes)
         place = np.full(len(self.class_names), -1)
         place[[*parameters.places]] = range(len(parameters.places))
         labels = place[all_labels]
@@ -219,10 +209,6 @@ class Edition:
             np.concatenate([part.ids for part in parts])[rows],
         )
         return images, tested[rows].astype(np.int64)
-
-
-def _image_count(images: Images) -> int:
-    return len(images.labels)
 
 
 def count_distinct(pixels: NDArray[Any], labels: NDArray[np.int64]) -> int:
@@ -300,16 +286,14 @@ def parse_labels(data: bytes) -> NDArray[np.int64]:
     return values
 
 
-def read_part(names: tuple[str, str], part: Part, paths: Mapping[str, Path]) -> Images:
+def read_part(names: tuple[str, str], part: Part, paths: Paths) -> Images:
     """Return the images of one part from its image file and label file.
 
     Training may have fewer images than labels: the first ones. Other lengths that do
     not fit are a UserError.
     """
-    pixels, classes = (
-        parse_images(read(paths[names[0]])),
-        parse_labels(read(paths[names[1]])),
-    )
+    pixels = parse_images(read(paths[names[0]]))
+    classes = parse_labels(read(paths[names[1]]))
     n = len(pixels)
     if n > len(classes) or (part == "test" and n < len(classes)):
         raise UserError(f"{n} {part} images do not fit {len(classes)} labels.")
@@ -388,20 +372,18 @@ class Archive:
             )
         for part in _SIXTHS:
             names = self.train if part == "train" else self.test
-            labels = np.concatenate(
-                [self._parse_records(files[x], x)[1] for x in names]
-            )
+            part_labels = [self._parse_records(files[x], x)[1] for x in names]
+            labels = np.concatenate(part_labels)
             reader.check_counts(map(str, labels), _part_counts(source, part))
 
     def _class_counts(self, _parameters: Any, part: Part) -> Mapping[str, int]:
         return _part_counts(raw_files.find(self.source), part).counts
 
-    def _read_part(self, _: Any, part: Part, paths: Mapping[str, Path]) -> Images:
+    def _read_part(self, _: Any, part: Part, paths: Paths) -> Images:
         names = self.train if part == "train" else self.test
         files = _extract_files(read(paths[self.source]), names)
-        pixels, labels = zip(
-            *(self._parse_records(files[x], x) for x in names), strict=True
-        )
+        records = (self._parse_records(files[x], x) for x in names)
+        pixels, labels = zip(*records, strict=True)
         first = FIRST_TEST_ID if part == "test" else 0
         classes = np.concatenate(labels)
         ids = np.arange(first, first + len(classes))

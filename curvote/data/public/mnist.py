@@ -7,10 +7,10 @@ document recognition, Proc. IEEE 86(11), 2278-2324.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
 from curvote.data import raw_files
+from curvote.data.columns import Paths
 from curvote.data.public import images as idx
 from curvote.data.public.images import (
     DIGITS,
@@ -66,11 +66,11 @@ def _class_counts(parameters: Parameters, part: Part) -> Mapping[str, int] | Non
     return labels_file.counts if images_file.rows == labels_file.rows else None
 
 
-def _read_part(parameters: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
+def _read_part(parameters: Parameters, part: Part, paths: Paths) -> Images:
     return idx.read_part(_file_names(parameters, part), part, paths)
 
 
-def _notes(parameters: Parameters, paths: Mapping[str, Path]) -> list[str]:
+def _notes(parameters: Parameters, paths: Paths) -> list[str]:
     if "train" not in PARTS[parameters.part]:
         return []
     images = idx.parse_images(read(paths[_file_names(parameters, "train")[0]]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from curvote.base.errors import UserError
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict
 from curvote.data import columns, reader
-from curvote.data.columns import Feature
+from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.raw_files import DamagedError, read
 from curvote.data.reader import TableSchema
 
@@ -96,20 +97,6 @@ def read_chunks(
 def _open_table(data: bytes, size: int) -> Any:
     import pandas as pd
 
-    _check_header(data)
-    try:
-        reader: Any = pd.read_sas(
-            io.BytesIO(data), format="xport", encoding="ISO-8859-1", chunksize=size
-        )
-    except (ValueError, TypeError, LookupError, ArithmeticError, struct.error) as error:
-        raise UserError(f"its SAS transport header is damaged: {error}.") from error
-    # pandas takes eight blanks anywhere in the last card for padding: a row is lost.
-    reader.nobs = _count_rows(data, reader.record_start, reader.record_length)
-    return reader
-
-
-def _check_header(data: bytes) -> None:
-    """Raise a UserError unless ``data`` starts as version 5 does, in whole cards."""
     first = data[:CARD]
     if first.startswith(_LIBRARY_8):
         raise UserError(
@@ -130,6 +117,15 @@ def _check_header(data: bytes) -> None:
     )
     if not complete or data[4 * CARD - 5 : 4 * CARD - 2] not in _NAME_SIZES:
         raise UserError("its SAS transport header is damaged or breaks off.")
+    try:
+        reader: Any = pd.read_sas(
+            io.BytesIO(data), format="xport", encoding="ISO-8859-1", chunksize=size
+        )
+    except (ValueError, TypeError, LookupError, ArithmeticError, struct.error) as error:
+        raise UserError(f"its SAS transport header is damaged: {error}.") from error
+    # pandas takes eight blanks anywhere in the last card for padding: a row is lost.
+    reader.nobs = _count_rows(data, reader.record_start, reader.record_length)
+    return reader
 
 
 def _count_rows(data: bytes, start: int, width: int) -> int:
@@ -221,8 +217,6 @@ def _find_violations(
             )
 
 
-Array = NDArray[np.float64]
-
 DAY_HOURS = 24
 COLUMNS = (
     Column("SEQN", 1, integral=True),
@@ -245,7 +239,7 @@ def mean_days(
     valid_minutes: int,
     valid_hours: int,
     days: int,
-) -> tuple[NDArray[np.int64], Array]:
+) -> tuple[NDArray[np.int64], FloatArray]:
     """Return SEQN (n,), ascending, and curves (n, 24) in MIMS an hour.
 
     Of the ``wanted`` SEQN those with at least ``days`` valid days that cover every
@@ -277,19 +271,19 @@ def _complete_days(hours: pd.DataFrame) -> pd.DataFrame:
     return ordered[(rows == DAY_HOURS) & (different == DAY_HOURS)]
 
 
-def _hourly_rates(hours: pd.DataFrame, valid_minutes: int) -> Array:
+def _hourly_rates(hours: pd.DataFrame, valid_minutes: int) -> FloatArray:
     """Return MIMS an hour (days, 24), NaN for an invalid hour."""
     names = ("PAXMTSH", "PAXVMH", "PAXNWMH")
     total, minutes, unworn = hours[[*names]].to_numpy().T.reshape(3, -1, DAY_HOURS)
     counts = minutes - unworn >= valid_minutes  # False where one of them is missing
-    rates: Array = np.full(total.shape, np.nan)
+    rates: FloatArray = np.full(total.shape, np.nan)
     np.divide(60 * total, minutes, out=rates, where=counts)
     return rates
 
 
 def _average_days(
-    owners: NDArray[np.int64], rates: Array, days: int
-) -> tuple[NDArray[np.int64], Array]:
+    owners: NDArray[np.int64], rates: FloatArray, days: int
+) -> tuple[NDArray[np.int64], FloatArray]:
     """Return persons with enough ``days`` and all hours, and hourly means."""
     ids, row, day_counts = np.unique(owners, return_inverse=True, return_counts=True)
     totals, counts = np.zeros((2, len(ids), DAY_HOURS))
@@ -387,10 +381,11 @@ def width(_parameters: Parameters) -> int:
     return 24
 
 
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     """Return the public metadata of the curves as plain JSON values."""
     cohort = load_cohort(parameters, paths)
     n, distinct = len(cohort.ids), len(np.unique(cohort.curves, axis=0))
+    lost = ", ".join(f"{what} {count}" for what, count in cohort.dropped.items())
     return columns.facts(
         columns.class_counts(cohort.labels, CLASSES),
         CLASSES,
@@ -399,15 +394,25 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         domain=[0, 23],
         unit="hour",
         bounds=BOUNDS,
-        notes=list(_cohort_notes(parameters, cohort)),
+        notes=[
+            (
+                "A curve is the mean over days 2 to 8 with 24 hours, of which at least"
+                f" {parameters.valid_hours} had at least {parameters.valid_minutes}"
+                f" valid worn minutes; at least {parameters.days} such days. Women aged"
+                f" 20 or older who lack something: {lost}."
+            ),
+            (
+                f"The published cohort has 2410 women, 64.6 % healthy; here are {n},"
+                f" {cohort.labels.mean():.1%} healthy. Its wear rule is not published."
+            ),
+            "Survey weights are not used: results do not speak for the population.",
+        ],
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": cohort.dropped},
     )
 
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, paths: Paths) -> ClientColumns:
     """Return the columns client_id (SEQN), label, group (n,) and curve (n, 24)."""
     cohort = load_cohort(parameters, paths)
     ids, labels = cohort.ids.copy(), cohort.labels.copy()
@@ -425,7 +430,7 @@ def check(data: bytes, source: Source) -> None:
     columns.check_rows(rows, source)
 
 
-def load_cohort(parameters: Parameters, paths: Mapping[str, Path]) -> Cohort:
+def load_cohort(parameters: Parameters, paths: Paths) -> Cohort:
     """Return the women with HDL and enough valid days, in the order of their SEQN.
 
     Raises:
@@ -468,14 +473,23 @@ def _load_cohort(
     parameters: Parameters, states: tuple[tuple[str, Path, int, int], ...]
 ) -> Cohort:
     paths = {name: path for name, path, _, _ in states}
-    people = {
-        name: _read_people(name, paths[name]) for name in (HEADER, DEMOGRAPHICS, HDL)
-    }
+    people = {}
+    for name in (HEADER, DEMOGRAPHICS, HDL):
+        with _name_file(paths[name]):
+            people[name] = _read_persons(name, read(paths[name]))
     chosen = women_hdl(people[DEMOGRAPHICS], people[HDL])
     measured = chosen.dropna()
     worn = people[HEADER].index[people[HEADER]["PAXSTS"] == 1]
     monitored = measured[measured.index.isin(worn)]
-    ids, curves = _mean_days(paths[HOURS], monitored, parameters)
+    rules = parameters.model_dump(exclude={"name"})
+    wanted = monitored.index.to_numpy(dtype=np.int64)
+    with _name_file(paths[HOURS]):
+        ids, curves = mean_days(read(paths[HOURS]), wanted, **rules)
+    if not len(ids):
+        raise UserError(
+            "no woman aged 20 or older has HDL and enough valid hours and days; lower"
+            " valid_minutes, valid_hours or days."
+        )
     dropped = {
         "HDL": len(chosen) - len(measured),
         "monitor data": len(measured) - len(monitored),
@@ -483,28 +497,6 @@ def _load_cohort(
     }
     labels = (monitored.reindex(ids) >= HEALTHY).to_numpy().astype(np.int64)
     return Cohort(ids, curves, labels, dropped)
-
-
-def _read_people(name: str, path: Path) -> pd.DataFrame:
-    """Return a table of one row a participant, indexed by SEQN."""
-    with _name_file(path):
-        return _read_persons(name, read(path))
-
-
-def _mean_days(
-    path: Path, monitored: pd.Series[float], parameters: Parameters
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return SEQN (n,) and mean days (n, 24) of ``monitored`` persons."""
-    rules = parameters.model_dump(exclude={"name"})
-    wanted = monitored.index.to_numpy(dtype=np.int64)
-    with _name_file(path):
-        ids, curves = mean_days(read(path), wanted, **rules)
-    if not len(ids):
-        raise UserError(
-            "no woman aged 20 or older has HDL and enough valid hours and days; lower"
-            " valid_minutes, valid_hours or days."
-        )
-    return ids, curves
 
 
 @contextmanager
@@ -531,19 +523,3 @@ def _check_distinct(frame: pd.DataFrame) -> pd.DataFrame:
             f" {repeated.iloc[0]:g}."
         )
     return frame
-
-
-def _cohort_notes(parameters: Parameters, cohort: Cohort) -> Iterator[str]:
-    lost = ", ".join(f"{what} {n}" for what, n in cohort.dropped.items())
-    yield (
-        "A curve is the mean over days 2 to 8 with 24 hours, of which at least"
-        f" {parameters.valid_hours} had at least {parameters.valid_minutes} valid worn"
-        f" minutes; at least {parameters.days} such days. Women aged 20 or older who"
-        f" lack something: {lost}."
-    )
-    healthy = cohort.labels.mean()
-    yield (
-        f"The published cohort has 2410 women, 64.6 % healthy; here are"
-        f" {len(cohort.labels)}, {healthy:.1%} healthy. Its wear rule is not published."
-    )
-    yield "Survey weights are not used: results do not speak for the population."

@@ -6,8 +6,6 @@ counts become ln(1 + count), summed over 2 hours, averaged over a person's valid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -17,7 +15,7 @@ from pydantic import Field
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict
 from curvote.data import columns, reader
-from curvote.data.columns import Feature
+from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.raw_files import read
 from curvote.data.reader import TableSchema
 
@@ -63,6 +61,12 @@ _HDL = Feature(
     " whatever lies beyond counts as lying on the bound",
     centre=50,
 )
+_CURVE_METADATA = {
+    "grid": list(range(1, 24, 2)),
+    "domain": [1, 23],
+    "unit": "hour",
+    "bounds": {"lower": 0.0, "upper": UPPER, "why": WHY},
+}
 _LIMITS = {feature.name: (feature.lower, feature.upper) for feature in _SCHEMA.features}
 
 
@@ -93,27 +97,27 @@ def width(parameters: Parameters) -> int:
     return len(_BY_PERSON if parameters.target else BINS)
 
 
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     """Return the public metadata of the curves as plain JSON values."""
     people, dropped = _load_people(parameters, paths)
     n, distinct = len(people), len(people.drop_duplicates(BINS))
+    lost = ", ".join(f"{what} {count}" for what, count in dropped.items())
     who = {"female": "women", "male": "men", "both": "adults"}[parameters.sex]
     return columns.facts(
         columns.class_counts(_labels(people), CLASSES),
         CLASSES,
         title=f"NHANES 2003-2006: 2-hour log activity of {who}",
-        **(_feature_metadata() if parameters.target else _curve_metadata()),
-        notes=[_missing_note(parameters, dropped)],
+        **(_feature_metadata() if parameters.target else _CURVE_METADATA),
+        notes=[
+            (
+                f"Adults aged {parameters.minimum_age} or older; left out because"
+                f" something is missing: {lost}. Hip-worn counts, not comparable with"
+                " wrist MIMS; survey weights are not used."
+            )
+        ],
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": dropped},
     )
-
-
-def _curve_metadata() -> dict[str, Any]:
-    """Return the metadata of curves over a day."""
-    bounds = {"lower": 0.0, "upper": UPPER, "why": WHY}
-    grid = list(range(1, 24, 2))
-    return {"grid": grid, "domain": [1, 23], "unit": "hour", "bounds": bounds}
 
 
 def _feature_metadata() -> dict[str, Any]:
@@ -128,9 +132,7 @@ def _feature_metadata() -> dict[str, Any]:
     }
 
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, paths: Paths) -> ClientColumns:
     """Return the columns client_id (seqn), label, group (n,) and curve (n, 12).
 
     With a target also that, (n,), and curve (n, 14) has age and sex before the bins.
@@ -153,7 +155,7 @@ def check(data: bytes, source: Source) -> None:
 
 
 def _load_people(
-    parameters: Parameters, paths: Mapping[str, Path]
+    parameters: Parameters, paths: Paths
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the complete rows of the chosen persons, and the missing counts.
 
@@ -192,12 +194,3 @@ def _labels(people: pd.DataFrame) -> NDArray[np.int64]:
     thresholds = np.array([HEALTHY["male"], HEALTHY["female"]])
     healthy = people["lbdhdd"] >= thresholds[people["gender"]]
     return healthy.to_numpy().astype(np.int64)
-
-
-def _missing_note(parameters: Parameters, dropped: Mapping[str, int]) -> str:
-    lost = ", ".join(f"{what} {n}" for what, n in dropped.items())
-    return (
-        f"Adults aged {parameters.minimum_age} or older; left out because something is"
-        f" missing: {lost}. Hip-worn counts, not comparable with wrist MIMS; survey"
-        " weights are not used."
-    )

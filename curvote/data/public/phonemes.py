@@ -7,7 +7,7 @@ The unit of privacy is one curve; a speaker has several.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -22,17 +22,6 @@ from curvote.base.classes import Classes
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict
 from curvote.data import columns, raw_files, reader
-from curvote.data.columns import (
-    DISTINCT_CLASSES,
-    MISSING,
-    UNEXPECTED,
-    Rule,
-    Split,
-    Violation,
-    all_classes,
-    check_one_way,
-    find_violations,
-)
 from curvote.data.raw_files import Source, read
 
 if TYPE_CHECKING:
@@ -49,7 +38,7 @@ PHONEMES: tuple[Label, ...] = get_args(Label)
 TITLE = "Phoneme log-periodograms (TIMIT)"
 MOST_EXAMPLES = 5
 _CURVE = [f"x.{i}" for i in range(1, POINTS + 1)]
-_COLUMN = {MISSING: "is missing", UNEXPECTED: "is not expected"}
+_COLUMN = {columns.MISSING: "is missing", columns.UNEXPECTED: "is not expected"}
 _COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
 
 
@@ -65,10 +54,13 @@ class Parameters(Strict):
     positive: Label = "sh"
     negative: Label | Literal["rest"] = "iy"
     classes: (
-        Annotated[tuple[Label, ...], all_classes(PHONEMES), DISTINCT_CLASSES] | None
+        Annotated[
+            tuple[Label, ...], columns.all_classes(PHONEMES), columns.DISTINCT_CLASSES
+        ]
+        | None
     ) = None
     groups: Literal["speaker"] | None = None
-    split: Split | None = None
+    split: columns.Split | None = None
 
     @field_validator("negative")
     @classmethod
@@ -79,7 +71,7 @@ class Parameters(Strict):
 
     @model_validator(mode="after")
     def _check_one_way(self) -> Parameters:
-        check_one_way(self, "positive", "negative")
+        columns.check_one_way(self, "positive", "negative")
         return self
 
 
@@ -118,6 +110,7 @@ def load_curves(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
     label = frame["g"].where(frame["g"].isin(named), REST)
     chosen = frame[label.isin(named)]
     speakers, _ = chosen["speaker"].factorize()
+    curves = np.bincount(speakers)
     return ClientTable(
         ids=chosen["row.names"].to_numpy(dtype=np.int64),
         curves=chosen[_CURVE].to_numpy(dtype=np.float64),
@@ -127,7 +120,12 @@ def load_curves(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
         grid=np.linspace(*DOMAIN, POINTS),
         domain=DOMAIN,
         classes=named,
-        notes=[_privacy_unit(speakers)],
+        notes=[
+            (
+                f"The unit of privacy is one curve; {len(curves)} speakers have up to"
+                f" {curves.max()} of these curves each."
+            )
+        ],
     )
 
 
@@ -152,7 +150,7 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
     return (FILE,)
 
 
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+def facts(parameters: Parameters, paths: columns.Paths) -> dict[str, Any]:
     """Return the public metadata of the chosen curves."""
     table = load_curves(paths[FILE], classes(parameters))
     return columns.facts(
@@ -167,9 +165,7 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     )
 
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, paths: columns.Paths) -> columns.ClientColumns:
     """Return the columns client_id, label, group (n,) and curve (n, T).
 
     With ``split`` there is a column part, too: 1 for the publisher's test part.
@@ -204,24 +200,23 @@ def check_schema(frame: pd.DataFrame) -> pd.DataFrame:
 
     Lines are counted as in the file, the header being line 1.
     """
-    problems = [*map(_explain_violation, find_violations(frame, _column_rules()))]
+    problems = [
+        *map(_explain_violation, columns.find_violations(frame, _column_rules()))
+    ]
     if problems:
-        more = (
-            f"; and {len(problems) - MOST_EXAMPLES} more"
-            if len(problems) > MOST_EXAMPLES
-            else ""
-        )
+        n_more = len(problems) - MOST_EXAMPLES
+        more = f"; and {n_more} more" if n_more > 0 else ""
         raise UserError(f"wrong schema: {'; '.join(problems[:MOST_EXAMPLES])}{more}.")
     return frame.astype(dict.fromkeys(_CURVE, np.float64))
 
 
-def _column_rules() -> dict[str, dict[str, Rule]]:
-    there: dict[str, Rule] = {"has no value": lambda cells: cells.notna()}
+def _column_rules() -> dict[str, dict[str, columns.Rule]]:
+    there: dict[str, columns.Rule] = {"has no value": lambda cells: cells.notna()}
     unknown_text = f"not one of {', '.join(PHONEMES)}"
-    phoneme: dict[str, Rule] = {
+    phoneme: dict[str, columns.Rule] = {
         unknown_text: lambda cells: cells.isna() | cells.isin(PHONEMES)
     }
-    finite: dict[str, Rule] = {"not a finite number": _all_finite}
+    finite: dict[str, columns.Rule] = {"not a finite number": _all_finite}
     ends = {"row.names": there, "g": there | phoneme, "speaker": there}
     return ends | dict.fromkeys(_CURVE, there | finite)
 
@@ -233,7 +228,7 @@ def _all_finite(cells: pd.Series[Any]) -> NDArray[np.bool_]:
     return np.asarray(cells.isna() | np.isfinite(numbers))
 
 
-def _explain_violation(violation: Violation) -> str:
+def _explain_violation(violation: columns.Violation) -> str:
     """Return a violation as text; line 1 of the file is the header."""
     if violation.line is None:
         return f"column {violation.column} {_COLUMN[violation.rule]}"
@@ -241,11 +236,3 @@ def _explain_violation(violation: Violation) -> str:
     if violation.rule.startswith("has"):
         return f"{place} {violation.rule}"
     return f"{place} is {violation.value!r}, {violation.rule}"
-
-
-def _privacy_unit(speakers: NDArray[np.int64]) -> str:
-    curves = np.bincount(speakers)
-    return (
-        f"The unit of privacy is one curve; {len(curves)} speakers have up to"
-        f" {curves.max()} of these curves each."
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files
@@ -99,35 +98,27 @@ class _Stroke(PublishedTable[Parameters]):
             raise UserError(
                 f"in the published file only bmi has gaps; here {gap_text}, too."
             )
-        return table.set_axis(_check_ids(frame["id"]), axis="index")
+        column = frame["id"]
+        wrong = ~column.str.fullmatch("[0-9]{1,9}") | column.duplicated()
+        if wrong.any():
+            line = int(column.index[wrong.to_numpy()][0])
+            raise UserError(
+                f"column id: {int(wrong.sum())} values are repeated or no whole number,"
+                f" the first on line {line}: {column[line]!r}."
+            )
+        return table.set_axis(column.to_numpy(dtype=np.int64), axis="index")
 
     def title_and_notes(
         self, parameters: Parameters, prepared: PreparedTable
     ) -> TitleAndNotes:
-        return self.title, _class_notes(prepared.labels)
-
-
-def _check_ids(column: pd.Series[str]) -> NDArray[np.int64]:
-    """Return the ids; UserError unless they are distinct integers."""
-    wrong = ~column.str.fullmatch("[0-9]{1,9}") | column.duplicated()
-    if wrong.any():
-        line = int(column.index[wrong.to_numpy()][0])
-        raise UserError(
-            f"column id: {int(wrong.sum())} values are repeated or no whole number, the"
-            f" first on line {line}: {column[line]!r}."
-        )
-    return column.to_numpy(dtype=np.int64)
-
-
-def _class_notes(labels: NDArray[np.int64]) -> list[str]:
-    n, strokes = len(labels), int(labels.sum())
-    baseline = f"always saying 'no stroke' is right for {1 - strokes / n:.1%}"
-    return [
-        "The unit of privacy is one person.",
-        f"{strokes} of {n} persons had a stroke: {baseline}.",
-        "Codes of text categories follow the alphabet; their order has no meaning.",
-        "'Unknown' smoking is a category of its own.",
-    ]
+        n, strokes = len(prepared.labels), int(prepared.labels.sum())
+        baseline = f"always saying 'no stroke' is right for {1 - strokes / n:.1%}"
+        return self.title, [
+            "The unit of privacy is one person.",
+            f"{strokes} of {n} persons had a stroke: {baseline}.",
+            "Codes of text categories follow the alphabet; their order has no meaning.",
+            "'Unknown' smoking is a category of its own.",
+        ]
 
 
 TABLE = _Stroke()

@@ -7,8 +7,6 @@ label, written as 5.0000, and 256 grey values, separated by blanks.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.data import raw_files, reader
+from curvote.data.columns import Paths
 from curvote.data.public.images import DIGITS, DigitParameters, Edition, Images, Part
 from curvote.data.raw_files import Source, read
 from curvote.data.tables.schema import EXAMPLES
@@ -76,7 +75,7 @@ def _file_name(part: Part) -> str:
     return f"zip-{part}"
 
 
-def _read_part(_: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
+def _read_part(_: Parameters, part: Part, paths: Paths) -> Images:
     pixels, labels = parse_digits(read(paths[_file_name(part)]))
     first = FIRST_TEST_ID if part == "test" else 0
     return Images(pixels, labels, np.arange(first, first + len(labels)))

@@ -6,22 +6,20 @@ coordinates. The regression functions and the Bayes error are known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from pydantic import Discriminator, Field, FiniteFloat, Tag
 from scipy.special import softmax
 
 from curvote.base.classes import Classes
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict
 from curvote.data import columns
-from curvote.data.columns import Feature
+from curvote.data.columns import ClientColumns, Feature, Paths
 
-Array = NDArray[np.float64]
 Shares = Literal["equal", "rank"]
 
 SIMULATED = True
@@ -64,9 +62,7 @@ def classes(parameters: Parameters) -> Classes:
     return Classes(map(str, range(parameters.n_classes)))
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata of the records as plain JSON values."""
     law = parameters.n_classes, parameters.deviation, parameters.shares
     reach = 1 + _FAR * parameters.deviation
@@ -88,9 +84,7 @@ def facts(
     }
 
 
-def clients(
-    parameters: Parameters, n: int, generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, n: int, generator: Generator) -> ClientColumns:
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, 2)."""
     k = parameters.n_classes
     label = generator.choice(k, size=n, p=class_shares(k, parameters.shares))
@@ -100,7 +94,7 @@ def clients(
     )
 
 
-def eta(parameters: Parameters, x: Array) -> Array:
+def eta(parameters: Parameters, x: FloatArray) -> FloatArray:
     """Return the regression functions P(Y = j | x), (n, K), at ``x`` (n, 2)."""
     k, variance = parameters.n_classes, parameters.deviation**2
     # All centres are as far from the origin: |x - centre|^2 differs by 2 x'centre only.
@@ -108,13 +102,13 @@ def eta(parameters: Parameters, x: Array) -> Array:
     return np.asarray(softmax(logits, axis=1))
 
 
-def centres(n_classes: int) -> Array:
+def centres(n_classes: int) -> FloatArray:
     """Return the centres (K, 2) of the classes."""
     angle = 2 * np.pi * np.arange(n_classes) / n_classes
     return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def class_shares(n_classes: int, shares: Shares) -> Array:
+def class_shares(n_classes: int, shares: Shares) -> FloatArray:
     """Return the probability of each class (K,)."""
     weights = 1 / np.arange(1, n_classes + 1) ** (shares == "rank")
     return np.asarray(weights / weights.sum())
@@ -136,7 +130,7 @@ def bayes_accuracy(n_classes: int, sigma: float, shares: Shares = "equal") -> fl
     return float(np.array(hits) @ share)
 
 
-def _own_polygon_probability(place: int, share: Array, sigma: float) -> float:
+def _own_polygon_probability(place: int, share: FloatArray, sigma: float) -> float:
     """Return the probability that a record of a class lies in its own polygon."""
     middle = centres(len(share))
     rivals = np.arange(len(share)) != place

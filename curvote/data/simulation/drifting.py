@@ -7,21 +7,18 @@ arrival; the slope function of the logit turns at one of them. It is what MRMA s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from pydantic import Field
 
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Count, Strict, WholeNumber
 from curvote.data import columns
-from curvote.data.columns import Points
+from curvote.data.columns import ClientColumns, Paths, Points
 from curvote.data.simulation import simulated
-
-Array = NDArray[np.float64]
 
 SIMULATED = True
 
@@ -45,9 +42,7 @@ class Parameters(Strict):
 files, size, width = columns.no_files, columns.no_size, columns.grid_points
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata; ``periods`` says groups are arrivals."""
     last, since = parameters.periods - 1, parameters.since
     when = f"by {parameters.turn:g} degrees at {since}" if since <= last else "never"
@@ -59,9 +54,7 @@ def facts(
     }
 
 
-def clients(
-    parameters: Parameters, n: int, generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, n: int, generator: Generator) -> ClientColumns:
     """Return ``n`` clients: client_id, label, group (n,) and curve (n, T).
 
     Client i belongs to arrival ``group`` = i mod periods. Curves and the uniforms
@@ -76,7 +69,7 @@ def clients(
     return columns.client_columns(curve, label, group=group)
 
 
-def rotated_slope(degrees: float) -> Array:
+def rotated_slope(degrees: float) -> FloatArray:
     """Return the slope's coefficients (50,), rotated by ``degrees``.
 
     The logit is alpha0 + sum_j xi_j s_j with xi_j of variance 1 and s_j = zeta_j

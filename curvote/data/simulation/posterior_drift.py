@@ -7,19 +7,15 @@ the sources are clearer than the target's (gamma < 1) or less so.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Count, Strict, WholeNumber
 from curvote.data import columns
-from curvote.data.columns import Feature
-
-Array = NDArray[np.float64]
+from curvote.data.columns import ClientColumns, Feature, Paths
 
 SIMULATED = True
 TARGET = "target"
@@ -74,15 +70,11 @@ def servers(parameters: Parameters) -> dict[str, int]:
     """Return each server's number of records, the target first."""
     names = [TARGET, *(f"source{k + 1}" for k in range(parameters.m))]
     least, more = divmod(parameters.total or 0, len(names))
-    sizes = {
-        name: parameters.n or least + (place < more) for place, name in enumerate(names)
-    }
+    sizes = {x: parameters.n or least + (at < more) for at, x in enumerate(names)}
     return sizes | {TARGET: sizes[TARGET] + parameters.test}
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata of the records as plain JSON values."""
     return {
         "title": "Simulated posterior drift (DTK section 6.1)",
@@ -102,7 +94,7 @@ def facts(
 
 def clients(
     parameters: Parameters, _n: int, generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+) -> ClientColumns:
     """Return the records of all ``servers``, a server after the other.
 
     Columns client_id, label, group (n,), the server's place, and curve (n, 2). Neither
@@ -117,7 +109,7 @@ def clients(
     return columns.client_columns(x, label, group=group)
 
 
-def regression(x: Array, gamma: float | Array) -> Array:
+def regression(x: FloatArray, gamma: float | FloatArray) -> FloatArray:
     """Return P(Y = 1 | x) for x (n, 2), of a server with exponent ``gamma``.
 
     Exponent 1 is the target's: eta_T = 1/2 + s |u v|^(1/4) with u, v = x - 1/2 and s

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import Discriminator, Field, FiniteFloat, Tag
 
 from curvote.base import validate
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict
 from curvote.data import columns
-from curvote.data.columns import Points
+from curvote.data.columns import ClientColumns, Paths, Points
 
-Array = NDArray[np.float64]
 Slope = Literal["decaying"] | tuple[float, ...]
 
 SIMULATED = True
@@ -37,8 +36,8 @@ _ZETA = _SIGN / _J
 _EDGE = np.sqrt(3.0)  # xi is uniform on [-_EDGE, _EDGE]
 _FAR = 30.0  # beyond a logit of this size the least error is below 1e-13
 
-DECAY: Array = _SIGN / _J**2.0
-BETA: Array = 4 * DECAY
+DECAY: FloatArray = _SIGN / _J**2.0
+BETA: FloatArray = 4 * DECAY
 INTERCEPT = 0.1
 
 _Number = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
@@ -64,9 +63,7 @@ class Parameters(Strict):
 files, size, width = columns.no_files, columns.no_size, columns.grid_points
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata of the curves as plain JSON values."""
     return FACTS | {
         "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
@@ -75,9 +72,7 @@ def facts(
     }
 
 
-def clients(
-    parameters: Parameters, n: int, generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, n: int, generator: Generator) -> ClientColumns:
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, T)."""
     law = _custom_law(parameters)
     curves, labels = generate(generator, n, parameters.points, **law)
@@ -85,13 +80,13 @@ def clients(
 
 
 def generate(
-    generator: np.random.Generator,
+    generator: Generator,
     n: int,
     points: int = POINTS,
-    beta: Array = BETA,
+    beta: FloatArray = BETA,
     *,
     intercept: float = INTERCEPT,
-) -> tuple[Array, NDArray[np.int64]]:
+) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return ``n`` curves (n, points) on an equidistant grid of [0, 1], labels 0/1.
 
     ``beta`` (50,) holds the slope's coefficients on phi. The label's logit
@@ -103,10 +98,13 @@ def generate(
     xi = generator.uniform(-_EDGE, _EDGE, size=(n, len(_J)))
     positive = _logistic(intercept + xi @ (_ZETA * beta))
     labels = (generator.random(n) < positive).astype(np.int64)
-    return (xi * _ZETA) @ _cosine_basis(np.linspace(0.0, 1.0, points)), labels
+    t = np.linspace(0.0, 1.0, points)
+    cosines: FloatArray = np.sqrt(2.0) * np.cos(np.pi * np.outer(_J - 1, t))
+    cosines[0] = 1.0
+    return (xi * _ZETA) @ cosines, labels
 
 
-def coefficients(slope: Slope) -> Array:
+def coefficients(slope: Slope) -> FloatArray:
     """Return the basis coefficients (50,) of a ``slope`` setting."""
     if slope == "decaying":
         return BETA
@@ -150,13 +148,6 @@ def _law_notes(parameters: Parameters) -> list[str]:
     return [f"The slope on phi_1, phi_2, ...: {numbers}; the intercept: {intercept:g}."]
 
 
-def _logistic(logit: Array) -> Array:
+def _logistic(logit: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):  # exp(710) is infinite, and 0 the right answer
         return np.asarray(1 / (1 + np.exp(-logit)))
-
-
-def _cosine_basis(t: Array) -> Array:
-    """Return phi_1 = 1, phi_j = sqrt(2) cos((j - 1) pi t) on ``t``: (50, T)."""
-    cosines: Array = np.sqrt(2.0) * np.cos(np.pi * np.outer(_J - 1, t))
-    cosines[0] = 1.0
-    return cosines

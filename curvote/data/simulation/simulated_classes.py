@@ -10,24 +10,21 @@ all alike for d >= K - 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from pydantic import Field, FiniteFloat
 from scipy.fft import dct
 from scipy.special import ndtri, softmax
 from scipy.stats import qmc
 
 from curvote.base.classes import Classes
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.data import columns
-from curvote.data.columns import Feature
-
-Array = NDArray[np.float64]
+from curvote.data.columns import ClientColumns, Feature, Paths
 
 SIMULATED = True
 _FAR = 5.0  # standard deviations beyond the farthest mean
@@ -59,9 +56,7 @@ def classes(parameters: Parameters) -> Classes:
     return Classes(map(str, range(parameters.n_classes)))
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata of the records as plain JSON values."""
     law = parameters.n_classes, parameters.d, parameters.distance
     reach = float(np.abs(class_means(*law)).max()) + _FAR
@@ -85,9 +80,7 @@ def facts(
     }
 
 
-def clients(
-    parameters: Parameters, n: int, generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, n: int, generator: Generator) -> ClientColumns:
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, d)."""
     law = parameters.n_classes, parameters.d, parameters.distance
     label = generator.integers(parameters.n_classes, size=n)
@@ -95,13 +88,13 @@ def clients(
     return columns.client_columns(class_means(*law)[label] + noise, label)
 
 
-def eta(parameters: Parameters, x: Array) -> Array:
+def eta(parameters: Parameters, x: FloatArray) -> FloatArray:
     """Return the regression functions P(Y = k | x), (n, K), at ``x`` (n, d)."""
     middle = class_means(parameters.n_classes, parameters.d, parameters.distance)
     return np.asarray(softmax(_class_scores(x, middle), axis=1))
 
 
-def class_means(n_classes: int, d: int, distance: float) -> Array:
+def class_means(n_classes: int, d: int, distance: float) -> FloatArray:
     """Return the means (K, d) of the classes, around 0."""
     corners = dct(np.eye(n_classes), norm="ortho")[:, 1 : d + 1]
     pairs = n_classes * (n_classes - 1) / 2
@@ -112,7 +105,7 @@ def class_means(n_classes: int, d: int, distance: float) -> Array:
     return vertices
 
 
-def _class_scores(x: Array, middle: Array) -> Array:
+def _class_scores(x: FloatArray, middle: FloatArray) -> FloatArray:
     return np.asarray(x @ middle.T - (middle**2).sum(axis=1) / 2)
 
 

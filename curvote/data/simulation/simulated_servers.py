@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import model_validator
 
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Count, Strict
 from curvote.data import columns
-from curvote.data.columns import Points
+from curvote.data.columns import ClientColumns, Paths, Points
 from curvote.data.simulation import simulated
-
-Array = NDArray[np.float64]
 
 SIMULATED = True
 _RATE = 15.0
@@ -54,9 +50,7 @@ def group_of(parameters: Parameters, server: int) -> int:
     return int(np.searchsorted(np.cumsum(parameters.servers), server, "right")) + 1
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata; ``groups`` has one for each server.
 
     The Bayes error depends on the slope that was drawn: none is stated.
@@ -75,7 +69,7 @@ def facts(
 
 def clients(
     parameters: Parameters, n: int, generator: np.random.Generator, server: int
-) -> dict[str, NDArray[Any]]:
+) -> ClientColumns:
     """Return ``n`` new clients of one ``server`` with a slope of its own.
 
     Columns as of data set ``simulated``: client_id, label, group (n,) and curve (n, T);
@@ -86,7 +80,7 @@ def clients(
     return columns.client_columns(curves, labels)
 
 
-def draw_slope(generator: np.random.Generator, group: int) -> Array:
+def draw_slope(generator: np.random.Generator, group: int) -> FloatArray:
     """Draw the slope's coefficients on phi_1..phi_50, (50,), for a server of ``group``.
 
     Groups 1 and 3: gamma_j (-1)^(j+1) j^-2 with gamma_j uniform on [-8, -2] or [2, 8].
@@ -95,20 +89,19 @@ def draw_slope(generator: np.random.Generator, group: int) -> Array:
     trapezoid rule on the grid would add an error of its own.
     """
     if group == 2:
-        return np.asarray(
-            _covariance_factor() @ generator.standard_normal(len(simulated.DECAY))
-        )
+        normal = generator.standard_normal(len(simulated.DECAY))
+        return np.asarray(_covariance_factor() @ normal)
     direction = -1.0 if group == 1 else 1.0
     gamma = generator.uniform(2.0, 8.0, len(simulated.DECAY))
     return np.asarray(direction * gamma * simulated.DECAY)
 
 
 @lru_cache
-def _covariance_factor() -> Array:
+def _covariance_factor() -> FloatArray:
     return np.asarray(np.linalg.cholesky(process_covariance()))
 
 
-def process_covariance() -> Array:
+def process_covariance() -> FloatArray:
     """Return the covariance (50, 50) of a group 2 slope's coefficients, exactly.
 
     The image u of cos(w_n t), w_n = (n-1) pi, under the kernel exp(-a |s-t|) solves

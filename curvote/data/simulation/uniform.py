@@ -5,20 +5,17 @@ The label's logit is ``slope`` times the first number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import Generator
 from pydantic import FiniteFloat
 from scipy.special import expit
 
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.data import columns
-from curvote.data.columns import Feature
-
-Array = NDArray[np.float64]
+from curvote.data.columns import ClientColumns, Feature, Paths
 
 SIMULATED = True
 
@@ -39,9 +36,7 @@ def width(parameters: Parameters) -> int:
     return parameters.d
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata of the records as plain JSON values."""
     features = [
         Feature(f"z{j + 1}", "number", -1, 1, "drawn from [-1, 1]")
@@ -62,9 +57,7 @@ def facts(
     }
 
 
-def clients(
-    parameters: Parameters, n: int, generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, n: int, generator: Generator) -> ClientColumns:
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, d)."""
     values = generator.uniform(-1, 1, size=(n, parameters.d))
     chance = positive_probability(values[:, 0], parameters.slope)
@@ -72,6 +65,6 @@ def clients(
     return columns.client_columns(values, labels)
 
 
-def positive_probability(first: Array, slope: float) -> Array:
+def positive_probability(first: FloatArray, slope: float) -> FloatArray:
     """Return eta(z) = P(Y = +1 | z), which the first number decides alone."""
     return np.asarray(expit(slope * first))

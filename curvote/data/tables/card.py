@@ -120,9 +120,7 @@ class FileCard:
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as plain JSON values."""
-        columns = [
-            asdict(column) | {"outside": column.share} for column in self.columns
-        ]
+        columns = [asdict(x) | {"outside": x.share} for x in self.columns]
         plain = asdict(self) | {"path": str(self.path), "columns": columns}
         del plain["more"]
         return plain | {"remarks": self.remarks()}
@@ -140,24 +138,8 @@ def table_card(parameters: Parameters, path: Path) -> FileCard:
     keeps_repeats = parameters.duplicates == "keep"
     fills = parameters.missing == "centre"
     client_count = survey.rows if keeps_repeats else survey.distinct
-    return FileCard(
-        path=path,
-        rows=survey.rows,
-        clients=clients,
-        classes=counts,
-        columns=column_cards([*missing], survey.spans, [*missing.values()]),
-        repeats=survey.rows - survey.distinct,
-        repeats_are="kept" if keeps_repeats else "left out",
-        left_out={"a value is missing": client_count - clients},
-        filled=sum(missing.values()) if fills else 0,
-        more=_repeat_remark(survey.rows - survey.distinct, parameters),
-    )
-
-
-def _repeat_remark(n: int, parameters: Parameters) -> tuple[str, ...]:
-    """Return a remark on rows that equal an earlier one."""
+    n = survey.rows - survey.distinct  # rows that equal an earlier one
     equal = "1 row equals" if n == 1 else f"{n:,} rows equal"
-    keeps_repeats = parameters.duplicates == "keep"
     if parameters.id and keeps_repeats:
         text = "their ids differ, so they are kept as other people"
     elif parameters.id:
@@ -171,7 +153,18 @@ def _repeat_remark(n: int, parameters: Parameters) -> tuple[str, ...]:
             " them apart, id: COLUMN, or write duplicates: keep; they are left out"
         )
     needs_remark = n and (parameters.id or not keeps_repeats)
-    return (f"{equal} an earlier one: {text}.",) if needs_remark else ()
+    return FileCard(
+        path=path,
+        rows=survey.rows,
+        clients=clients,
+        classes=counts,
+        columns=column_cards([*missing], survey.spans, [*missing.values()]),
+        repeats=n,
+        repeats_are="kept" if keeps_repeats else "left out",
+        left_out={"a value is missing": client_count - clients},
+        filled=sum(missing.values()) if fills else 0,
+        more=(f"{equal} an earlier one: {text}.",) if needs_remark else (),
+    )
 
 
 def column_cards(
@@ -189,12 +182,7 @@ def column_cards(
             below=int(spans.below[j]),
             above=int(spans.above[j]),
             constant=bool(spans.constant[j]),
-            used=_round_up_tenths(float(spans.used[j])),
+            used=math.ceil(10 * float(spans.used[j])) / 10,
         )
         for j, name in enumerate(names)
     )
-
-
-def _round_up_tenths(share: float) -> float:
-    """Return a share rounded up to tenths; ends of values stay coarse."""
-    return math.ceil(10 * share) / 10

@@ -32,10 +32,8 @@ def is_date_time(column: Any) -> bool:
 
     if not is_text(column):
         return bool(types.is_timestamp(column.type) or types.is_date(column.type))
-    texts = column.filter(pc.greater(pc.utf8_length(column), 0))
-    return len(texts) > 0 and bool(
-        pc.match_substring_regex(texts[:1], _DATE)[0].as_py()
-    )
+    first = column.filter(pc.greater(pc.utf8_length(column), 0))[:1]
+    return bool(pc.any(pc.match_substring_regex(first, _DATE)).as_py())
 
 
 def parse_numbers(column: Any, decimal: str = ".") -> Floats:
@@ -91,10 +89,15 @@ def encode_labels(
     """
     import pyarrow as pa
 
-    encoded = column if _is_dictionary(column.type) else column.dictionary_encode()
+    is_encoded = pa.types.is_dictionary(column.type)
+    encoded = column if is_encoded else column.dictionary_encode()
     texts = encoded.dictionary.cast(pa.string()).to_pylist()
-    code_iter = (_label_code(text, code_of, most) for text in texts)
-    codes = np.array([*code_iter, -1], dtype=np.int64)
+    codes = np.full(len(texts) + 1, -1, dtype=np.int64)
+    for place, text in enumerate(texts):
+        if text and len(code_of) >= most:
+            codes[place] = code_of.get(text, most)
+        elif text:
+            codes[place] = code_of.setdefault(text, len(code_of))
     where = encoded.indices.cast(pa.int64()).fill_null(len(texts))
     return np.asarray(codes[np.asarray(where)])
 
@@ -113,7 +116,11 @@ def identify(column: Any) -> tuple[Integers, NDArray[np.uint32]]:
     marks = np.zeros(len(column), dtype=np.uint32)
     if not is_text(column):
         return np.array(column.cast(pa.int64())), marks
-    column = _normalize(column)
+    # Texts in the normal form in which they are compared.
+    plain_ones = pc.match_substring_regex(column, r"^[0-9A-Za-z]+$")
+    if rest := column.filter(pc.invert(plain_ones)).to_pylist():
+        spelt = pa.array(map(normalise_id, rest), type=column.type)
+        column = pc.replace_with_mask(column, pc.invert(plain_ones), spelt)
     integral = pc.match_substring_regex(column, WHOLE_NUMBER)
     ids = np.array(pc.if_else(integral, column, "0").cast(pa.int64()))
     other = ~np.asarray(integral)
@@ -123,19 +130,6 @@ def identify(column: Any) -> tuple[Integers, NDArray[np.uint32]]:
     ids[other] = (words[:, 0] >> np.uint64(1)).astype(np.int64)
     marks[other] = (words[:, 1] >> np.uint64(32)) | np.uint64(1)
     return ids, marks
-
-
-def _normalize(column: Any) -> Any:
-    """Return texts in the normal form in which they are compared."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    plain_ones = pc.match_substring_regex(column, r"^[0-9A-Za-z]+$")
-    rest = column.filter(pc.invert(plain_ones)).to_pylist()
-    if not rest:
-        return column
-    spelt = pa.array(map(normalise_id, rest), type=column.type)
-    return pc.replace_with_mask(column, pc.invert(plain_ones), spelt)
 
 
 def trim_ids(column: Any) -> Any:
@@ -155,20 +149,13 @@ def is_text(column: Any) -> bool:
 def plain_column(column: Any) -> Any:
     """Return ``column`` without a dictionary; an empty text becomes a null."""
     import pyarrow.compute as pc
+    from pyarrow import types
 
-    if _is_dictionary(column.type):
+    if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not is_text(column):
         return column
     return pc.if_else(pc.equal(pc.utf8_length(column), 0), None, column)
-
-
-def _label_code(text: str | None, code_of: dict[str, int], most: int) -> int:
-    if not text:
-        return -1
-    if len(code_of) >= most:
-        return code_of.get(text, most)
-    return code_of.setdefault(text, len(code_of))
 
 
 def _parse_dates(text: Any) -> Any:
@@ -187,12 +174,6 @@ def _parse_dates(text: Any) -> Any:
 
 def _to_floats(column: Any) -> Floats:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _is_dictionary(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_dictionary(kind))
 
 
 class ColumnSpans:
@@ -279,25 +260,14 @@ class Identifiers:
         order = np.argsort(ids, kind="stable")
         same = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
         if len(same):
-            self._refuse(order[same], order[same + 1], marks, rows)
-
-    def _refuse(
-        self, earlier: Integers, later: Integers, marks: Marks, rows: Integers
-    ) -> None:
-        texts = marks[earlier] != marks[later]
-        for what, chosen in (
-            (
-                "an id comes back after another client's rows; sort the file by id"
-                + SPELT,
-                ~texts,
-            ),
-            ("two ids have one 63-bit number; rename one of the two", texts),
-        ):
-            places = np.sort(rows[later[chosen]])
-            self.violations.add(
-                what, len(places), ((row, "") for row in places.tolist())
-            )
-        self.violations.check()
+            earlier, later = order[same], order[same + 1]
+            texts = marks[earlier] != marks[later]
+            back = "an id comes back after another client's rows; sort the file by id"
+            collision = "two ids have one 63-bit number; rename one of the two"
+            for what, chosen in ((back + SPELT, ~texts), (collision, texts)):
+                places = np.sort(rows[later[chosen]]).tolist()
+                self.violations.add(what, len(places), ((row, "") for row in places))
+            self.violations.check()
 
 
 Words = NDArray[np.uint64]

@@ -2,19 +2,462 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
+from curvote.base.errors import UserError
+from curvote.chain.settings import Strict
 from curvote.data import columns
-from curvote.data.tables import schema
+from curvote.data.columns import ClientColumns, Paths, Points
+from curvote.data.tables import cells, schema
 from curvote.data.tables.card import FileCard, column_cards
-from curvote.data.tables.cells import RepeatedRows
-from curvote.data.tables.long_rows import LongBlock, LongScan, Parameters
+from curvote.data.tables.cells import (
+    MICROSECONDS,
+    VOCABULARY,
+    ColumnSpans,
+    Floats,
+    Identifiers,
+    Integers,
+    RepeatedRows,
+)
+from curvote.data.tables.schema import (
+    CsvForm,
+    Labelled,
+    Text,
+    Violations,
+    convert_column,
+    read_batches,
+    resolve_classes,
+)
+
+
+class Grid(Strict):
+    """The public grid: ``points`` equidistant times from ``start`` to ``stop``."""
+
+    start: FiniteFloat
+    stop: FiniteFloat
+    points: Points
+
+    @field_validator("stop")
+    @classmethod
+    def _check_increasing(cls, stop: float, info: ValidationInfo) -> float:
+        if not info.data.get("start", -np.inf) < stop:
+            raise PydanticCustomError("order", "it must be above start")
+        return stop
+
+
+class Gaps(Strict):
+    """The longest allowed time, in ``unit``, without a measurement."""
+
+    most: Annotated[FiniteFloat, Field(gt=0)]
+
+
+class Parameters(Labelled, CsvForm):
+    """Settings of ``source:``: file, columns, classes, grid, bounds, gaps.
+
+    ``dates`` is the form of date-times that are not written as 2026-03-30 08:15, as
+    ``%d.%m.%Y %H:%M``.
+    """
+
+    name: Literal["curves"] = "curves"
+    path: Text
+    id: Text
+    time: Text
+    value: Text
+    label: Text
+    grid: Grid
+    unit: Text
+    bounds: tuple[FiniteFloat, FiniteFloat]
+    gaps: Gaps
+    dates: Text | None = None
+
+    @field_validator("label")
+    @classmethod
+    def _check_columns(cls, label: str, info: ValidationInfo) -> str:
+        columns = [info.data.get(name) for name in ("id", "time", "value")]
+        named = [name for name in (*columns, label) if name is not None]
+        if len({*named}) < len(named):
+            raise ValueError("id, time, value and label must be four different columns")
+        return label
+
+    @field_validator("bounds")
+    @classmethod
+    def _check_bounds(cls, bounds: tuple[float, float]) -> tuple[float, float]:
+        if not bounds[0] < bounds[1]:
+            raise PydanticCustomError("order", "the first must be below the second")
+        return bounds
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """Return the grid (T,)."""
+        return np.linspace(self.grid.start, self.grid.stop, self.grid.points)
+
+
+ROWS = 2**20  # a block, unless one client alone has more
+
+
+@dataclass(frozen=True, eq=False)
+class LongRows:
+    """Consecutive rows of a long file: ids, marks and lengths of runs, cells.
+
+    ``first`` is the number of the first row.
+    """
+
+    first: int
+    ids: Integers
+    marks: NDArray[np.uint32]
+    lengths: Integers
+    times: Floats
+    values: Floats
+    labels: Integers
+
+    @property
+    def starts(self) -> Integers:
+        """Return where each run starts, and the end of the last: (k + 1,)."""
+        return np.concatenate(([0], np.cumsum(self.lengths)))
+
+    def part(self, start: int, stop: int) -> LongRows:
+        """Return the runs ``start`` to ``stop``, the latter not included."""
+        begin, end = self.starts[[start, stop]].tolist()
+        return LongRows(
+            first=self.first + begin,
+            ids=self.ids[start:stop],
+            marks=self.marks[start:stop],
+            lengths=self.lengths[start:stop],
+            times=self.times[begin:end],
+            values=self.values[begin:end],
+            labels=self.labels[begin:end],
+        )
+
+
+class LongReader:
+    """Reader of the long file at ``path``, counting its ``violations``.
+
+    ``label_codes`` are the labels met so far and their codes, those of ``listed`` from
+    the beginning. ``dates`` says whether times are date-times (microseconds on the wall
+    clock) or plain numbers; ``written`` is the form in which date-times stand there.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        parameters: Parameters,
+        violations: Violations,
+        listed: Mapping[str, int],
+    ) -> None:
+        self.path, self.names, self.violations = path, parameters, violations
+        self.label_codes = dict(listed)
+        self.most = len(listed) + VOCABULARY
+        self.written = parameters.dates
+        self.dates: bool | None = True if parameters.dates else None
+        self.rows = 0
+
+    def blocks(self, least: int = ROWS) -> Iterator[LongRows]:
+        """Yield blocks of at least ``least`` rows (but the last) that cut no run.
+
+        Raises:
+            UserError: the file cannot be read, a column is not there or of no use.
+        """
+        waiting: list[LongRows] = []
+        for rows in self._read_parts():
+            waiting.append(rows)
+            if sum(len(part.times) for part in waiting) >= least:
+                joined = join_rows(waiting)
+                last = len(joined.ids) - 1
+                waiting = [joined.part(last, last + 1)]
+                yield joined.part(0, last)
+        if waiting:
+            yield join_rows(waiting)
+
+    def _read_parts(self) -> Iterator[LongRows]:
+        its = self.names
+        columns = [its.id, its.time, its.value, its.label]
+        for batch in read_batches(self.path, columns, self.violations):
+            if batch.num_rows:
+                yield self._parse_part(*map(cells.plain_column, batch.columns))
+            self.rows += batch.num_rows
+
+    def _parse_part(self, ids: Any, times: Any, values: Any, labels: Any) -> LongRows:
+        if self.dates is None:
+            self.dates = cells.is_date_time(times)
+        number = partial(cells.parse_numbers, decimal=self.violations.form.decimal)
+        clock = partial(cells.wall_clock, form=self.written) if self.dates else number
+        wanted = "a date-time" if self.dates else "a finite number"
+        numbers = self._check_finite(self.names.time, times, clock, wanted)
+        name = self.names.value
+        measured = self._check_finite(name, values, number, "a finite number")
+        codes = cells.encode_labels(labels, self.label_codes, self.most)
+        self._count_empty(self.names.label, codes < 0)
+        return LongRows(self.rows + 1, *self._find_runs(ids), numbers, measured, codes)
+
+    def _check_finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
+        with convert_column(self.path, name, column):
+            numbers: Floats = read(column)
+        bad = np.flatnonzero(~np.isfinite(numbers)).tolist()
+        texts = (column[i].as_py() for i in bad)
+        examples_text = ("is empty" if text is None else repr(text) for text in texts)
+        examples = (
+            (self.rows + i + 1, text)
+            for i, text in zip(bad, examples_text, strict=True)
+        )
+        self.violations.add(f"{name} is not {wanted}", len(bad), examples)
+        return numbers
+
+    def _find_runs(self, column: Any) -> tuple[Integers, NDArray[np.uint32], Integers]:
+        import pyarrow.compute as pc
+
+        column = cells.trim_ids(column)
+        self._count_empty(self.names.id, np.asarray(pc.is_null(column)))
+        # An empty cell is reported already; from here on it counts as the row above.
+        encoded = pc.run_end_encode(pc.fill_null_forward(column))
+        with convert_column(self.path, self.names.id, column):
+            runs = encoded.values.fill_null("0" if cells.is_text(column) else 0)
+            ids, marks = cells.identify(runs)
+        ends = np.concatenate(([0], np.asarray(encoded.run_ends, dtype=np.int64)))
+        return ids, marks, ends[1:] - ends[:-1]
+
+    def _count_empty(self, name: str, empty: NDArray[np.bool_]) -> None:
+        rows = (np.flatnonzero(empty) + self.rows + 1).tolist()
+        self.violations.add(f"{name} is empty", len(rows), ((i, "") for i in rows))
+
+
+def join_rows(parts: list[LongRows]) -> LongRows:
+    """Return consecutive ``parts`` as one, joining a run across them."""
+    if len(parts) == 1:
+        return parts[0]
+    ids, marks, lengths, times, values, labels = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("ids", "marks", "lengths", "times", "values", "labels")
+    )
+    new = np.append(True, (ids[1:] != ids[:-1]) | (marks[1:] != marks[:-1]))
+    sums = np.add.reduceat(lengths, np.flatnonzero(new))
+    return LongRows(parts[0].first, ids[new], marks[new], sums, times, values, labels)
+
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """``times`` and ``values`` (m,) of n clients; each client has at least one row."""
+
+    starts: Integers
+    times: Floats
+    values: Floats
+
+    @property
+    def owners(self) -> Integers:
+        """Return the client, 0 to n - 1, of each row (m,)."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    @property
+    def first_times(self) -> Floats:
+        """Return each client's first time (n,)."""
+        return self.times[self.starts[:-1]]
+
+    @property
+    def last_times(self) -> Floats:
+        """Return each client's last time (n,)."""
+        return self.times[self.starts[1:] - 1]
+
+    def time_order(self) -> Integers | None:
+        """Return the stable order by time within clients, None if ordered."""
+        rising = self.times[1:] >= self.times[:-1]
+        rising[self.starts[1:-1] - 1] = True
+        return None if rising.all() else np.lexsort((self.times, self.owners))
+
+    def reorder(self, order: Integers) -> Segments:
+        """Return the same clients with their rows in ``time_order``."""
+        return Segments(self.starts, self.times[order], self.values[order])
+
+    def repeated_times(self) -> Integers:
+        """Return the rows whose time is that of the row before, in ordered rows."""
+        same = self.times[1:] == self.times[:-1]
+        same[self.starts[1:-1] - 1] = False
+        return np.flatnonzero(same) + 1
+
+    def select(self, clients: Flags) -> Segments:
+        """Return the clients that are true in ``clients`` (n,)."""
+        if clients.all():
+            return self
+        lengths = np.diff(self.starts)
+        rows = np.repeat(clients, lengths)
+        starts = np.concatenate(([0], np.cumsum(lengths[clients])))
+        return Segments(starts, self.times[rows], self.values[rows])
+
+    def largest_gap(self, start: float, stop: float) -> Floats:
+        """Return each client's longest time between neighbours (n,), 0 for one row.
+
+        Only gaps count of which some part lies between ``start`` and ``stop``.
+        """
+        gaps = np.zeros(len(self.times))
+        before, after = self.times[:-1], self.times[1:]
+        gaps[:-1] = np.where((before < stop) & (after > start), after - before, 0.0)
+        gaps[self.starts[1:] - 1] = 0.0
+        return np.maximum.reduceat(gaps, self.starts[:-1])
+
+    def interpolate(self, grid: Floats) -> Floats:
+        """Return each client's values, joined by straight lines, on ``grid``: (n, T).
+
+        ``grid`` (T,) increases. Before its first and after its last measurement a
+        client's curve stays level. A measurement on a grid point is kept exactly.
+        """
+        n, t = len(self.starts) - 1, len(grid)
+        # A row with j grid points before it is at or left of all grid points from j on:
+        # counting such rows is a binary search for every client at once, in integers.
+        below = np.searchsorted(grid, self.times, side="left")
+        keys = self.owners * (t + 1) + below
+        counts = np.bincount(keys, minlength=n * (t + 1))
+        after = np.cumsum(counts).reshape(n, t + 1)[:, :t]
+        left_rows = np.maximum(after - 1, self.starts[:-1, np.newaxis])
+        right = np.minimum(after, self.starts[1:, np.newaxis] - 1)
+        origin, width = self.times[left_rows], self.times[right] - self.times[left_rows]
+        width[left_rows == right] = 1.0  # the ends: both values are the same
+        share = np.clip((grid - origin) / width, 0.0, 1.0)
+        low = self.values[left_rows]
+        return np.asarray(low + share * (self.values[right] - low))
+
+
+CLIENTS = 65_536
+_VALUES = 2**23  # a block's curves: 64 MiB at most, unless one curve is longer
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, eq=False)
+class LongBlock:
+    """Clients without long gaps: ``ids`` and ``labels`` (n,), and rows."""
+
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    segments: Segments
+
+
+class LongScan:
+    """A pass over a long file: blocks of whole clients, counts and violations.
+
+    ``tally`` counts clients: all, kept, and left out for a ``gap`` or at the ``ends``;
+    ``spans`` says how the values of all lie within their bounds.
+    """
+
+    def __init__(self, parameters: Parameters, path: Path) -> None:
+        self.parameters, self.path = parameters, path
+        self.violations = Violations(path, parameters)
+        self.reader = LongReader(path, parameters, self.violations, parameters.places)
+        self.identifiers = Identifiers(self.violations)
+        self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
+        self.spans = ColumnSpans(*(np.array([end]) for end in parameters.bounds))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the classes, once all rows were read."""
+        codes = self.reader.label_codes
+        return resolve_classes(
+            self.violations, self.parameters.label, codes, self.parameters
+        )
+
+    def blocks(self) -> Iterator[LongBlock]:
+        """Yield usable clients, none after the first violation."""
+        most = max(1, min(CLIENTS, _VALUES // self.parameters.grid.points))
+        for rows in self.reader.blocks():
+            for start in range(0, len(rows.ids), most):
+                part = rows.part(start, min(start + most, len(rows.ids)))
+                segments = self._check_rows(part)
+                if not self.violations:
+                    self.spans.add(segments.values[:, np.newaxis])
+                    yield self._select_usable(part, segments)
+        self.identifiers.check()
+        if not self.reader.rows:
+            raise UserError(f"{self.path} has no rows.")
+        codes = self.reader.label_codes
+        resolve_classes(self.violations, self.parameters.label, codes, self.parameters)
+        if not self.tally["kept"]:
+            raise UserError(f"{self.path}: no client is left. {self.notes()[0]}")
+
+    def notes(self) -> list[str]:
+        """Return the sentences about left-out clients for a report."""
+        tally, gaps = self.tally, self.parameters.gaps
+        left_out = tally["gap"] + tally["ends"]
+        return [
+            (
+                f"{self.reader.rows} measurements of {tally['clients']} clients, joined"
+                f" by straight lines. {left_out} clients were left out: {tally['gap']}"
+                f" with a gap above {gaps.most:g} {self.parameters.unit},"
+                f" {tally['ends']} that do not reach both ends of the grid."
+            )
+        ]
+
+    def _check_rows(self, rows: LongRows) -> Segments:
+        """Return the rows of clients in the order of time; count what is wrong."""
+        segments = Segments(rows.starts, rows.times, rows.values)
+        order = segments.time_order()
+        if order is not None:
+            segments = segments.reorder(order)
+        again = segments.repeated_times()
+        places = (again if order is None else order[again]) + rows.first
+        what = f"{self.parameters.time} repeats a time of the same client"
+        self.violations.add(what, len(places), ((row, "") for row in places.tolist()))
+        self._check_labels(rows)
+        self.identifiers.add(rows.ids, rows.marks, rows.first + rows.starts[:-1])
+        return self._wrap_to_day(segments) if self.reader.dates else segments
+
+    def _check_labels(self, rows: LongRows) -> None:
+        begins = rows.starts[:-1]
+        low = np.minimum.reduceat(rows.labels, begins)
+        high = np.maximum.reduceat(rows.labels, begins)
+        changed = begins[(low != high) & (low >= 0)] + rows.first
+        what = f"{self.parameters.label} changes within a client"
+        examples = ((row, "the client that begins at {}") for row in changed.tolist())
+        self.violations.add(what, len(changed), examples)
+        listed = self.parameters.places
+        other = np.flatnonzero(high >= len(listed)) if listed else high[:0]
+        texts = {code: text for text, code in self.reader.label_codes.items()}
+        starts = rows.starts[other] + rows.first
+        examples = (
+            (row, f"the client that begins at {{}} {texts.get(code, 'another')!r}")
+            for row, code in zip(starts.tolist(), high[other].tolist(), strict=True)
+        )
+        what = f"{self.parameters.label} {self.parameters.unlisted_text}"
+        self.violations.add(what, len(other), examples)
+
+    def _wrap_to_day(self, segments: Segments) -> Segments:
+        unit = self.parameters.unit
+        if unit not in _SECONDS:
+            raise UserError(
+                f"unit is {unit!r}, but column {self.parameters.time!r} of {self.path}"
+                f" holds date-times: unit must be one of {', '.join(_SECONDS)}."
+            )
+        day = _SECONDS["d"] * MICROSECONDS
+        midnight = np.floor(segments.first_times / day) * day
+        since = segments.times - np.repeat(midnight, np.diff(segments.starts))
+        times = since / (_SECONDS[unit] * MICROSECONDS)
+        return Segments(segments.starts, times, segments.values)
+
+    def _select_usable(self, rows: LongRows, segments: Segments) -> LongBlock:
+        start, stop = self.parameters.grid.start, self.parameters.grid.stop
+        # 0.4 - 0.3 is above 0.1: differences of times are off by their rounding.
+        most = self.parameters.gaps.most + 8 * np.spacing(max(abs(start), abs(stop)))
+        gap = segments.largest_gap(start, stop) > most
+        late, early = segments.first_times - start, stop - segments.last_times
+        short = (late > most) | (early > most)
+        complete = ~(gap | short)
+        counts = {"kept": complete, "gap": gap, "ends": short & ~gap}
+        self.tally.update({name: int(flags.sum()) for name, flags in counts.items()})
+        self.tally["clients"] += len(complete)
+        labels, positive = rows.labels[rows.starts[:-1]], self.parameters.positive
+        if positive is not None:  # else listed: a code is a place
+            code = self.reader.label_codes.get(positive, VOCABULARY + 1)
+            labels = np.asarray(labels == code, dtype=np.int64)
+        usable = segments.select(complete)
+        return LongBlock(rows.ids[complete], labels[complete], usable)
 
 
 @dataclass
@@ -39,8 +482,9 @@ class _CurveCounts:
         return 0 if first is None else int((~first).sum())
 
 
-def curves_card(parameters: Parameters, path: Path) -> FileCard:
-    """Return the card of the curves; UserError: violations of the file."""
+def examined(parameters: Parameters, paths: Paths) -> FileCard:
+    """Return the card of the file for its owner; UserError: violations."""
+    path = paths["path"]
     scan = LongScan(parameters, path)
     n_classes = len(parameters.classes or (False, True))
     counts = _CurveCounts(parameters.points, np.zeros(n_classes, dtype=np.int64))
@@ -48,26 +492,8 @@ def curves_card(parameters: Parameters, path: Path) -> FileCard:
         if len(block.ids):
             counts.add(block)
     tally, most = scan.tally, f"{parameters.gaps.most:g} {parameters.unit}"
-    return FileCard(
-        path=path,
-        rows=scan.reader.rows,
-        clients=tally["kept"],
-        classes=dict(zip(scan.classes, counts.counts.tolist(), strict=True)),
-        columns=column_cards([parameters.value], scan.spans),
-        repeats=counts.repeats(),
-        repeats_are="kept",
-        left_out={
-            f"a gap above {most}": tally["gap"],
-            f"the curve does not reach both ends of the grid within {most}": tally[
-                "ends"
-            ],
-        },
-        more=_curve_remarks(counts, tally),
-    )
-
-
-def _curve_remarks(counts: _CurveCounts, tally: dict[str, int]) -> tuple[str, ...]:
     lost = tally["clients"] - tally["kept"]
+    patchy = f"the curve does not reach both ends of the grid within {most}"
     many = (
         f"{lost:,} of {tally['clients']:,} clients are left out: state a larger"
         " gaps.most or a shorter grid, if that is right for your device."
@@ -77,19 +503,18 @@ def _curve_remarks(counts: _CurveCounts, tally: dict[str, int]) -> tuple[str, ..
         " They count as clients."
     )
     remarks = ((many, 10 * lost > tally["clients"]), (level, counts.flat))
-    return tuple(words for words, applies in remarks if applies)
+    return FileCard(
+        path=path,
+        rows=scan.reader.rows,
+        clients=tally["kept"],
+        classes=dict(zip(scan.classes, counts.counts.tolist(), strict=True)),
+        columns=column_cards([parameters.value], scan.spans),
+        repeats=counts.repeats(),
+        repeats_are="kept",
+        left_out={f"a gap above {most}": tally["gap"], patchy: tally["ends"]},
+        more=tuple(words for words, applies in remarks if applies),
+    )
 
-
-__all__ = [
-    "Parameters",
-    "clients",
-    "examined",
-    "facts",
-    "files",
-    "pieces",
-    "size",
-    "width",
-]
 
 SIMULATED = False
 USER_FILE = True  # the file is the user's: no publisher, no entry in sources.toml
@@ -102,7 +527,7 @@ def width(parameters: Parameters) -> int:
     return parameters.grid.points
 
 
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     """Return the public metadata of the file's curves.
 
     ``gaps`` counts all clients, and those left out for a long ``gap`` or because they
@@ -128,14 +553,7 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     )
 
 
-def examined(parameters: Parameters, paths: Mapping[str, Path]) -> FileCard:
-    """Return the card of the file for its owner; UserError: violations."""
-    return curves_card(parameters, paths["path"])
-
-
-def pieces(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> Iterator[dict[str, NDArray[Any]]]:
+def pieces(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
     """Yield client_id, label, group (n,) and curve (n, T) of at most 65,536 clients.
 
     Raises:
@@ -144,20 +562,13 @@ def pieces(
     """
     begin = 0
     for block in LongScan(parameters, paths["path"]).blocks():
-        n = len(block.ids)
-        if not n:
-            continue
-        curves, groups = (
-            block.segments.interpolate(parameters.points),
-            np.arange(n) + begin,
-        )
-        yield columns.client_columns(curves, block.labels, block.ids, groups)
-        begin += n
+        if n := len(block.ids):
+            curves = block.segments.interpolate(parameters.points)
+            groups = np.arange(n) + begin
+            yield columns.client_columns(curves, block.labels, block.ids, groups)
+            begin += n
 
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, paths: Paths) -> ClientColumns:
     """Return all ``pieces`` as one table: for files that fit into memory."""
-    parts = list(pieces(parameters, paths))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return columns.join_pieces(pieces(parameters, paths))

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.base.table_file import indicator_name
 from curvote.curves.columns import TableValues, select_columns
-from curvote.data.tables import cells, long_rows, wide_rows
+from curvote.data.tables import cells, curves, wide_rows
 from curvote.data.tables.cells import Integers
-from curvote.data.tables.long_rows import LongReader, LongRows, LongScan
+from curvote.data.tables.curves import LongReader, LongRows, LongScan
 from curvote.data.tables.schema import (
     CsvForm,
     Violations,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from curvote.chain.system import View
 
 
-Parameters = wide_rows.Parameters | long_rows.Parameters
+Parameters = wide_rows.Parameters | curves.Parameters
 
 _GIVEN_RECORDS: Final = Path("the records given")  # instead of a file, in messages
 _EPOCH: Final = date(1970, 1, 1)
@@ -65,8 +65,8 @@ class RawRecords:
         source = view.settings.source
         name, place = source["name"], {"path": str(_GIVEN_RECORDS)}
         if name == "curves":
-            curves = long_rows.Parameters.model_validate({**source, **place})
-            return cls(_to_plain(curves), {})
+            form = curves.Parameters.model_validate({**source, **place})
+            return cls(_to_plain(form), {})
         if name not in {"table", *_REMOTE}:
             return None
         section = _as_table(source) if name in _REMOTE else {**source}
@@ -74,9 +74,8 @@ class RawRecords:
         fill: dict[str, float] = {}
         if name == "remote_labels":  # a missing text is none of its categories
             texts = parameters.categories  # in the source's order, as its numbers are
-            names = [
-                name for x in parameters.features for name in _number_names(x, texts)
-            ]
+            plain = parameters.features
+            names = [name for x in plain for name in _number_names(x, texts)]
             curve = view.columns("ingest", "clients")["curve"]
             fill = dict(zip(names, curve.mean(axis=0).tolist(), strict=True))
             fill |= {name: 0.0 for x in texts for name in _number_names(x, texts)}
@@ -89,23 +88,21 @@ class RawRecords:
     def raw(self) -> list[str]:
         """The columns of raw records."""
         parameters = self._parameters
-        if isinstance(parameters, long_rows.Parameters):
+        if isinstance(parameters, curves.Parameters):
             return [parameters.id, parameters.time, parameters.value]
         return list(parameters.features)
 
     def example(self) -> dict[str, Any]:
         """Return an invented row: mid bounds, first categories."""
         parameters = self._parameters
-        if isinstance(parameters, long_rows.Parameters):
+        if isinstance(parameters, curves.Parameters):
             middle = sum(parameters.bounds) / 2
-            return {
-                parameters.id: "a",
+            measured = {
                 parameters.time: parameters.grid.start,
                 parameters.value: middle,
             }
-        row: dict[str, Any] = {
-            x: categories[0] for x, categories in parameters.categories.items()
-        }
+            return {parameters.id: "a", **measured}
+        row: dict[str, Any] = {x: of[0] for x, of in parameters.categories.items()}
         row |= {x: sum(ends) / 2 for x, ends in parameters.bounds.items()}
         for name, form in parameters.dates.items():
             row[name] = (_EPOCH + timedelta(days=row[name])).strftime(form)
@@ -122,9 +119,8 @@ class RawRecords:
 
         form = self.writing
         violations = Violations(path, form)
-        row_batches = [
-            *read_batches(path, [x for x in column_names(path, form) if x], violations)
-        ]
+        names = [name for name in column_names(path, form) if name]
+        row_batches = [*read_batches(path, names, violations)]
         violations.check()
         if not sum(map(len, row_batches)):
             raise UserError(f"{path} has no rows.")
@@ -150,11 +146,10 @@ class RawRecords:
         table = select_columns(X, self.raw)
         parameters = self._parameters
         column = {name: _to_arrow(table[name], parameters.decimal) for name in self.raw}
-        if isinstance(parameters, long_rows.Parameters):
+        if isinstance(parameters, curves.Parameters):
             return _read_curves(parameters, column)
-        rows = _MarkedCells(
-            parameters, _GIVEN_RECORDS, Violations(_GIVEN_RECORDS, parameters)
-        )
+        violations = Violations(_GIVEN_RECORDS, parameters)
+        rows = _MarkedCells(parameters, _GIVEN_RECORDS, violations)
         values = rows.features(column)
         names = [feature.name for feature in spread_schema(parameters, ()).features]
         filling = np.array([self.fill.get(name, np.nan) for name in names])
@@ -163,10 +158,8 @@ class RawRecords:
         lacking = np.isnan(values) & ~wrong[:, np.newaxis]
         reasons = dict(rows.wrong)
         for name in parameters.features:
-            positions = [
-                names.index(number)
-                for number in _number_names(name, parameters.categories)
-            ]
+            numbers = _number_names(name, parameters.categories)
+            positions = [names.index(number) for number in numbers]
             absent = lacking[:, positions].any(axis=1)
             reasons |= {f"{name} is missing": absent} if absent.any() else {}
         used = ~(wrong | lacking.any(axis=1))
@@ -177,7 +170,7 @@ class RawRecords:
     @property
     def _parameters(self) -> Parameters:
         if self.source["name"] == "curves":
-            return long_rows.Parameters.model_validate(self.source)
+            return curves.Parameters.model_validate(self.source)
         return wide_rows.Parameters.model_validate(self.source)
 
 
@@ -205,39 +198,29 @@ class _MemoryReader(LongReader):
         self.rows += len(self.columns[0])
 
 
-def _read_curves(
-    parameters: long_rows.Parameters, column: dict[str, Any]
-) -> TableValues:
+def _read_curves(parameters: curves.Parameters, column: dict[str, Any]) -> TableValues:
     """Return a curve for each client, and each row's curve index."""
     import pyarrow as pa
 
     first, n = (parameters.classes or ("any", "other"))[0], len(column[parameters.id])
     if not n:
-        return TableValues(
-            np.empty((0, parameters.grid.points)), np.empty(0, np.int64), {}
-        )
+        empty = np.empty((0, parameters.grid.points))
+        return TableValues(empty, np.empty(0, np.int64), {})
     listed = {"classes": parameters.classes or (first, "other"), "positive": None}
     scan = LongScan(parameters.model_copy(update=listed), _GIVEN_RECORDS)
-    scan_reader = scan.reader
     reader = _MemoryReader(
-        _GIVEN_RECORDS,
-        scan_reader.names,
-        scan.violations,
-        scan_reader.label_codes,
-        scan_reader.written,
+        _GIVEN_RECORDS, scan.parameters, scan.violations, scan.reader.label_codes
     )
     reader.columns = (*column.values(), pa.array([first] * n))
     scan.reader = reader
     blocks = [*scan.blocks()]
-    values = np.concatenate(
-        [block.segments.interpolate(parameters.points) for block in blocks]
-    )
+    grid = parameters.points
+    values = np.concatenate([block.segments.interpolate(grid) for block in blocks])
     usable_ids = np.concatenate([block.ids for block in blocks])
     client_ids = cells.identify(cells.trim_ids(column[parameters.id]))[0]
     order = np.argsort(usable_ids)
-    places = order[
-        np.minimum(np.searchsorted(usable_ids[order], client_ids), len(usable_ids) - 1)
-    ]
+    ranks = np.searchsorted(usable_ids[order], client_ids)
+    places = order[np.minimum(ranks, len(usable_ids) - 1)]
     of: Integers = np.where(usable_ids[places] == client_ids, places, -1)
     reason = (
         f"a gap above {parameters.gaps.most:g} {parameters.unit}, or an end not reached"
@@ -275,10 +258,8 @@ def _to_arrow(column: pd.Series[Any], decimal: str) -> Any:
     import pyarrow as pa
 
     def cell_text(cell: Any) -> str:
-        shown_text = str(label_text(cell))
-        return (
-            shown_text.replace(".", decimal) if isinstance(cell, float) else shown_text
-        )
+        text = str(label_text(cell))
+        return text.replace(".", decimal) if isinstance(cell, float) else text
 
     try:
         array = pa.Array.from_pandas(column)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import FiniteFloat, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -17,6 +14,8 @@ from curvote.data import columns
 from curvote.data.columns import (
     DISTINCT_CLASSES,
     EXPLICIT_CLASSES,
+    ClientColumns,
+    Paths,
     Points,
     check_one_way,
 )
@@ -69,9 +68,7 @@ def classes(parameters: Parameters) -> Classes:
     return Classes(parameters.classes or two)
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata of the curves."""
     return {
         "title": "Curves that stay with their owners",
@@ -88,7 +85,7 @@ def facts(
 
 def clients(
     parameters: Parameters, _n: int, _generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+) -> ClientColumns:
     """Return the columns of the table ``clients`` without rows."""
     curves = np.empty((0, parameters.points))
     return columns.client_columns(curves, np.empty(0, dtype=np.int64))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
@@ -15,18 +14,18 @@ from curvote.base import table_file
 from curvote.base.classes import Classes
 from curvote.base.table_file import Problems
 from curvote.base.text import normalise_id
+from curvote.base.validate import FloatArray
 from curvote.chain.settings import Strict
 from curvote.data import columns as frames
-from curvote.data.columns import Feature
+from curvote.data.columns import ClientColumns, Feature, Paths
 from curvote.data.tables.remote_table import Word, distinct_names
+from curvote.data.tables.schema import Text
 
 SIMULATED = False
 USER_FILE = True  # the file is the user's: no publisher, no entry in sources.toml
 REMOTE = True  # the labels are elsewhere
 LONGEST = 60  # of a record's name
 NOBODY = -1  # the label of a record, as far as is known here
-Array = NDArray[np.float64]
-Text = Annotated[str, Field(min_length=1)]
 Categories = dict[Word, Annotated[tuple[Word, ...], distinct_names(2)]]
 
 
@@ -59,9 +58,8 @@ class Parameters(Strict):
     def _check_categories(
         cls, categories: dict[str, Any], info: ValidationInfo
     ) -> dict[str, Any]:
-        strange = [
-            name for name in categories if name not in info.data.get("features", ())
-        ]
+        features = info.data.get("features", ())
+        strange = [name for name in categories if name not in features]
         if strange:
             message = f"categories of what is no feature: {', '.join(strange)}"
             raise PydanticCustomError("categories", message)
@@ -82,7 +80,7 @@ def classes(parameters: Parameters) -> Classes:
     return Classes(parameters.classes)
 
 
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     """Return the public metadata of the file's records.
 
     Raises:
@@ -105,9 +103,7 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     }
 
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, paths: Paths) -> ClientColumns:
     """Return the columns of the public records, without labels.
 
     Raises:
@@ -118,7 +114,7 @@ def clients(
     return columns | {"record": np.array(names, dtype=object)}
 
 
-def load_records(parameters: Parameters, path: Path) -> tuple[list[str], Array]:
+def load_records(parameters: Parameters, path: Path) -> tuple[list[str], FloatArray]:
     """Return the names (n,) and the numbers (n, p) of the records in a file.
 
     Raises:
@@ -134,15 +130,19 @@ def load_records(parameters: Parameters, path: Path) -> tuple[list[str], Array]:
     ):
         problems.check()
     names = _record_names(frame, parameters.record, problems)
-    columns = [*_feature_columns(frame, parameters, problems)]
+    columns = []
+    for name in parameters.features:
+        if texts := parameters.categories.get(name):
+            indicators = table_file.read_indicators(frame, name, texts, problems)
+            columns.append(indicators)
+        else:
+            columns.append(_number_column(frame, name, problems))
     problems.check()
     return names, np.column_stack(columns)
 
 
 def _record_names(frame: Any, column: str, problems: Problems) -> list[str]:
-    names = [
-        normalise_id(text) for text in table_file.read_texts(frame, column, problems)
-    ]
+    names = [*map(normalise_id, table_file.read_texts(frame, column, problems))]
     odd = np.array([len(x) > LONGEST or not x.isprintable() for x in names], dtype=bool)
     what = f"{column}: no plain text of at most {LONGEST} characters"
     problems.add_rows(frame, odd, what)
@@ -155,19 +155,7 @@ def _record_names(frame: Any, column: str, problems: Problems) -> list[str]:
     return names
 
 
-def _feature_columns(
-    frame: Any, parameters: Parameters, problems: Problems
-) -> Iterator[Array]:
-    """Yield the columns (n,) or (n, k) of the features, in their order."""
-    for name in parameters.features:
-        categories = parameters.categories.get(name)
-        if categories is None:
-            yield _number_column(frame, name, problems)
-        else:
-            yield table_file.read_indicators(frame, name, categories, problems)
-
-
-def _number_column(frame: Any, name: str, problems: Problems) -> Array:
+def _number_column(frame: Any, name: str, problems: Problems) -> FloatArray:
     """Return a column of numbers; the public mean of the others where one is absent."""
     absent = table_file.missing_cells(frame, name)
     filled = frame[[name]].astype(object).mask(absent[:, None], 0)
@@ -178,7 +166,7 @@ def _number_column(frame: Any, name: str, problems: Problems) -> Array:
     return np.where(absent, values[~absent].mean(), values)
 
 
-def _feature_metadata(parameters: Parameters, values: Array) -> Iterator[Feature]:
+def _feature_metadata(parameters: Parameters, values: FloatArray) -> Iterator[Feature]:
     """Yield the metadata of each number, with the public file's bounds."""
     place = 0
     for name in parameters.features:

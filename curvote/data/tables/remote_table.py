@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -21,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from curvote.base.classes import Classes
 from curvote.chain.settings import Strict
 from curvote.data import columns
-from curvote.data.columns import Feature
+from curvote.data.columns import ClientColumns, Feature, Paths
 
 SIMULATED = True  # there is no file to fetch, check or fingerprint
 REMOTE = True  # nor a record: envelopes bring what its owners release
@@ -113,14 +110,10 @@ def classes(parameters: Parameters) -> Classes:
     return Classes(parameters.classes)
 
 
-def facts(
-    parameters: Parameters, _paths: Mapping[str, Path] | None = None
-) -> dict[str, Any]:
+def facts(parameters: Parameters, _paths: Paths | None = None) -> dict[str, Any]:
     """Return the public metadata of the records."""
-    feature_bounds = parameters.features.items()
-    features = [
-        Feature(name, "", *ends, "stated by the user") for name, ends in feature_bounds
-    ]
+    why, bounds = "stated by the user", parameters.features.items()
+    features = [Feature(name, "", *ends, why) for name, ends in bounds]
     return {
         "title": "Tables that stay with their servers",
         "grid": list(range(len(features))),
@@ -139,7 +132,7 @@ def facts(
 
 def clients(
     parameters: Parameters, _n: int, _generator: np.random.Generator
-) -> dict[str, NDArray[Any]]:
+) -> ClientColumns:
     """Return the columns of the table ``clients`` without rows."""
     records = np.empty((0, len(parameters.features)))
     return columns.client_columns(records, np.empty(0, dtype=np.int64))

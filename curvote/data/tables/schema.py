@@ -72,6 +72,7 @@ def label_text(value: object) -> object:
     return f"{value:.0f}" if integral else str(value) if value is not None else None
 
 
+Text = Annotated[str, Field(min_length=1)]
 LabelText = Annotated[
     str,
     BeforeValidator(label_text, str | int | float | bool),  # what a schema accepts
@@ -81,16 +82,13 @@ LabelText = Annotated[
 
 def file_kind(path: Path) -> Kind:
     """Return the kind of ``path`` by its ending; UserError for others."""
-    result = next(
-        (k for end, k in _KINDS.items() if path.name.lower().endswith(end)), None
+    for ending, kind in _KINDS.items():
+        if path.name.lower().endswith(ending):
+            return kind
+    raise UserError(
+        f"{path} is neither CSV nor Parquet: it must end in {', '.join(_KINDS)}. Export"
+        " it as CSV, with commas between the columns."
     )
-    if result is None:
-        endings = ", ".join(_KINDS)
-        raise UserError(
-            f"{path} is neither CSV nor Parquet: it must end in {endings}. Export it as"
-            " CSV, with commas between the columns."
-        )
-    return result
 
 
 def check_columns(
@@ -98,22 +96,19 @@ def check_columns(
 ) -> None:
     """Refuse a file in which a wanted column is absent or repeated."""
     refuse_other_separator(path, names, form)
-    problems = [
-        _absent_or_repeated(path, name, names)
-        for name in wanted
-        if names.count(name) != 1
-    ]
+    problems = []
+    for name in wanted:
+        count = names.count(name)
+        if not count:
+            words = f"{path} has no column {name!r}."
+            # A file without a header has somebody's row there.
+            hint = did_you_mean(name, names)
+            problems.append(Problem(f"{words}{hint}", redacted=words))
+        elif count > 1:
+            words = f"{path} has {count} columns named {name!r}; one is right."
+            problems.append(Problem(words))
     if problems:
         raise UserError.several(problems)
-
-
-def _absent_or_repeated(path: Path, name: str, names: Sequence[str]) -> Problem:
-    if name in names:
-        words = f"{path} has {names.count(name)} columns named {name!r}; one is right."
-        return Problem(words)
-    words = f"{path} has no column {name!r}."
-    # A file without a header has somebody's row there.
-    return Problem(f"{words}{did_you_mean(name, names)}", redacted=words)
 
 
 def refuse_other_separator(
@@ -210,18 +205,19 @@ class Violations:
     def check(self) -> None:
         """Raise one UserError with all violations so far, if any."""
         if self._counts:
-            place = f"{self.path}: "
-            chosen = {
-                what: _choose_examples(shapes)
-                for what, (_, shapes) in self._counts.items()
-            }
-            describe_example = self._example_formatter(
-                [example for few in chosen.values() for example in few]
+            chosen: dict[str, list[Example]] = {}
+            for what, (_, shapes) in self._counts.items():
+                # Of each shape its share, the rarest shapes first.
+                ranked = sorted(shapes.values(), key=lambda quota: quota[0])[:EXAMPLES]
+                quota = max(1, EXAMPLES // max(len(ranked), 1))
+                chosen[what] = [x for _, first in ranked for x in first[:quota]]
+            describe = self._example_formatter(
+                [x for few in chosen.values() for x in few]
             )
             raise UserError.several(
-                _problem(
-                    what, count, [describe_example(example) for example in chosen[what]]
-                ).after(place)
+                _problem(what, count, [*map(describe, chosen[what])]).after(
+                    f"{self.path}: "
+                )
                 for what, (count, _) in self._counts.items()
             )
 
@@ -235,19 +231,13 @@ class Violations:
 
         def format_example(example: Example) -> str:
             if isinstance(example, str):
-                return example
+                return example.rstrip()
             row, text = example
             place = f"line {lines[row]}" if row in lines else f"row {row}"
-            return text.replace("{}", place, 1) if "{}" in text else f"{place} {text}"
+            text = text if "{}" in text else f"{{}} {text}"
+            return text.replace("{}", place, 1).rstrip()
 
-        return lambda example: format_example(example).rstrip()
-
-
-def _choose_examples(shapes: dict[str, tuple[int, list[Example]]]) -> list[Example]:
-    """Return at most ten examples: of each shape its share, the rarest shapes first."""
-    ranked = sorted(shapes.values(), key=lambda quota: quota[0])[:EXAMPLES]
-    quota = max(1, EXAMPLES // max(len(ranked), 1))
-    return [example for _, first in ranked for example in first[:quota]]
+        return format_example
 
 
 def _problem(what: str, count: int, examples: list[str]) -> Problem:
@@ -325,9 +315,8 @@ def _open_readable(path: Path, form: CsvForm) -> Iterator[None]:
         if isinstance(error, UnicodeError):  # it quotes a byte of a cell
             raise UserError(f"{path} is not {form.encoding.upper()}.") from None
         reason = str(error).split("\n")[0].rstrip(".")
-        raise _reader_error(
-            f"{path} cannot be read as {file_kind(path)}", reason
-        ) from None
+        words = f"{path} cannot be read as {file_kind(path)}"
+        raise _reader_error(words, reason) from None
 
 
 def _reader_error(words: str, reason: object) -> UserError:

@@ -8,7 +8,7 @@ import gzip
 import json
 import re
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 from unicodedata import normalize
@@ -16,23 +16,10 @@ from unicodedata import normalize
 import numpy as np
 
 from curvote.base.errors import UserError
-from curvote.data.tables import cells
-from curvote.data.tables.schema import (
-    DECIMAL_COMMA,
-    PLAIN,
-    SEPARATORS,
-    CsvForm,
-    Violations,
-    column_names,
-    file_kind,
-    read_batches,
-    refuse_other_separator,
-)
+from curvote.data.tables import cells, schema
 from curvote.data.tables.wide_rows import MARKS
 
 TO_STATE: Final = "TO_STATE"
-
-
 Kind = Literal["number", "text", "date-time", "code", "empty"]
 # What else is written where a value is missing, in any case of letters.
 _ABSENT: Final = (
@@ -56,7 +43,7 @@ class FileLayout:
     path: Path
     kinds: dict[str, Kind]
     rows: int
-    form: CsvForm = PLAIN
+    form: schema.CsvForm = schema.PLAIN
     absent: tuple[str, ...] = ()
     dates: dict[str, str] = field(default_factory=dict)
     unique_columns: tuple[str, ...] = ()
@@ -75,46 +62,47 @@ def read_layout(path: Path) -> FileLayout:
     """
     if not path.is_file():
         raise UserError(f"no file {path}. Name a CSV or Parquet file that is there.")
-    form = _guess_form(path) if file_kind(path) == "csv" else PLAIN
-    names = [
-        name for name in column_names(path, form) if name
-    ]  # pandas writes its index so
+    form = _guess_form(path) if schema.file_kind(path) == "csv" else schema.PLAIN
+    # pandas writes its index without a name
+    names = [name for name in schema.column_names(path, form) if name]
     _check_names(path, names, form)
-    violations = Violations(path, form)
-    first = next(iter(islice(read_batches(path, names, violations), 1)), None)
+    violations = schema.Violations(path, form)
+    first = next(iter(islice(schema.read_batches(path, names, violations), 1)), None)
     violations.check()
     if first is None or not first.num_rows:
         raise UserError(f"{path} has no rows.")
     columns = {name: cells.trim_ids(cells.plain_column(first[name])) for name in names}
-    absent = _missing_texts(columns)
+    import pyarrow.compute as pc
+
+    texts = [c for c in columns.values() if cells.is_text(c)]
+    texts_found = {text for c in texts for text in pc.unique(c).to_pylist() if text}
+    absent = tuple(sorted(t for t in texts_found - {*MARKS} if t.lower() in _ABSENT))
     there = {name: _present_cells(column, absent) for name, column in columns.items()}
     if form.separator != "," and any(map(_has_decimal_commas, there.values())):
         form = form.model_copy(update={"decimal": ","})
-    dates = {name: _date_form(column) for name, column in there.items()}
-    return FileLayout(
-        path,
-        {
-            name: _column_kind(column, dates[name])
-            if 2 * len(column) > len(columns[name])
-            else "empty"
-            for name, column in there.items()
-        },
-        _count_rows(path, names[0], form),
-        form,
-        absent,
-        {name: written for name, written in dates.items() if written},
-        tuple(
-            name for name in names if _identifies_rows(there[name], len(columns[name]))
-        ),
+    kinds: dict[str, Kind] = {}
+    dates, unique = {}, []
+    for name, column in there.items():
+        written, rows = _date_form(column), len(columns[name])
+        empty = 2 * len(column) <= rows
+        kinds[name] = "empty" if empty else _column_kind(column, written)
+        if written:
+            dates[name] = written
+        if _identifies_rows(column, rows):
+            unique.append(name)
+    n_rows = sum(
+        len(x)
+        for x in schema.read_batches(path, names[:1], schema.Violations(path, form))
     )
+    return FileLayout(path, kinds, n_rows, form, absent, dates, tuple(unique))
 
 
-def count_runs(path: Path, column: str, form: CsvForm = PLAIN) -> int:
+def count_runs(path: Path, column: str, form: schema.CsvForm = schema.PLAIN) -> int:
     """Return the number of runs of equal values in a column."""
     import pyarrow.compute as pc
 
     total, last = 0, object()
-    for batch in read_batches(path, [column], Violations(path, form)):
+    for batch in schema.read_batches(path, [column], schema.Violations(path, form)):
         ids = pc.run_end_encode(cells.plain_column(batch[column])).values
         if len(ids):
             total += len(ids) - (ids[0].as_py() == last)
@@ -122,7 +110,7 @@ def count_runs(path: Path, column: str, form: CsvForm = PLAIN) -> int:
     return total
 
 
-def _guess_form(path: Path) -> CsvForm:
+def _guess_form(path: Path) -> schema.CsvForm:
     """Return the encoding, separator and decimal mark of a CSV file."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rb") as stream:
@@ -136,13 +124,8 @@ def _guess_form(path: Path) -> CsvForm:
             letters = "utf-16" if wide else "utf-8"
         except UnicodeDecodeError:
             letters = "cp1252"  # what spreadsheets write where it is not UTF-8
-    with opened(path, "rt", encoding=letters, errors="replace", newline="") as stream:
-        lines = [*islice(stream, _SAMPLE)]
-    return CsvForm(separator=_guess_separator(lines), encoding=letters)
-
-
-def _guess_separator(lines: list[str]) -> Any:
-    """Return the separator that splits most lines alike."""
+    with opened(path, "rt", encoding=letters, errors="replace", newline="") as texts:
+        lines = [*islice(texts, _SAMPLE)]
 
     def count_columns(mark: str) -> tuple[float, int]:
         rows = [row for row in csv.reader(lines, delimiter=mark) if row]
@@ -150,33 +133,19 @@ def _guess_separator(lines: list[str]) -> Any:
         alike = sum(len(row) == wide for row in rows) / max(len(rows), 1)
         return (alike if wide > 1 else 0.0), wide
 
-    return max(SEPARATORS, key=count_columns)
+    # What splits most lines alike.
+    separator: Any = max(schema.SEPARATORS, key=count_columns)
+    return schema.CsvForm(separator=separator, encoding=letters)
 
 
-def _check_names(path: Path, names: list[str], form: CsvForm) -> None:
-    refuse_other_separator(path, names, form)
+def _check_names(path: Path, names: list[str], form: schema.CsvForm) -> None:
+    schema.refuse_other_separator(path, names, form)
     if len(names) == 1:
         raise UserError(f"{path} has one column, {names[0]!r}: a label needs another.")
     wrong = sorted({name for name in names if names.count(name) > 1})
     if wrong:
-        wrong_names = ", ".join(repr(name) for name in wrong)
-        raise UserError(
-            f"{path}: each column needs a name of its own, not {wrong_names}."
-        )
-
-
-def _count_rows(path: Path, column: str, form: CsvForm) -> int:
-    row_batches = read_batches(path, [column], Violations(path, form))
-    return sum(batch.num_rows for batch in row_batches)
-
-
-def _missing_texts(columns: dict[str, Any]) -> tuple[str, ...]:
-    """Return the texts that mean missing in columns of texts."""
-    import pyarrow.compute as pc
-
-    texts = [c for c in columns.values() if cells.is_text(c)]
-    texts_found = {text for c in texts for text in pc.unique(c).to_pylist() if text}
-    return tuple(sorted(t for t in texts_found - {*MARKS} if t.lower() in _ABSENT))
+        twice = ", ".join(map(repr, wrong))
+        raise UserError(f"{path}: each column needs a name of its own, not {twice}.")
 
 
 def _present_cells(column: Any, absent: tuple[str, ...]) -> Any:
@@ -200,8 +169,8 @@ def _mostly_matches(column: Any, pattern: str) -> bool:
 
 
 def _has_decimal_commas(column: Any) -> bool:
-    return _mostly_matches(column, rf"^({DECIMAL_COMMA}|[+-]?\d+)$") and bool(
-        re.search(DECIMAL_COMMA, " ".join(column.to_pylist()))
+    return _mostly_matches(column, rf"^({schema.DECIMAL_COMMA}|[+-]?\d+)$") and bool(
+        re.search(schema.DECIMAL_COMMA, " ".join(column.to_pylist()))
     )
 
 
@@ -213,13 +182,10 @@ def _date_form(column: Any) -> str:
     """
     import pyarrow.compute as pc
 
-    if not _mostly_matches(
-        column, r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}( \d{1,2}:\d{2}(:\d{2})?)?$"
-    ):
+    looks_like = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}( \d{1,2}:\d{2}(:\d{2})?)?$"
+    if not _mostly_matches(column, looks_like):
         return ""
-    for written in (
-        f"{day}{clock}" for day in ("%Y-%m-%d", *_DATES) for clock in _CLOCKS
-    ):
+    for written in map("".join, product(("%Y-%m-%d", *_DATES), _CLOCKS)):
         read = pc.strptime(column, format=written, unit="s", error_is_null=True)
         if read.null_count < 0.01 * len(column):  # one wrong cell hides no column
             return written
@@ -235,9 +201,8 @@ def _identifies_rows(column: Any, rows: int) -> bool:
         return False
     if cells.is_text(column):
         if not _mostly_matches(column, r"^\d+$"):
-            return not _mostly_matches(
-                column, rf"^[+-]?[\d.]+$|^{DECIMAL_COMMA}$"
-            ) and not _date_form(column)
+            number = rf"^[+-]?[\d.]+$|^{schema.DECIMAL_COMMA}$"
+            return not _mostly_matches(column, number) and not _date_form(column)
         if _mostly_matches(column, r"^0\d+$"):
             return True
         column = column.cast(pa.float64())
@@ -255,13 +220,11 @@ def _column_kind(column: Any, written: str) -> Kind:
         return "date-time" if cells.is_date_time(column) else "number"
     if written or cells.is_date_time(column):
         return "date-time"
-    if (
-        _mostly_matches(column, r"^\d+$")
-        and pc.any(pc.match_substring_regex(column, r"^0\d+$")).as_py()
-    ):
+    leading_zeros = pc.any(pc.match_substring_regex(column, r"^0\d+$")).as_py()
+    if leading_zeros and _mostly_matches(column, r"^\d+$"):
         return "code"
     # A word here and there in a column of numbers is for `check` to name, and commas.
-    comma = pc.match_substring_regex(column, f"^{DECIMAL_COMMA}$")
+    comma = pc.match_substring_regex(column, f"^{schema.DECIMAL_COMMA}$")
     words = np.isnan(cells.parse_numbers(column)) & ~np.asarray(comma)
     return "text" if len(words) and words.mean() > 0.5 else "number"
 
@@ -271,6 +234,7 @@ _LABELS = ("label", "class", "outcome", "target", "diagnosis", "disease", "group
 _IDS = ("id", "person", "patient", "client", "subject", "participant", "wearer", "who")
 _TIMES = ("time", "hour", "timestamp", "datetime", "date", "minute", "second", "t")
 _VALUES = ("value", "activity", "measurement", "reading", "count", "steps", "x")
+_LONG_COLUMNS = {"id": _IDS, "time": _TIMES, "value": _VALUES, "label": _LABELS}
 # YAML 1.1 or 1.2 reads these as something else than a text.
 _NO_TEXT = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _SIZES = (0.7, 0.2)  # of the records: who trains, who tests; the rest is slack
@@ -278,44 +242,41 @@ _SIZES = (0.7, 0.2)  # of the records: who trains, who tests; the rest is slack
 
 def table_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
     """Return name and text of a pipeline for a table, one record a row."""
-    shared = [
-        name for name in layout.names if name not in layout.unique_columns
-    ] or layout.names
+    unique = layout.unique_columns
+    shared = [name for name in layout.names if name not in unique] or layout.names
     label = _guess_column(layout.names, _LABELS) or shared[-1]
     candidates = [name for name in layout.names if name != label]
-    id_column = _guess_column(candidates, _IDS) or next(
-        (n for n in candidates if n in layout.unique_columns), None
-    )
+    names_rows = next((name for name in candidates if name in unique), None)
+    id_column = _guess_column(candidates, _IDS) or names_rows
     # What names a row, is a code or a date says nothing as a number.
-    no_feature = {
-        name: "names its row"
-        if name in layout.unique_columns
-        else f"dates like {layout.dates.get(name, 'YYYY-MM-DD')}"
-        if layout.kinds[name] == "date-time"
-        else _NO_FEATURE[layout.kinds[name]]
-        for name in candidates
-        if name != id_column
-        and (
-            name in layout.unique_columns
-            or layout.kinds[name] in {"date-time", *_NO_FEATURE}
-        )
-    }
-    features = [
-        name for name in candidates if name != id_column and name not in no_feature
-    ]
+    no_feature, features = {}, []
+    for name in (name for name in candidates if name != id_column):
+        kind = layout.kinds[name]
+        if name in unique:
+            no_feature[name] = "names its row"
+        elif kind == "date-time":
+            written = layout.dates.get(name, "YYYY-MM-DD")
+            no_feature[name] = f"dates like {written}"
+        elif kind in _NO_FEATURE:
+            no_feature[name] = _NO_FEATURE[kind]
+        else:
+            features.append(name)
     texts = [name for name in features if layout.kinds[name] != "number"]
     numbers = [name for name in features if name not in texts]
+    id_line = "      # id: COLUMN  (a release needs it)"
+    if id_column:
+        id_line = f"      id: {quote_yaml(id_column)}"
+    spare = "repeat another" if id_column is None else "lack a value"
     name = _pipeline_name(path)
+    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in layout.absent)
     lines = [
         f"  {name}:",
         "    source:",
         "      name: table            # one record a row",
         f"      path: {quote_yaml(path)}",
         *_form_settings(layout),
-        *_missing_marks(layout),
-        f"      id: {quote_yaml(id_column)}"
-        if id_column
-        else "      # id: COLUMN  (a release needs it)",
+        *([f"      missing_values: [{marks}]"] if marks else []),
+        id_line,
         f"      label: {quote_yaml(label)}",
         *_CLASSES,
         f"      features: [{', '.join(map(quote_yaml, features))}]",
@@ -324,11 +285,7 @@ def table_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
         *_yaml_entries("bounds", numbers, f"[{TO_STATE}, {TO_STATE}]"),
         *(_TEXTS if texts else ()),
         *_yaml_entries("categories", texts, f"[{TO_STATE}]"),
-        *_role_sizes(
-            layout.rows,
-            "rows",
-            "repeat another" if id_column is None else "lack a value",
-        ),
+        *_role_sizes(layout.rows, "rows", spare),
         "    # Each number becomes one around 0, by its bounds alone.",
         "    project:",
         "      {basis: identity, rescale: standard, centre: public, scale: public}",
@@ -339,12 +296,19 @@ def table_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
 
 def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
     """Return the name and the text of a pipeline for curves, one measurement a row."""
-    four = _guess_long_columns(layout)
-    id_column = four["id"]
-    clients = (
-        count_runs(layout.path, id_column, layout.form) if id_column != TO_STATE else 0
-    )
+    # The columns of a long file: by their names, the last one by what is left.
+    four, remaining = {}, layout.names
+    for key, words in _LONG_COLUMNS.items():
+        four[key] = _guess_column(remaining, words) or TO_STATE
+        remaining = [name for name in remaining if name != four[key]]
+    open_ = [key for key, column in four.items() if column == TO_STATE]
+    if len(open_) == len(remaining):
+        four |= dict(zip(open_, remaining, strict=True))
+    has_id = four["id"] != TO_STATE
+    clients = count_runs(layout.path, four["id"], layout.form) if has_id else 0
     name = _pipeline_name(path)
+    written = layout.dates.get(four["time"], "%Y-%m-%d")
+    plain = written.startswith("%Y-%m-%d")
     lines = [
         f"  {name}:",
         "    source:",
@@ -352,7 +316,7 @@ def curves_pipeline(layout: FileLayout, path: str) -> tuple[str, str]:
         f"      path: {quote_yaml(path)}",
         *_form_settings(layout),
         *(f"      {key}: {quote_yaml(column)}" for key, column in four.items()),
-        *_time_settings(layout, four["time"]),
+        *([] if plain else [f"      dates: {json.dumps(written)}"]),
         *_CLASSES,
         *(_CLOCK if "date-time" in layout.kinds.values() else _HOURS),
         f"      grid: {{start: {TO_STATE}, stop: {TO_STATE}, points: {TO_STATE}}}",
@@ -434,11 +398,6 @@ def _form_settings(layout: FileLayout) -> list[str]:
     return [f"      {key}: {json.dumps(value)}" for key, value in form.items()]
 
 
-def _missing_marks(layout: FileLayout) -> list[str]:
-    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in layout.absent)
-    return [f"      missing_values: [{marks}]"] if marks else []
-
-
 def _excluded_columns(no_feature: dict[str, str], layout: FileLayout) -> list[str]:
     """Return the columns that are no features, and hints for dates."""
     lines = [
@@ -446,21 +405,13 @@ def _excluded_columns(no_feature: dict[str, str], layout: FileLayout) -> list[st
     ]
     dates = [name for name in no_feature if layout.kinds[name] == "date-time"]
     if dates:
-        written = (
-            f"{quote_yaml(dates[0])}:"
-            f" {json.dumps(layout.dates.get(dates[0], '%Y-%m-%d'))}"
-        )
+        form = json.dumps(layout.dates.get(dates[0], "%Y-%m-%d"))
+        written = f"{quote_yaml(dates[0])}: {form}"
         lines += [
             "      # (A date counts as days where it stands under features, and here",
             f"      # dates: {{{written}}}, bounds like [1920-01-31, 2025-12-31].)",
         ]
     return lines
-
-
-def _time_settings(layout: FileLayout, time: str) -> list[str]:
-    written = layout.dates.get(time, "%Y-%m-%d")
-    plain = written.startswith("%Y-%m-%d")
-    return [] if plain else [f"      dates: {json.dumps(written)}"]
 
 
 def quote_yaml(text: str) -> str:
@@ -483,22 +434,7 @@ def _guess_column(names: list[str], candidates: tuple[str, ...]) -> str | None:
     """Return the first name among the ``candidates``, also as suffix."""
     plain = {re.sub(r"[_ ]?id$", "", n.lower()) or "id": n for n in reversed(names)}
     plain |= {name.strip().lower(): name for name in reversed(names)}
-    return next(
-        (plain[candidate] for candidate in candidates if candidate in plain), None
-    )
-
-
-def _guess_long_columns(layout: FileLayout) -> dict[str, str]:
-    """Return the id, time, value and label columns of a long file."""
-    candidates = {"id": _IDS, "time": _TIMES, "value": _VALUES, "label": _LABELS}
-    remaining, four = layout.names, dict.fromkeys(candidates, TO_STATE)
-    for key, words in candidates.items():
-        four[key] = _guess_column(remaining, words) or TO_STATE
-        remaining = [name for name in remaining if name != four[key]]
-    open_ = [key for key, column in four.items() if column == TO_STATE]
-    if len(open_) == len(remaining):
-        four |= dict(zip(open_, remaining, strict=True))
-    return four
+    return next((plain[word] for word in candidates if word in plain), None)
 
 
 def _yaml_entries(key: str, names: list[str], mark: str) -> list[str]:

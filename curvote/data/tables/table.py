@@ -7,14 +7,11 @@ zeros, a misspelt category or a new code of the laboratory would pass for data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from curvote.data import columns, reader
+from curvote.data.columns import ClientColumns, Paths
 from curvote.data.tables import card, schema, wide_rows
 from curvote.data.tables.card import FileCard
 from curvote.data.tables.wide_rows import Parameters
@@ -31,7 +28,7 @@ def width(parameters: Parameters) -> int:
     return sum(len(texts.get(name, ("",))) for name in parameters.features)
 
 
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+def facts(parameters: Parameters, paths: Paths) -> dict[str, Any]:
     """Return the public metadata of the file's clients.
 
     Raises:
@@ -41,21 +38,18 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     path = paths["path"]
     survey = wide_rows.survey_table(parameters, path)
     notes = ["The unit of privacy is one row of the table."]
-    metadata = reader.facts(
-        survey.schema, survey, f"Table {path.name}", notes, parameters
-    )
+    title = f"Table {path.name}"
+    metadata = reader.facts(survey.schema, survey, title, notes, parameters)
     texts = {name: sorted(names) for name, names in parameters.categories.items()}
     return metadata | ({"categories": texts} if texts else {})
 
 
-def examined(parameters: Parameters, paths: Mapping[str, Path]) -> FileCard:
+def examined(parameters: Parameters, paths: Paths) -> FileCard:
     """Return the card of the file for its owner; UserError: violations."""
     return card.table_card(parameters, paths["path"])
 
 
-def pieces(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> Iterator[dict[str, NDArray[Any]]]:
+def pieces(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
     """Yield client_id, label, group (n,) and curve (n, p) of at most 65,536 clients.
 
     Without a column ``id`` a client is named by its row; see `arrow_cells.identify`
@@ -64,16 +58,11 @@ def pieces(
     yield from wide_rows.pieces(parameters, paths["path"])
 
 
-def members(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> Iterator[dict[str, NDArray[Any]]]:
+def members(parameters: Parameters, paths: Paths) -> Iterator[ClientColumns]:
     """Yield client_id and group (n,) of the clients, without curves."""
     yield from wide_rows.members(parameters, paths["path"])
 
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
+def clients(parameters: Parameters, paths: Paths) -> ClientColumns:
     """Return all ``pieces`` as one table: for files that fit into memory."""
-    parts = list(pieces(parameters, paths))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return columns.join_pieces(pieces(parameters, paths))

@@ -31,22 +31,12 @@ from curvote.data.reader import TableParameters, TableSchema
 from curvote.data.tables import cells
 from curvote.data.tables import schema as labelled
 from curvote.data.tables.cells import SPELT, ColumnSpans, Floats, Integers, RepeatedRows
-from curvote.data.tables.schema import (
-    EXAMPLES,
-    CsvForm,
-    Labelled,
-    LabelText,
-    Violations,
-    convert_column,
-    read_batches,
-)
 
-Text = Annotated[str, Field(min_length=1)]
 Bounds = dict[str, tuple[FiniteFloat, FiniteFloat]]
-Categories = dict[str, Annotated[tuple[LabelText, ...], DISTINCT_CLASSES]]
+Categories = dict[str, Annotated[tuple[labelled.LabelText, ...], DISTINCT_CLASSES]]
 
 
-class Parameters(Labelled, TableParameters, CsvForm):
+class Parameters(labelled.Labelled, TableParameters, labelled.CsvForm):
     """Settings of ``source:``: file, columns, classes, features' bounds.
 
     Rows of different ids are different people, however equal they look: with an ``id``
@@ -60,14 +50,14 @@ class Parameters(Labelled, TableParameters, CsvForm):
     """
 
     name: Literal["table"] = "table"
-    path: Text
-    label: Text
-    features: Annotated[tuple[Text, ...], Field(min_length=1)]
+    path: labelled.Text
+    label: labelled.Text
+    features: Annotated[tuple[labelled.Text, ...], Field(min_length=1)]
     categories: Categories = Field(default_factory=dict)
-    missing_values: tuple[Text, ...] = ()
-    dates: dict[str, Text] = Field(default_factory=dict)
+    missing_values: tuple[labelled.Text, ...] = ()
+    dates: dict[str, labelled.Text] = Field(default_factory=dict)
     bounds: Bounds = Field(default_factory=dict)
-    id: Text | None = None
+    id: labelled.Text | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -87,63 +77,50 @@ class Parameters(Labelled, TableParameters, CsvForm):
             raise ValueError(f"columns that are named twice: {', '.join(twice)}")
         return features
 
-    @field_validator("categories")
+    @field_validator("categories", "dates")
     @classmethod
-    def _check_categories(
-        cls, categories: Categories, info: ValidationInfo
-    ) -> Categories:
-        features = info.data.get("features", categories)
-        other = [name for name in categories if name not in features]
+    def _check_named(cls, of: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        features, texts = info.data.get("features", of), {}
+        what = "categories of what is no feature"
+        if info.field_name == "dates":
+            what, texts = "dates of what is no number", info.data.get("categories", {})
+        other = [name for name in of if name not in features or name in texts]
         if other:
-            raise ValueError(f"categories of what is no feature: {', '.join(other)}")
-        return categories
-
-    @field_validator("dates")
-    @classmethod
-    def _check_dates(
-        cls, dates: dict[str, str], info: ValidationInfo
-    ) -> dict[str, str]:
-        features = info.data.get("features", dates)
-        texts = info.data.get("categories", {})
-        other = [name for name in dates if name not in features or name in texts]
-        if other:
-            raise ValueError(f"dates of what is no number: {', '.join(other)}")
-        return dates
+            raise ValueError(f"{what}: {', '.join(other)}")
+        return of
 
     @field_validator("bounds", mode="before")
     @classmethod
     def _dates_to_days(cls, bounds: Any, info: ValidationInfo) -> Any:
         """Return bounds that are dates as days since 1970-01-01."""
-        dates = info.data.get("dates", {})
         if not isinstance(bounds, Mapping):
             return bounds
-        return {
-            name: [_date_to_days(end) for end in ends]
-            if name in dates and isinstance(ends, list | tuple)
-            else ends
-            for name, ends in bounds.items()
+        days = {
+            name: [*map(_date_to_days, bounds[name])]
+            for name in info.data.get("dates", {})
+            if isinstance(bounds.get(name), list | tuple)
         }
+        return {**bounds, **days}
 
     @field_validator("bounds")
     @classmethod
     def _check_complete(cls, bounds: Bounds, info: ValidationInfo) -> Bounds:
         if "categories" not in info.data:  # wrong, and said
             return bounds
-        features = info.data.get("features", bounds)
-        texts = info.data["categories"]
-        wrong = [name for name, (low, high) in bounds.items() if not low < high]
-        problems = {
+        features, texts = info.data.get("features", bounds), info.data["categories"]
+        need = (
             "every feature needs public bounds [low, high], or categories, known"
-            " without the data; there are none for": [
-                x for x in features if x not in {*bounds, *texts}
-            ],
+            " without the data; there are none for"
+        )
+        problems = {
+            need: [x for x in features if x not in {*bounds, *texts}],
             "bounds of what is no feature": [x for x in bounds if x not in features],
             "bounds of what has categories": [x for x in bounds if x in texts],
-            "the first must be below the second": wrong,
+            "the first must be below the second": [
+                name for name, (low, high) in bounds.items() if not low < high
+            ],
         }
-        messages = [
-            f"{what}: {', '.join(who)}" for what, who in problems.items() if who
-        ]
+        messages = [f"{what}: {', '.join(x)}" for what, x in problems.items() if x]
         if messages:
             raise ValueError("; ".join(messages))
         return bounds
@@ -195,7 +172,7 @@ class TableCells:
     """
 
     def __init__(
-        self, parameters: Parameters, path: Path, violations: Violations
+        self, parameters: Parameters, path: Path, violations: labelled.Violations
     ) -> None:
         self.parameters, self.path, self.violations = parameters, path, violations
         self.label_codes = parameters.places
@@ -206,15 +183,15 @@ class TableCells:
     def blocks(self) -> Iterator[TableBlock]:
         """Yield the rows; none at all is a UserError."""
         parameters, begin = self.parameters, 0
-        wanted = [
-            *parameters.features,
-            parameters.label,
-            *filter(None, [parameters.id]),
-        ]
-        for batch in read_batches(self.path, wanted, self.violations):
+        wanted = [*parameters.features, parameters.label]
+        wanted += [parameters.id] if parameters.id else []
+        for batch in labelled.read_batches(self.path, wanted, self.violations):
             columns = {name: cells.plain_column(batch[name]) for name in wanted}
             if len(batch):
-                yield self._make_block(columns, begin)
+                codes = self._labels(columns[parameters.label], begin)
+                values = self.features(columns, begin)
+                ids = self._client_ids(columns, len(codes), begin)
+                yield TableBlock(begin, ids, values, codes)
             begin += len(batch)
         if not begin:
             raise UserError(f"{self.path} has no rows.")
@@ -222,10 +199,9 @@ class TableCells:
     def ids(self) -> Iterator[Integers]:
         """Yield the ids alone, row numbers without a column of ids."""
         begin, column = 0, self.parameters.id or self.parameters.label
-        for batch in read_batches(self.path, [column], self.violations):
-            yield self._client_ids(
-                {column: cells.plain_column(batch[column])}, len(batch), begin
-            )
+        for batch in labelled.read_batches(self.path, [column], self.violations):
+            columns = {column: cells.plain_column(batch[column])}
+            yield self._client_ids(columns, len(batch), begin)
             begin += len(batch)
         if not begin:
             raise UserError(f"{self.path} has no rows.")
@@ -233,35 +209,30 @@ class TableCells:
     def rows_with_ids(self, rows: Integers) -> Iterator[tuple[int, str]]:
         """Yield rows (ascending) with their written ids, for a message."""
         id_name, begin = str(self.parameters.id), 0
-        for batch in read_batches(
-            self.path, [id_name], Violations(self.path, self.parameters)
-        ):
+        violations = labelled.Violations(self.path, self.parameters)
+        for batch in labelled.read_batches(self.path, [id_name], violations):
             column = cells.trim_ids(cells.plain_column(batch[id_name]))
-            batch_rows = rows[(rows >= begin) & (rows < begin + len(batch))]
-            yield from (
-                (r + 1, repr(column[r - begin].as_py())) for r in batch_rows.tolist()
-            )
+            for row in rows[(rows >= begin) & (rows < begin + len(batch))].tolist():
+                yield row + 1, repr(column[row - begin].as_py())
             begin += len(batch)
-
-    def _make_block(self, columns: dict[str, Any], begin: int) -> TableBlock:
-        codes = self._labels(columns[self.parameters.label], begin)
-        values = self.features(columns, begin)
-        ids = self._client_ids(columns, len(codes), begin)
-        return TableBlock(begin, ids, values, codes)
 
     def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
         """Return features (m, p) of rows, NaN where missing or of no use."""
-        names = self.parameters.features
-        return self._spread_categories(
-            [self._feature_values(x, columns[x], begin) for x in names]
-        )
+        parts: list[Floats] = []
+        for feature in self._features:
+            codes = self._feature_values(feature.name, columns[feature.name], begin)
+            indicators = [
+                np.where(np.isnan(codes), np.nan, codes == code)
+                for code in range(len(feature.categories))
+            ]
+            parts += indicators or [codes]
+        return np.column_stack(parts)
 
     def _labels(self, column: Any, begin: int) -> Integers:
         """Return the codes of the labels, those listed as their places."""
         name = self.parameters.label
-        codes = cells.encode_labels(
-            column, self.label_codes, self._listed + cells.VOCABULARY
-        )
+        most = self._listed + cells.VOCABULARY
+        codes = cells.encode_labels(column, self.label_codes, most)
         self._count_violation(f"{name} is empty", codes < 0, begin)
         if self._listed:
             what = f"{name} {self.parameters.unlisted_text}"
@@ -274,9 +245,8 @@ class TableCells:
         if not texts:
             return self._feature_numbers(name, column, begin)
         column = self._null_missing(column, texts)
-        codes = cells.encode_labels(
-            column, {text: code for code, text in enumerate(texts)}
-        )
+        code_of = {text: code for code, text in enumerate(texts)}
+        codes = cells.encode_labels(column, code_of)
         what = f"{name} is none of the categories {', '.join(texts)}"
         self._count_violation(what, codes >= len(texts), begin, column)
         return np.where(codes < 0, np.nan, codes)
@@ -290,7 +260,7 @@ class TableCells:
         import pyarrow.compute as pc
 
         column, form = self._null_missing(column), self.parameters.dates.get(name)
-        with convert_column(self.path, name, column):
+        with labelled.convert_column(self.path, name, column):
             if form:
                 values = cells.wall_clock(column, form) / _DAY
             else:
@@ -309,7 +279,7 @@ class TableCells:
         empty = np.asarray(column.is_null())
         self.empty.append(np.flatnonzero(empty) + begin)
         self._count_violation(f"{column_name} is empty", empty, begin)
-        with convert_column(self.path, column_name, column):
+        with labelled.convert_column(self.path, column_name, column):
             id_column = column.fill_null("0" if cells.is_text(column) else 0)
             ids, _ = cells.identify(id_column)
         return ids
@@ -321,24 +291,11 @@ class TableCells:
 
         if not cells.is_text(column):
             return column
-        text, all_marks = (
-            pc.utf8_trim_whitespace(column),
-            self.parameters.missing_values,
-        )
-        marks = [mark for mark in (*MARKS, *all_marks) if mark not in meant]
+        text = pc.utf8_trim_whitespace(column)
+        own_marks = self.parameters.missing_values
+        marks = [mark for mark in (*MARKS, *own_marks) if mark not in meant]
         absent = pc.is_in(text, pa.array(marks, pa.string()))
         return cells.plain_column(pc.if_else(absent, None, text))
-
-    def _spread_categories(self, values: list[Floats]) -> Floats:
-        """Return features (m, p), a category as a 0 or 1 for each of its texts."""
-        parts: list[Floats] = []
-        for feature, codes in zip(self._features, values, strict=True):
-            indicators = [
-                np.where(np.isnan(codes), np.nan, codes == code)
-                for code in range(len(feature.categories))
-            ]
-            parts += indicators or [codes]
-        return np.column_stack(parts)
 
     def _count_violation(
         self, what: str, wrong: NDArray[np.bool_], begin: int, examples: Any = None
@@ -353,15 +310,15 @@ class TableCells:
 
 def table_schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
     """Return the table's public layout, a text feature as its categories' codes."""
-    why = "stated by the user"
-    texts, bounds = parameters.categories, parameters.bounds
+    why, texts = "stated by the user", parameters.categories
+    features = []
+    for name in parameters.features:
+        if name in texts:
+            features.append(category_feature(name, texts[name], why))
+        else:
+            features.append(Feature(name, "", *parameters.bounds[name], why))
     return TableSchema(
-        features=tuple(
-            category_feature(x, texts[x], why)
-            if x in texts
-            else Feature(x, "", *bounds[x], why)
-            for x in parameters.features
-        ),
+        features=tuple(features),
         label=parameters.label,
         labels={name: place for place, name in enumerate(classes)},
         classes=classes,
@@ -439,17 +396,21 @@ class _Hashable:
 def _cached_survey(
     wanted: _Hashable, path: Path, _stamp: tuple[int, ...]
 ) -> TableSurvey:
-    parameters, violations = wanted.parameters, Violations(path, wanted.parameters)
-    table, repeated, ids = (
-        TableCells(parameters, path, violations),
-        RepeatedRows(),
-        _SeenIds(),
-    )
-    total = _tally_blocks(_note_repeats(table.blocks(), repeated, ids), parameters)
+    parameters = wanted.parameters
+    violations = labelled.Violations(path, parameters)
+    table = TableCells(parameters, path, violations)
+    repeated, ids = RepeatedRows(), _SeenIds()
+
+    def noted_blocks() -> Iterator[TableBlock]:
+        for block in table.blocks():
+            repeated.add(np.column_stack([block.values, block.codes]))
+            ids.add(block.ids)
+            yield block
+
+    total = _tally_blocks(noted_blocks(), parameters)
     ids.check(table)
-    names = labelled.resolve_classes(
-        violations, parameters.label, table.label_codes, parameters
-    )
+    codes = table.label_codes
+    names = labelled.resolve_classes(violations, parameters.label, codes, parameters)
     first = repeated.first_occurrences()
     rows = total.rows
     distinct = rows if first is None else int(first.sum())
@@ -458,13 +419,15 @@ def _cached_survey(
     if first is not None:
         again = TableCells(parameters, path, violations).blocks()
         total = _tally_blocks(_choose_rows(again, first), parameters)
-    schema, labels = spread_schema(parameters, names), tuple(table.label_codes)
+    schema, labels = spread_schema(parameters, names), tuple(codes)
     missing = dict(zip(schema.names, total.missing.tolist(), strict=True))
-    _refuse_policy(parameters, missing, total)
+    if parameters.missing == "keep":
+        reader.refuse_empty_cells(dict(zip(missing, total.empty.tolist(), strict=True)))
+    if parameters.missing == "drop" and not total.codes.sum():
+        raise reader.no_rows_error()
     counts = {text: int(n) for text, n in zip(labels, total.codes, strict=False)}
-    return TableSurvey(
-        schema, rows, distinct, first, counts, missing, labels, total.spans
-    )
+    spans = total.spans
+    return TableSurvey(schema, rows, distinct, first, counts, missing, labels, spans)
 
 
 def pieces(parameters: Parameters, path: Path) -> Iterator[Columns]:
@@ -472,9 +435,10 @@ def pieces(parameters: Parameters, path: Path) -> Iterator[Columns]:
     counts = survey_table(parameters, path)
     place = np.array([counts.schema.classes.index(text) for text in counts.labels])
     begin = 0
-    table = TableCells(parameters, path, Violations(path, parameters))
+    table = TableCells(parameters, path, labelled.Violations(path, parameters))
     for block in _choose_rows(table.blocks(), counts.first):
-        for part in _split_block(block):
+        for start in range(0, len(block.ids), CLIENTS):
+            part = block.select(slice(start, start + CLIENTS))
             absent = reader.missing_mask(part.values, counts.schema)
             settled = reader.fill_missing(
                 part.values, absent, counts.schema, parameters.missing
@@ -496,7 +460,7 @@ def members(parameters: Parameters, path: Path) -> Iterator[Columns]:
         for piece in pieces(parameters, path):
             yield {name: piece[name] for name in ("client_id", "group")}
         return
-    violations, seen_ids, begin = Violations(path, parameters), _SeenIds(), 0
+    violations, seen_ids, begin = labelled.Violations(path, parameters), _SeenIds(), 0
     table = TableCells(parameters, path, violations)
     for ids in table.ids():
         seen_ids.add(ids)
@@ -537,29 +501,10 @@ def _tally_blocks(blocks: Iterator[TableBlock], parameters: Parameters) -> _RowC
     return total
 
 
-def _refuse_policy(
-    parameters: Parameters, missing: dict[str, int], total: _RowCounts
-) -> None:
-    """Refuse a policy that the missing values do not allow."""
-    if parameters.missing == "keep":
-        reader.refuse_empty_cells(dict(zip(missing, total.empty.tolist(), strict=True)))
-    if parameters.missing == "drop" and not total.codes.sum():
-        raise reader.no_rows_error()
-
-
 def _keep_mask(absent: Bits, parameters: Parameters) -> Bits:
     if parameters.missing != "drop":
         return np.full(len(absent), True)
     return np.asarray(~absent.any(axis=1))
-
-
-def _note_repeats(
-    blocks: Iterator[TableBlock], repeated: RepeatedRows, ids: _SeenIds
-) -> Iterator[TableBlock]:
-    for block in blocks:
-        repeated.add(np.column_stack([block.values, block.codes]))
-        ids.add(block.ids)
-        yield block
 
 
 def _choose_rows(
@@ -568,11 +513,6 @@ def _choose_rows(
     for block in blocks:
         end = block.begin + len(block.ids)
         yield block if first is None else block.select(first[block.begin : end])
-
-
-def _split_block(block: TableBlock) -> Iterator[TableBlock]:
-    for start in range(0, len(block.ids), CLIENTS):
-        yield block.select(slice(start, start + CLIENTS))
 
 
 class _SeenIds:
@@ -598,4 +538,6 @@ class _SeenIds:
         again[np.unique(every[nonempty], return_index=True)[1]] = False
         rows = nonempty[again]
         what = f"{table.parameters.id} repeats an earlier one{SPELT}"
-        table.violations.add(what, len(rows), table.rows_with_ids(rows[:EXAMPLES]))
+        table.violations.add(
+            what, len(rows), table.rows_with_ids(rows[: labelled.EXAMPLES])
+        )

@@ -11,40 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
-from itertools import groupby
-from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from curvote.base.entropy import SeededEntropy
+from curvote.base.validate import FloatArray
 from curvote.chain.measure import Look
 from curvote.data.simulation import posterior_drift
 from curvote.mechanisms.gaussian import GaussianNoise
-from curvote.papers import reproduction
-from curvote.papers import rows as words
 from curvote.papers.drawing import (
-    PlotLine,
-    distinct_values,
-    draw_files,
-    label_y_axes,
+    ACCURACY,
     line_panels,
+    protocol_lines,
 )
-from curvote.papers.dtk.entries import REPRODUCTIONS
-from curvote.papers.evidence import Evidence, collect_evidence
-from curvote.papers.rows import Row, score_row, select
-from curvote.pipeline.config.project import Project
-from curvote.pipeline.store.history import RunRecord
+from curvote.papers.evidence import Evidence
+from curvote.papers.rows import Row, complete_rows, distinct_values, score_row, select
 from curvote.systems.transfer.method.exact import QueryBatch
 from curvote.systems.transfer.method.features import Grids, Histogram
 from curvote.systems.transfer.method.forms.kernel import PrintedNoise
 
-Array = NDArray[np.float64]
-Table = tuple[Array, Array]  # records (n, 2), and Y - 1/2
+Table = tuple[FloatArray, FloatArray]  # records (n, 2), and Y - 1/2
 
 WIDTHS = tuple(2.0**-i for i in range(1, 8))
 WEIGHTS = np.linspace(0, 1, 101)
@@ -57,10 +45,10 @@ ETA = posterior_drift.regression(POINTS, 1.0)
 class NoisedSum(Protocol):
     """A sum that is noised in coordinates, and its values at `POINTS`."""
 
-    def coordinates(self, cube: Array, signed: Array) -> Array:
+    def coordinates(self, cube: FloatArray, signed: FloatArray) -> FloatArray:
         """Return the sum over a server's records, (k,); one moves it by 1."""
 
-    def at_points(self, coordinates: Array) -> Array:
+    def at_points(self, coordinates: FloatArray) -> FloatArray:
         """Return the values at the points, (q,)."""
 
 
@@ -70,11 +58,11 @@ class KernelSum:
     def __init__(self, kernel: str, width: float) -> None:
         self._batch = QueryBatch(kernel, POINTS, width)
 
-    def coordinates(self, cube: Array, signed: Array) -> Array:
+    def coordinates(self, cube: FloatArray, signed: FloatArray) -> FloatArray:
         """Return the sum in the coordinates of the process."""
         return self._batch.coordinates(cube, signed)
 
-    def at_points(self, coordinates: Array) -> Array:
+    def at_points(self, coordinates: FloatArray) -> FloatArray:
         """Return the process at the points."""
         return np.asarray(self._batch.basis @ coordinates)
 
@@ -85,12 +73,12 @@ class HistogramSum:
     def __init__(self, grid: Grids) -> None:
         self._grid, self._places = grid, grid.places(POINTS)[:, 0]
 
-    def coordinates(self, cube: Array, signed: Array) -> Array:
+    def coordinates(self, cube: FloatArray, signed: FloatArray) -> FloatArray:
         """Return the sum in each cell."""
         ill, well = (self._grid.counts(cube[side]) for side in (signed > 0, signed < 0))
         return np.asarray((ill - well) / 2)
 
-    def at_points(self, coordinates: Array) -> Array:
+    def at_points(self, coordinates: FloatArray) -> FloatArray:
         """Return the value of the cell that each point stands in."""
         return np.asarray(coordinates[self._places])
 
@@ -115,10 +103,7 @@ class Drift:
         rng = np.random.default_rng([20240801, replicate])
         sample = posterior_drift.clients(parameters, 0, rng)
         whose = [sample["group"] == server for server in range(self.m + 1)]
-        return [
-            (sample["curve"][rows_of], sample["label"][rows_of] - 0.5)
-            for rows_of in whose
-        ]
+        return [(sample["curve"][its], sample["label"][its] - 0.5) for its in whose]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +115,7 @@ class Tuner:
 
     kind: str
     printed: bool = False
-    weights: Array = field(default_factory=lambda: WEIGHTS)
+    weights: FloatArray = field(default_factory=lambda: WEIGHTS)
 
     @cached_property
     def _kernel_sums(self) -> list[KernelSum]:
@@ -157,24 +142,28 @@ class Tuner:
         accuracies = np.stack(
             [self._replicate_accuracies(drift, levels, r) for r in range(replicates)]
         )
-        return {level: _best_mean(accuracies[:, at]) for at, level in enumerate(levels)}
+        best = {}
+        for at, level in enumerate(levels):
+            flat = 100 * accuracies[:, at].reshape(replicates, -1)
+            pair_accuracies = flat[:, flat.mean(axis=0).argmax()]
+            spread = pair_accuracies.std(ddof=1) if replicates > 1 else 0.0
+            error = float(spread / np.sqrt(replicates))
+            best[level] = float(pair_accuracies.mean()), error
+        return best
 
     def _replicate_accuracies(
         self, drift: Drift, levels: Sequence[float], replicate: int
-    ) -> Array:
+    ) -> FloatArray:
         """Return the accuracy of each level, bandwidth and weight."""
         tables, at = drift.tables(replicate), self.noised_sums(replicate)
-        sums = [
-            [noised_sum.coordinates(*table) for table in tables] for noised_sum in at
-        ]
+        sums = [[part.coordinates(*table) for table in tables] for part in at]
         sizes = [len(signed) for _, signed in tables]
         entropy = SeededEntropy(replicate)
         accuracies = np.empty((len(levels), len(sums), len(self.weights)))
         for row, level in zip(accuracies, levels, strict=True):
             noises = [self.noise(n, level) for n in sizes]
-            for place, (noised_sum, server_sums) in enumerate(
-                zip(at, sums, strict=True)
-            ):
+            pairs = zip(at, sums, strict=True)
+            for place, (noised_sum, server_sums) in enumerate(pairs):
                 noised = [
                     noise.add(np.rint(part * UNIT_STEPS).astype(np.int64), entropy) / n
                     for noise, part, n in zip(noises, server_sums, sizes, strict=True)
@@ -183,18 +172,10 @@ class Tuner:
                 row[place] = self._accuracy(values[0], np.mean(values[1:], axis=0))
         return accuracies
 
-    def _accuracy(self, target: Array, sources: Array) -> Array:
+    def _accuracy(self, target: FloatArray, sources: FloatArray) -> FloatArray:
         w = self.weights[:, np.newaxis]
         ill = w * target + (1 - w) * sources > 0
         return np.asarray(np.where(ill, ETA, 1 - ETA).mean(axis=1))
-
-
-def _best_mean(accuracy: Array) -> tuple[float, float]:
-    """Return the largest mean of (replicates, |H|, |W|) and its standard error."""
-    flat = 100 * accuracy.reshape(len(accuracy), -1)
-    at = flat.mean(axis=0).argmax()
-    spread = flat[:, at].std(ddof=1) if len(flat) > 1 else 0.0
-    return float(flat[:, at].mean()), float(spread / np.sqrt(len(flat)))
 
 
 TUNED: Final = "tuned"
@@ -257,69 +238,34 @@ def tuned_rows(
                 }
 
 
-def accuracy_figure(rows: Sequence[Row]) -> Figure:
+def accuracy_rows(
+    evidence: Evidence, tuners: Mapping[str, Tuner], drifts: Mapping[str, Drift]
+) -> list[Row]:
+    """Return the rows of a figure: tuned accuracies, then those of the runs."""
+    tuned = tuned_rows(evidence, tuners, drifts)
+    return complete_rows([*tuned, *adaptive_rows(evidence)])
+
+
+def accuracy_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a setting: accuracy against epsilon, a line a classifier."""
-    names = [name for name in LOOKS if select(rows, protocol=name)]
-    figure = line_panels(
-        {
-            setting: [
-                PlotLine(
-                    name, LOOKS[name], select(rows, setting=setting, protocol=name)
-                )
-                for name in names
-            ]
-            for setting in distinct_values(rows, "setting")
-        }
-    )
-    label_y_axes(figure.axes, "accuracy (%)")
-    return figure
+    charts = {
+        setting: protocol_lines(select(rows, setting=setting), LOOKS)
+        for setting in distinct_values(rows, "setting")
+    }
+    return line_panels(charts, y=ACCURACY)
 
 
 def mean_accuracy(rows: Iterable[Row], name: str) -> Mapping[float, float]:
     """Return the mean accuracy of a classifier over its settings, by epsilon."""
-    selected = sorted(
-        (row["epsilon"], row["curvote"]) for row in rows if row["protocol"] == name
-    )
-    together = {
-        level: [value for _, value in part]
-        for level, part in groupby(selected, key=lambda pair: pair[0])
+    accuracies: dict[float, list[float]] = {}
+    for row in select(rows, protocol=name):
+        accuracies.setdefault(row["epsilon"], []).append(row["curvote"])
+    return {
+        level: sum(sorted(values)) / len(values)
+        for level, values in sorted(accuracies.items())
     }
-    return {level: sum(part) / len(part) for level, part in together.items()}
 
 
 def private_rows(rows: Sequence[Row]) -> list[Row]:
     """Return the rows whose privacy is as claimed."""
     return [row for row in rows if not str(row["protocol"]).endswith(PRINTED)]
-
-
-def compare(
-    project: Project, name: str, records: Iterable[RunRecord]
-) -> tuple[list[Row], list[Path]]:
-    """Return the rows of `reproduce NAME` from completed runs, and the files written.
-
-    They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
-    """
-    gathered = collect_evidence(project, records)
-    module = _entry_module(name)
-    rows: list[Row] = module.rows(gathered)
-    figure_files = draw_files(
-        name, module.__name__, rows, "svg", "png", evidence=gathered
-    )
-    return rows, reproduction.write_files(
-        reproduction.output_folder(project, name), name, rows, figure_files
-    )
-
-
-def laid_out(name: str, rows: Sequence[Row]) -> words.Lines:
-    """Return a comparison as lines of text, and the shown columns."""
-    return words.laid_out(_entry_module(name).terminal_rows(rows))
-
-
-def agreement(name: str, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the conclusions: the paper's statements and whether they hold."""
-    yield ""
-    yield from _entry_module(name).conclusions(rows)
-
-
-def _entry_module(name: str) -> ModuleType:
-    return import_module(f"{__package__}.{REPRODUCTIONS[name].module}")

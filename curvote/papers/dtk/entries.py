@@ -2,91 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
-from curvote.papers.reproduction import Reproduction
+from curvote.papers import reproduction
+from curvote.papers.reproduction import Paper
 
-
-@dataclass(frozen=True)
-class DtkEntry(Reproduction):
-    """One table or figure of DTK, made by a module of this package.
-
-    ``module`` of this package holds ``rows(found)``, which makes rows of the
-    `Evidence` of its pipelines (empty where it has none), ``figure(rows, found)``,
-    ``brief(rows)``, what the terminal shows of them, and ``said(rows)``, the last words
-    of the command.
-    """
-
-    module: str
-    _: KW_ONLY
-    paper: str = "DTK"
-
+DtkEntry = partial(reproduction.Entry, paper="DTK")
+FormulaEntry = partial(DtkEntry, replicates=1, runs=())
+AccuracyEntry = partial(DtkEntry, quantity="accuracy")
 
 _ALL = (
-    DtkEntry(
-        "table-1-dtk",
-        "Table 1: where the regimes of privacy end",
-        1,
-        "table_1",
-        runs=(),
+    FormulaEntry(
+        name="table-1-dtk",
+        title="Table 1: where the regimes of privacy end",
+        module="table_1",
         quantity="value",
         measured="paper printed, curvote by brute force over (4), corrected formula",
     ),
-    DtkEntry(
-        "figure-1-dtk",
-        "Figure 1: excess risk and its regimes against epsilon",
-        1,
-        "figure_1",
-        runs=(),
+    FormulaEntry(
+        name="figure-1-dtk",
+        title="Figure 1: excess risk and its regimes against epsilon",
+        module="figure_1",
         quantity="value",
         measured="natural logarithm of the excess risk by (4)",
     ),
-    DtkEntry(
-        "figure-2-dtk",
-        "Figure 2: the regression functions of target and sources",
-        1,
-        "figure_2",
-        runs=(),
+    FormulaEntry(
+        name="figure-2-dtk",
+        title="Figure 2: the regression functions of target and sources",
+        module="figure_2",
         quantity="value",
         measured="probability of class 1",
     ),
-    DtkEntry(
+    AccuracyEntry(
         "figure-3-dtk",
         "Figure 3: what a source adds, 100 records each",
         100,
         "figure_3",
-        quantity="accuracy",
     ),
-    DtkEntry(
+    AccuracyEntry(
         "figure-4-dtk",
         "Figure 4: accuracy against epsilon, 500 records each",
         100,
         "figure_4",
-        quantity="accuracy",
     ),
-    DtkEntry(
-        "figure-5-dtk",
-        "Figure 5: 500 records over m + 1 servers",
-        10,
-        "figure_5",
-        quantity="accuracy",
+    AccuracyEntry(
+        "figure-5-dtk", "Figure 5: 500 records over m + 1 servers", 10, "figure_5"
     ),
-    DtkEntry(
-        "figure-6-dtk",
-        "Figure 6: trained at one hospital, tested at another",
-        1,
-        "figure_6",
-        runs=(),
+    FormulaEntry(
+        name="figure-6-dtk",
+        title="Figure 6: trained at one hospital, tested at another",
+        module="figure_6",
         quantity="accuracy",
         measured="accuracy in %, 100 training records, 200 splits, no noise",
     ),
-    DtkEntry(
+    AccuracyEntry(
         "figure-7-dtk",
         "Figure 7: four hospitals, target Hungary",
         200,
         "figure_7",
-        quantity="accuracy",
         measured="accuracy and F1 in %",
     ),
 )
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}
+
+
+_PAPER = Paper("curvote.papers.dtk", REPRODUCTIONS)
+compare, laid_out, agreement = _PAPER.compare, _PAPER.laid_out, _PAPER.agreement

@@ -19,7 +19,7 @@ from curvote.papers.drawing import (
 )
 from curvote.papers.dtk.table_1 import COLOURS, FIGURE, WORDS, Setting
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, complete_rows, select
+from curvote.papers.rows import Row, completed, select
 from curvote.report import style
 from curvote.systems.transfer.method import phases
 
@@ -29,26 +29,23 @@ _RISKS = (-2.6, 0.15)
 _GAMMAS = (0.5, 2.5)
 
 
-def rows(_: Evidence | None = None) -> list[Row]:
-    """Return log excess risk by setting and epsilon, with the deciding rate."""
-    return complete_rows(row for setting in FIGURE for row in _setting_rows(setting))
-
-
-def _setting_rows(setting: Setting) -> Iterator[Row]:
+@completed
+def rows(_: str, __: Evidence | None = None) -> Iterator[Row]:
+    """Yield log excess risk by setting and epsilon, with the deciding rate."""
     at = np.logspace(LOWEST, HIGHEST, (HIGHEST - LOWEST) * A_DECADE + 1)
-    names = np.asarray(
-        phases.dominant_by_comparison(epsilon=at, **setting.phase_arguments)
-    )
-    risks = phases.log_risk(at, **setting.phase_arguments, alpha=ALPHA)
-    for epsilon, name, risk in zip(at, names, risks, strict=True):
-        yield {
-            "setting": setting.columns,
-            "d": setting.d,
-            "epsilon": float(f"{epsilon:.6g}"),
-            "method": str(name),
-            "quantity": "value",
-            "curvote": float(risk),
-        }
+    for setting in FIGURE:
+        law = setting.phase_arguments
+        names = np.asarray(phases.dominant_by_comparison(epsilon=at, **law))
+        risks = phases.log_risk(at, **law, alpha=ALPHA)
+        for epsilon, name, risk in zip(at, names, risks, strict=True):
+            yield {
+                "setting": setting.columns,
+                "d": setting.d,
+                "epsilon": float(f"{epsilon:.6g}"),
+                "method": str(name),
+                "quantity": "value",
+                "curvote": float(risk),
+            }
 
 
 def terminal_rows(results: Sequence[Row]) -> list[Row]:
@@ -65,9 +62,8 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     for n0 in sizes:
         settings_of = [setting for setting in FIGURE if setting.n0 == n0]
         for setting in settings_of:
-            _draw_curve(
-                next(free_axes), setting, select(results, setting=setting.columns)
-            )
+            selected = select(results, setting=setting.columns)
+            _draw_curve(next(free_axes), setting, selected)
         _draw_phases(next(free_axes), settings_of)
     label_y_axes(axes, "log excess risk")
     handles = [
@@ -97,12 +93,8 @@ def _draw_phases(ax: Axes, settings: Sequence[Setting]) -> None:
     """Colour the plane of epsilon and gamma by the deciding rate."""
     at = np.logspace(LOWEST, HIGHEST, 400)
     gammas, order = np.linspace(*_GAMMAS, 300), list(COLOURS)
-    names = [
-        phases.dominant_by_comparison(
-            epsilon=at, **settings[0]._replace(gamma=gamma).phase_arguments
-        )
-        for gamma in gammas
-    ]
+    laws = (settings[0]._replace(gamma=gamma).phase_arguments for gamma in gammas)
+    names = [phases.dominant_by_comparison(epsilon=at, **law) for law in laws]
     ax.pcolormesh(
         at,
         gammas,

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from curvote.base.validate import FloatArray
 from curvote.papers.drawing import panel_title, panels
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, complete_rows, select
-
-FloatArray = NDArray[np.float64]
+from curvote.papers.rows import Row, completed, select
 
 GAMMAS = (0.5, 1.5)
 POINTS = 30  # on each side, in the middle of a cell: none lies on a line of 1/2
@@ -32,27 +30,21 @@ def eta(x1: FloatArray, x2: FloatArray, gamma: float | None = None) -> FloatArra
     return np.asarray(np.clip(0.5 + np.sign(product) * away, 0, 1))
 
 
-def rows(_: Evidence | None = None) -> list[Row]:
-    """Return the regression functions on a grid of points."""
-    return complete_rows(_grid_rows())
-
-
-def _grid_rows() -> Iterator[Row]:
+@completed
+def rows(_: str, __: Evidence | None = None) -> Iterator[Row]:
+    """Yield the regression functions on a grid of points."""
+    side = (np.arange(POINTS) + 0.5) / POINTS
+    first, second = (part.ravel() for part in np.meshgrid(side, side, indexing="ij"))
     for gamma in (None, *GAMMAS):
         name = TARGET if gamma is None else f"{SOURCE} gamma={gamma:g}"
-        for x1, x2, value in zip(*_eta_grid(gamma), strict=True):
+        values = eta(first, second, gamma)
+        for x1, x2, value in zip(first, second, values, strict=True):
             yield {
                 "setting": f"x1={x1:.4g} x2={x2:.4g}",
                 "method": name,
                 "quantity": "value",
                 "curvote": float(value),
             }
-
-
-def _eta_grid(gamma: float | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    side = (np.arange(POINTS) + 0.5) / POINTS
-    x1, x2 = (part.ravel() for part in np.meshgrid(side, side, indexing="ij"))
-    return x1, x2, eta(x1, x2, gamma)
 
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
@@ -76,13 +68,10 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
 
 def terminal_rows(results: Sequence[Row]) -> list[Row]:
     """Return some rows of the diagonal above 1/2, for the terminal."""
-    a_function = [
-        results[at : at + POINTS**2] for at in range(0, len(results), POINTS**2)
-    ]
     return [
         row
-        for function_rows in a_function
-        for row in function_rows[:: POINTS + 1][POINTS // 2 :: 3]
+        for start in range(0, len(results), POINTS**2)
+        for row in results[start : start + POINTS**2 : POINTS + 1][POINTS // 2 :: 3]
     ]
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from curvote.papers.drawing import distinct_values
-from curvote.papers.dtk import comparison
-from curvote.papers.dtk.comparison import TUNERS, Drift, Tuner
+from curvote.papers.dtk.comparison import (
+    TUNERS,
+    Drift,
+    Tuner,
+    accuracy_figure,
+    accuracy_rows,
+)
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, complete_rows, select
+from curvote.papers.rows import Row, distinct_values, select
 
 GAMMAS = (0.5, 1.0, 1.5)
 KERNELS = ("triangular", "gaussian")
@@ -21,25 +24,14 @@ _OF = {f"DTK {kernel}": TUNERS[f"DTK {kernel}"] for kernel in KERNELS} | {
 }
 
 
-def rows(evidence: Evidence) -> list[Row]:
+# A panel a gamma, a line a classifier.
+figure = accuracy_figure
+
+
+def rows(_: str, evidence: Evidence) -> list[Row]:
     """Return tuned accuracies, and those of the adaptive rules with and without it."""
     drifts = {f"gamma={gamma:g}": Drift(gamma, n=100) for gamma in GAMMAS}
-    return complete_rows(
-        [
-            *comparison.tuned_rows(evidence, _OF, drifts),
-            *comparison.adaptive_rows(evidence),
-        ]
-    )
-
-
-def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw a panel a gamma, a line a classifier."""
-    return comparison.accuracy_figure(results)
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
+    return accuracy_rows(evidence, _OF, drifts)
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:
@@ -51,8 +43,7 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
         for setting in distinct_values(results, "setting"):
             setting_rows = select(results, setting=setting)
             sides = (
-                select(setting_rows, protocol=with_source),
-                select(setting_rows, protocol=alone),
+                select(setting_rows, protocol=name) for name in (with_source, alone)
             )
             gains = [
                 f"{first['curvote'] - other['curvote']:+.1f} at {first['epsilon']:g}"

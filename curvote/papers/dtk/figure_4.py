@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from matplotlib.figure import Figure
-
 from curvote.papers.dtk import comparison
 from curvote.papers.dtk.comparison import TUNERS, Drift
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, complete_rows
+from curvote.papers.rows import Row
 
 GAMMAS = (0.5, 1.0, 1.5)
 
 
-def rows(evidence: Evidence) -> list[Row]:
+# A panel a gamma, a line a classifier; in the terminal what is as private as claimed.
+figure, terminal_rows = comparison.accuracy_figure, comparison.private_rows
+
+
+def rows(_: str, evidence: Evidence) -> list[Row]:
     """Return the accuracy of every classifier as published and corrected."""
     drifts = {f"gamma={gamma:g}": Drift(gamma, n=500) for gamma in GAMMAS}
-    ran = comparison.adaptive_rows(evidence)
-    return complete_rows([*comparison.tuned_rows(evidence, TUNERS, drifts), *ran])
-
-
-def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw a panel a gamma, a line a classifier."""
-    return comparison.accuracy_figure(results)
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows whose privacy is as claimed."""
-    return comparison.private_rows(results)
+    return comparison.accuracy_rows(evidence, TUNERS, drifts)
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

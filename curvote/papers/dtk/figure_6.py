@@ -10,15 +10,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from curvote.base.errors import InternalError
+from curvote.base.validate import FloatArray
 from curvote.data import raw_files
 from curvote.data.public import heart
 from curvote.papers.drawing import panels
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, complete_rows
-from curvote.pipeline.config.project import Project
+from curvote.papers.rows import Row, completed
 from curvote.systems.transfer.method.exact import kernel_matrix
-
-Array = NDArray[np.float64]
 
 SPLITS = 200
 TRAINED = 100
@@ -28,33 +26,30 @@ SPAN = 0.5  # section 6.2.1: features are scaled to [0, 1/2]; the bandwidth is 1
 class Hospital(NamedTuple):
     """A hospital's features in [0, 1]^7, and its labels."""
 
-    cube: Array
+    cube: FloatArray
     ill: NDArray[np.bool_]
 
 
-def rows(evidence: Evidence) -> list[Row]:
-    """Return a row for each pair of hospitals: trained at, tested at."""
-    return complete_rows(pair_accuracies(_load_hospitals(evidence.project)))
-
-
-def _load_hospitals(project: Project | None) -> dict[str, Hospital]:
-    """Return the hospitals of the paper, from the files of a project."""
-    if project is None:
+@completed
+def rows(_: str, evidence: Evidence) -> Iterator[Row]:
+    """Yield a row for each pair of hospitals: trained at, tested at."""
+    if evidence.project is None:
         raise InternalError("figure 6 reads the hospitals' files: it needs a project")
     parameters = heart.Parameters(duplicates="keep")
     files = {
-        name: raw_files.locate(project.root, name) for name in heart.files(parameters)
+        name: raw_files.locate(evidence.project.root, name)
+        for name in heart.files(parameters)
     }
     paths = {name: file.path for name, file in files.items() if file}
     columns = heart.clients(parameters, paths)
     bounds = [(it.lower, it.upper) for it in heart.TABLE.schema.features]
     low, high = np.array(bounds, dtype=np.float64).T
     cube = (np.clip(columns["curve"], low, high) - low) / (high - low)
-    return {
-        name: Hospital(cube[members], columns["label"][members] == 1)
-        for code, name in enumerate(heart.servers(parameters))
-        for members in (columns["group"] == code,)
-    }
+    hospitals = {}
+    for code, name in enumerate(heart.servers(parameters)):
+        members = columns["group"] == code
+        hospitals[name] = Hospital(cube[members], columns["label"][members] == 1)
+    yield from pair_accuracies(hospitals)
 
 
 def pair_accuracies(hospitals: Mapping[str, Hospital]) -> Iterator[Row]:
@@ -85,19 +80,16 @@ def _split_accuracies(
     signed = records.ill[trained] - records.ill[trained].mean()
     tested = {other: it for other, it in hospitals.items() if other != name}
     tested[name] = Hospital(records.cube[rest], records.ill[rest])
-    return [
-        _accuracy(records.cube[trained], signed, tested[other]) for other in hospitals
-    ]
-
-
-def _accuracy(cube: Array, signed: Array, tested: Hospital) -> float:
-    scores = kernel_matrix("triangular", tested.cube, cube, 1 / SPAN) @ signed
-    return float(((scores > 0) == tested.ill).mean())
+    accuracies = []
+    for cube, ill in map(tested.__getitem__, hospitals):
+        kernel = kernel_matrix("triangular", cube, records.cube[trained], 1 / SPAN)
+        accuracies.append(float(((kernel @ signed > 0) == ill).mean()))
+    return accuracies
 
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw the pairs as a table, lighter where accuracy is higher."""
-    names = list(dict.fromkeys(_hospital_pair(row)[0] for row in results))
+    names = list(dict.fromkeys(row["setting"].split(" -> ")[0] for row in results))
     values = np.reshape([row["curvote"] for row in results], (len(names), len(names)))
     fig, (ax,) = panels(1, 4.0)
     ax.imshow(values, cmap="cividis", vmin=30, vmax=100)
@@ -112,16 +104,6 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     return fig
 
 
-def _hospital_pair(row: Row) -> tuple[str, str]:
-    first, _, second = row["setting"].partition(" -> ")
-    return first, second
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
-
-
 def conclusions(results: Sequence[Row]) -> Iterator[str]:
     """Yield three statements of the text beside the results."""
     yield "the paper: trained at Cleveland, Hungary is where the model is best"
@@ -131,22 +113,19 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
     yield "the paper: trained at Long Beach (va), the same everywhere"
     yield f"  {_tested_texts(results, 'va')}"
     yield "widest range over the hospitals where a model is tested:"
-    spans = {name: _accuracy_span(results, name) for name in heart.HOSPITALS}
-    yield "  " + ", ".join(f"{name} {span:.1f}" for name, span in spans.items())
+    spans = []
+    for name in heart.HOSPITALS:
+        values = _tested_accuracies(results, name).values()
+        spans.append(f"{name} {max(values) - min(values):.1f}")
+    yield "  " + ", ".join(spans)
 
 
-def _rows_trained_at(results: Sequence[Row], name: str) -> list[Row]:
-    return [row for row in results if _hospital_pair(row)[0] == name]
+def _tested_accuracies(results: Sequence[Row], name: str) -> dict[str, float]:
+    """Return the accuracy at each hospital of what one of them trained."""
+    pairs = ((row["setting"].split(" -> "), row["curvote"]) for row in results)
+    return {tested: value for (trained, tested), value in pairs if trained == name}
 
 
 def _tested_texts(results: Sequence[Row], name: str) -> str:
-    pairs = (
-        (_hospital_pair(row)[1], row["curvote"])
-        for row in _rows_trained_at(results, name)
-    )
-    return ", ".join(f"{other} {value:.1f}" for other, value in pairs)
-
-
-def _accuracy_span(results: Sequence[Row], name: str) -> float:
-    values = [row["curvote"] for row in _rows_trained_at(results, name)]
-    return float(max(values) - min(values))
+    accuracies = _tested_accuracies(results, name).items()
+    return ", ".join(f"{other} {value:.1f}" for other, value in accuracies)

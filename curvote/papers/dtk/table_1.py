@@ -11,13 +11,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from curvote.base.errors import InternalError
 from curvote.papers.drawing import decade_axis, fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, complete_rows, select
+from curvote.papers.rows import Row, completed, select
 from curvote.report import style
 from curvote.systems.transfer.method import phases
 
@@ -91,36 +90,34 @@ _SAME = 1e-9
 _SIDES = {"printed": True, "corrected": False}
 
 
-def rows(_: Evidence | None = None) -> list[Row]:
-    """Return a row for each end of a regime that occurs in a setting.
+@completed
+def rows(_: str, __: Evidence | None = None) -> Iterator[Row]:
+    """Yield a row for each end of a regime that occurs in a setting.
 
     ``published`` is corollary 3.2's formula as printed (None where table 1 has no such
     end), ``corrected`` the right one, ``curvote`` what (4) itself gives; ``group`` says
     which rate gives way to which.
     """
-    return complete_rows(row for setting in TABLE for row in _setting_rows(setting))
-
-
-def _setting_rows(setting: Setting) -> Iterator[Row]:
-    right = phases.regimes(**setting.phase_arguments)
-    printed = phases.regimes(**setting.phase_arguments, as_printed=True)
-    base = {"setting": setting.columns, "d": setting.d, "quantity": "value"}
-    yield base | {
-        "method": "gamma_star",
-        "published": printed.gamma_star,
-        "curvote": _gamma_star(setting),
-        "corrected": right.gamma_star,
-    }
-    for switch in phases.switches(**setting.phase_arguments):
-        name = _end_of(switch, right)
-        absent = name == "eps_21" and setting.gamma <= 1
+    for setting in TABLE:
+        right = phases.regimes(**setting.phase_arguments)
+        printed = phases.regimes(**setting.phase_arguments, as_printed=True)
+        base = {"setting": setting.columns, "d": setting.d, "quantity": "value"}
         yield base | {
-            "method": name,
-            "group": f"{switch.before} to {switch.after}",
-            "published": None if absent else getattr(printed, name),
-            "curvote": switch.epsilon,
-            "corrected": getattr(right, name),
+            "method": "gamma_star",
+            "published": printed.gamma_star,
+            "curvote": _gamma_star(setting),
+            "corrected": right.gamma_star,
         }
+        for switch in phases.switches(**setting.phase_arguments):
+            name = _end_of(switch, right)
+            absent = name == "eps_21" and setting.gamma <= 1
+            yield base | {
+                "method": name,
+                "group": f"{switch.before} to {switch.after}",
+                "published": None if absent else getattr(printed, name),
+                "curvote": switch.epsilon,
+                "corrected": getattr(right, name),
+            }
 
 
 def _gamma_star(setting: Setting) -> float:
@@ -136,16 +133,10 @@ def _gamma_star(setting: Setting) -> float:
 
 
 def _end_of(switch: phases.Switch, right: phases.Regimes) -> str:
-    ends = {name: end for name, end in right._asdict().items() if name[:3] == "eps"}
-    for name, end in ends.items():
-        if math.isclose(end, switch.epsilon, rel_tol=_SAME):
+    for name, end in right._asdict().items():
+        if name.startswith("eps") and math.isclose(end, switch.epsilon, rel_tol=_SAME):
             return name
     raise InternalError(f"table 1 has no end at {switch}")
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
 
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
@@ -154,9 +145,8 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     for ax, setting in zip(axes, TABLE, strict=True):
         _draw_strips(ax, setting, select(results, setting=setting.columns))
         panel_title(ax, setting.title)
-    fitting_legend(
-        fig, [Patch(color=COLOURS[name], label=text) for name, text in WORDS.items()]
-    )
+    patches = [Patch(color=COLOURS[name], label=text) for name, text in WORDS.items()]
+    fitting_legend(fig, patches)
     return fig
 
 
@@ -168,24 +158,13 @@ def _draw_strips(ax: Axes, setting: Setting, results: Sequence[Row]) -> None:
         side: phases.dominant(epsilon=at, **setting.phase_arguments, as_printed=printed)
         for side, printed in _SIDES.items()
     } | {"by (4)": phases.dominant_by_comparison(epsilon=at, **setting.phase_arguments)}
-    for height, names in enumerate(reversed(ends_of.values())):
-        for first, last, name in _name_runs(np.asarray(names)):
-            ax.barh(
-                height,
-                at[last] - at[first],
-                left=at[first],
-                height=0.72,
-                color=COLOURS[name],
-            )
+    for height, names in enumerate(map(np.asarray, reversed(ends_of.values()))):
+        cuts = np.flatnonzero(names[1:] != names[:-1]) + 1  # where another name begins
+        for first, last in pairwise([0, *cuts, len(names) - 1]):
+            width, ink = at[last] - at[first], COLOURS[str(names[first])]
+            ax.barh(height, width, left=at[first], height=0.72, color=ink)
     ax.set_yticks(range(len(ends_of)), list(reversed(ends_of)))
     decade_axis(ax, at[0], at[-1])
-
-
-def _name_runs(names: NDArray[np.str_]) -> Iterator[tuple[int, int, str]]:
-    """Yield the begin and end of each run of one name."""
-    cuts = [0, *(np.flatnonzero(names[1:] != names[:-1]) + 1), len(names) - 1]
-    for first, last in pairwise(cuts):
-        yield int(first), int(last), str(names[first])
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

@@ -14,10 +14,9 @@ import pandas as pd
 
 from curvote.base.errors import UserError
 from curvote.messages.measures import NONE_PASSED
-from curvote.papers import evidence
-from curvote.papers.evidence import Evidence, Labels
+from curvote.papers.evidence import Evidence, Labels, collect_evidence
 from curvote.papers.reproduction import Reproduction
-from curvote.papers.rows import Row, complete_rows, percent, select
+from curvote.papers.rows import Row, complete_rows, distinct_values, percent, select
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import (
     PROTOCOL,
@@ -230,7 +229,14 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
         cells = printed_cells(entry.published)
         return complete_rows(_compare_cell(entry, cell, selected) for cell in cells)
     if entry.contest:
-        return complete_rows(_sort_rows(_drop_baselines(selected), _CONTEST))
+        # Without the majority, unless it stands alone.
+        cells_met = {_cell_key(row) for row in selected if row["method"] != "majority"}
+        protocols = (
+            row
+            for row in selected
+            if row["method"] != "majority" or _cell_key(row) not in cells_met
+        )
+        return complete_rows(_sort_rows(protocols, _CONTEST))
     return complete_rows(
         _sort_rows(row for row in selected if row["form"] != "published")
     )
@@ -250,14 +256,23 @@ def _agrees(entry: MrmaEntry, row: Row) -> bool:
 
 def _summary_row(entry: MrmaEntry, summary: Row) -> Row:
     axes = summary.get("setting", {})
+    representation = axes.get("representation", summary.get("representation"))
     names = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
+    metric = str(summary["metric"])
+    pipeline = summary["pipeline"]
+    if pipeline == "table-a1-initial":
+        representation = "initial"
+    prefix = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
+    axis_texts = (
+        f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES
+    )
     return names | {
         "form": axes.get("form"),
-        "setting": _setting_name(entry, summary["pipeline"], axes),
+        "setting": (" ".join([*prefix, *axis_texts]) or None),
         "learner": summary["learner"],
-        "representation": _representation(summary, axes),
+        "representation": representation,
         "d": int(axes["d"]) if "d" in axes else summary.get("d"),
-        "method": _method_name(summary),
+        "method": (str(summary["method"]) if metric == _ERROR else metric),
         "split": axes.get("split"),
         "group": summary.get("group"),
         "quantity": entry.quantity,
@@ -269,42 +284,11 @@ def _summary_row(entry: MrmaEntry, summary: Row) -> Row:
     }
 
 
-def _method_name(summary: Row) -> str:
-    """Return the method, or the measure where it is no error."""
-    metric = str(summary["metric"])
-    return str(summary["method"]) if metric == _ERROR else metric
-
-
-def _setting_name(
-    entry: MrmaEntry, pipeline: str, axes: Mapping[str, str]
-) -> str | None:
-    prefix = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
-    axis_texts = (
-        f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES
-    )
-    return " ".join([*prefix, *axis_texts]) or None
-
-
-def _representation(summary: Row, axes: Mapping[str, str]) -> str | None:
-    """Return the representation by axis or setting."""
-    if summary["pipeline"] == "table-a1-initial":
-        return "initial"
-    return axes.get("representation", summary.get("representation"))
-
-
 def _is_selected(entry: MrmaEntry, row: Row) -> bool:
     if row["split"]:
         final = "mrma" if row["split"] == "single" else "federated"
         return bool(row["group"]) and row["method"] == final
     return not entry.methods or row["method"] in entry.methods
-
-
-def _drop_baselines(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield rows without the majority, unless it stands alone."""
-    cells = {_cell_key(row) for row in rows if row["method"] != "majority"}
-    for row in rows:
-        if row["method"] != "majority" or _cell_key(row) not in cells:
-            yield row
 
 
 def _cell_key(row: Row) -> tuple[str | float | None, ...]:
@@ -323,22 +307,23 @@ def _compare_cell(entry: MrmaEntry, cell: PrintedCell, rows: list[Row]) -> Row:
         )
     match = forms.get("published") or next(iter(forms.values()))
     right = forms.get("corrected") if "published" in forms else None
+    total = None if match["se"] is None else match["se"] ** 2 + cell.variance
+    difference = match["curvote"] - cell.percent
     return match | {
         "published": cell.percent,
         "corrected": right and right["curvote"],
-        "z": _z_score(match["curvote"] - cell.percent, match["se"], cell.variance),
+        "z": difference / math.sqrt(total) if total else None,
     }
-
-
-def _z_score(difference: float, se: float | None, variance: float) -> float | None:
-    total = None if se is None else se**2 + variance
-    return difference / math.sqrt(total) if total else None
 
 
 def _sort_rows(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row]:
     """Sort by group, then by what tells lines apart, as it came; epsilon is last."""
     listed = list(rows)
-    ranks = {name: _appearance_ranks(listed, name) for name in places}
+    # Places by first appearance; rows without a value are last.
+    ranks: dict[str, dict[Any, float]] = {
+        name: {v: rank for rank, v in enumerate(distinct_values(listed, name))}
+        for name in places
+    }
     ranks["method"] = {name: rank for rank, name in enumerate(data.methods_by_name())}
 
     def sort_key(row: Row) -> tuple[float, ...]:
@@ -349,12 +334,6 @@ def _sort_rows(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row
         )
 
     return sorted(listed, key=sort_key)
-
-
-def _appearance_ranks(rows: Sequence[Row], name: str) -> dict[Any, float]:
-    """Return the place of each value by first appearance; rows without one are last."""
-    values = dict.fromkeys(row[name] for row in rows)
-    return {v: math.inf if v is None else rank for rank, v in enumerate(values)}
 
 
 # Group 2's slopes point anywhere: nothing can be learnt there.
@@ -368,7 +347,7 @@ def mrma_evidence(project: Project, records: Iterable[RunRecord]) -> Evidence:
     Its score rows have the `useful_group_rows` ones among them, and what each setting
     states.
     """
-    gathered = evidence.collect_evidence(project, records, _refine_rows)
+    gathered = collect_evidence(project, records, _refine_rows)
     return replace(gathered, replicates=_error_scores(gathered.replicates))
 
 
@@ -377,28 +356,22 @@ def _error_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _refine_rows(record: RunRecord, rows: list[Row], table: pd.DataFrame) -> list[Row]:
-    table = _error_scores(table)
-    rows_found = [
-        *rows,
-        *useful_group_rows(record.pipeline, table, labels_by_setting(record.config)),
-    ]
-    settings_stated = _stated_settings(record.config)
+    labels = labels_by_setting(record.config)
+    useful = useful_group_rows(record.pipeline, _error_scores(table), labels)
+    rows_of = _stated_settings(record.config)
     return [
-        row | settings_stated[setting_name(row.get("setting", {}))]
-        for row in rows_found
+        row | rows_of[setting_name(row.get("setting", {}))] for row in (*rows, *useful)
     ]
 
 
 def _stated_settings(config: dict[str, Any]) -> dict[str | None, Row]:
     """Return the rescaling and the size that each setting states, by its name."""
-    projects = {
-        setting_name(labels): Representation.model_validate(section["project"])
-        for labels, section in expand_settings(config)
-    }
-    return {
-        name: {"representation": project.rescale, "d": project.size}
-        for name, project in projects.items()
-    }
+    rows_of = {}
+    for labels, section in expand_settings(config):
+        project = Representation.model_validate(section["project"])
+        size = {"representation": project.rescale, "d": project.size}
+        rows_of[setting_name(labels)] = size
+    return rows_of
 
 
 def useful_group_rows(
@@ -411,7 +384,9 @@ def useful_group_rows(
     """
     useful_rows = table[table["group"].isin(USEFUL_GROUPS)]
     for names, cell in useful_rows.groupby(_CELL, dropna=False, sort=False):
-        means = _replicate_means(cell)
+        # The mean over groups of the mean over their servers, by replicate.
+        groups = cell.groupby(["replicate", "group"])["value"].mean()
+        means = groups.groupby("replicate").mean()
         se = None if len(means) < 2 else float(means.std(ddof=1) / np.sqrt(len(means)))
         named = dict(zip(_CELL, map(missing_to_none, names), strict=True))
         yield named | {
@@ -421,9 +396,3 @@ def useful_group_rows(
             "value": float(means.mean()),
             "se": se,
         }
-
-
-def _replicate_means(cell: pd.DataFrame) -> pd.Series:
-    """Return the mean over groups of the mean over their servers, by replicate."""
-    groups = cell.groupby(["replicate", "group"])["value"].mean()
-    return groups.groupby("replicate").mean()

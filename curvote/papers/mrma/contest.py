@@ -17,19 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from curvote.chain.measure import Look
-from curvote.papers.drawing import (
-    PlotLine,
-    distinct_values,
-    draw_line,
-    error_axis,
-    fitting_legend,
-    label_y_axes,
-    log_axis,
-    panel_title,
-    panels,
-)
+from curvote.papers import drawing
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, column_levels, select, with_error
+from curvote.papers.rows import Row, column_levels, distinct_values, select, with_error
 from curvote.report import data, style
 
 AUTO, PUBLISHED, MAJORITY = "auto", "mrma", "majority"
@@ -99,27 +89,16 @@ def contest_cells(rows: Sequence[Row]) -> list[ContestCell]:
         )
         for auto in sorted(auto_rows, key=lambda row: float(row["epsilon"])):
             level_rows = select(setting_rows, epsilon=auto["epsilon"])
-            rivals = (
-                *best_published(level_rows),
-                *select(level_rows, protocol=MAJORITY),
+            majority = select(level_rows, protocol=MAJORITY)
+            rivals = (*best_published(level_rows), *majority)
+            opt_in = tuple(
+                row
+                for name in UNCHOSEN_PROTOCOLS
+                for row in _final_rows(select(setting_rows, protocol=name))
+                if row["epsilon"] in {auto["epsilon"], None}
             )
-            results.append(
-                ContestCell(
-                    auto, rivals, tuple(_opt_in_rows(setting_rows, auto["epsilon"]))
-                )
-            )
+            results.append(ContestCell(auto, rivals, opt_in))
     return results
-
-
-def _opt_in_rows(rows: Sequence[Row], epsilon: float | None) -> Iterator[Row]:
-    """Yield the rows of protocols that `auto` never takes by itself."""
-    for name in UNCHOSEN_PROTOCOLS:
-        protocol_rows = select(rows, protocol=name)
-        yield from (
-            row
-            for row in _final_rows(protocol_rows)
-            if row["epsilon"] in {epsilon, None}
-        )
 
 
 def group_by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -261,23 +240,18 @@ def _method_label(row: Row) -> str:
 
 
 def _summary_lines(contest: Sequence[ContestCell]) -> Iterator[str]:
+    places = [cell.auto for cell in contest]
     yield "\n".join(f"- {counted}." for counted in count_verdicts(contest))
-    yield _verdict_grid(contest)
+    # A line a setting, a column an epsilon.
+    verdicts = _cell_texts(
+        contest, lambda cell: cell.verdict + _MARK * bool(cell.better)
+    )
+    yield _markdown_table(verdicts, places)
     lost = [f"- {describe_cell(cell)}" for cell in contest if cell.better]
     yield "\n".join(["Lost:", "", *lost]) if lost else "No cell is lost."
     if any(cell.opt_in for cell in contest):
         yield _AHEAD
-        yield _markdown_table(
-            _cell_texts(contest, _best_ahead), [cell.auto for cell in contest]
-        )
-
-
-def _verdict_grid(contest: Sequence[ContestCell]) -> str:
-    """Return a table of verdicts: a line a setting, a column an epsilon."""
-    verdicts = _cell_texts(
-        contest, lambda cell: cell.verdict + _MARK * bool(cell.better)
-    )
-    return _markdown_table(verdicts, [cell.auto for cell in contest])
+        yield _markdown_table(_cell_texts(contest, _best_ahead), places)
 
 
 def _cell_texts(
@@ -286,9 +260,8 @@ def _cell_texts(
     """Return the description of each cell by setting and epsilon."""
     texts: dict[str, dict[float | None, str]] = {}
     for cell in contest:
-        texts.setdefault(cell.auto["setting"], {})[cell.auto["epsilon"]] = describe(
-            cell
-        )
+        line = texts.setdefault(cell.auto["setting"], {})
+        line[cell.auto["epsilon"]] = describe(cell)
     return texts
 
 
@@ -329,8 +302,9 @@ def _markdown_table(
 ) -> str:
     """Return a Markdown table: a line a name, a column for each epsilon of ``rows``."""
     places, table = column_levels(rows), Table(box=MARKDOWN)
-    for head in ["epsilon", *map(_level_text, places)]:
-        table.add_column(head, no_wrap=True)
+    table.add_column("epsilon", no_wrap=True)
+    for place in places:
+        table.add_column("no privacy" if place is None else f"{place:g}", no_wrap=True)
     for name, line in texts.items():
         cells = [name, *(line.get(place, "") for place in places)]
         table.add_row(*(text.replace("|", r"\|") for text in cells))
@@ -338,10 +312,6 @@ def _markdown_table(
     plain = Console(file=page, width=2000, color_system=None, markup=False, emoji=False)
     plain.print(table)
     return page.getvalue().strip()
-
-
-def _level_text(epsilon: float | None) -> str:
-    return "no privacy" if epsilon is None else f"{epsilon:g}"
 
 
 _CLEAN = "clean"
@@ -365,65 +335,55 @@ _STEP = 1.03
 def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw `auto` and its rivals; a ring marks a lost cell."""
     settings, contest = group_by_setting(rows), contest_cells(rows)
-    fig, axes = panels(len(settings), height=2.9)
+    fig, axes = drawing.panels(len(settings), height=2.9)
+    handles: dict[str, Line2D] = {}
     for ax, (setting, setting_rows) in zip(axes, settings.items(), strict=True):
-        _draw_panel(
-            ax,
-            setting_rows,
-            [cell for cell in contest if cell.auto["setting"] == setting],
-        )
-        panel_title(ax, setting)
-    label_y_axes(axes)
-    fitting_legend(fig, _legend_handles(rows, contest))
+        cells = [cell for cell in contest if cell.auto["setting"] == setting]
+        chart_lines = _chart_lines(setting_rows)
+        _draw_panel(ax, setting_rows, chart_lines, cells)
+        handles |= {line.label: line.handle() for line in chart_lines}
+        drawing.panel_title(ax, setting)
+    drawing.label_y_axes(axes)
+    if any(cell.better for cell in contest):
+        handles["lost"] = Line2D([], [], label="auto has lost", **_RING)
+    drawing.fitting_legend(fig, [*handles.values()])
     return fig
 
 
-def _draw_panel(ax: Axes, rows: Sequence[Row], contest: Sequence[ContestCell]) -> None:
-    chart_lines = _chart_lines(rows)
+def _draw_panel(
+    ax: Axes,
+    rows: Sequence[Row],
+    chart_lines: Sequence[drawing.PlotLine],
+    contest: Sequence[ContestCell],
+) -> None:
     for line in chart_lines:
         if line.rows[0]["epsilon"] is None:
             at = line.rows[0]["curvote"]
             ax.axhline(at, zorder=line.look.above, **style.line_style(line.look))
         else:
             levels = distinct_values(line.rows, "epsilon")
-            draw_line(
-                ax, line, {level: _shifted_level(level, line.label) for level in levels}
-            )
+            places = {level: _shifted_level(level, line.label) for level in levels}
+            drawing.draw_line(ax, line, places)
     for lost in (cell.auto for cell in contest if cell.better):
-        ax.plot(
-            _shifted_level(lost["epsilon"], AUTO), lost["curvote"], zorder=7, **_RING
-        )
+        place = _shifted_level(lost["epsilon"], AUTO)
+        ax.plot(place, lost["curvote"], zorder=7, **_RING)
     chart_rows = [row for line in chart_lines for row in line.rows] or rows
-    log_axis(ax, sorted(distinct_values(chart_rows, "epsilon")))
-    error_axis(ax, chart_rows)
+    drawing.log_axis(ax, sorted(distinct_values(chart_rows, "epsilon")))
+    drawing.error_axis(ax, chart_rows)
 
 
-def _chart_lines(rows: Sequence[Row]) -> list[PlotLine]:
+def _chart_lines(rows: Sequence[Row]) -> list[drawing.PlotLine]:
     """Return the chart lines of a setting; of several learners the best."""
     ends = [row for line in table_lines(rows).values() for row in line]
     best_of = {name: best_rows(select(ends, protocol=name)) for name in _LOOKS}
     best_of[_PUBLISHED] = best_published(rows)
     return [
-        PlotLine(name, _LOOKS[name], line_rows)
-        for name, line_rows in best_of.items()
-        if line_rows
+        drawing.PlotLine(name, _LOOKS[name], best)
+        for name, best in best_of.items()
+        if best
     ]
 
 
 def _shifted_level(epsilon: float, name: str) -> float:
     step = list(_LOOKS).index(name) - 2 if _LOOKS[name].marker else 0
     return float(epsilon * _STEP**step)
-
-
-def _legend_handles(
-    rows: Sequence[Row], contest: Sequence[ContestCell]
-) -> list[Line2D]:
-    chart_lines = [
-        line
-        for setting_rows in group_by_setting(rows).values()
-        for line in _chart_lines(setting_rows)
-    ]
-    named = {line.label: line.handle() for line in chart_lines}
-    if any(cell.better for cell in contest):
-        named["lost"] = Line2D([], [], label="auto has lost", **_RING)
-    return list(named.values())

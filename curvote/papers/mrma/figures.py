@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,21 +19,10 @@ from scipy.special import expit
 from curvote.base.errors import InternalError
 from curvote.base.privacy import label_budget_share
 from curvote.chain.measure import Look
-from curvote.papers.drawing import (
-    PlotLine,
-    axis_limits,
-    distinct_values,
-    draw_points,
-    fitting_legend,
-    label_y_axes,
-    line_panels,
-    log_axis,
-    panel_title,
-    panels,
-)
+from curvote.papers import drawing
 from curvote.papers.evidence import Evidence
 from curvote.papers.mrma.comparison import USEFUL, printed_cases
-from curvote.papers.rows import Row, select
+from curvote.papers.rows import Row, distinct_values, select
 from curvote.report import data, style
 
 LIMIT = 3
@@ -45,17 +36,34 @@ def table_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     rows = sorted(rows, key=lambda row: row["representation"] == "initial")
     split = "method" if distinct_values(rows, "epsilon") else "learner"
     names, places = distinct_values(rows, split), _place_labels(rows)
-    fig, axes = panels(len(names) + 1, height=3.0)
+    fig, axes = drawing.panels(len(names) + 1, height=3.0)
     for ax, name in zip(axes, names, strict=False):
         selected = select(rows, **{split: name})
         _draw_cells(ax, selected, places, _line_look(name, names))
-        panel_title(ax, data.find_method(name).label)
-        ax.set_ylim(axis_limits(rows if split == "method" else selected))
+        drawing.panel_title(ax, data.find_method(name).label)
+        ax.set_ylim(drawing.axis_limits(rows if split == "method" else selected))
     _draw_scores(axes[-1], rows, places, (split, names))
     for ax in axes:
-        _place_axis(ax, places)
-    label_y_axes(axes[:-1], "misclassification (%)")
-    fitting_legend(fig, _table_handles(rows))
+        ax.set_xticks(range(len(places)), places)
+        ax.set_xlim(-0.6, len(places) - 0.4)
+        ax.grid(axis="y")
+        if any(" " in place for place in places):
+            ax.tick_params(axis="x", rotation=60, labelsize=7.5)
+        else:
+            ax.set_xlabel("epsilon (smaller: more private)")
+    drawing.label_y_axes(axes[:-1], "misclassification (%)")
+    texts = {
+        "published": "printed",
+        "curvote": "curvote, as published (± 2 standard errors)",
+        "corrected": "curvote, corrected",
+        "beyond": f"beyond {LIMIT} standard errors",
+    }
+    handles = []
+    for kind, text in texts.items():
+        if kind != "corrected" or distinct_values(rows, kind):
+            colour = style.USED if kind == "curvote" else style.INK
+            handles.append(Line2D([], [], label=text, **_marker_ink(kind, colour)))
+    drawing.fitting_legend(fig, handles)
     return fig
 
 
@@ -83,13 +91,12 @@ def _line_look(name: str, names: list[str]) -> Look:
 def _draw_cells(ax: Axes, rows: Sequence[Row], places: list[str], look: Look) -> None:
     at = [places.index(_place_label(row)) for row in rows]
     ink = _marker_ink("curvote", look.colour) | {"marker": look.marker or "h"}
-    draw_points(ax, at, rows, elinewidth=1.0, **ink)
+    drawing.draw_points(ax, at, rows, elinewidth=1.0, **ink)
     for kind, step in (("published", -_STEP), ("corrected", _STEP)):
         placed = [(x + step, row[kind]) for x, row in zip(at, rows, strict=True)]
         visible = [point for point in placed if point[1] is not None]
-        ax.plot(
-            *zip(*visible, strict=True) if visible else ((), ()), **_marker_ink(kind)
-        )
+        points = zip(*visible, strict=True) if visible else ((), ())
+        ax.plot(*points, **_marker_ink(kind))
     for x, row in zip(at, rows, strict=True):
         if row["z"] is not None and abs(row["z"]) > LIMIT:
             ax.plot(x, row["curvote"], **_marker_ink("beyond"))
@@ -116,43 +123,13 @@ def _draw_scores(
         selected = [row for row in rows if row[split] == name and row["z"] is not None]
         look = _line_look(name, names)
         step = 0.08 * (rank - (len(names) - 1) / 2)
-        ax.plot(
-            [places.index(_place_label(row)) + step for row in selected],
-            [max(-_EDGE, min(_EDGE, row["z"])) for row in selected],
-            ls="",
-            marker=look.marker or "h",
-            color=look.colour,
-            ms=4,
-            mew=0,
-        )
+        at = [places.index(_place_label(row)) + step for row in selected]
+        values = [max(-_EDGE, min(_EDGE, row["z"])) for row in selected]
+        marker, colour = look.marker or "h", look.colour
+        ax.plot(at, values, ls="", marker=marker, color=colour, ms=4, mew=0)
     beyond = any(abs(row["z"] or 0) > _EDGE for row in rows)
     ax.set_ylim(-_EDGE - 0.5, _EDGE + 0.5)
     ax.set_title("z of every cell" + f", cut at ±{_EDGE}" * beyond)
-
-
-def _place_axis(ax: Axes, places: list[str]) -> None:
-    ax.set_xticks(range(len(places)), places)
-    ax.set_xlim(-0.6, len(places) - 0.4)
-    ax.grid(axis="y")
-    if any(" " in place for place in places):
-        ax.tick_params(axis="x", rotation=60, labelsize=7.5)
-    else:
-        ax.set_xlabel("epsilon (smaller: more private)")
-
-
-def _table_handles(rows: Sequence[Row]) -> list[Line2D]:
-    texts = {
-        "published": "printed",
-        "curvote": "curvote, as published (± 2 standard errors)",
-        "corrected": "curvote, corrected",
-        "beyond": f"beyond {LIMIT} standard errors",
-    }
-    return [
-        Line2D([], [], label=text, **_marker_ink(kind, colour))
-        for kind, text in texts.items()
-        for colour in [style.USED if kind == "curvote" else style.INK]
-        if kind != "corrected" or distinct_values(rows, kind)
-    ]
 
 
 _SPLITS = {
@@ -179,79 +156,60 @@ _SIZES = ("N0", "N1", "n0", "n1", "B")
 
 def method_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw figures 2, 4, 5: a panel a learner, a line a method."""
-    names = distinct_values(rows, "learner")
-    return line_panels({name: _method_lines(rows, name) for name in names})
-
-
-def _method_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
-    selected = [row for row in rows if row["learner"] in {learner, None}]
-    return [
-        PlotLine(
-            data.find_method(method).label,
-            data.series_look(method),
-            select(selected, method=method),
-        )
-        for method in distinct_values(selected, "method")
-    ]
+    charts: dict[str, list[drawing.PlotLine]] = {}
+    for learner in distinct_values(rows, "learner"):
+        selected = [row for row in rows if row["learner"] in {learner, None}]
+        charts[learner] = []
+        for method in distinct_values(selected, "method"):
+            label, look = data.find_method(method).label, data.series_look(method)
+            line = drawing.PlotLine(label, look, select(selected, method=method))
+            charts[learner].append(line)
+    return drawing.line_panels(charts)
 
 
 def split_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw figure 3: the useful groups' error by split, group 2 in grey."""
-    return line_panels(
-        {n: _split_lines(rows, n) for n in distinct_values(rows, "learner")}
-    )
-
-
-def _split_lines(rows: Sequence[Row], learner: str) -> list[PlotLine]:
-    selected = select(rows, learner=learner)
-    return [
-        _split_line(group, split, select(selected, group=group, split=split))
-        for group in (USEFUL, _RANDOM)
-        for split in distinct_values(selected, "split")
-    ]
-
-
-def _split_line(group: str, split: str, rows: Sequence[Row]) -> PlotLine:
-    look = _SPLITS.get(split, data.OTHER_LOOK)
-    if group == USEFUL:
-        return PlotLine(_LABELS.get(split, split), look, rows)
-    dash = _DASHES.get(split, "-")
-    grey = replace(look, colour=style.UNUSED, marker="", line=dash, width=1.1, above=2)
-    return PlotLine(f"group 2, {split}", grey, rows)
+    charts = {}
+    for learner in distinct_values(rows, "learner"):
+        useful_lines, random_lines = [], []
+        for split in distinct_values(select(rows, learner=learner), "split"):
+            useful, random = (
+                select(rows, learner=learner, group=group, split=split)
+                for group in (USEFUL, _RANDOM)
+            )
+            look, dash = _SPLITS.get(split, data.OTHER_LOOK), _DASHES.get(split, "-")
+            useful_lines.append(
+                drawing.PlotLine(_LABELS.get(split, split), look, useful)
+            )
+            grey = replace(look, colour=style.UNUSED, marker="", line=dash)
+            grey = replace(grey, width=1.1, above=2)
+            random_lines.append(drawing.PlotLine(f"group 2, {split}", grey, random))
+        charts[learner] = useful_lines + random_lines
+    return drawing.line_panels(charts)
 
 
 def case_figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw tables A.2 and A.3: a panel a learner and method, a line a case."""
-    pairs = dict.fromkeys((row["learner"], row["method"]) for row in rows)
-    return line_panels(
-        {
-            f"{learner}, {data.find_method(method).label}": _case_lines(
-                rows, select(rows, learner=learner, method=method)
-            )
-            for learner, method in pairs
-        },
-        columns=len(distinct_values(rows, "method")),
-    )
-
-
-def _case_lines(rows: Sequence[Row], selected: Sequence[Row]) -> list[PlotLine]:
-    settings = distinct_values(rows, "setting")
-    looks = dict(zip(settings, _CASES, strict=False))
-    other = replace(data.OTHER_LOOK, above=4)
-    return [
-        PlotLine(
-            _case_label(case), looks.get(case, other), select(selected, setting=case)
-        )
-        for case in settings
-    ]
-
-
-def _case_label(setting: str) -> str:
-    case = setting.removeprefix("case=")
-    sizes = printed_cases().get(case)
-    if sizes is None:
-        return setting
-    return f"case {case}: " + ", ".join(f"{name} {sizes[name]}" for name in _SIZES)
+    printed, other = printed_cases(), replace(data.OTHER_LOOK, above=4)
+    labels, looks = {}, {}
+    for setting, look in zip_longest(distinct_values(rows, "setting"), _CASES):
+        if setting is not None:
+            case = setting.removeprefix("case=")
+            sizes = [
+                f"{name} {printed[case][name]}" for name in _SIZES if case in printed
+            ]
+            labels[setting] = f"case {case}: {', '.join(sizes)}" if sizes else setting
+            looks[setting] = look or other
+    charts = {}
+    for learner, method in dict.fromkeys(
+        (row["learner"], row["method"]) for row in rows
+    ):
+        selected = select(rows, learner=learner, method=method)
+        charts[f"{learner}, {data.find_method(method).label}"] = [
+            drawing.PlotLine(label, looks[setting], select(selected, setting=setting))
+            for setting, label in labels.items()
+        ]
+    return drawing.line_panels(charts, columns=len(distinct_values(rows, "method")))
 
 
 _WIDTH = 0.34
@@ -270,53 +228,44 @@ def box_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     names = distinct_values(rows, "learner")
     replicates = evidence.replicates
     replicates = replicates[replicates["method"].isin(distinct_values(rows, "method"))]
-    fig, axes = panels(len(names), height=3.2)
+    fig, axes = drawing.panels(len(names), height=3.2)
     for ax, name in zip(axes, names, strict=True):
         learner_rows = replicates[replicates["learner"] == name]
         for rank, (kind, colour) in enumerate(colours.items()):
             shift = _WIDTH * 1.1 * (rank - (len(kinds) - 1) / 2)
             kind_rows = learner_rows[learner_rows["representation"] == kind]
-            _draw_boxes(
-                ax,
-                [_replicate_values(kind_rows, level) for level in levels],
-                shift,
-                colour,
+            values = [_replicate_values(kind_rows, level) for level in levels]
+            line = {"color": colour, "linewidth": 1.0}
+            face = {"facecolor": f"{colour}55", "edgecolor": colour, "linewidth": 1.0}
+            ax.boxplot(
+                values,
+                positions=[at + shift for at in range(len(values))],
+                widths=_WIDTH,
+                manage_ticks=False,
+                patch_artist=True,
+                boxprops=face,
+                medianprops={"color": style.INK, "linewidth": 1.2},
+                whiskerprops=line,
+                capprops=line,
+                flierprops={"marker": ".", "markersize": 3, "markeredgecolor": colour},
             )
-        _level_axis(ax, levels)
-        panel_title(ax, name)
-    label_y_axes(axes)
-    fitting_legend(fig, [Patch(color=colours[kind], label=kind) for kind in colours])
+        texts = ["none" if level is None else f"{level:g}" for level in levels]
+        ax.set_xticks(range(len(levels)), texts)
+        ax.set_xlim(-0.6, len(levels) - 0.4)
+        ax.set_ylim(0, 100)
+        ax.set_xlabel("epsilon (none: no privacy)")
+        ax.grid(axis="y")
+        drawing.panel_title(ax, name)
+    drawing.label_y_axes(axes)
+    drawing.fitting_legend(
+        fig, [Patch(color=colours[kind], label=kind) for kind in colours]
+    )
     return fig
 
 
 def _replicate_values(table: pd.DataFrame, level: float | None) -> list[float]:
     there = table["epsilon"].isna() if level is None else table["epsilon"] == level
     return [100 * float(value) for value in table.loc[there, "value"]]
-
-
-def _draw_boxes(ax: Axes, values: list[list[float]], shift: float, colour: str) -> None:
-    line = {"color": colour, "linewidth": 1.0}
-    ax.boxplot(
-        values,
-        positions=[at + shift for at in range(len(values))],
-        widths=_WIDTH,
-        manage_ticks=False,
-        patch_artist=True,
-        boxprops={"facecolor": f"{colour}55", "edgecolor": colour, "linewidth": 1.0},
-        medianprops={"color": style.INK, "linewidth": 1.2},
-        whiskerprops=line,
-        capprops=line,
-        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": colour},
-    )
-
-
-def _level_axis(ax: Axes, levels: list[float | None]) -> None:
-    texts = ["none" if level is None else f"{level:g}" for level in levels]
-    ax.set_xticks(range(len(levels)), texts)
-    ax.set_xlim(-0.6, len(levels) - 0.4)
-    ax.set_ylim(0, 100)
-    ax.set_xlabel("epsilon (none: no privacy)")
-    ax.grid(axis="y")
 
 
 _VARIATION_LOOKS = (
@@ -329,51 +278,34 @@ _VARIATION_LOOKS = (
 
 def variation_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     """Draw the closed form as lines and what the reports show as points."""
-    fig, (ax,) = panels(1, height=4.0)
+    from curvote.advise.mrma import total_variation
+
+    fig, (ax,) = drawing.panels(1, height=4.0)
     dimensions = sorted(distinct_values(rows, "d"))
     levels = sorted(distinct_values(rows, "epsilon"))
     looks = dict(zip(dimensions, _VARIATION_LOOKS, strict=False))
     handles = []
     for d in dimensions:
         look = looks.get(d, data.OTHER_LOOK)
-        ax.plot(
-            *_exact_variation(d, levels, _label_share(evidence, d)),
-            color=look.colour,
-            lw=1.3,
-        )
+        share = 0.0  # of epsilon, which the run's clients spent on labels
+        if evidence and evidence.configs:
+            rule = evidence.configs[0]["privatize"]["label_share"]
+            share = label_budget_share(rule, d)
+        at = [float(e) for e in np.geomspace(levels[0], levels[-1], 200)]
+        exact_values = [100 * total_variation(d, (1 - share) * e) for e in at]
+        ax.plot(at, exact_values, color=look.colour, lw=1.3)
         selected, ink = select(rows, d=d), style.line_style(look)
-        draw_points(
-            ax,
-            [row["epsilon"] for row in selected],
-            selected,
-            zorder=4,
-            **ink | {"ls": ""},
-        )
+        epsilons = [row["epsilon"] for row in selected]
+        drawing.draw_points(ax, epsilons, selected, zorder=4, **ink | {"ls": ""})
         handles.append(Line2D([], [], label=f"d = {d}", **ink))
-    log_axis(ax, levels)
+    drawing.log_axis(ax, levels)
     ax.set_ylim(0, 103)
     ax.grid(axis="y")
     ax.set_ylabel("total variation (%)")
     exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")
     dots = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
-    fitting_legend(fig, [*handles, exact, dots])
+    drawing.fitting_legend(fig, [*handles, exact, dots])
     return fig
-
-
-def _label_share(evidence: Evidence | None, d: int) -> float:
-    """Return the share of epsilon that the run's clients spent on labels."""
-    if not evidence or not evidence.configs:
-        return 0.0
-    return label_budget_share(evidence.configs[0]["privatize"]["label_share"], d)
-
-
-def _exact_variation(
-    d: int, levels: list[float], share: float
-) -> tuple[list[float], list[float]]:
-    from curvote.advise.mrma import total_variation
-
-    at = [float(e) for e in np.geomspace(levels[0], levels[-1], 200)]
-    return at, [100 * total_variation(d, (1 - share) * e) for e in at]
 
 
 LEVELS = (10, 1, 0.1, 0.01)
@@ -384,42 +316,52 @@ _WEIGHT_LOOKS = [
 
 def weight_figure(rows: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     """Draw a heatmap of omega for each epsilon, and g by theory and reports."""
-    fig, axes = panels(len(LEVELS) + 1, height=3.1)
+    from curvote.advise.mrma import omega
+
+    fig, axes = drawing.panels(len(LEVELS) + 1, height=3.1)
     for ax, level in zip(axes, LEVELS, strict=False):
-        _draw_heatmap(fig, ax, level)
+        z, z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
+        weights = omega(z[None, :], z0[:, None], level)
+        mesh = ax.pcolormesh(
+            z, z0, weights, cmap="cividis", shading="nearest", rasterized=True
+        )
+        ax.set_title(f"weight omega, epsilon {level:g}")
+        ax.set_xlabel("value z")
+        ax.set_ylabel("report z0")
+        bar = fig.colorbar(mesh, ax=ax, shrink=0.9, aspect=18)
+        bar.outline.set_visible(False)
     config = evidence.configs[0] if evidence and evidence.configs else None
     _draw_agreement(axes[-1], rows, config)
     return fig
 
 
-def _draw_heatmap(fig: Figure, ax: Axes, level: float) -> None:
-    from curvote.advise.mrma import omega
-
-    z, z0 = np.linspace(-1, 1, 201), np.linspace(-2, 2, 401)
-    weights = omega(z[None, :], z0[:, None], level)
-    mesh = ax.pcolormesh(
-        z, z0, weights, cmap="cividis", shading="nearest", rasterized=True
-    )
-    ax.set_title(f"weight omega, epsilon {level:g}")
-    ax.set_xlabel("value z")
-    ax.set_ylabel("report z0")
-    bar = fig.colorbar(mesh, ax=ax, shrink=0.9, aspect=18)
-    bar.outline.set_visible(False)
+def _class_probability(slope: float, z: Any) -> Any:
+    return expit(slope * z)
 
 
 def _draw_agreement(
     ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None
 ) -> None:
+    from curvote.advise.mrma import pointwise_utility
+
     handles = []
     levels = sorted(distinct_values(rows, "epsilon"), reverse=True)
     for level, look in zip(levels, _WEIGHT_LOOKS, strict=False):
         selected = select(rows, epsilon=level)
         ink = style.line_style(look) | {"ls": ""}
         at = [float(row["setting"].removeprefix("z0=")) for row in selected]
-        draw_points(ax, at, selected, **ink)
+        drawing.draw_points(ax, at, selected, **ink)
         handles.append(Line2D([], [], label=f"epsilon {level:g}", **ink))
         if config:
-            ax.plot(*_theoretical_agreement(level, config), color=look.colour, lw=1)
+            share = label_budget_share(config["privatize"]["label_share"], 1)
+            z0 = np.linspace(-2, 2, 161)
+            g = pointwise_utility(
+                partial(_class_probability, config["source"]["slope"]),
+                z0,
+                epsilon_z=(1 - share) * level,
+                keep=float(expit(share * level)),
+            )
+            ax.plot(z0.tolist(), (100 * g).tolist(), color=look.colour, lw=1)
             handles[-1].set_linestyle("-")
             handles[-1].set_linewidth(1)
     ax.set_title("g(z0), from reports" + " and by theory" * bool(config))
@@ -429,21 +371,3 @@ def _draw_agreement(
     # In the free place beside it, which the layout must not take into account.
     beside = ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.1, 0.5))
     beside.set_in_layout(False)
-
-
-def _theoretical_agreement(
-    epsilon: float, config: dict[str, Any]
-) -> tuple[list[float], list[float]]:
-    """Return g of proposition 2 for the run's budgets of z and y."""
-    from curvote.advise.mrma import pointwise_utility
-
-    share = label_budget_share(config["privatize"]["label_share"], 1)
-    slope = config["source"]["slope"]
-    z0 = np.linspace(-2, 2, 161)
-    g = pointwise_utility(
-        lambda z: expit(slope * z),
-        z0,
-        epsilon_z=(1 - share) * epsilon,
-        keep=float(expit(share * epsilon)),
-    )
-    return z0.tolist(), (100 * g).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -15,10 +16,9 @@ from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import laws
 from curvote.papers.qcu.laws import our_channel
 from curvote.papers.qcu.panels import mechanism_curves
-from curvote.papers.rows import Row, complete_rows, select
+from curvote.papers.rows import Row, completed, select
 from curvote.systems.utility.method.robustness import concentration_probability
 
-across: Final = "epsilon"
 VALUE: Final = np.array([[0.5]])
 EPSILONS: Final = (2.0, 4.0, 6.0)
 THETAS: Final = tuple(round(0.01 * step, 2) for step in range(10, 51))
@@ -31,27 +31,29 @@ PRINTED: Final = {
 }
 
 
-def rows(_: str, evidence: Evidence | None = None) -> list[Row]:
-    """Return the concentration by ``setting`` (theta), ``method`` and epsilon.
+@completed
+def rows(_: str, evidence: Evidence | None = None) -> Iterator[Row]:
+    """Yield the concentration by ``setting`` (theta), ``method`` and epsilon.
 
     ``curvote`` by the definitions of the appendix, whose exponential spends half of
     epsilon; ``corrected_concentration`` by our mechanisms, clipped to [0, 1].
     """
-    return complete_rows(
-        _concentration_row(name, epsilon, theta)
-        for epsilon in EPSILONS
-        for name in MECHANISMS
-        for theta in THETAS
-    )
+    for epsilon, name, theta in product(EPSILONS, MECHANISMS, THETAS):
+        yield concentration_row(
+            name, epsilon, theta, PRINTED.get((name, epsilon, theta))
+        )
 
 
-def _concentration_row(name: str, epsilon: float, theta: float) -> Row:
+def concentration_row(
+    name: str, epsilon: float, theta: float, printed: float | None
+) -> Row:
+    """Return the row of a mechanism's concentration."""
     return {
         "setting": f"theta={theta:g}",
         "epsilon": epsilon,
         "method": name,
         "quantity": "concentration",
-        "published": PRINTED.get((name, epsilon, theta)),
+        "published": printed,
         "curvote": 100 * published_concentration(name, epsilon, theta),
         "corrected": 100 * corrected_concentration(name, epsilon, theta),
     }
@@ -73,9 +75,8 @@ def published_concentration(name: str, epsilon: float, theta: float) -> float:
 
 def corrected_concentration(name: str, epsilon: float, theta: float) -> float:
     """Return the probability for our mechanism on [0, 1], clipped."""
-    return float(
-        concentration_probability(_our_mechanism(name, epsilon), VALUE, theta)[0]
-    )
+    law = _our_mechanism(name, epsilon)
+    return float(concentration_probability(law, VALUE, theta)[0])
 
 
 @lru_cache(maxsize=64)
@@ -89,18 +90,10 @@ def _our_mechanism(name: str, epsilon: float) -> Mixture:
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel an epsilon: the concentration against theta."""
     return mechanism_curves(
-        {
-            f"epsilon {epsilon:g}": select(results, epsilon=epsilon)
-            for epsilon in EPSILONS
-        },
-        theta_of,
+        {f"epsilon {level:g}": select(results, epsilon=level) for level in EPSILONS},
+        lambda row: float(row["setting"].removeprefix("theta=")),
         ("theta", "within theta of .5 (%)"),
     )
-
-
-def theta_of(row: Row) -> float:
-    """Return the theta that a row names as its setting."""
-    return float(row["setting"].removeprefix("theta="))
 
 
 def terminal_rows(results: Sequence[Row]) -> list[Row]:
@@ -114,9 +107,10 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
     yield "the paper: from epsilon 2 and theta .1 on, PM is generally the best"
     for epsilon in EPSILONS:
         selected = select(results, epsilon=epsilon)
+        theta_rows = (select(selected, setting=f"theta={t:g}") for t in THETAS[:-1])
         best = [
-            _leading_mechanism(select(selected, setting=f"theta={theta:g}"))
-            for theta in THETAS[:-1]
+            str(max(some, key=lambda row: float(row["curvote"]))["method"])
+            for some in theta_rows
         ]
         changes = [
             f"{name} from theta {theta:g}"
@@ -124,7 +118,3 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
             if name != before
         ]
         yield f"  epsilon {epsilon:g}: {', '.join(changes)}"
-
-
-def _leading_mechanism(results: Sequence[Row]) -> str:
-    return str(max(results, key=lambda row: float(row["curvote"]))["method"])

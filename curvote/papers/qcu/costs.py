@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from curvote.base.entropy import SystemEntropy
+from curvote.mechanisms.law import product_law
 from curvote.chain.measure import Look
 from curvote.mechanisms.base import product_law
 from curvote.papers.drawing import fitting_legend, panel_title, panels
@@ -22,14 +23,13 @@ from curvote.papers.qcu.studies import (
     answer_surface,
     evidence_project,
 )
-from curvote.papers.rows import Row, complete_rows, select
+from curvote.papers.rows import Row, completed, select
 from curvote.systems.utility.method.robustness import (
     OMEGA,
     certified_bound,
     query_count,
 )
 
-across: Final = "epsilon"
 MODEL, RECORD, EPSILON = "stroke-logistic", "age 79", 2.0
 DRAWS: Final = 2000
 TESTS: Final = 7  # of a radius to .01
@@ -49,38 +49,41 @@ _TICKS: Final = (0.1, 1, 10, 100, 1000)
 MECHANISMS: Final = ("pm_01", "exponential", "laplace")
 
 
-def rows(name: str, evidence: Evidence) -> list[Row]:
-    """Return times and queries by ``setting`` (the value) and ``method``.
+@completed
+def rows(name: str, evidence: Evidence) -> Iterator[Row]:
+    """Yield times and queries by ``setting`` (the value) and ``method``.
 
     ``group`` is "milliseconds", the median of seven on this machine, or "queries".
     """
     robust_model = analyze_setting(evidence_project(name, evidence), MODEL, RECORD)
-    return complete_rows([*_time_rows(robust_model), *_query_rows(robust_model)])
-
-
-def _time_rows(robust_model: RobustModel) -> Iterator[Row]:
-    yield _cost_row(
-        TIMES,
-        SURFACE,
-        _median_milliseconds(lambda: answer_surface(robust_model.question)),
-    )
-    for name in MECHANISMS:
-        for setting, make in _computations(robust_model, name).items():
-            labels = {"method": name, "published": PRINTED.get((name, setting))}
-            yield _cost_row(TIMES, setting, _median_milliseconds(make)) | labels
+    once = _median_milliseconds(lambda: answer_surface(robust_model.question))
+    yield _cost_row(TIMES, SURFACE, once)
+    for mechanism in MECHANISMS:
+        for setting, make in _computations(robust_model, mechanism).items():
+            printed = PRINTED.get((mechanism, setting))
+            cost = _cost_row(TIMES, setting, _median_milliseconds(make))
+            yield cost | {"method": mechanism, "published": printed}
+    test = query_count()
+    yield _cost_row(QUERIES, "a test as published", test)
+    yield _cost_row(QUERIES, "a radius as published", TESTS * test)
+    right = TESTS * query_count(OMEGA / TESTS)
+    yield _cost_row(QUERIES, "a radius at the stated risk", right)
+    yield _cost_row(QUERIES, EMPIRICAL, DRAWS)
+    yield _cost_row(QUERIES, f"{EXACT}, {BOUND}", int(robust_model.box.queries.sum()))
 
 
 def _computations(
-    robust_model: RobustModel, name: str
+    robust_model: RobustModel, mechanism: str
 ) -> dict[str, Callable[[], object]]:
-    channel, law = our_channel(name, EPSILON), paper_law(name, EPSILON)
-    low, high = robust_model.box.low, robust_model.box.high
+    """Return what is timed of a mechanism, by setting."""
+    channel, law = our_channel(mechanism, EPSILON), paper_law(mechanism, EPSILON)
+    values, box = robust_model.values, robust_model.box
     return {
-        EMPIRICAL: lambda: drawn_agreement(robust_model, name),
-        THEORETICAL: lambda: product_law(*map(law.law, robust_model.values.T)).box(
-            low, high
+        EMPIRICAL: lambda: drawn_agreement(robust_model, mechanism),
+        THEORETICAL: lambda: product_law(*map(law.law, values.T)).box(
+            box.low, box.high
         ),
-        BOUND: lambda: certified_bound(channel, robust_model.values, robust_model.box),
+        BOUND: lambda: certified_bound(channel, values, box),
         EXACT: lambda: agreement(robust_model.surface, channel),
     }
 
@@ -104,17 +107,6 @@ def _median_milliseconds(make: Callable[[], object]) -> float:
     return median(took)
 
 
-def _query_rows(robust_model: RobustModel) -> Iterator[Row]:
-    """Yield the numbers of classifier queries for one record."""
-    test = query_count()
-    yield _cost_row(QUERIES, "a test as published", test)
-    yield _cost_row(QUERIES, "a radius as published", TESTS * test)
-    right = TESTS * query_count(OMEGA / TESTS)
-    yield _cost_row(QUERIES, "a radius at the stated risk", right)
-    yield _cost_row(QUERIES, EMPIRICAL, DRAWS)
-    yield _cost_row(QUERIES, f"{EXACT}, {BOUND}", int(robust_model.box.queries.sum()))
-
-
 def _cost_row(group: str, setting: str, value: float) -> Row:
     return {
         "learner": MODEL,
@@ -130,18 +122,13 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     fig, axes = panels(len(MECHANISMS), 2.6)
     for ax, name in zip(axes, MECHANISMS, strict=True):
         selected = select(results, method=name)
-        for column, look in (
-            ("published", Look("#a9b0b8", "s")),
-            ("curvote", Look("#0072b2", "o")),
+        for column, marker, colour, label in (
+            ("published", "s", "#a9b0b8", "printed"),
+            ("curvote", "o", "#0072b2", "curvote"),
         ):
             pairs = [(row[column], row["setting"]) for row in selected if row[column]]
-            ax.plot(
-                *zip(*pairs, strict=True),
-                ls="",
-                marker=look.marker,
-                color=look.colour,
-                label="curvote" if column == "curvote" else "printed",
-            )
+            points = zip(*pairs, strict=True)
+            ax.plot(*points, ls="", marker=marker, color=colour, label=label)
         ax.set_xscale("log")
         ax.set_xlim(0.05, 2000)
         ax.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
@@ -151,11 +138,6 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
         panel_title(ax, name)
     fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
     return fig
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from curvote.papers.qcu.studies import (
     PrintedCurve,
     PrintedValue,
     RobustModel,
+    agreement_row,
     analyze_setting,
     evidence_project,
     is_worst_case,
@@ -25,11 +26,9 @@ from curvote.papers.qcu.studies import (
     record_group,
     summarize_shares,
 )
-from curvote.papers.rows import Row, complete_rows, percent, select
-from curvote.pipeline.config.project import Project
+from curvote.papers.rows import Row, completed, percent, select
 from curvote.systems.utility.method.robustness import certified_bound
 
-across: Final = "epsilon"
 HALF: Final = {"qcu-figure-6": 0.5}  # what the exponential spends there
 # The paper states .1 for both features; the Gaussian has its own.
 INDICATOR: Final = {"qcu-figure-7": 0.1}
@@ -52,19 +51,16 @@ class Shares:
     bound: FloatArray
 
 
-def rows(name: str, evidence: Evidence) -> list[Row]:
-    """Return the agreement by ``learner`` (model) and ``setting`` (the records).
+@completed
+def rows(name: str, evidence: Evidence) -> Iterator[Row]:
+    """Yield the agreement by ``learner`` (model) and ``setting`` (the records).
 
     ``epsilon`` is that of each feature. z is missing for a worst record and for the
     Gaussian of the logistic models.
     """
-    return complete_rows(_figure_rows(name, evidence_project(name, evidence)))
-
-
-def _figure_rows(name: str, project: Project) -> Iterator[Row]:
-    cells = printed_values(name.removeprefix("qcu-figure-"))
+    project = evidence_project(name, evidence)
     shares_of: dict[PrintedCurve, Shares] = {}
-    for curve, value in cells.items():
+    for curve, value in printed_values(name.removeprefix("qcu-figure-")).items():
         # The average and the worst are of the same records.
         same = curve._replace(records=record_group(curve.records))
         if same not in shares_of:
@@ -72,7 +68,9 @@ def _figure_rows(name: str, project: Project) -> Iterator[Row]:
             shares_of[same] = cell_shares(name, curve, robust_model)
         yield cell_row(curve, value, shares_of[same])
         if name in INDICATOR and curve.mechanism != "gaussian":
-            yield _indicator_row(INDICATOR[name], curve, shares_of[same])
+            delta, share = INDICATOR[name], float(shares_of[same].paper.mean())
+            behind = percent(delta + (1 - delta) * share)
+            yield curve.columns | {"quantity": "indicator", "curvote": behind}
 
 
 def cell_shares(name: str, curve: PrintedCurve, robust_model: RobustModel) -> Shares:
@@ -80,34 +78,19 @@ def cell_shares(name: str, curve: PrintedCurve, robust_model: RobustModel) -> Sh
     law = printed_law(curve.mechanism, curve.epsilon, spent=HALF.get(name, 1.0))
     channel = our_channel(curve.mechanism, curve.epsilon)
     redraws = curve.mechanism != "gaussian" or curve.model not in LEFT_OUT.get(name, ())
+    surface, values = robust_model.surface, robust_model.values
     return Shares(
-        printed_agreement(
-            robust_model.surface, robust_model.values, law, redraws=redraws
-        ),
-        agreement(robust_model.surface, channel),
-        certified_bound(channel, robust_model.values, robust_model.box),
+        printed_agreement(surface, values, law, redraws=redraws),
+        agreement(surface, channel),
+        certified_bound(channel, values, robust_model.box),
     )
 
 
 def cell_row(curve: PrintedCurve, value: PrintedValue, cell_values: Shares) -> Row:
     """Return the row of a printed cell."""
-    return _curve_columns(curve) | {
-        "quantity": "agreement",
-        "published": percent(value.empirical),
-        "curvote": percent(summarize_shares(curve.records, cell_values.paper)),
-        "corrected": percent(summarize_shares(curve.records, cell_values.ours)),
-        "claimed": percent(value.theory),
+    return agreement_row(curve, value, cell_values.paper, cell_values.ours) | {
         "bound": percent(summarize_shares(curve.records, cell_values.bound)),
         "z": _z_score(curve, value, cell_values.paper),
-    }
-
-
-def _curve_columns(curve: PrintedCurve) -> Row:
-    return {
-        "setting": curve.records,
-        "learner": curve.model,
-        "method": curve.mechanism,
-        "epsilon": curve.epsilon,
     }
 
 
@@ -120,15 +103,6 @@ def _z_score(
     if is_worst_case(curve.records) or not comparable or error == 0:
         return None
     return (float(share.mean()) - value.empirical) / error
-
-
-def _indicator_row(delta: float, curve: PrintedCurve, cell_values: Shares) -> Row:
-    """Return the row of the privacy indicator, by which the record is sent."""
-    share = float(cell_values.paper.mean())
-    return _curve_columns(curve) | {
-        "quantity": "indicator",
-        "curvote": percent(delta + (1 - delta) * share),
-    }
 
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
@@ -148,17 +122,23 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
     near = sum(abs(result["z"]) <= 3 for result in scored)
     yield f"{near} of {len(scored)} cells within 3 standard errors of the printed draws"
     far = max(agreements, key=_printed_gap)
-    yield f"largest difference: {_printed_gap(far):.2f} points ({_cell_label(far)})"
+    names = ", ".join(far[name] for name in ("learner", "setting", "method"))
+    place = f"{names}, epsilon {far['epsilon']:g}"
+    yield f"largest difference: {_printed_gap(far):.2f} points ({place})"
     above = sum(result["claimed"] > result["curvote"] for result in agreements)
     yield (
         f"the printed lower bound is above the exact value in {above} of"
         f" {len(agreements)}"
     )
-    over = [
-        result for result in agreements if result["bound"] > result["corrected"] + 1e-9
-    ]
-    yield f"ours lies above it in {len(over)}"
-    yield from _gaussian_gaps(agreements)
+    over = sum(row["bound"] > row["corrected"] + 1e-9 for row in agreements)
+    yield f"ours lies above it in {over}"
+    # The distance of the printed Gaussian, for each panel.
+    panels = dict.fromkeys((row["learner"], row["setting"]) for row in agreements)
+    for model, setting in panels:
+        selected = select(agreements, learner=model, setting=setting, method="gaussian")
+        if selected:
+            gap = max(map(_printed_gap, selected))
+            yield f"gaussian, {model}, {setting}: within {gap:.2f} points"
     if len(agreements) < len(results):
         yield (
             "indicator: with probability .1 the record itself would be sent. The paper"
@@ -168,20 +148,3 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
 
 def _printed_gap(result: Row) -> float:
     return float(abs(result["curvote"] - result["published"]))
-
-
-def _cell_label(result: Row) -> str:
-    names = ("learner", "setting", "method")
-    return (
-        ", ".join(result[name] for name in names) + f", epsilon {result['epsilon']:g}"
-    )
-
-
-def _gaussian_gaps(results: Sequence[Row]) -> Iterator[str]:
-    """Yield the distance of the printed Gaussian for each panel."""
-    panels = dict.fromkeys((result["learner"], result["setting"]) for result in results)
-    for model, setting in panels:
-        selected = select(results, learner=model, setting=setting, method="gaussian")
-        if selected:
-            gap = max(map(_printed_gap, selected))
-            yield f"gaussian, {model}, {setting}: within {gap:.2f} points"

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from curvote.base.entropy import SeededEntropy
@@ -22,40 +21,50 @@ from curvote.papers.qcu.laws import our_channel
 from curvote.papers.qcu.panels import curves_by_records
 from curvote.papers.qcu.studies import (
     PrintedCurve,
-    PrintedValue,
+    agreement_row,
     evidence_project,
     is_worst_case,
     printed_values,
     record_group,
     select_records,
-    summarize_shares,
 )
-from curvote.papers.rows import Row, complete_rows, percent, select
+from curvote.papers.rows import Row, completed, percent, select
 from curvote.pipeline.config.project import Project
 
-across: Final = "epsilon"
 SIDE: Final = 7
 DRAWS: Final = 3000
 SEED: Final = 20240801
+figure = curves_by_records
 _PRINTED_AS: Final = {"qcu-figure-8": "15", "qcu-figure-16": "16"}
 
 
-def rows(name: str, evidence: Evidence) -> list[Row]:
-    """Return the agreement by ``setting`` (the images) and ``method``, in draws.
+@completed
+def rows(name: str, evidence: Evidence) -> Iterator[Row]:
+    """Yield the agreement by ``setting`` (the images) and ``method``, in draws.
 
     ``se`` is that of curvote's own draws. There is no z: the networks differ.
     """
     images, digits = read_images(evidence_project(name, evidence))
-    return complete_rows(
-        _figure_rows(_PRINTED_AS[name], fit_network(images, digits), images)
-    )
+    model = fit_network(images, digits)
+    shares_of: dict[PrintedCurve, tuple[FloatArray, FloatArray]] = {}
+    for curve, value in printed_values(_PRINTED_AS[name]).items():
+        same = curve._replace(records=record_group(curve.records))
+        if same not in shares_of:
+            some = select_records(images, same.records)
+            shares_of[same] = drawn_agreements(
+                model, some, curve.mechanism, curve.epsilon
+            )
+        paper, ours = shares_of[same]
+        error = float(np.sqrt(np.sum(paper * (1 - paper)) / DRAWS)) / len(paper)
+        yield agreement_row(curve, value, paper, ours) | {
+            "se": None if is_worst_case(curve.records) else percent(error)
+        }
 
 
 def read_images(project: Project) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return the training images, (n, 49) in [0, 1], and their digits."""
-    parameters = mnist.Parameters.model_validate(
-        {"classes": "all", "part": "train", "side": SIDE}
-    )
+    settings = {"classes": "all", "part": "train", "side": SIDE}
+    parameters = mnist.Parameters.model_validate(settings)
     files = {
         name: raw_files.locate(project.root, name) for name in mnist.files(parameters)
     }
@@ -70,18 +79,6 @@ def fit_network(images: FloatArray, digits: NDArray[np.int64]) -> Any:
 
     model = MLPClassifier((64, 32), early_stopping=True, random_state=SEED)
     return model.fit(images, digits)
-
-
-def _figure_rows(figure: str, model: Any, images: FloatArray) -> Iterator[Row]:
-    shares_of: dict[PrintedCurve, tuple[FloatArray, FloatArray]] = {}
-    for curve, value in printed_values(figure).items():
-        same = curve._replace(records=record_group(curve.records))
-        if same not in shares_of:
-            images_of = select_records(images, same.records)
-            shares_of[same] = drawn_agreements(
-                model, images_of, curve.mechanism, curve.epsilon
-            )
-        yield _cell_row(curve, value, *shares_of[same])
 
 
 def drawn_agreements(
@@ -104,34 +101,6 @@ def drawn_agreements(
     return paper, our_shares
 
 
-def _cell_row(
-    curve: PrintedCurve, value: PrintedValue, paper: FloatArray, our_shares: FloatArray
-) -> Row:
-    error = float(np.sqrt(np.sum(paper * (1 - paper)) / DRAWS)) / len(paper)
-    return {
-        "setting": curve.records,
-        "learner": curve.model,
-        "method": curve.mechanism,
-        "epsilon": curve.epsilon,
-        "quantity": "agreement",
-        "published": percent(value.empirical),
-        "curvote": percent(summarize_shares(curve.records, paper)),
-        "corrected": percent(summarize_shares(curve.records, our_shares)),
-        "claimed": percent(value.theory),
-        "se": None if is_worst_case(curve.records) else percent(error),
-    }
-
-
-def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
-    """Draw a panel for each setting: agreement against epsilon."""
-    return curves_by_records(results)
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
-
-
 def conclusions(results: Sequence[Row]) -> Iterator[str]:
     """Yield the agreement at epsilon 1 a pixel, and the mechanisms' order."""
     yield "another network than the paper's: the curves are held against each other"
@@ -139,17 +108,12 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
     for row in select(results, method="pm_01", epsilon=1.0):
         text = f"{row['setting']}: {row['curvote']:.1f}, printed {row['published']:.1f}"
         yield f"  pm_01, epsilon 1 a pixel ({pixels} in all), {text}"
-    order = _same_leader_count(results)
-    yield f"the mechanism that is printed first is first here in {order} cells"
-
-
-def _same_leader_count(results: Sequence[Row]) -> str:
     cells = dict.fromkeys((row["setting"], row["epsilon"]) for row in results)
     same = 0
     for setting, epsilon in cells:
         selected = select(results, setting=setting, epsilon=epsilon)
-        best = (
-            max(selected, key=lambda row: row[by]) for by in ("published", "curvote")
-        )
-        same += len({row["method"] for row in best}) == 1
-    return f"{same} of {len(cells)}"
+        printed_first = max(selected, key=lambda row: float(row["published"]))
+        first = max(selected, key=lambda row: float(row["curvote"]))
+        same += first["method"] == printed_first["method"]
+    order = f"{same} of {len(cells)}"
+    yield f"the mechanism that is printed first is first here in {order} cells"

@@ -19,47 +19,35 @@ from curvote.papers.qcu.studies import (
     answer_surface,
     example_question,
 )
-from curvote.papers.rows import Row, complete_rows, percent, select
+from curvote.papers.rows import Row, completed, percent, select
 from curvote.systems.utility.method.engines.base import Surface
 from curvote.systems.utility.method.robustness import certify_box
 
-across: Final = "epsilon"
 SIDES: Final = ("u from", "u to", "v from", "v to")
 OURS: Final = "ours"
 MECHANISM: Final = "pm_01"
 EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
 
 
-def rows(_: str, evidence: Evidence | None = None) -> list[Row]:
-    """Return the sides of the boxes, and the noise's mass in each.
+@completed
+def rows(_: str, evidence: Evidence | None = None) -> Iterator[Row]:
+    """Yield the sides of the boxes, and the noise's mass in each.
 
     ``setting`` names the box: "a" and "b" are printed, "ours" is found. The agreement
     itself stands in every row of that quantity, the noise in the box as its bound.
     """
-    return complete_rows(row for name in CLASSIFIERS for row in _classifier_rows(name))
-
-
-def _classifier_rows(name: str) -> Iterator[Row]:
-    query = example_question(CLASSIFIERS[name]())
-    answers = answer_surface(query)
-    our_box = certify_box(answers, query.values, bounds=query.bounds)
-    boxes = PRINTED_BOXES | {OURS: np.column_stack([our_box.low[0], our_box.high[0]])}
-    for setting, ends in boxes.items():
-        yield from _side_rows(name, setting, ends)
-    for epsilon in EPSILONS:
-        yield from _mass_rows(name, answers, boxes, epsilon)
-
-
-def _side_rows(name: str, setting: str, ends: Any) -> Iterator[Row]:
-    by = "curvote" if setting == OURS else "published"
-    for side, value in zip(SIDES, ends.ravel(), strict=True):
-        yield {
-            "setting": setting,
-            "learner": name,
-            "group": side,
-            "quantity": "value",
-            by: float(value),
-        }
+    for name, make in CLASSIFIERS.items():
+        query = example_question(make())
+        answers = answer_surface(query)
+        ours = certify_box(answers, query.values, bounds=query.bounds)
+        boxes = PRINTED_BOXES | {OURS: np.column_stack([ours.low[0], ours.high[0]])}
+        for setting, ends in boxes.items():
+            by = "curvote" if setting == OURS else "published"
+            for side, value in zip(SIDES, ends.ravel(), strict=True):
+                base = {"setting": setting, "learner": name, "group": side}
+                yield base | {"quantity": "value", by: float(value)}
+        for epsilon in EPSILONS:
+            yield from _mass_rows(name, answers, boxes, epsilon)
 
 
 def _mass_rows(
@@ -86,12 +74,7 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     fig, axes = panels(len(CLASSIFIERS), 3.6)
     lines = {"a": ":", "b": "--", OURS: "-"}
     for ax, (name, make) in zip(axes, CLASSIFIERS.items(), strict=True):
-        plane.draw_map(
-            ax,
-            plane.same_answer_map(example_question(make())),
-            POINT[0],
-            ("x_u", "x_v"),
-        )
+        plane.draw_map(ax, example_question(make()), ("x_u", "x_v"))
         for setting, line in lines.items():
             low, high = _box_ends(select(results, learner=name, setting=setting)).T
             label = setting if setting == OURS else f"printed ({setting})"
@@ -105,11 +88,6 @@ def _box_ends(results: Sequence[Row]) -> Any:
     sides = select(results, quantity="value")
     by = {row["group"]: row["curvote"] or row["published"] or 0.0 for row in sides}
     return np.reshape([by[side] for side in SIDES], (2, 2))
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

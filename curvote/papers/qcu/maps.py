@@ -13,13 +13,12 @@ from curvote.papers.drawing import fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import panels as plane
 from curvote.papers.qcu.laws import agreement, our_channel, piecewise_mechanism
-from curvote.papers.qcu.studies import RobustModel, analyze_setting, evidence_project
-from curvote.papers.rows import Row, complete_rows, percent, select
+from curvote.papers.qcu.studies import analyze_setting, evidence_project
+from curvote.papers.rows import Row, completed, percent, select
 from curvote.pipeline.config.project import Project
 from curvote.report import style
 from curvote.systems.utility.method.robustness import certified_bound
 
-across: Final = "epsilon"
 RECORD: Final = "age 79"
 MODELS: Final = ("stroke-logistic", "stroke-forest")
 MECHANISM: Final = "pm_01"
@@ -35,14 +34,16 @@ WRONG: Final = "other answers in the printed box"
 _MAP_EPSILON: Final = 2.0  # the epsilon whose noise is drawn
 
 
-def rows(name: str, evidence: Evidence) -> list[Row]:
-    """Return the sides of the box around a record, and the share covered.
+@completed
+def rows(name: str, evidence: Evidence) -> Iterator[Row]:
+    """Yield the sides of the box around a record, and the share covered.
 
     ``group`` "agreement" is of the noised answers that survive; the others are areas,
     also that of other answers within the printed box. In percent.
     """
     project = evidence_project(name, evidence)
-    return complete_rows(row for model in MODELS for row in _model_rows(project, model))
+    for model in MODELS:
+        yield from _model_rows(project, model)
 
 
 def _model_rows(project: Project, model: str) -> Iterator[Row]:
@@ -53,10 +54,8 @@ def _model_rows(project: Project, model: str) -> Iterator[Row]:
     for side, value, printed_side in zip(SIDES, ends, PRINTED[model], strict=True):
         sides = {"group": side, "quantity": "value", "curvote": float(value)}
         yield base | sides | {"published": printed_side}
-    map_, box = (
-        plane.same_answer_map(robust_model.question),
-        np.reshape(PRINTED[model], (2, 2)),
-    )
+    map_ = plane.same_answer_map(robust_model.question)
+    box = np.reshape(PRINTED[model], (2, 2))
     areas = {
         AREA: plane.covered_share(map_, low, high),
         WRONG: plane.other_share(map_, *box.T),
@@ -64,21 +63,18 @@ def _model_rows(project: Project, model: str) -> Iterator[Row]:
     for group, area in areas.items():
         yield base | {"group": group, "quantity": "share", "curvote": percent(area)}
     for epsilon in EPSILONS:
-        yield base | _covered_rows(robust_model, epsilon)
-
-
-def _covered_rows(robust_model: RobustModel, epsilon: float) -> Row:
-    channel = our_channel(MECHANISM, epsilon)
-    inside = float(certified_bound(channel, robust_model.values, robust_model.box)[0])
-    total = float(agreement(robust_model.surface, channel)[0])
-    return {
-        "group": NOISE,
-        "method": MECHANISM,
-        "epsilon": epsilon,
-        "quantity": "share",
-        "curvote": percent(inside / total),
-        "bound": percent(inside),
-    }
+        channel = our_channel(MECHANISM, epsilon)
+        bounds = certified_bound(channel, robust_model.values, robust_model.box)
+        inside = float(bounds[0])
+        total = float(agreement(robust_model.surface, channel)[0])
+        yield base | {
+            "group": NOISE,
+            "method": MECHANISM,
+            "epsilon": epsilon,
+            "quantity": "share",
+            "curvote": percent(inside / total),
+            "bound": percent(inside),
+        }
 
 
 def figure(results: Sequence[Row], evidence: Evidence | None = None) -> Figure:
@@ -87,28 +83,18 @@ def figure(results: Sequence[Row], evidence: Evidence | None = None) -> Figure:
     fig, axes = panels(len(MODELS), 3.8)
     for ax, model in zip(axes, MODELS, strict=True):
         robust_model = analyze_setting(project, model, RECORD)
-        _draw_model_map(
-            ax, robust_model, select(results, learner=model, quantity="value")
-        )
+        sides = select(results, learner=model, quantity="value")
+        plane.draw_map(ax, robust_model.question, ("age/100", "bmi/50"))
+        for column, line, label in (
+            ("curvote", "-", "box, curvote"),
+            ("published", ":", "box, printed"),
+        ):
+            ends = np.reshape([row[column] for row in sides], (2, 2))
+            plane.draw_box(ax, ends[:, 0], ends[:, 1], label, ls=line, color=style.INK)
+        _draw_noise(ax, robust_model.values)
         panel_title(ax, model)
     fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
     return fig
-
-
-def _draw_model_map(ax: Axes, robust_model: RobustModel, sides: Sequence[Row]) -> None:
-    plane.draw_map(
-        ax,
-        plane.same_answer_map(robust_model.question),
-        robust_model.values[0],
-        ("age/100", "bmi/50"),
-    )
-    for column, line, label in (
-        ("curvote", "-", "box, curvote"),
-        ("published", ":", "box, printed"),
-    ):
-        ends = np.reshape([row[column] for row in sides], (2, 2))
-        plane.draw_box(ax, ends[:, 0], ends[:, 1], label, ls=line, color=style.INK)
-    _draw_noise(ax, robust_model.values)
 
 
 def _draw_noise(ax: Axes, values: Any) -> None:
@@ -121,11 +107,6 @@ def _draw_noise(ax: Axes, values: Any) -> None:
     middle = np.clip(values[0], law.half, 1 - law.half)
     window = middle - law.half, middle + law.half
     plane.draw_box(ax, window[0], window[1], "its window", ls="--", color=style.BLUE)
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

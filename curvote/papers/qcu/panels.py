@@ -14,15 +14,9 @@ from matplotlib.patches import Rectangle
 
 from curvote.base.validate import FloatArray
 from curvote.chain.measure import Look
-from curvote.papers.drawing import (
-    PlotLine,
-    fitting_legend,
-    label_y_axes,
-    line_panels,
-    panel_title,
-    panels,
-)
-from curvote.papers.rows import Row, select
+from curvote.papers import drawing
+from curvote.papers.evidence import Evidence
+from curvote.papers.rows import Row, column_as_ours, select
 from curvote.report import style
 from curvote.systems.utility.method.engines.base import Question
 
@@ -38,54 +32,41 @@ _OUR_LOOK: Final = Look(style.INK, "", "-", 1.5)
 _CLAIMED: Final = Look(style.INK, "", ":", 0.9, above=2)
 
 
-def curves_by_records(results: Sequence[Row]) -> Figure:
+def curves_by_records(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel for each model and records.
 
     A mechanism is a hue: a line what curvote finds, marks the printed draws, dots the
     printed lower bound.
     """
     names = dict.fromkeys((row["learner"], row["setting"]) for row in results)
-    fig = line_panels(
-        {
-            f"{model}, {setting}": _mechanism_lines(
-                select(results, learner=model, setting=setting)
-            )
-            for model, setting in names
-        }
-    )
-    label_y_axes(fig.axes, "agreement (%)")
-    return fig
+    charts = {}
+    for model, setting in names:
+        selected = select(results, learner=model, setting=setting)
+        charts[f"{model}, {setting}"] = _mechanism_lines(selected)
+    return drawing.line_panels(charts, y="agreement (%)")
 
 
-def _mechanism_lines(results: Sequence[Row]) -> list[PlotLine]:
+def _mechanism_lines(results: Sequence[Row]) -> list[drawing.PlotLine]:
     """Return three lines a mechanism; the legend names its marks, then the lines."""
     lines = []
     for name, look in LOOKS.items():
         selected = select(results, method=name)
         if selected:
+            claimed, ours = (
+                replace(line, colour=look.colour) for line in (_CLAIMED, _OUR_LOOK)
+            )
+            marks = replace(look, line="")
             lines += [
-                PlotLine(
-                    name, _recolour(look, _CLAIMED), _column_rows(selected, "claimed")
-                ),
-                PlotLine(name, _recolour(look, _OUR_LOOK), selected),
-                PlotLine(
-                    name, replace(look, line=""), _column_rows(selected, "published")
-                ),
+                drawing.PlotLine(name, claimed, column_as_ours(selected, "claimed")),
+                drawing.PlotLine(name, ours, selected),
+                drawing.PlotLine(name, marks, column_as_ours(selected, "published")),
             ]
     return [
         *lines,
-        PlotLine("curvote", _OUR_LOOK, ()),
-        PlotLine("printed draws", Look(style.INK, "o", ""), ()),
-        PlotLine("printed lower bound", _CLAIMED, ()),
+        drawing.PlotLine("curvote", _OUR_LOOK, ()),
+        drawing.PlotLine("printed draws", Look(style.INK, "o", ""), ()),
+        drawing.PlotLine("printed lower bound", _CLAIMED, ()),
     ]
-
-
-def _recolour(look: Look, line: Look) -> Look:
-    return replace(line, colour=look.colour)
-
-
-def _column_rows(results: Sequence[Row], name: str) -> list[Row]:
-    return [row | {"curvote": row[name], "se": None} for row in results]
 
 
 def mechanism_curves(
@@ -97,7 +78,7 @@ def mechanism_curves(
 
     Dotted is ours, where it differs. ``labels`` name the axes, x and y.
     """
-    figure, axes = panels(len(panels_of), 3.4)
+    figure, axes = drawing.panels(len(panels_of), 3.4)
     for ax, (title, results) in zip(axes, panels_of.items(), strict=True):
         for name, look in LOOKS.items():
             selected = sorted(select(results, method=name), key=place)
@@ -106,15 +87,15 @@ def mechanism_curves(
                 ax.plot([*at], [*values], color=look.colour, ls=line, lw=1.4)
         ax.set_xlabel(labels[0])
         ax.grid(axis="y")
-        panel_title(ax, title)
-    label_y_axes(axes, labels[1])
+        drawing.panel_title(ax, title)
+    drawing.label_y_axes(axes, labels[1])
     names = {row["method"] for results in panels_of.values() for row in results}
     handles = [
-        PlotLine(name, replace(look, marker=""), ()).handle()
+        drawing.PlotLine(name, replace(look, marker=""), ()).handle()
         for name, look in LOOKS.items()
         if name in names
     ]
-    fitting_legend(figure, handles)
+    drawing.fitting_legend(figure, handles)
     return figure
 
 
@@ -154,12 +135,10 @@ def _box_mask(low: FloatArray, high: FloatArray) -> FloatArray:
     return np.outer(masks[1], masks[0]).astype(np.float64)
 
 
-def draw_map(
-    ax: Axes, map_: FloatArray, point: FloatArray, names: tuple[str, str]
-) -> None:
-    """Colour the square by the answer, and mark the record."""
+def draw_map(ax: Axes, question: Question, names: tuple[str, str]) -> None:
+    """Colour the square by the answer, and mark the question's first record."""
     ax.imshow(
-        map_,
+        same_answer_map(question),
         cmap=ListedColormap([_OTHER, _SAME]),
         origin="lower",
         extent=(0, 1, 0, 1),
@@ -168,7 +147,7 @@ def draw_map(
         interpolation="nearest",
         aspect="equal",
     )
-    ax.plot(*point, marker="o", ms=5, color=style.INK, ls="")
+    ax.plot(*question.values[0], marker="o", ms=5, color=style.INK, ls="")
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
 

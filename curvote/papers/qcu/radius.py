@@ -11,90 +11,55 @@ from curvote.base.entropy import SeededEntropy
 from curvote.papers.drawing import fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence
 from curvote.papers.qcu import panels as plane
-from curvote.papers.qcu.studies import (
-    CLASSIFIERS,
-    POINT,
-    PRINTED_RADIUS,
-    answer_surface,
-    example_question,
-    quadratic_distance,
-)
-from curvote.papers.rows import Row, complete_rows, select
-from curvote.systems.utility.method.engines.base import Question
+from curvote.papers.qcu import studies
+from curvote.papers.rows import Row, completed, select
 from curvote.systems.utility.method.robustness import certify_box, published_boxes
 
-across: Final = "epsilon"
 LARGEST, STRAIGHT = "l-infinity", "l2"
 SEED: Final = 20240801
 _FINE: Final = 2.0**-20  # of the radius
 
 
-def rows(_: str, evidence: Evidence | None = None) -> list[Row]:
-    """Return the radius by ``learner`` and ``group`` (the norm).
+@completed
+def rows(_: str, evidence: Evidence | None = None) -> Iterator[Row]:
+    """Yield the radius by ``learner`` and ``group`` (the norm).
 
     ``curvote`` is certain, ``claimed`` what the paper's tests find.
     """
-    return complete_rows(
-        [
-            *(
-                _radius_row(name, example_question(make()))
-                for name, make in CLASSIFIERS.items()
-            ),
-            _euclidean_row(),
-        ]
-    )
-
-
-def _radius_row(name: str, query: Question) -> Row:
-    our_box = certify_box(
-        answer_surface(query), query.values, bounds=query.bounds, precision=_FINE
-    )
-    tested = published_boxes(query, SeededEntropy(SEED))
-    return _radius_columns(name, LARGEST) | {
-        "published": PRINTED_RADIUS,
-        "curvote": float(our_box.radius[0]),
-        "claimed": float(tested.radius[0]),
-    }
-
-
-def _euclidean_row() -> Row:
-    distance = quadratic_distance(POINT[0])
-    return _radius_columns("quadratic", STRAIGHT) | {"curvote": distance}
-
-
-def _radius_columns(name: str, norm: str) -> Row:
-    return {
-        "setting": "(0.5, 0.5)",
-        "learner": name,
-        "group": norm,
-        "quantity": "value",
-    }
+    base = {"setting": "(0.5, 0.5)", "quantity": "value"}
+    for name, make in studies.CLASSIFIERS.items():
+        query = studies.example_question(make())
+        surface = studies.answer_surface(query)
+        our_box = certify_box(
+            surface, query.values, bounds=query.bounds, precision=_FINE
+        )
+        tested = published_boxes(query, SeededEntropy(SEED))
+        yield base | {
+            "learner": name,
+            "group": LARGEST,
+            "published": studies.PRINTED_RADIUS,
+            "curvote": float(our_box.radius[0]),
+            "claimed": float(tested.radius[0]),
+        }
+    distance = studies.quadratic_distance(studies.POINT[0])
+    yield base | {"learner": "quadratic", "group": STRAIGHT, "curvote": distance}
 
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw the answers of both classifiers with the printed ball and ours."""
-    fig, axes = panels(len(CLASSIFIERS), 3.6)
-    for ax, (name, make) in zip(axes, CLASSIFIERS.items(), strict=True):
+    fig, axes = panels(len(studies.CLASSIFIERS), 3.6)
+    for ax, (name, make) in zip(axes, studies.CLASSIFIERS.items(), strict=True):
         (row,) = select(results, learner=name, group=LARGEST)
-        plane.draw_map(
-            ax,
-            plane.same_answer_map(example_question(make())),
-            POINT[0],
-            ("x_u", "x_v"),
-        )
-        for label, radius, line in (
-            ("printed", row["published"], ":"),
-            ("curvote", row["curvote"], "-"),
+        plane.draw_map(ax, studies.example_question(make()), ("x_u", "x_v"))
+        for label, column, line in (
+            ("printed", "published", ":"),
+            ("curvote", "curvote", "-"),
         ):
-            plane.draw_box(ax, POINT[0] - radius, POINT[0] + radius, label, ls=line)
+            low, high = (studies.POINT[0] + side * row[column] for side in (-1, 1))
+            plane.draw_box(ax, low, high, label, ls=line)
         panel_title(ax, f"{name}: {row['curvote']:.4f}")
     fitting_legend(fig, axes[0].get_legend_handles_labels()[0])
     return fig
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from curvote.data import raw_files
 from curvote.data.public import churn, stroke
 from curvote.data.reader import PublishedTable
 from curvote.papers.evidence import Evidence
+from curvote.papers.rows import Row, percent
 from curvote.pipeline.config.project import Project
 from curvote.systems.utility.method.engines.base import Question, Surface, choose_engine
 from curvote.systems.utility.method.robustness import Box, certify_box
@@ -248,12 +249,9 @@ def _fitted_model(project: Project, name: str) -> tuple[Study, FloatArray, Any]:
 def analyze(study: Study, model: Any, records: FloatArray) -> RobustModel:
     """Return the surface and the box of a model around records (n, D)."""
     query = study_question(study, model, records)
-    model_surface = answer_surface(query)
-    return RobustModel(
-        query,
-        model_surface,
-        certify_box(model_surface, query.values, bounds=query.bounds),
-    )
+    surface = answer_surface(query)
+    box = certify_box(surface, query.values, bounds=query.bounds)
+    return RobustModel(query, surface, box)
 
 
 def answer_surface(query: Question) -> Surface:
@@ -270,6 +268,16 @@ class PrintedCurve(NamedTuple):
     mechanism: str
     epsilon: float
 
+    @property
+    def columns(self) -> Row:
+        """The columns of a row that name the place."""
+        return {
+            "setting": self.records,
+            "learner": self.model,
+            "method": self.mechanism,
+            "epsilon": self.epsilon,
+        }
+
 
 class PrintedValue(NamedTuple):
     """A printed value: shares, and draws behind the empirical one."""
@@ -279,6 +287,19 @@ class PrintedValue(NamedTuple):
     draws: int
 
 
+def agreement_row(
+    curve: PrintedCurve, value: PrintedValue, paper: FloatArray, ours: FloatArray
+) -> Row:
+    """Return the row of a printed cell: shares (n,) as published and by us."""
+    return curve.columns | {
+        "quantity": "agreement",
+        "published": percent(value.empirical),
+        "curvote": percent(summarize_shares(curve.records, paper)),
+        "corrected": percent(summarize_shares(curve.records, ours)),
+        "claimed": percent(value.theory),
+    }
+
+
 @cache
 def printed_values(figure: str) -> Mapping[PrintedCurve, PrintedValue]:
     """Return the values of a figure of the file, in its order."""
@@ -286,18 +307,13 @@ def printed_values(figure: str) -> Mapping[PrintedCurve, PrintedValue]:
     columns_of: dict[PrintedCurve, dict[str, str]] = {}
     for row in csv.DictReader(place.read_text(encoding="utf-8").splitlines()):
         if row["figure"] == figure:
-            curve = (row["model"], row["records"], row["mechanism"])
-            quantities = columns_of.setdefault(
-                PrintedCurve(*curve, float(row["epsilon"])), {}
-            )
+            names = (row["model"], row["records"], row["mechanism"])
+            curve = PrintedCurve(*names, float(row["epsilon"]))
+            quantities = columns_of.setdefault(curve, {})
             quantities |= {row["quantity"]: row["value"]}
             quantities |= {"draws": row["draws"]} if row["draws"] else {}
-    return {curve: _parse_value(quantities) for curve, quantities in columns_of.items()}
-
-
-def _parse_value(quantities: Mapping[str, str]) -> PrintedValue:
-    return PrintedValue(
-        float(quantities["empirical"]),
-        float(quantities["theory"]),
-        int(quantities["draws"]),
-    )
+    printed = {}
+    for curve, its in columns_of.items():
+        shares = float(its["empirical"]), float(its["theory"])
+        printed[curve] = PrintedValue(*shares, int(its["draws"]))
+    return printed

@@ -8,18 +8,18 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
-from curvote.papers.drawing import PlotLine, label_y_axes, line_panels
+from curvote.papers.drawing import ACCURACY, PlotLine, line_panels, protocol_lines
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, complete_rows, select
 from curvote.papers.vec.tables import (
     AUTO,
+    BASELINES,
     LOOKS,
     accuracy_rows,
     repeat_without_epsilon,
     sort_rows,
 )
 
-across: Final = "epsilon"
 BALANCED: Final = "balanced_accuracy"
 IMBALANCED: Final = "imbalanced"
 N_CLASSES: Final = {"mnist": 10, "zip": 10, "phonemes": 5, IMBALANCED: 16}
@@ -63,17 +63,13 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     pairs = dict.fromkeys(
         (row["setting"], row["n_classes"]) for row in accuracies_shown
     )
-    fig = line_panels(
-        {
-            f"{setting}, {size} classes": _panel_lines(
-                select(accuracies_shown, setting=setting, n_classes=size)
-            )
-            for setting, size in pairs
-        },
-        columns=3,
-    )
-    label_y_axes(fig.axes, "accuracy (%)")
-    return fig
+    charts = {
+        f"{setting}, {size} classes": _panel_lines(
+            select(accuracies_shown, setting=setting, n_classes=size)
+        )
+        for setting, size in pairs
+    }
+    return line_panels(charts, columns=3, y=ACCURACY)
 
 
 def _panel_lines(results: Sequence[Row]) -> list[PlotLine]:
@@ -86,16 +82,7 @@ def _panel_lines(results: Sequence[Row]) -> list[PlotLine]:
         for (encoder, learner), look in _PAIRS.items()
         if (selected := select(plain, protocol=encoder, learner=learner))
     ]
-    baselines = ("majority", "clean", "bayes")
-    baseline_lines = [
-        PlotLine(name, LOOKS[name], select(plain, protocol=name)) for name in baselines
-    ]
-    return [*pair_lines, *(line for line in baseline_lines if line.rows)]
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
+    return pair_lines + protocol_lines(plain, {name: LOOKS[name] for name in BASELINES})
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:
@@ -105,16 +92,12 @@ def conclusions(results: Sequence[Row]) -> Iterator[str]:
     for row in (row for row in ours if row["method"] != _DECIDES):
         place = {name: row[name] for name in ("setting", "n_classes", "epsilon")}
         paper = select(results, protocol="vector", learner=_PAPER, **place)
-        place_text = (
-            f"{row['setting']}, K = {row['n_classes']}, epsilon {row['epsilon']:g}"
-        )
-        apart += [
-            (row["curvote"] - paper_row["curvote"], place_text) for paper_row in paper
-        ]
-    behind = [paper_row for paper_row in apart if paper_row[0] < 0]
+        text = f"{row['setting']}, K = {row['n_classes']}, epsilon {row['epsilon']:g}"
+        apart += [(row["curvote"] - other["curvote"], text) for other in paper]
+    behind = [gap_and_text for gap_and_text in apart if gap_and_text[0] < 0]
     mean = sum(gap for gap, _ in apart) / max(1, len(apart))
     ahead = f"{len(apart) - len(behind)} of {len(apart)} cells"
     yield f"auto is not behind vectors with 200 neighbours in {ahead}"
     yield f"  mean over the cells: {mean:+.1f} points"
-    for gap, place_text in sorted(behind):
-        yield f"  behind: {gap:+.1f} points ({place_text})"
+    for gap, text in sorted(behind):
+        yield f"  behind: {gap:+.1f} points ({text})"

@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import ncx2
 
+from curvote.base.validate import FloatArray
 from curvote.chain.axis import Axis
 from curvote.data.simulation import circle
-from curvote.papers.drawing import label_y_axes, line_panels
+from curvote.papers.drawing import ACCURACY, line_panels, protocol_lines
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, complete_rows, select
-from curvote.papers.vec.tables import accuracy_rows, protocol_lines, sort_rows
+from curvote.papers.vec.tables import LOOKS, accuracy_rows, sort_rows
 from curvote.pipeline.config.settings import PROTOCOL, expand_settings
 from curvote.systems.labels.codes.encoding import encode
 from curvote.systems.labels.learners.knn import KNN
@@ -27,8 +27,6 @@ ENCODER: Final = "vector"
 EXCESS, BOUND, HOLDS = "excess", "excess_bound", "knn_bound_holds"
 POINTS: Final = 200
 _FARTHEST = 10.0  # no record lies that far from another one
-
-Array = NDArray[np.float64]
 
 
 def bound_rows(evidence: Evidence) -> Iterator[Row]:
@@ -52,20 +50,13 @@ def bound_rows(evidence: Evidence) -> Iterator[Row]:
 
 
 def _cell_row(section: Mapping[str, Any]) -> dict[str, float]:
-    law, rng = (
-        circle.Parameters(**section["source"]),
-        np.random.default_rng(section["seed"]),
-    )
-    n, k, epsilon = (
-        section["clients"]["train"],
-        _neighbours(section),
-        section["epsilon"][0],
-    )
+    law, seed = circle.Parameters(**section["source"]), section["seed"]
+    n, epsilon = section["clients"]["train"], section["epsilon"][0]
+    k = int(section["learners"][0]["params"]["k"])
+    rng = np.random.default_rng(seed)
     trained, tested = (circle.clients(law, size, rng) for size in (n, POINTS))
     places = range(law.n_classes)
-    codes = encode(
-        trained["label"], places, epsilon, ENCODER, random_state=section["seed"]
-    )
+    codes = encode(trained["label"], places, epsilon, ENCODER, random_state=seed)
     votes = KNN(k=k).fit(trained["curve"], codes, rng).votes(tested["curve"])
     eta, gap = circle.eta(law, tested["curve"]), theory.vector_gap(epsilon)
     delta = gap * np.abs(votes - eta).max(axis=1)
@@ -78,10 +69,6 @@ def _cell_row(section: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def _neighbours(section: Mapping[str, Any]) -> int:
-    return int(section["learners"][0]["params"]["k"])
-
-
 def lipschitz_constant(law: circle.Parameters) -> float:
     """Return a Lipschitz constant of the regression functions of a circle.
 
@@ -90,7 +77,7 @@ def lipschitz_constant(law: circle.Parameters) -> float:
     return float(np.sin(np.pi / law.n_classes) / (2 * law.deviation**2))
 
 
-def share_radius(law: circle.Parameters, x: Array, share: float) -> float:
+def share_radius(law: circle.Parameters, x: FloatArray, share: float) -> float:
     """Return the radius around ``x`` (2,) that holds a share of the records, (32)."""
     away = ((circle.centres(law.n_classes) - x) ** 2).sum(axis=1) / law.deviation**2
     weights = circle.class_shares(law.n_classes, law.shares)
@@ -103,14 +90,10 @@ def share_radius(law: circle.Parameters, x: Array, share: float) -> float:
 
 def bound_conclusions(results: Sequence[Row]) -> Iterator[str]:
     """Yield whether both bounds hold, and how loose Theorem 2 is."""
-    pairs = [
-        (below["curvote"], above["curvote"])
-        for below, above in zip(
-            select(results, method=EXCESS), select(results, method=BOUND), strict=True
-        )
-    ]
-    n_held = sum(below <= above for below, above in pairs)
-    yield f"Theorem 2 is above the excess in {n_held} of {len(pairs)} cells"
+    excess, bounds = select(results, method=EXCESS), select(results, method=BOUND)
+    pairs = zip(excess, bounds, strict=True)
+    n_held = sum(below["curvote"] <= above["curvote"] for below, above in pairs)
+    yield f"Theorem 2 is above the excess in {n_held} of {len(excess)} cells"
     shares = [row["curvote"] for row in select(results, method=HOLDS)]
     yield f"(36), delta .05, holds at {100 * min(shares):.1f} % of points or more"
 
@@ -137,15 +120,11 @@ def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a setting: accuracy against K, a line an encoder."""
     accuracies_shown = select(results, quantity="accuracy")
     names = dict.fromkeys(row["setting"] for row in accuracies_shown)
-    fig = line_panels(
-        {
-            f"sigma = {name}": protocol_lines(select(accuracies_shown, setting=name))
-            for name in names
-        },
-        CLASSES,
-    )
-    label_y_axes(fig.axes, "accuracy (%)")
-    return fig
+    charts = {
+        f"sigma = {name}": protocol_lines(select(accuracies_shown, setting=name), LOOKS)
+        for name in names
+    }
+    return line_panels(charts, CLASSES, y=ACCURACY)
 
 
 def terminal_rows(results: Sequence[Row]) -> list[Row]:

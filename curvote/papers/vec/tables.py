@@ -12,9 +12,21 @@ from matplotlib.figure import Figure
 
 from curvote.base.errors import UserError
 from curvote.chain.measure import Look
-from curvote.papers.drawing import PlotLine, distinct_values, label_y_axes, line_panels
+from curvote.papers.drawing import (
+    ACCURACY,
+    PlotLine,
+    line_panels,
+    protocol_lines,
+)
 from curvote.papers.evidence import Evidence
-from curvote.papers.rows import Row, complete_rows, score_row, select
+from curvote.papers.rows import (
+    Row,
+    column_as_ours,
+    complete_rows,
+    distinct_values,
+    score_row,
+    select,
+)
 from curvote.papers.vec.entries import REPRODUCTIONS
 from curvote.report import style
 
@@ -56,11 +68,10 @@ def accuracy_rows(evidence: Evidence, quantity: str = "accuracy") -> Iterator[Ro
         baseline = method if method in BASELINES else None
         named = summary["protocol"] in {AUTO, baseline}
         if summary.get(quantity) is not None and (named or not baseline):
+            learns = baseline not in {"majority", "bayes"}
             yield score_row(summary, quantity) | {
                 "protocol": baseline or summary["protocol"],
-                "learner": None
-                if baseline in {"majority", "bayes"}
-                else summary["learner"],
+                "learner": summary["learner"] if learns else None,
                 "axes": summary.get("setting", {}),
             }
 
@@ -92,17 +103,6 @@ def sort_rows(rows: Iterable[Row]) -> list[Row]:
     return sorted(listed, key=sort_key)
 
 
-def protocol_lines(
-    rows: Sequence[Row], looks: Mapping[str, Look] = LOOKS
-) -> list[PlotLine]:
-    """Return a line for each protocol among the rows, in the order of `LOOKS`."""
-    return [
-        PlotLine(name, look, selected)
-        for name, look in looks.items()
-        if (selected := select(rows, protocol=name))
-    ]
-
-
 def repeat_without_epsilon(rows: Sequence[Row]) -> list[Row]:
     """Repeat rows without epsilon at each epsilon of the others."""
     levels = sorted(distinct_values(rows, "epsilon"))
@@ -113,7 +113,6 @@ def repeat_without_epsilon(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-across: Final = "epsilon"
 N_CLASSES: Final = {"mnist": 10, "fashion-mnist": 10, "cifar-10": 10, "cifar-100": 100}
 _PRINTED: Final = {
     "mnist": "mnist",
@@ -133,77 +132,50 @@ def rows(name: str, evidence: Evidence) -> list[Row]:
     Raises:
         UserError: a printed cell that the pipelines do not compute.
     """
-    cells = [_table_row(name, row) for row in accuracy_rows(evidence)]
-    row_of = {_cell_key(row): row for row in cells}
+    row_of: dict[Cell, Row] = {}
+    cells = []
+    for row in accuracy_rows(evidence):
+        setting = row["pipeline"].removeprefix(f"{name}-")
+        cells.append(row | {"setting": setting, "n_classes": N_CLASSES[setting]})
+        row_of[setting, row["protocol"], row["epsilon"]] = cells[-1]
     for cell, value in printed_accuracies().items():
         if f"{name}-{cell[0]}" in REPRODUCTIONS[name].pipelines:
             if cell not in row_of:
-                raise UserError(_missing_row(name, cell))
+                raise UserError(
+                    f"{name} prints a value for {cell[1]} on {cell[0]} at epsilon"
+                    f" {cell[2]:g}, which its pipelines do not compute; take your own"
+                    " of that name out of pipelines.yaml."
+                )
             row_of[cell]["published"] = value
     return complete_rows(sort_rows(cells))
-
-
-def _table_row(name: str, row: Row) -> Row:
-    setting = row["pipeline"].removeprefix(f"{name}-")
-    return row | {"setting": setting, "n_classes": N_CLASSES[setting]}
-
-
-def _cell_key(row: Row) -> Cell:
-    return row["setting"], row["protocol"], row["epsilon"]
-
-
-def _missing_row(name: str, cell: Cell) -> str:
-    return (
-        f"{name} prints a value for {cell[1]} on {cell[0]} at epsilon {cell[2]:g},"
-        " which its pipelines do not compute; take your own of that name out of"
-        " pipelines.yaml."
-    )
 
 
 def printed_accuracies() -> Mapping[Cell, float]:
     """Return the printed accuracy in percent by data set, encoder and epsilon."""
     place = files("curvote.papers.vec") / "published" / "label_ldp_images.csv"
-    lines_of_file = place.read_text(encoding="utf-8").splitlines()
-    return {
-        _row_label(row): float(row["accuracy_pct"])
-        for row in csv.DictReader(lines_of_file)
-    }
-
-
-def _row_label(row: Mapping[str, Any]) -> Cell:
-    method = row["method"]
-    return _PRINTED[row["dataset"]], _SAME.get(method, method), float(row["epsilon"])
+    printed: dict[Cell, float] = {}
+    for row in csv.DictReader(place.read_text(encoding="utf-8").splitlines()):
+        encoder = _SAME.get(row["method"], row["method"])
+        cell = _PRINTED[row["dataset"]], encoder, float(row["epsilon"])
+        printed[cell] = float(row["accuracy_pct"])
+    return printed
 
 
 def figure(results: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel a data set: accuracy against epsilon; the printed one in dots."""
-    names = dict.fromkeys(row["setting"] for row in results)
-    fig = line_panels(
-        {name: _panel_lines(select(results, setting=name)) for name in names}
-    )
-    label_y_axes(fig.axes, "accuracy (%)")
-    return fig
-
-
-def _panel_lines(results: Sequence[Row]) -> list[PlotLine]:
-    """Return a line for each protocol, and one more where it is printed."""
-    chart_lines = protocol_lines(repeat_without_epsilon(results))
-    for name, look in LOOKS.items():
-        printed_rows = [
-            row for row in select(results, protocol=name) if row["published"]
+    charts = {}
+    for setting in dict.fromkeys(row["setting"] for row in results):
+        selected = select(results, setting=setting)
+        printed_rows = [row for row in selected if row["published"]]
+        charts[setting] = protocol_lines(repeat_without_epsilon(selected), LOOKS) + [
+            PlotLine(
+                f"{line.label}, printed",
+                replace(line.look, line=":", marker="", width=1.0, above=2),
+                column_as_ours(line.rows, "published"),
+            )
+            for line in protocol_lines(printed_rows, LOOKS)
         ]
-        if printed_rows:
-            dots = replace(look, line=":", marker="", width=1.0, above=2)
-            paper = [
-                row | {"curvote": row["published"], "se": None} for row in printed_rows
-            ]
-            chart_lines.append(PlotLine(f"{name}, printed", dots, paper))
-    return chart_lines
-
-
-def terminal_rows(results: Sequence[Row]) -> Sequence[Row]:
-    """Return all rows."""
-    return results
+    return line_panels(charts, y=ACCURACY)
 
 
 def conclusions(results: Sequence[Row]) -> Iterator[str]:

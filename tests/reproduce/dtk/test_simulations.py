@@ -13,7 +13,7 @@ import pytest
 from curvote.papers.drawing import draw_files
 from curvote.papers.dtk import comparison, figure_5, figure_6
 from curvote.papers.dtk.comparison import Drift, Tuner
-from curvote.papers.dtk.entries import REPRODUCTIONS
+from curvote.papers.dtk.entries import REPRODUCTIONS, laid_out
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import COLUMNS, Row, select
 
@@ -97,7 +97,7 @@ def module(name: str) -> Any:
 @pytest.mark.parametrize("name", FOUND)
 def test_a_figure_is_made_of_runs_and_of_tuning(name: str) -> None:
     """Complete rows that no two share a name, a drawing of each classifier, words."""
-    rows: list[Row] = module(name).rows(FOUND[name]())
+    rows: list[Row] = module(name).rows(name, FOUND[name]())
     assert all(list(row) == list(COLUMNS) for row in rows)
     names = ("setting", "protocol", "epsilon", "method", "quantity")
     assert len({tuple(row[n] for n in names) for row in rows}) == len(rows)
@@ -106,12 +106,12 @@ def test_a_figure_is_made_of_runs_and_of_tuning(name: str) -> None:
     assert "accuracy" in drawn
     assert "auto" in drawn or name == "figure-3-dtk"
     assert len(list(module(name).conclusions(rows))) >= 3
-    assert 0 < len(module(name).terminal_rows(rows)) <= len(rows)
+    assert 0 < len(laid_out(name, rows)[0]) <= len(rows)
 
 
 def test_figure_7_says_what_the_paper_prints() -> None:
     """81 and 73 %, at its best method, nowhere else."""
-    rows = module("figure-7-dtk").rows(hospitals_ran())
+    rows = module("figure-7-dtk").rows("figure-7-dtk", hospitals_ran())
     said = [(row["quantity"], row["published"]) for row in rows if row["published"]]
     assert set(said) == {("accuracy", 81.0), ("f1", 73.0)}
     assert {row["method"] for row in rows if row["published"]} == {"adapt_samp"}
@@ -121,7 +121,7 @@ def test_figure_7_says_what_the_paper_prints() -> None:
 def test_figure_5_names_its_settings_as_its_runs_do() -> None:
     """Tuned and run rows meet in each setting."""
     assert "gamma=1 m=4" in figure_5.DRIFTS
-    rows = figure_5.rows(FOUND["figure-5-dtk"]())
+    rows = figure_5.rows("figure-5-dtk", FOUND["figure-5-dtk"]())
     mine = select(rows, setting="gamma=1 m=4")
     assert {"auto", "AdaptDTK triangular", "DTK triangular"} <= {
         row["protocol"] for row in mine

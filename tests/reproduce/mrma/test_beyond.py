@@ -20,7 +20,7 @@ from curvote.papers.mrma.contest import (
     markdown,
     table_lines,
 )
-from curvote.papers.mrma.reproduction import (
+from curvote.papers.mrma.entries import (
     agreement,
     draw_entry,
     laid_out,

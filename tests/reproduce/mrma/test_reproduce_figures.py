@@ -9,7 +9,7 @@ import pytest
 
 from curvote.base.errors import InternalError
 from curvote.papers.mrma.comparison import REPRODUCTIONS, comparison
-from curvote.papers.mrma.reproduction import draw_entry, write_entry
+from curvote.papers.mrma.entries import draw_entry, write_entry
 from curvote.papers.rows import Row
 from tests.reproduce_rows import found, summaries
 

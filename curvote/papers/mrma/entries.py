@@ -5,41 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from curvote.papers import drawing
 from curvote.papers import rows as words
 from curvote.papers.evidence import Evidence
 from curvote.papers.mrma.comparison import (
     REPRODUCTIONS,
-    MrmaEntry,
     comparison,
     count_agreeing,
     mrma_evidence,
 )
-from curvote.papers.mrma.contest import (
-    contest_cells,
-    count_verdicts,
-    describe_cell,
-    group_by_setting,
-    table_lines,
-)
 from curvote.papers.reproduction import output_folder, write_files
-from curvote.papers.rows import (
-    NAMES,
-    Lines,
-    Row,
-    column_levels,
-    column_texts,
-    level_heading,
-    varying_columns,
-    with_error,
-)
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store.history import RunRecord
 
 
 def draw_entry(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[words.Row],
     *kinds: str,
     evidence: Evidence | None = None,
 ) -> dict[str, bytes]:
@@ -48,13 +29,15 @@ def draw_entry(
     ``rows`` as `comparison` gives them; ``evidence`` is what they come from. Boxes need
     it, and curves of theory, which follow the runs' configuration.
     """
+    from curvote.papers.drawing import draw_files  # imports matplotlib
+
     place = f"curvote.papers.mrma.{REPRODUCTIONS[name].figure}"
-    return drawing.draw_files(name, place, rows, *kinds, evidence=evidence)
+    return draw_files(name, place, rows, *kinds, evidence=evidence)
 
 
 def compare(
     project: Project, name: str, records: Iterable[RunRecord]
-) -> tuple[list[Row], list[Path]]:
+) -> tuple[list[words.Row], list[Path]]:
     """Return the rows of `reproduce NAME` from completed runs, and the files written.
 
     They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
@@ -66,7 +49,7 @@ def compare(
 
 def write_entry(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[words.Row],
     folder: Path,
     evidence: Evidence | None = None,
 ) -> list[Path]:
@@ -76,34 +59,26 @@ def write_entry(
     """
     extra_files = dict(draw_entry(name, rows, "svg", "png", evidence=evidence))
     if REPRODUCTIONS[name].contest and evidence and evidence.configs:
-        extra_files = {
-            "results.md": _results_page(rows, evidence).encode()
-        } | extra_files
+        from curvote.papers.mrma.contest import markdown
+
+        seeds = {config["seed"] for config in evidence.configs}
+        seed = seeds.pop() if len(seeds) == 1 else None
+        page = markdown(rows, evidence.configs[0]["replicates"], seed)
+        extra_files = {"results.md": page.encode()} | extra_files
     return write_files(folder, name, rows, extra_files)
 
 
-def _results_page(rows: Sequence[Row], evidence: Evidence) -> str:
-    from curvote.papers.mrma.contest import markdown
-
-    seeds = {config["seed"] for config in evidence.configs}
-    seed = seeds.pop() if len(seeds) == 1 else None
-    return markdown(rows, evidence.configs[0]["replicates"], seed)
-
-
-def agreement(name: str, rows: Sequence[Row]) -> Iterator[str]:
+def agreement(name: str, rows: Sequence[words.Row]) -> Iterator[str]:
     """Yield the conclusions: how many cells agree, and the worst ones."""
     entry = REPRODUCTIONS[name]
-    yield from _contest_lines(rows) if entry.contest else _agreement_lines(entry, rows)
+    if entry.contest:
+        from curvote.papers.mrma import contest
 
-
-def _contest_lines(rows: Sequence[Row]) -> Iterator[str]:
-    contest = contest_cells(rows)
-    yield ""
-    yield from count_verdicts(contest)
-    yield from (f"lost: {describe_cell(cell)}" for cell in contest if cell.better)
-
-
-def _agreement_lines(entry: MrmaEntry, rows: Sequence[Row]) -> Iterator[str]:
+        cells = contest.contest_cells(rows)
+        yield ""
+        yield from contest.count_verdicts(cells)
+        yield from (f"lost: {contest.describe_cell(x)}" for x in cells if x.better)
+        return
     inside, n_scored = count_agreeing(entry, rows)
     if n_scored:
         assumption = "" if entry.limit == 3 else ", the paper's taken to be like ours,"
@@ -114,29 +89,30 @@ def _agreement_lines(entry: MrmaEntry, rows: Sequence[Row]) -> Iterator[str]:
             f" errors{assumption}{close}"
         )
         worst = max(rows, key=_format_difference)
-        place = column_texts(worst, varying_columns(rows, ("epsilon", *NAMES)))
+        place = words.column_texts(
+            worst, words.varying_columns(rows, ("epsilon", *words.NAMES))
+        )
         where = ", ".join(f"{name} {text}" for name, text in place.items() if text)
         yield f"largest difference: {_format_difference(worst):.2f} points ({where})"
 
 
-def _format_difference(row: Row) -> float:
+def _format_difference(row: words.Row) -> float:
     return abs(float(row["curvote"] - row["published"]))
 
 
-def laid_out(name: str, rows: Sequence[Row]) -> Lines:
+def laid_out(name: str, rows: Sequence[words.Row]) -> words.Lines:
     """Return a comparison as lines of text, and the shown columns.
 
     In a contest a line is what a protocol ends in; else as in all wings.
     """
-    contest = REPRODUCTIONS[name].contest
-    return _protocol_rows(rows) if contest else words.laid_out(rows)
+    if not REPRODUCTIONS[name].contest:
+        return words.laid_out(rows)
+    from curvote.papers.mrma.contest import group_by_setting, table_lines
 
-
-def _protocol_rows(rows: Sequence[Row]) -> Lines:
-    columns = list(map(level_heading, column_levels(rows)))
+    columns = list(map(words.level_heading, words.column_levels(rows)))
     best_of = [
         {"setting": setting, "protocol": name, **dict.fromkeys(columns, "")}
-        | {level_heading(row["epsilon"]): with_error(row) for row in line}
+        | {words.level_heading(row["epsilon"]): words.with_error(row) for row in line}
         for setting, setting_rows in group_by_setting(rows).items()
         for name, line in table_lines(setting_rows).items()
     ]
