@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from rich.markup import escape
 
 from curvote.cli.tables import print_rows
-from curvote.report.card import Card, FileCard, PublicBounds
+from curvote.report.card import Card, PublicBounds
 
 MAX_SHOWN_FEATURES = 40
 
@@ -18,7 +18,17 @@ def print_card(card: Card) -> None:
     print_rows(facts, ("", card.name))
     if 0 < len(card.features) <= MAX_SHOWN_FEATURES:
         print()
-        features = _feature_rows(card)
+        features = [
+            {
+                "feature": escape(feature.name),
+                "unit": escape(feature.unit),
+                "bounds": _format_bounds(feature.bounds),
+                "missing": f"{feature.missing:,}",
+                "clipped": _format_percent(feature.bounds.clipped),
+                "why these bounds": escape(feature.bounds.why),
+            }
+            for feature in card.features
+        ]
         print_rows(features, list(features[0]))
 
 
@@ -39,7 +49,12 @@ def _card_facts(card: Card) -> Iterator[tuple[str, str]]:
         yield "bounds", f"{_format_bounds(card.bounds)}: {card.bounds.why}"
         yield "clipped", _format_percent(card.bounds.clipped)
     for file in card.files:
-        yield from _file_facts(file)
+        yield "file", f"{file.file}: {file.title}, {file.url}"
+        if file.sha256:
+            yield "  SHA-256", f"{file.sha256} (decompressed)"
+            yield "  origin", str(file.origin)
+        yield "  licence", file.licence
+        yield "  citation", file.citation
     for note in card.notes:
         yield "note", note
 
@@ -48,29 +63,6 @@ def _format_shares(counts: Mapping[str, int]) -> str:
     total = max(sum(counts.values()), 1)
     shares = (f"{name} {n:,} ({100 * n / total:.1f} %)" for name, n in counts.items())
     return ", ".join(shares)
-
-
-def _file_facts(file: FileCard) -> Iterator[tuple[str, str]]:
-    yield "file", f"{file.file}: {file.title}, {file.url}"
-    if file.sha256:
-        yield "  SHA-256", f"{file.sha256} (decompressed)"
-        yield "  origin", str(file.origin)
-    yield "  licence", file.licence
-    yield "  citation", file.citation
-
-
-def _feature_rows(card: Card) -> list[dict[str, str]]:
-    return [
-        {
-            "feature": escape(feature.name),
-            "unit": escape(feature.unit),
-            "bounds": _format_bounds(feature.bounds),
-            "missing": f"{feature.missing:,}",
-            "clipped": _format_percent(feature.bounds.clipped),
-            "why these bounds": escape(feature.bounds.why),
-        }
-        for feature in card.features
-    ]
 
 
 def _format_bounds(bounds: PublicBounds) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from curvote.cli.tables import print_rows
 from curvote.cli.terminal import relative_to_here
-from curvote.pipeline.run.changes import KeyChange, group_key_changes
+from curvote.pipeline.run.changes import group_key_changes
 from curvote.pipeline.run.comparison import RunComparison, ScoreChange
 from curvote.pipeline.store.history import RunRecord
 
@@ -27,7 +26,14 @@ def print_comparison(
     print("" if comparison.settings else "  equal\n", end="")
     print(f"\nkeys: {len(comparison.keys)} differ, {comparison.same} are equal")
     if comparison.keys:
-        print_rows(_key_rows(comparison.keys, every), _KEY_COLUMNS)
+        all_rows = [
+            (change.stage, str(change.cell), "; ".join(change.reasons))
+            for change in comparison.keys
+        ]
+        rows = all_rows if every else group_key_changes(comparison.keys)
+        print_rows(
+            [dict(zip(_KEY_COLUMNS, row, strict=True)) for row in rows], _KEY_COLUMNS
+        )
     _print_scores(comparison, every)
     _print_figures(comparison, page)
 
@@ -36,15 +42,6 @@ def describe_run(run: RunRecord) -> str:
     """Return a run in one line: id, pipeline, overrides, time and state."""
     options = "".join(f" --set {override}" for override in run.overrides)
     return f"{run.id}, {run.pipeline}{options}, {run.started}, {run.status}"
-
-
-def _key_rows(keys: Sequence[KeyChange], every: bool) -> list[dict[str, Any]]:
-    """Return a row for each stage and its reasons, or for each cell."""
-    all_rows = [
-        (change.stage, str(change.cell), "; ".join(change.reasons)) for change in keys
-    ]
-    rows = all_rows if every else group_key_changes(keys)
-    return [dict(zip(_KEY_COLUMNS, row, strict=True)) for row in rows]
 
 
 def _print_scores(comparison: RunComparison, every: bool) -> None:

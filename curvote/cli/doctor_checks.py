@@ -129,7 +129,11 @@ def check_artifacts(project: Project) -> Iterator[Finding]:
         for f in all_folders(project)
         if f.name[0] != "." and locations.artifact_exists(f)
     ]
-    users = _last_users(project)
+    users = {
+        (step["stage"], step["key"]): record.pipeline
+        for record in history.load_records(project)
+        for step in record.steps
+    }
     for folder in sound_folders:
         problem = Artifact(folder).problem(content=True)
         if problem:
@@ -161,15 +165,6 @@ def _artifact_remedy(folder: Path, pipeline: str | None) -> str:
         "if it was released, put it back from a backup: it cannot be made again;"
         f" if not, `curvote run {pipeline or 'PIPELINE'}` computes it anew"
     )
-
-
-def _last_users(project: Project) -> dict[tuple[str, str], str]:
-    """Return the pipeline that used each stage and key last."""
-    return {
-        (step["stage"], step["key"]): record.pipeline
-        for record in history.load_records(project)
-        for step in record.steps
-    }
 
 
 def _is_readable(path: Path) -> bool:
@@ -221,7 +216,18 @@ def check_reservations(project: Project) -> Iterator[Finding]:
 
 def check_witnesses(project: Project) -> Iterator[Finding]:
     """Check that every witness of a pipeline can be appended to."""
-    for path in sorted(_witness_paths(project)):
+    file, pipelines = PipelinesFile(project), []
+    for name in file.names():
+        with suppress(UserError):  # what is wrong there is said by another check
+            pipelines.append(file.configure_pipeline(name).pipeline)
+    accounts = (pipeline.ledger for pipeline in pipelines)
+    for path in sorted(
+        {
+            project.root / account.witness
+            for account in accounts
+            if account and account.witness
+        }
+    ):
         problem = _append_problem(path)
         if problem:
             words = f"{path}: {problem}"
@@ -272,19 +278,6 @@ def check_intake(project: Project) -> Iterator[Finding]:
 _INTAKE_REMEDY = (
     "put the intake's latest backup in its place: it knows who has answered"
 )
-
-
-def _witness_paths(project: Project) -> set[Path]:
-    file, pipelines = PipelinesFile(project), []
-    for name in file.names():
-        with suppress(UserError):  # what is wrong there is said by another check
-            pipelines.append(file.configure_pipeline(name).pipeline)
-    accounts = (pipeline.ledger for pipeline in pipelines)
-    return {
-        project.root / account.witness
-        for account in accounts
-        if account and account.witness
-    }
 
 
 def _append_problem(path: Path) -> str | None:

@@ -162,8 +162,16 @@ def _fetch_files(
             problems += error.problems
             absent += _missing_names(project, pipeline)
     if absent:
+        names = dict.fromkeys(absent)
+        catalogue = sources.catalogue(project.root)
+        files = ", ".join(
+            f"{catalogue[name].file} ({catalogue[name].url})" for name in names
+        )
         problems.append(
-            Problem(_describe_missing(project, entry, dict.fromkeys(absent)))
+            Problem(
+                f"{entry.name} needs {files}: put them into {raw.raw_folder(project.root)} or"
+                f" a folder that {raw.MIRROR} names, then repeat the command."
+            )
         )
     if problems:
         raise UserError.several(problems)
@@ -175,16 +183,3 @@ def _missing_names(project: Project, pipeline: Pipeline) -> tuple[str, ...]:
     except UserError:  # a file is here, but damaged: that has been told
         return ()
     return files.names if isinstance(files, MissingFiles) else ()
-
-
-def _describe_missing(
-    project: Project, entry: Reproduction, names: Iterable[str]
-) -> str:
-    catalogue = sources.catalogue(project.root)
-    files = ", ".join(
-        f"{catalogue[name].file} ({catalogue[name].url})" for name in names
-    )
-    return (
-        f"{entry.name} needs {files}: put them into {raw.raw_folder(project.root)} or"
-        f" a folder that {raw.MIRROR} names, then repeat the command."
-    )

@@ -144,26 +144,21 @@ def _score_blocks(
     lines = dict.fromkeys(line for line, _ in scored_lines)
     for line in lines:
         if not any(line != other and line.serves(other) for other in lines):
+            pairs = line.with_values(protocol=None, setting=None, group=None).pairs
+            texts = {axis: value for axis, value in pairs if isinstance(value, str)}
+            number_labels = {
+                axis: f"{axis} {value}" for axis, value in pairs if axis not in texts
+            }
+            setting = {"setting": line["setting"]} if line["setting"] else {}
+            group = {"group": line["group"]} if line["group"] else {}
             yield (
-                _line_labels(line),
+                (texts | setting | number_labels | group),
                 [
                     score
                     for score_line, score in scored_lines
                     if score_line.serves(line)
                 ],
             )
-
-
-def _line_labels(line: Cell) -> dict[str, str]:
-    """Return labels by axis, without the protocol; numbers are last."""
-    pairs = line.with_values(protocol=None, setting=None, group=None).pairs
-    texts = {axis: value for axis, value in pairs if isinstance(value, str)}
-    number_labels = {
-        axis: f"{axis} {value}" for axis, value in pairs if axis not in texts
-    }
-    setting = {"setting": line["setting"]} if line["setting"] else {}
-    group = {"group": line["group"]} if line["group"] else {}
-    return texts | setting | number_labels | group
 
 
 def _add_block(

@@ -162,7 +162,13 @@ def store_form(ledger: Ledger, form: Form) -> None:
     Afterwards columns may be added. UserError: another id, label, class or column.
     """
     current, number = current_form(ledger), 1
-    _refuse_other_naming(ledger, form)
+    named = Account.from_ledger(ledger).records
+    if named is not None and named != form.record_naming:
+        raise UserError(
+            f"your ledger knows records by {named}, so {form.record_naming} would take"
+            " them"
+            " for others, and forget what was spent about them."
+        )
     if current == form:
         return
     if current is not None and any(e.counts for e in ledger.entries(POPULATION)):
@@ -178,17 +184,6 @@ def store_form(ledger: Ledger, form: Form) -> None:
     while ledger.setting(f"{_FORM_SETTING} {number}") is not None:
         number += 1
     ledger.store_setting(f"{_FORM_SETTING} {number}", form.text)
-
-
-def _refuse_other_naming(ledger: Ledger, form: Form) -> None:
-    """Refuse another way of naming records than before."""
-    named = Account.from_ledger(ledger).records
-    if named is not None and named != form.record_naming:
-        raise UserError(
-            f"your ledger knows records by {named}, so {form.record_naming} would take"
-            " them"
-            " for others, and forget what was spent about them."
-        )
 
 
 def describe_form(form: Form) -> list[str]:
@@ -239,7 +234,7 @@ def draft_form(path: Path) -> str:
     names = [*map(str, table_file.read_cells(path).columns)]
     registry = names == ["record", "label"]
     columns = [
-        f"  {_quote_name(name)}: {{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER},"
+        f"  {json.dumps(name, ensure_ascii=False)}: {{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER},"
         f" {PLACEHOLDER}]}}"
         for name in names
         if not registry
@@ -261,10 +256,6 @@ def draft_form(path: Path) -> str:
             "",
         ]
     )
-
-
-def _quote_name(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
 
 
 Array = NDArray[np.float64]

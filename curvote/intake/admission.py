@@ -343,10 +343,6 @@ class _AdmissionBatch:
                 f"invitation {opened.envelope.invitation} was never issued here.",
             )
         _refuse_forged(opened, invited, self._rows)
-        self._refuse_late(invited)
-        return invited
-
-    def _refuse_late(self, invited: _InvitationRow) -> None:
         if invited.used or (invited.id,) in self._used_keys:
             raise RefusedEnvelope(USED_INVITATION, "this invitation was used before.")
         if invited.answered or invited.unique_key in self._used_keys:
@@ -356,6 +352,7 @@ class _AdmissionBatch:
             )
         if invited.closed:
             raise RefusedEnvelope("round closed", f"round {invited.round} is closed.")
+        return invited
 
     def _check_round(
         self, number: int, places: list[int]

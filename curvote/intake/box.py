@@ -172,7 +172,8 @@ class Intake:
         why it was refused, None where it was accepted.
         """
         self._has_new = True
-        opened_envelopes = open_envelopes(envelopes, self._private_keys())
+        rows = self._rows("SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL")
+        opened_envelopes = open_envelopes(envelopes, [seal for (seal,) in rows])
         with self._base.writing():
             self._base.lock(named_invitations(opened_envelopes))
             outcomes = admit_envelopes(opened_envelopes, check, self._rows)
@@ -187,10 +188,6 @@ class Intake:
             outcome if isinstance(outcome, RefusedEnvelope) else None
             for outcome in outcomes
         ]
-
-    def _private_keys(self) -> list[str]:
-        rows = self._rows("SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL")
-        return [seal for (seal,) in rows]
 
     def _store_messages(self, messages: Sequence[AcceptedMessage]) -> None:
         """Mark invitations as used and store messages, both sorted by key."""

@@ -157,7 +157,9 @@ class GroupCommit:
         pairs = [(upload, data) for upload in uploads for data in upload.envelopes]
         failure: Exception | None = None
         try:
-            intake = self._open_intake()
+            if self._intake is None:
+                self._intake = self._opening()
+            intake = self._intake
             for start in range(0, len(pairs), GROUP_SIZE):
                 part = pairs[start : start + GROUP_SIZE]
                 outcomes = self._commit_batch(intake, [data for _, data in part])
@@ -182,11 +184,6 @@ class GroupCommit:
         self._has_new = True
         self._committed(outcomes)
         return outcomes
-
-    def _open_intake(self) -> Intake:
-        if self._intake is None:
-            self._intake = self._opening()
-        return self._intake
 
     def _report_problem(self, problem: str) -> None:
         if problem != self.problem:

@@ -270,14 +270,11 @@ class _InboxRun:
         with self._count_left(), open_file(folder, name) as (file, stream):
             source = _SourceFile(file)
             for data in read_envelopes(file, stream):
-                self._add_envelope(source, data)
+                self._waiting.append((source, data))
+                self._bytes += len(data)
+                if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
+                    self.flush()
             self._finished.append(source)
-
-    def _add_envelope(self, source: _SourceFile, data: bytes) -> None:
-        self._waiting.append((source, data))
-        self._bytes += len(data)
-        if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
-            self.flush()
 
     def flush(self) -> None:
         """Accept the waiting envelopes, then delete the finished files."""
@@ -288,24 +285,23 @@ class _InboxRun:
             if refused is None:
                 self.result.accepted += 1
             else:
-                self._quarantine_envelope(source, data, refused)
+                self.result.refused[refused.reason] += 1
+                try:
+                    words = (
+                        ""
+                        if self._quarantine.keep(data, refused)
+                        else "quarantine is full"
+                    )
+                except OSError as error:
+                    words = f"quarantine: {error.strerror or error}"
+                if words:
+                    self.result.files_left[words] += 1
+                    source.stays = True
         for source in self._finished:
             if not source.stays:
                 with self._count_left():
                     source.file.remove()
         self._waiting, self._finished, self._bytes = [], [], 0
-
-    def _quarantine_envelope(
-        self, source: _SourceFile, data: bytes, refused: RefusedEnvelope
-    ) -> None:
-        self.result.refused[refused.reason] += 1
-        try:
-            words = "" if self._quarantine.keep(data, refused) else "quarantine is full"
-        except OSError as error:
-            words = f"quarantine: {error.strerror or error}"
-        if words:
-            self.result.files_left[words] += 1
-            source.stays = True
 
     @contextmanager
     def _count_left(self) -> Iterator[None]:

@@ -118,8 +118,28 @@ class PostgresStore:
                 options=f"-c lock_timeout={BUSY_SECONDS}s {_SETTINGS}",
             )
         try:
-            self._refuse_logging()
-            self._check_format()
+            for name, silent in _SILENT_SETTINGS.items():
+                # None: this version of the server has no such setting.
+                ((value,),) = self.rows("SELECT current_setting(?, true)", name)
+                if value not in (None, *silent):
+                    raise self._refusal_error(
+                        f"its server has {name} = {value}, which would keep when or under"
+                        " which invitation a message came; turn it off"
+                    )
+            query = "SELECT to_regclass('curvote_intake') IS NOT NULL"
+            with self.writing():
+                # Two services that start together: one makes the tables.
+                self._db.execute("SELECT pg_advisory_xact_lock(4853117)")
+                ((exists,),) = self.rows(query)
+                if not exists:
+                    self._db.execute(_SCHEMA)
+                ((version,),) = self.rows("SELECT max(format) FROM curvote_intake")
+            if version != POSTGRES_FORMAT:
+                raise self._refusal_error(
+                    f"another curvote wrote it (format {version}, this one reads"
+                    f" {POSTGRES_FORMAT});"
+                    " update curvote"
+                )
         except BaseException:
             self.close()
             raise
@@ -177,33 +197,6 @@ class PostgresStore:
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
-
-    def _check_format(self) -> None:
-        """Refuse another format; an empty schema becomes an intake."""
-        query = "SELECT to_regclass('curvote_intake') IS NOT NULL"
-        with self.writing():
-            # Two services that start together: one makes the tables.
-            self._db.execute("SELECT pg_advisory_xact_lock(4853117)")
-            ((exists,),) = self.rows(query)
-            if not exists:
-                self._db.execute(_SCHEMA)
-            ((version,),) = self.rows("SELECT max(format) FROM curvote_intake")
-        if version != POSTGRES_FORMAT:
-            raise self._refusal_error(
-                f"another curvote wrote it (format {version}, this one reads"
-                f" {POSTGRES_FORMAT});"
-                " update curvote"
-            )
-
-    def _refuse_logging(self) -> None:
-        for name, silent in _SILENT_SETTINGS.items():
-            # None: this version of the server has no such setting.
-            ((value,),) = self.rows("SELECT current_setting(?, true)", name)
-            if value not in (None, *silent):
-                raise self._refusal_error(
-                    f"its server has {name} = {value}, which would keep when or under"
-                    " which invitation a message came; turn it off"
-                )
 
     def _translate_error(self, error: psycopg.Error) -> Exception:
         state = error.sqlstate or ""

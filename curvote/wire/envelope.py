@@ -211,17 +211,6 @@ def issue_record_invitations(
     characters.
     """
     validate.at_least(1, records=len(records))
-    _check_record_names(records)
-    fixed_fields = task.digest(), task.asks, None, signer, seal_to
-    return [
-        Invitation(
-            os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, record=record
-        )
-        for record in records
-    ]
-
-
-def _check_record_names(records: Sequence[str]) -> None:
     if len(set(records)) < len(records):
         repeated = next(name for name, n in Counter(records).items() if n > 1)
         raise UserError(f"record {validate.format_value(repeated)} stands twice.")
@@ -231,6 +220,13 @@ def _check_record_names(records: Sequence[str]) -> None:
         raise UserError(
             f"records is no list of names: {describe_errors(error)}."
         ) from None
+    fixed_fields = task.digest(), task.asks, None, signer, seal_to
+    return [
+        Invitation(
+            os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, record=record
+        )
+        for record in records
+    ]
 
 
 def _assign_candidates(task: AnyTask, count: int) -> list[int | None]:
@@ -310,7 +306,14 @@ def seal_message(
     """
     invitation.refuse_other_key(seal_to)
     if invitation.format == 1:
-        line = _seal_format_1(invitation, payload)
+        body = {
+            "format": 1,
+            "task": invitation.task,
+            "invitation": invitation.id,
+            "payload": dict(payload),
+        }
+        seal_ = _seal_code(invitation.key, canonical_json(body)).hex()
+        line = canonical_json(body | {"seal": seal_}) + b"\n"
     else:
         header = _envelope_header(invitation.id)
         content = _pad_content({"message": dict(payload), "task": invitation.task})
@@ -338,29 +341,27 @@ def read_envelope(data: bytes) -> Envelope:
     if not isinstance(value, dict):
         raise UserError("not an envelope: the file holds no JSON object.")
     if "protected" in value:
-        return _read_format_2(data)
+        parts = signing.parse_signature(data, LARGEST_FILE)
+        try:
+            kid = _EnvelopeHeader.model_validate(
+                parse_json(parts.protected, LARGEST_FILE)
+            ).kid
+            content = _EnvelopeContent.model_validate(
+                parse_json(parts.payload, LARGEST_FILE)
+            )
+        except ValidationError as error:
+            raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+        if canonical_json(_envelope_header(kid)) != parts.protected:
+            raise UserError("its header is not written in the one canonical way.")
+        signed, code = parts.signed, parts.signature
+        return Envelope(
+            ENVELOPE_FORMAT, content.task, kid, content.message, signed, code
+        )
     if type(value.get("format")) is not int or value["format"] != 1:
         raise UserError(
             f"format is {ascii(value.get('format'))[:20]}; this version reads 1 and 2."
         )
     return _read_format_1(data, value)
-
-
-def _read_format_2(data: bytes) -> Envelope:
-    parts = signing.parse_signature(data, LARGEST_FILE)
-    try:
-        kid = _EnvelopeHeader.model_validate(
-            parse_json(parts.protected, LARGEST_FILE)
-        ).kid
-        content = _EnvelopeContent.model_validate(
-            parse_json(parts.payload, LARGEST_FILE)
-        )
-    except ValidationError as error:
-        raise UserError(f"not an envelope: {describe_errors(error)}.") from None
-    if canonical_json(_envelope_header(kid)) != parts.protected:
-        raise UserError("its header is not written in the one canonical way.")
-    signed, code = parts.signed, parts.signature
-    return Envelope(ENVELOPE_FORMAT, content.task, kid, content.message, signed, code)
 
 
 def _envelope_header(invitation: str) -> dict[str, str]:
@@ -382,17 +383,6 @@ def _widest_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_widest_numbers(item) for item in value]
     return "0" * (NUMBER_WIDTH - 2) if isinstance(value, bool | int | float) else value
-
-
-def _seal_format_1(invitation: Invitation, payload: Mapping[str, Any]) -> bytes:
-    body = {
-        "format": 1,
-        "task": invitation.task,
-        "invitation": invitation.id,
-        "payload": dict(payload),
-    }
-    seal_ = _seal_code(invitation.key, canonical_json(body)).hex()
-    return canonical_json(body | {"seal": seal_}) + b"\n"
 
 
 def _read_format_1(data: bytes, value: dict[str, Any]) -> Envelope:

@@ -91,10 +91,6 @@ def _check_array(value: object) -> Array:
         raise ValueError(f"it holds more than {MOST_NUMBERS} numbers")
     if not {type(number) for row in rows for number in row} <= {int, float}:
         raise ValueError("it must hold numbers only")
-    return _bounded_array(value)
-
-
-def _bounded_array(value: list[Any]) -> Array:
     try:
         array = np.array(value, dtype=np.float64)
     except OverflowError:
@@ -169,15 +165,11 @@ class EncodingForm(_StrictForm):
         if self.domain.shape != (2,) or not self.domain[0] <= self.domain[1]:
             raise ValueError("domain must be two increasing numbers")
         for name, value in self.constants.items():
-            _check_constant_shape(name, value, d)
+            if value.shape not in ((), (1,), (d,)):
+                raise ValueError(f"{name} must be one number, or one for each of {d}")
+            if name == "scale" and not (value >= SMALLEST_SCALE).all():
+                raise ValueError(f"scale must be at least {SMALLEST_SCALE:g}")
         return self
-
-
-def _check_constant_shape(name: str, value: Array, d: int) -> None:
-    if value.shape not in ((), (1,), (d,)):
-        raise ValueError(f"{name} must be one number, or one for each of {d}")
-    if name == "scale" and not (value >= SMALLEST_SCALE).all():
-        raise ValueError(f"scale must be at least {SMALLEST_SCALE:g}")
 
 
 class CandidatesForm(_StrictForm):

@@ -25,7 +25,6 @@ from curvote.client.table import Form
 from curvote.flows.lines import ask_consent
 from curvote.ledger import places, session
 from curvote.ledger.account import Account
-from curvote.ledger.amounts import Entry
 from curvote.ledger.book import Ledger
 from curvote.ledger.register import open_books
 from curvote.ledger.session import Books
@@ -141,7 +140,33 @@ class AnsweringOwner:
                 settle=agreed.write,
             )
             entry = session.find_release(ledger, question.task, sender, number)
-            done = _release_summary(question, path, ledger, entry) | {"new": draw.done}
+            if entry is None:
+                raise InternalError("a release is not in the ledger")
+            account = Account.from_ledger(ledger).about(
+                ledger, ledger.members(entry.release)
+            )
+            left_epsilon, left_delta = account.remaining()
+            name, record = question.invitation.server, question.invitation.record
+            named = {
+                "server": name,
+                "signer": question.server,
+                "records": entry.n_clients,
+            }
+            done = (
+                {
+                    "message": question.task.asks,
+                    **(named if name else {"server": question.server}),
+                    **({} if record is None else {"record": record}),
+                    "epsilon": entry.budget.epsilon,
+                    "delta": entry.budget.delta,
+                    "envelope": str(path),
+                    "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                    "cap": account.cap.epsilon,
+                    "cap_delta": account.cap.delta,
+                    "left": left_epsilon,
+                    "left_delta": left_delta,
+                }
+            ) | {"new": draw.done}
             if draw.record_held and question.invitation.server:
                 done["notes"] = [*draw.record_held.notes]
             return done
@@ -248,30 +273,6 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
                 f" {stated_column or 'the row'}. Nothing was read, nothing drawn."
             )
     return form_found
-
-
-def _release_summary(
-    question: ServerQuestion, path: Path, ledger: Ledger, entry: Entry | None
-) -> dict[str, Any]:
-    if entry is None:
-        raise InternalError("a release is not in the ledger")
-    account = Account.from_ledger(ledger).about(ledger, ledger.members(entry.release))
-    left_epsilon, left_delta = account.remaining()
-    name, record = question.invitation.server, question.invitation.record
-    named = {"server": name, "signer": question.server, "records": entry.n_clients}
-    return {
-        "message": question.task.asks,
-        **(named if name else {"server": question.server}),
-        **({} if record is None else {"record": record}),
-        "epsilon": entry.budget.epsilon,
-        "delta": entry.budget.delta,
-        "envelope": str(path),
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "cap": account.cap.epsilon,
-        "cap_delta": account.cap.delta,
-        "left": left_epsilon,
-        "left_delta": left_delta,
-    }
 
 
 def read_signed_task(path: Path) -> SignedTask:

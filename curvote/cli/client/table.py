@@ -81,7 +81,12 @@ class TableQuestions:
             if invitation.task == digest:
                 with errors_in_file(path):
                     check_invitation_fits(task_read, signed_document, invitation)
-                    _add_invitation(by_record, invitation)
+                    name = normalise_id(str(invitation.record))
+                    if name in by_record and by_record[name] != invitation:
+                        raise UserError(
+                            f"another invitation is about record {printable_name(name)}, too."
+                        )
+                    by_record[name] = invitation
         if not by_record:
             raise UserError(f"{invitations} holds no invitation to the task in {task}.")
         return cls(
@@ -169,7 +174,25 @@ def answer_table(
             settle=settle,
         )
         account_after = Account.from_ledger(ledger).about(ledger, labels.records)
-    return _table_summary(owner, questions, answers, account_after)
+    budget, (left_epsilon, left_delta) = (
+        questions.task.cost(),
+        account_after.remaining(),
+    )
+    return {
+        "message": questions.task.asks,
+        "server": questions.server,
+        "records": len(answers.answers),
+        "before": answers.released_earlier,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "outbox": str(owner.outbox),
+        "cap": account_after.cap.epsilon,
+        "cap_delta": account_after.cap.delta,
+        "left": left_epsilon,
+        "left_delta": left_delta,
+        "new": bool(answers.answers),
+        "notes": answers.notes,
+    }
 
 
 def _prepare_answers(
@@ -199,30 +222,6 @@ def _prepare_answers(
     return TableAnswers(questions.task, labels, answers, before, silent, uninvited)
 
 
-def _table_summary(
-    owner: AnsweringOwner,
-    questions: TableQuestions,
-    answers: TableAnswers,
-    account: Account,
-) -> dict[str, Any]:
-    budget, (left_epsilon, left_delta) = questions.task.cost(), account.remaining()
-    return {
-        "message": questions.task.asks,
-        "server": questions.server,
-        "records": len(answers.answers),
-        "before": answers.released_earlier,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "outbox": str(owner.outbox),
-        "cap": account.cap.epsilon,
-        "cap_delta": account.cap.delta,
-        "left": left_epsilon,
-        "left_delta": left_delta,
-        "new": bool(answers.answers),
-        "notes": answers.notes,
-    }
-
-
 def _read_invitations(place: Path) -> Iterator[tuple[Path, Invitation]]:
     """Yield path and invitation from a folder or a file."""
     paths = [place]
@@ -243,12 +242,3 @@ def _read_lines(path: Path) -> list[bytes]:
         return path.read_bytes().splitlines()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _add_invitation(by_record: dict[str, Invitation], invitation: Invitation) -> None:
-    name = normalise_id(str(invitation.record))
-    if name in by_record and by_record[name] != invitation:
-        raise UserError(
-            f"another invitation is about record {printable_name(name)}, too."
-        )
-    by_record[name] = invitation

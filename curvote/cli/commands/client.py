@@ -97,7 +97,15 @@ def label(
         ledger, outbox, classes, anew=new_release, yes=yes
     )
     if invitation and label is not None and not (table or invitations):
-        print_answer(_answer_own_label(owner, task, invitation, label), as_json)
+        from curvote.cli.client.answer import ServerQuestion
+        from curvote.cli.client.records import OwnLabel
+
+        question = ServerQuestion.from_files(task, invitation, None, per_record=True)
+        record = str(question.invitation.record)
+        print_answer(
+            owner.answer(question, lambda _: OwnLabel(question.task, record, label)),
+            as_json,
+        )
     elif table and invitations and not (invitation or label is not None):
         summary = _answer_table(owner, task, table, invitations, new_people)
         print_answers(summary, as_json)
@@ -106,17 +114,6 @@ def label(
             "give --invitation and --label for a record of your own, or --table and"
             " --invitations for those of a registry."
         )
-
-
-def _answer_own_label(
-    owner: AnsweringOwner, task: Path, invitation: Path, label: str
-) -> Any:
-    from curvote.cli.client.answer import ServerQuestion
-    from curvote.cli.client.records import OwnLabel
-
-    question = ServerQuestion.from_files(task, invitation, None, per_record=True)
-    record = str(question.invitation.record)
-    return owner.answer(question, lambda _: OwnLabel(question.task, record, label))
 
 
 def _answer_table(

@@ -103,12 +103,40 @@ def show(
     with _open_ledger(project, ledger) or nullcontext() as book:
         entries = _choose_entries(book, population, client)
         caps = book.caps() if book else {}
-    rows = [_ledger_row(entry) for entry in entries]
+    rows = [
+        (
+            {
+                "release": entry.release,
+                "population": entry.population,
+                "state": entry.state,
+                "clients": entry.n_clients,
+                "server": entry.facts.get("server"),
+                "records": entry.n_clients,
+                "epsilon": entry.budget.epsilon,
+                "delta": entry.budget.delta,
+                "cap_epsilon": entry.cap.epsilon if entry.cap else None,
+                "cap_delta": entry.cap.delta if entry.cap else None,
+                "reserved": entry.reserved,
+                "settled": entry.settled,
+                "place": entry.place,
+                "digest": entry.digest,
+                "reason": entry.reason,
+                "facts": entry.facts,
+                "outside": asdict(guarantee)
+                if (guarantee := _outsider_guarantee(entry))
+                else None,
+            }
+        )
+        for entry in entries
+    ]
     if client is None:
         _print_entries(rows, rows, as_json)
         if not as_json:
             _print_joint_costs(entries)
-            _print_caps(caps, population)
+            for name, cap in caps.items():
+                if population in {None, name}:
+                    most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
+                    typer.echo(f"cap of population {name}: {most} for each client")
         return
     from curvote.ledger.amounts import sum_entries
 
@@ -280,30 +308,6 @@ def _choose_entries(
     return next(filter(None, (book.releases_of(population, i) for i in ids)), [])
 
 
-def _ledger_row(entry: Entry) -> dict[str, Any]:
-    return {
-        "release": entry.release,
-        "population": entry.population,
-        "state": entry.state,
-        "clients": entry.n_clients,
-        "server": entry.facts.get("server"),
-        "records": entry.n_clients,
-        "epsilon": entry.budget.epsilon,
-        "delta": entry.budget.delta,
-        "cap_epsilon": entry.cap.epsilon if entry.cap else None,
-        "cap_delta": entry.cap.delta if entry.cap else None,
-        "reserved": entry.reserved,
-        "settled": entry.settled,
-        "place": entry.place,
-        "digest": entry.digest,
-        "reason": entry.reason,
-        "facts": entry.facts,
-        "outside": asdict(guarantee)
-        if (guarantee := _outsider_guarantee(entry))
-        else None,
-    }
-
-
 def _outsider_guarantee(entry: Entry) -> ShuffledGuarantee | None:
     """Return the guarantee of a release against outsiders, if there is one."""
     from curvote.messages.amplification import ShuffledGuarantee
@@ -328,13 +332,6 @@ def _print_entries(
         from curvote.messages.amplification import OUTSIDER
 
         typer.echo(f"outside: epsilon (delta) of one client for {OUTSIDER}")
-
-
-def _print_caps(caps: dict[str, Budget], population: str | None) -> None:
-    for name, cap in caps.items():
-        if population in {None, name}:
-            most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
-            typer.echo(f"cap of population {name}: {most} for each client")
 
 
 def _print_joint_costs(entries: Sequence[Entry]) -> None:

@@ -145,38 +145,36 @@ def check(
         name = configured.pipeline.source["name"]
         typer.echo(f"{pipeline} is right as it stands; {name} is no file of yours.")
     else:
-        _print_card(pipeline, card)
+        from rich.markup import escape
 
+        from curvote.cli.tables import print_rows
 
-def _print_card(pipeline: str, card: FileCard) -> None:
-    from rich.markup import escape
-
-    from curvote.cli.tables import print_rows
-
-    title = escape(card.path.name)
-    facts = [{"": key, title: escape(text)} for key, text in _card_facts(card)]
-    print_rows(facts, ("", title))
-    print()
-    odd = sorted(card.columns, key=lambda c: (c.outside, c.missing), reverse=True)
-    columns = card.columns if len(odd) <= MAX_SHOWN_COLUMNS else odd[:MAX_SHOWN_COLUMNS]
-    rows = [
-        {
-            "column": escape(column.name),
-            "bounds": f"{column.lower:g} to {column.upper:g}",
-            "missing": f"{column.missing:,}",
-            "below": f"{column.below:,}",
-            "above": f"{column.above:,}",
-            "outside": f"{100 * column.share:.2f} %",
-        }
-        for column in columns
-    ]
-    print_rows(rows, list(rows[0]))
-    if len(rows) < len(odd):
-        typer.echo(f"and {len(odd) - len(rows)} columns more: --json has all.")
-    print()
-    for remark in card.remarks():
-        typer.echo(f"look: {remark}")
-    typer.echo(f"{pipeline} can run: curvote run {pipeline}")
+        title = escape(card.path.name)
+        facts = [{"": key, title: escape(text)} for key, text in _card_facts(card)]
+        print_rows(facts, ("", title))
+        print()
+        odd = sorted(card.columns, key=lambda c: (c.outside, c.missing), reverse=True)
+        columns = (
+            card.columns if len(odd) <= MAX_SHOWN_COLUMNS else odd[:MAX_SHOWN_COLUMNS]
+        )
+        rows = [
+            {
+                "column": escape(column.name),
+                "bounds": f"{column.lower:g} to {column.upper:g}",
+                "missing": f"{column.missing:,}",
+                "below": f"{column.below:,}",
+                "above": f"{column.above:,}",
+                "outside": f"{100 * column.share:.2f} %",
+            }
+            for column in columns
+        ]
+        print_rows(rows, list(rows[0]))
+        if len(rows) < len(odd):
+            typer.echo(f"and {len(odd) - len(rows)} columns more: --json has all.")
+        print()
+        for remark in card.remarks():
+            typer.echo(f"look: {remark}")
+        typer.echo(f"{pipeline} can run: curvote run {pipeline}")
 
 
 def _card_facts(card: FileCard) -> Iterator[tuple[str, str]]:
