@@ -13,7 +13,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.client.consent import consent_line, refuse_excess_budget
-from curvote.ledger import account, register, session
+from curvote.ledger import account, places, session
 from curvote.ledger.account import POPULATION, Account
 from curvote.ledger.amounts import Amount
 from curvote.ledger.book import Ledger
@@ -90,7 +90,7 @@ def test_after_an_honest_release_a_huge_task_is_refused(
     home.invite(replace(REPORTS, epsilon=epsilon, number=2))
     home.refusal("report")
     assert drawn == []
-    with Ledger(register.ledger_path()) as ledger:
+    with Ledger(places.ledger_path()) as ledger:
         spent = Account.from_ledger(ledger)
     assert spent.remaining() == (1.0, 0.0)
     with pytest.raises(UserError, match="no room"):
@@ -130,7 +130,7 @@ def test_the_house_default_never_changes_by_itself(
     """It stands in the ledger from the first release on, not from a refused one."""
     home.invite(replace(REPORTS, epsilon=50.0))
     home.refusal("report")
-    with Ledger(register.ledger_path()) as ledger:
+    with Ledger(places.ledger_path()) as ledger:
         assert ledger.cap(POPULATION) is None
         assert ledger.setting("server") is None
     home.invite(REPORTS)

@@ -13,7 +13,7 @@ from pydantic import FiniteFloat
 from curvote.base import validate
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.chain.stage import Columns
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.curves.direction import Directions, class_codes
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.privunit import PrivUnit

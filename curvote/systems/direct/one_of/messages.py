@@ -11,7 +11,7 @@ from pydantic import Field, FiniteFloat
 
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.chain.stage import Columns
-from curvote.client.direction import ClassDirection, OneOfReporter
+from curvote.client.report import ClassDirection, OneOfReporter
 from curvote.curves.direction import Directions
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.privunit import MAX_CLASSES, OneOf

@@ -14,7 +14,7 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.curves.direction import MEAN_SQUARE, Gradients, class_codes
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.privunit import PrivUnit
