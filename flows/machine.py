@@ -411,8 +411,8 @@ def explained_errors(project: Project) -> Iterator[None]:
     except (UserError, InternalError):
         raise
     except Exception as error:
-        known = (e for e in _error_chain(error) if isinstance(e, UserError))
-        explained = next(known, None) or stop_cause(project, error)
+        user_errors = (e for e in _error_chain(error) if isinstance(e, UserError))
+        explained = next(user_errors, None) or stop_cause(project, error)
         if explained is None:
             raise
         raise explained from error

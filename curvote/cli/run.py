@@ -65,11 +65,11 @@ def _run_flow(
                 tracking.preload(project)
             server.wait()
             close_dead_flow_runs()
-            stated = {name: v for name, v in options.items() if v is not None}
+            set_options = {name: v for name, v in options.items() if v is not None}
             send_failure = partial(send_notice, project, "failed", pipeline)
             ours = server.is_ours
             with nullcontext() if ours else server_watched(server.url, send_failure):
-                run_id = str(chain(project=str(project.root), **stated))
+                run_id = str(chain(project=str(project.root), **set_options))
             rows = tell(project, run_id)
         tracking.log_missing_runs(project, {run_id: rows} if rows else {})
         return run_id
@@ -138,7 +138,8 @@ def _fetch_files(
     """Fetch all files before the first run; report missing ones together."""
     problems: list[Problem] = []
     absent: list[str] = []
-    for pipeline in {raw_file_names(each): each for each in pipelines}.values():
+    by_files = {raw_file_names(pipeline): pipeline for pipeline in pipelines}
+    for pipeline in by_files.values():
         try:
             raw_files(project, pipeline, fetch=True)
         except UserError as error:

@@ -48,10 +48,10 @@ def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
     for (stage, part, action, reasons), group in groupby(rows, _GROUP_KEY):
         cells = [row["cell"] for row in group]
         cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
-        shown = reasons
+        shown_reasons = reasons
         if len(reasons) > 1 and not why:
-            shown = [f"{reasons[0]}, and {len(reasons) - 1} more: --why"]
-        first, *more = shown
+            shown_reasons = [f"{reasons[0]}, and {len(reasons) - 1} more: --why"]
+        first, *more = shown_reasons
         system, _, part_name = part.partition(".")
         named = f"{stage} ({part_name})" if ways[stage, system] > 1 else stage
         line = {"stage": named, "cell": cell, "action": action}
@@ -74,8 +74,8 @@ def print_scores(
     if name is None:
         scores = [score for score in every if not score.metric.group_kind]
     else:
-        found = (score.score_of(name) for score in every)
-        scores = [score for score in found if score is not None]
+        matches = (score.score_of(name) for score in every)
+        scores = [score for score in matches if score is not None]
         if not scores:
             measured = (name for s in every for name in (s.metric.name, *s.further))
             names_known = ", ".join(dict.fromkeys(measured))
@@ -88,7 +88,6 @@ def print_scores(
 
 
 def _overrides_note(record: RunRecord) -> str:
-    """Return the overrides of a run, for the head of a table."""
     options = ", ".join(record.overrides)
     return f", with {options}" if options else ""
 

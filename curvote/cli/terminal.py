@@ -140,8 +140,12 @@ def make_console() -> Console:
 
 def relative_to_here(path: Path) -> Path:
     """Return a path relative to the current folder, if it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    working_folder = Path.cwd()
+    return (
+        path.relative_to(working_folder)
+        if path.is_relative_to(working_folder)
+        else path
+    )
 
 
 def numbered_lines(total: int) -> Callable[[str], None]:

@@ -57,13 +57,15 @@ class Reporter:
         ``params`` are the mechanism's own. One for single labels is a UserError.
         """
         label, features = Budget(epsilon).split(label_budget_share(share, d))
-        kind, own = factory.mechanism_class(mechanism), params or {}
+        kind, parameters = factory.mechanism_class(mechanism), params or {}
         numbers: VectorMechanism
         if issubclass(kind, ScalarMechanism) and kind is not BinaryRR:
-            numbers = per_coordinate(mechanism, d, features.epsilon, **own)
+            numbers = per_coordinate(mechanism, d, features.epsilon, **parameters)
         elif issubclass(kind, VectorMechanism):
-            whole = factory.make(mechanism, epsilon=features.epsilon, d=d, **own)
-            numbers = cast("VectorMechanism", whole)
+            vector_mechanism = factory.make(
+                mechanism, epsilon=features.epsilon, d=d, **parameters
+            )
+            numbers = cast("VectorMechanism", vector_mechanism)
         else:
             raise UserError(
                 f"mechanism is {mechanism!r}, which takes labels; the numbers of a"

@@ -65,9 +65,11 @@ def send_envelope(
             )
         if tries < MAX_TRIES:
             # Drawn: clients that were sent away together do not come back together.
-            drawn = wait * (1 + random.random()) / 2  # noqa: S311 - nothing is secret
+            drawn_wait = wait * (1 + random.random()) / 2  # noqa: S311 - nothing is secret
             wait = min(2 * wait, LONGEST_WAIT)
-            sleep(min(answer.wait or drawn, LONGEST_WAIT) if answer else drawn)
+            sleep(
+                min(answer.wait or drawn_wait, LONGEST_WAIT) if answer else drawn_wait
+            )
     why = f"it says: {answer.words}" if answer else "it does not answer"
     raise NotSent(
         f"the server at {url}: {why}. The envelope waits in the outbox: the same"

@@ -211,11 +211,11 @@ def read_table_form(path: Path) -> Form:
         return Form.model_validate(document)
     except pydantic.ValidationError as error:
         problems = []
-        for found in error.errors():
-            words = f": {found['msg'].removeprefix('Value error, ')}."
-            if found["input"] == PLACEHOLDER:
+        for problem in error.errors():
+            words = f": {problem['msg'].removeprefix('Value error, ')}."
+            if problem["input"] == PLACEHOLDER:
                 words = " is still to be stated."
-            place = ".".join(map(str, found["loc"]))
+            place = ".".join(map(str, problem["loc"]))
             problems.append(Problem(f"{path}: {place}{words}"))
         raise UserError.several(problems) from None
 
@@ -224,9 +224,9 @@ def draft_form(path: Path) -> str:
     """Return the text of a form for a table, with its column names only."""
     names = [*map(str, table_file.read_cells(path).columns)]
     registry = names == ["record", "label"]
-    stated = f"{{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER}, {PLACEHOLDER}]}}"
+    to_state = f"{{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER}, {PLACEHOLDER}]}}"
     columns = [
-        f"  {json.dumps(name, ensure_ascii=False)}: {stated}"
+        f"  {json.dumps(name, ensure_ascii=False)}: {to_state}"
         for name in names
         if not registry
     ]

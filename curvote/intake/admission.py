@@ -54,11 +54,13 @@ class Round:
     @classmethod
     def from_row(cls, row: Any) -> Round:
         """Return the round of one row of `SELECT_ROUNDS`."""
-        name, pipeline, task, digest, needed, final, *counts, sizes, seal = row
+        name, pipeline, task, digest, needed, final, *counted = row
+        issued, accepted, sizes, seal = counted
         batches = tuple(int(size) for size in (sizes or "").split(",") if size)
         seal_to = public_key(seal) if seal else None
         identity = name, pipeline, read_task(task), digest
-        return cls(*identity, *counts, needed, final, batches, seal_to)
+        counts = issued, accepted, needed
+        return cls(*identity, *counts, final, batches, seal_to)
 
     @property
     def asks(self) -> str:
@@ -259,8 +261,8 @@ class _AdmissionBatch:
         self._invited: dict[str, _InvitationRow] = {}
         if names := named_invitations(envelopes):
             query = SELECT_INVITATIONS.format(marks=", ".join("?" * len(names)))
-            found = (_InvitationRow(*row) for row in rows(query, *names))
-            self._invited = {row.id: row for row in found}
+            invited_rows = (_InvitationRow(*row) for row in rows(query, *names))
+            self._invited = {row.id: row for row in invited_rows}
         self._used_keys: set[tuple[Any, ...]] = set()
 
     def outcomes(self) -> list[AcceptedMessage | RefusedEnvelope]:
@@ -347,11 +349,11 @@ class _AdmissionBatch:
                 reason, named = "impossible message", payload.get("record")
                 # Any text may stand there; of one with a NUL, PostgreSQL cannot even be
                 # asked.
-                told = isinstance(named, str) and named.isprintable()
-                if told and invited.record not in {None, named}:
+                is_text = isinstance(named, str) and named.isprintable()
+                if is_text and invited.record not in {None, named}:
                     query = "SELECT 1 FROM invitations WHERE round = ? AND record = ?"
-                    known = self._rows(query, invited.number, named)
-                    reason = "another record" if known else "unknown record"
+                    matching = self._rows(query, invited.number, named)
+                    reason = "another record" if matching else "unknown record"
                 yield RefusedEnvelope(reason, str(message))
                 continue
             self._used_keys |= {invited.unique_key, (invited.id,)}

@@ -165,16 +165,22 @@ class Intake:
             outcomes = admission.admit_envelopes(opened_envelopes, check, self._rows)
             # Invitations are marked as used and messages stored, both sorted by key.
             new = [
-                each for each in outcomes if isinstance(each, admission.AcceptedMessage)
+                outcome
+                for outcome in outcomes
+                if isinstance(outcome, admission.AcceptedMessage)
             ]
             mark = "UPDATE invitations SET used = 1 WHERE id = ?"
-            self._base.change_many(mark, sorted((each.invitation,) for each in new))
+            self._base.change_many(
+                mark, sorted((outcome.invitation,) for outcome in new)
+            )
             keep = """INSERT INTO messages ("row", round, payload) VALUES (?, ?, ?)"""
-            stored = [(secrets.randbits(63), each.round, each.text) for each in new]
+            stored = [
+                (secrets.randbits(63), outcome.round, outcome.text) for outcome in new
+            ]
             self._base.change_many(keep, sorted(stored))
         return [
-            each if isinstance(each, admission.RefusedEnvelope) else None
-            for each in outcomes
+            outcome if isinstance(outcome, admission.RefusedEnvelope) else None
+            for outcome in outcomes
         ]
 
     def fold(self, round_id: str, least: int) -> str | None:

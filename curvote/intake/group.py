@@ -188,7 +188,6 @@ class GroupCommit:
             self._failed(problem)
 
     def _rewrite_if_due(self) -> None:
-        """Rewrite the rows if that is due."""
         now = time.monotonic()
         early = now - self._tidied < self._pause
         if self._intake is None or not self._has_new or early:

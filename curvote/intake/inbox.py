@@ -180,7 +180,6 @@ class Quarantine:
         return True
 
     def _write_file(self, path: Path, data: bytes) -> None:
-        """Write a private file atomically."""
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.unlink(missing_ok=True)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -269,8 +268,8 @@ class _InboxRun:
                 continue
             self.result.refused[refused.reason] += 1
             try:
-                kept = self._quarantine.keep(data, refused)
-                words = "" if kept else "quarantine is full"
+                is_kept = self._quarantine.keep(data, refused)
+                words = "" if is_kept else "quarantine is full"
             except OSError as error:
                 words = f"quarantine: {error.strerror or error}"
             if words:

@@ -351,8 +351,8 @@ class PostgresStore:
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Return the rows of a query."""
         with self.errors():
-            found = self._db.execute(_with_placeholders(query), values)
-            rows: list[Any] = found.fetchall()
+            cursor = self._db.execute(_with_placeholders(query), values)
+            rows: list[Any] = cursor.fetchall()
             return rows
 
     def change_many(self, change: str, values: Iterable[Sequence[Any]]) -> None:
@@ -428,5 +428,4 @@ class PostgresStore:
 
 
 def _with_placeholders(query: str) -> str:
-    """Return a query with psycopg's placeholders."""
     return query.replace("?", "%s")

@@ -196,8 +196,8 @@ class Invitation:
     def from_json(cls, text: Any) -> Invitation:
         """Build the invitation that `to_json` wrote; anything else is a UserError."""
         version = text.get("format") if isinstance(text, dict) else None
-        known = version if type(version) is int else INVITATION_FORMAT
-        form = _FORMS.get(known, _InvitationFormat2)
+        form_number = version if type(version) is int else INVITATION_FORMAT
+        form = _FORMS.get(form_number, _InvitationFormat2)
         try:
             written = form.model_validate(text)
         except ValidationError as error:
@@ -273,9 +273,9 @@ def issue_invitations(
         subjects = [places[i % len(places)] for i in range(count)]
         SystemRandom().shuffle(subjects)
     invited = partial(Invitation, signer=signer, seal_to=seal_to, server=server)
-    asked = task.digest(), task.asks
+    fixed_fields = task.digest(), task.asks
     return [
-        invited(os.urandom(16).hex(), os.urandom(32).hex(), *asked, about)
+        invited(os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, about)
         for about in subjects
     ]
 
@@ -298,9 +298,11 @@ def issue_record_invitations(
         words = describe_errors(error)
         raise UserError(f"records is no list of names: {words}.") from None
     invited = partial(Invitation, signer=signer, seal_to=seal_to)
-    asked = task.digest(), task.asks
+    fixed_fields = task.digest(), task.asks
     return [
-        invited(os.urandom(16).hex(), os.urandom(32).hex(), *asked, record=record)
+        invited(
+            os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, record=record
+        )
         for record in records
     ]
 

@@ -64,8 +64,8 @@ def describe_errors(error: ValidationError) -> str:
     """
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part)[:40] for part in first["loc"]) or "the value"
-    shown = "".join(c if c.isascii() and c.isprintable() else "?" for c in place)
-    return f"{shown}: {first['msg'].removeprefix('Value error, ')}"
+    place_shown = "".join(c if c.isascii() and c.isprintable() else "?" for c in place)
+    return f"{place_shown}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

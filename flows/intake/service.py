@@ -189,7 +189,7 @@ def envelope_response(refused: RefusedEnvelope | None) -> Response:
 
 def batch_response(refused: list[RefusedEnvelope | None]) -> Response:
     """Return the response to a batch, one outcome a line, in order."""
-    lines = [canonical_json(outcome_document(each)) + b"\n" for each in refused]
+    lines = [canonical_json(outcome_document(outcome)) + b"\n" for outcome in refused]
     return Response(b"".join(lines), 200, _NOT_KEPT, "application/jsonl")
 
 
@@ -460,8 +460,8 @@ def _media_type(request: Request) -> str:
     """Return whether one envelope or a batch comes; else raise a problem."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in ENVELOPE_TYPES + BATCH_TYPES:
-        one, many = ENVELOPE_TYPES[0], BATCH_TYPES[0]
-        detail = f"send {one} for one envelope, {many} for one a line."
+        single, many = ENVELOPE_TYPES[0], BATCH_TYPES[0]
+        detail = f"send {single} for one envelope, {many} for one a line."
         raise RequestProblem(415, "media-type", "unsupported media type", detail)
     if request.headers.get("content-encoding", "identity") != "identity":
         detail = "an envelope is random text: send it as it is."

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from curvote.base.errors import InternalError, UserError
 from curvote.flows import environment, lines
@@ -153,7 +153,7 @@ class PrefectServer:
             self._undo.enter_context(kept_alive(child))
         # The heartbeat adds a second to each flow and cannot be switched off by a
         # variable; the rest is said again because Prefect reads variables once.
-        ours = {settings.PREFECT_API_URL: self.url}
+        ours: dict[Any, Any] = {settings.PREFECT_API_URL: self.url}
         ours[settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY] = None
         if self._secret:
             ours[settings.PREFECT_API_AUTH_STRING] = self._secret

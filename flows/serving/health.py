@@ -107,7 +107,6 @@ def _health_findings(
 def _pipeline_finding(
     project: Project, beat: Heartbeat, name: str, max_age: timedelta | None
 ) -> Finding:
-    """Return a finding on a pipeline's last success."""
     success, now = last_success_time(project, name), datetime.now(UTC)
     age = now - (success or datetime.fromisoformat(beat.started))
     state_text = "has not succeeded yet"
@@ -143,8 +142,8 @@ def describe_overdue(
     """
     # A run is given time until the next firing, but not for longer than the margin.
     gaps = [b - a for a, b in pairwise(due)] or [_MAX_MARGIN]
-    given = zip(due, [gaps[0], *gaps], strict=False)
-    over = [at for at, gap in given if at + min(gap, _MAX_MARGIN) <= now]
+    margins = zip(due, [gaps[0], *gaps], strict=False)
+    over = [at for at, gap in margins if at + min(gap, _MAX_MARGIN) <= now]
     needed = 1 if success is None and tried else 2
     if len(over) < needed or (success is not None and success >= over[-2]):
         return ""
@@ -162,7 +161,6 @@ def last_success_time(project: Project, name: str) -> datetime | None:
 
 
 def _format_age(span: timedelta) -> str:
-    """Return a time span in its largest unit."""
     seconds = max(0, round(span.total_seconds()))
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:

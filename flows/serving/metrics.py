@@ -64,7 +64,6 @@ class ProjectMetrics:
         yield from (total, success)
 
     def _stage_metrics(self) -> Iterator[Metric]:
-        """Yield the progress of this process's run."""
         now = dict(display.current_progress)  # the run goes on meanwhile
         for what, description in display.PROGRESS_METRICS.items():
             gauge = _make_gauge(f"run_{what}", description, "stage")
@@ -131,11 +130,13 @@ class ProjectMetrics:
                     rooms.append((name, epsilon, delta))
                 self._remaining_budgets = head, rooms
         for part, place in (("epsilon", 1), ("delta", 2)):
-            left = {
+            budgets_left = {
                 (room[0],): float(room[place]) for room in self._remaining_budgets[1]
             }
             about = f"The least {part} that any client of a population has left."
-            yield _filled_gauge(f"ledger_room_{part}", about, ("population",), left)
+            yield _filled_gauge(
+                f"ledger_room_{part}", about, ("population",), budgets_left
+            )
 
 
 def _make_gauge(name: str, description: str, *labels: str) -> GaugeMetricFamily:

@@ -28,23 +28,23 @@ def retention_limits(project: Project, older: str | None = None) -> RetentionLim
     the time between two runs of a schedule, which would take what the next one needs.
     """
     file = PipelinesFile(project)
-    called, stated = "--older", dict.fromkeys(("runs", "artifacts"), older or "")
+    called, spans_stated = "--older", dict.fromkeys(("runs", "artifacts"), older or "")
     if older is None:
         called = "runtime.retention"
-        stated = file.runtime().retention.model_dump(exclude_none=True)
+        spans_stated = file.runtime().retention.model_dump(exclude_none=True)
     try:
-        spans = {name: parse_span(span) for name, span in stated.items()}
+        spans = {name: parse_span(span) for name, span in spans_stated.items()}
     except ValueError as error:
-        named = f"{called} {next(iter(stated.values()))}"
+        named = f"{called} {next(iter(spans_stated.values()))}"
         raise UserError(f"{named}: {error}.") from None
     if spans:
         shortest = min(spans, key=lambda name: spans[name])
         for name, schedule in file.schedules().items():
             if _max_pause(schedule) > spans[shortest]:
                 raise UserError(
-                    f"{called} {stated[shortest]}: {name} runs less often than that"
-                    f" ({describe_schedule(schedule)}) and would find nothing of its"
-                    " last run; keep at least as long as it pauses."
+                    f"{called} {spans_stated[shortest]}: {name} runs less often than"
+                    f" that ({describe_schedule(schedule)}) and would find nothing of"
+                    " its last run; keep at least as long as it pauses."
                 )
     return RetentionLimits(**spans)
 

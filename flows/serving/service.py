@@ -244,8 +244,8 @@ class Supervisor:
     def _start_runner(self) -> None:
         """Start the runner with its order, and the times since the last success."""
         good = self._last_good.isoformat() if self._last_good else ""
-        known, stated = self._good_schedules, self.schedules
-        since = {name: good for name in stated if known.get(name) == stated[name]}
+        good_schedules, schedules = self._good_schedules, self.schedules
+        since = {n: good for n, s in schedules.items() if good_schedules.get(n) == s}
         order = RunnerOrder(
             self.flow,
             str(self.project.root.resolve()),
@@ -297,8 +297,8 @@ class Supervisor:
             return
         schedules = planning.valid_schedules(schedules, faulty)
         # A schedule of which nobody can say what it has become stays.
-        known = self.schedules
-        schedules |= {name: known[name] for name in faulty if name in known}
+        before = self.schedules
+        schedules |= {name: before[name] for name in faulty if name in before}
         self.report_faulty(faulty)
         if schedules != self.schedules:
             self.schedules = schedules
@@ -395,8 +395,8 @@ def serve_schedules(
         from curvote.pipeline.config.file import PipelinesFile
 
         span = PipelinesFile(project).runtime().retention.runs
-    kept = None if span is None else parse_span(span)
-    server = PrefectServer(root, port=port, keep_seconds=kept)
+    keep_seconds = None if span is None else parse_span(span)
+    server = PrefectServer(root, port=port, keep_seconds=keep_seconds)
     with _single_service(server), server, variable_set(SERVED_VARIABLE, str(root)):
         # Imports Prefect, while the server starts.
         schedules = planning.valid_schedules(schedules, faulty)
@@ -477,7 +477,6 @@ def _make_announcer(project: Project, metrics_port: int | None) -> Announcer:
 
 
 def _print_line(line: dict[str, Any]) -> None:
-    """Print a line of a run or of the service."""
     with contextlib.suppress(OSError):  # a full disk under the log ends no schedule
         lines.print_line(line if lines.is_json() else _with_pipeline(line), sys.stdout)
 

@@ -246,11 +246,15 @@ def cell_params(
     ``stored`` are the cell's artifacts: their manifests hold what their stages read.
     """
     read = _merge_mappings(source.manifest["components"]["params"] for source in stored)
-    stated = {*record.config, *cell.to_json()}  # a release's number is no setting
+    setting_names = {
+        *record.config,
+        *cell.to_json(),
+    }  # a release's number is no setting
     settings_read = {
         name: value
         for name, value in _flat_items(read)
-        if name.partition(".")[0] in stated and name.rpartition(".")[2] != "label"
+        if name.partition(".")[0] in setting_names
+        and name.rpartition(".")[2] != "label"
     }
     texts: dict[str, str] = {}
     for name, value in (settings_read | cell.to_json()).items():
@@ -319,7 +323,10 @@ def scores_headline(scores: Sequence[Score], main: Score) -> Headline:
     by_line: Lines = {main.line: []}
     for score in main_method_scores(scores):
         by_line.setdefault(score.line, []).append(score)
-    lines = {at: sorted(found, key=lambda s: s.step) for at, found in by_line.items()}
+    lines = {
+        at: sorted(line_scores, key=lambda s: s.step)
+        for at, line_scores in by_line.items()
+    }
     line = next(iter(lines.values()))
     main_points, *other_series = _line_points(lines)
     # MLflow's list shows the last step of a line: the one number is one of its own.
@@ -421,9 +428,11 @@ def run_sizes(
     """
     clients = {k: v for k, v in read.items() if k.startswith("clients.")}
     learning = (v for k, v in clients.items() if k not in _NOT_LEARNING)
-    known = {"N": sum(int(v) for v in learning if v.isdigit()) or facts.get("about")}
-    known |= {"d": facts.get("d"), "replicates": record.config.get("replicates")}
-    return {name: str(value) for name, value in known.items() if value}
+    sizes_known = {
+        "N": sum(int(v) for v in learning if v.isdigit()) or facts.get("about")
+    }
+    sizes_known |= {"d": facts.get("d"), "replicates": record.config.get("replicates")}
+    return {name: str(value) for name, value in sizes_known.items() if value}
 
 
 def run_title(record: RunRecord, headline: Headline) -> str:

@@ -309,7 +309,11 @@ def _fill_parent(
     log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
 ) -> None:
     stored = words.cell_artifacts(log.project, log.record, headline.cell)
-    facts = {name: fact for each in stored for name, fact in each.metadata.items()}
+    facts = {
+        name: fact
+        for dataset_input in stored
+        for name, fact in dataset_input.metadata.items()
+    }
     points = [*headline.points]
     # The best possible value at each step, if the data set knows it.
     best = facts.get(headline.metric.bound) if headline.metric else None
@@ -329,11 +333,13 @@ def _fill_parent(
         "mlflow.source.name": words.run_command(log.record),
         "mlflow.source.type": "LOCAL",
         "mlflow.note.content": words.run_description(log.record, headline),
-        "data": ", ".join(str(each.dataset.name) for each in inputs),
+        "data": ", ".join(str(dataset_input.dataset.name) for dataset_input in inputs),
     }
     # Parameters that all cells have in common.
-    first, *others = [params for params, _ in logged.values()] or [{}]
-    common = {k: v for k, v in first.items() if all(o.get(k) == v for o in others)}
+    first, *other_params = [params for params, _ in logged.values()] or [{}]
+    common = {
+        k: v for k, v in first.items() if all(o.get(k) == v for o in other_params)
+    }
     log.write(parent, points, common | sizes, tags)
     log.client.log_inputs(parent, inputs)
     config = as_yaml(log.record.config)

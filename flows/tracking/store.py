@@ -91,7 +91,6 @@ def migrate_database(path: Path) -> None:
 
 
 def _has_tables(path: Path) -> bool:
-    """Return whether a database holds any table."""
     if not path.is_file():
         return False
     with contextlib.closing(sqlite3.connect(path, timeout=10)) as database:
@@ -116,7 +115,11 @@ def find_or_make_experiment(client: MlflowClient, project: Project, name: str) -
         number = experiment.experiment_id
         client.rename_experiment(number, f"{name} (before moving, {number})")
     *names, last = _experiment_names(project, name)
-    free = (each for each in names if client.get_experiment_by_name(each) is None)
+    free = (
+        candidate
+        for candidate in names
+        if client.get_experiment_by_name(candidate) is None
+    )
     return str(client.create_experiment(next(free, last), place))
 
 
@@ -125,19 +128,27 @@ def find_experiment(client: MlflowClient, project: Project, name: str) -> Any:
     place = artifact_root(project)
     names = _experiment_names(project, name)
     existing = [*filter(None, map(client.get_experiment_by_name, names))]
-    local = [each for each in existing if place in (None, each.artifact_location)]
+    local = [
+        candidate
+        for candidate in existing
+        if place in (None, candidate.artifact_location)
+    ]
     # A file is this project's own: what lies elsewhere was there before it moved.
     return next(iter(local or (existing if _is_local_file() else [])), None)
 
 
 def artifact_root(project: Project) -> str | None:
     """Return where MLflow keeps files of runs; None: its server decides."""
-    stated = None
+    stated_root = None
     if project.pipelines_file.is_file():
-        stated = PipelinesFile(project).runtime().mlflow.artifacts
-    if stated is not None:
-        is_address = "://" in stated
-        return stated if is_address else (project.root / stated).resolve().as_uri()
+        stated_root = PipelinesFile(project).runtime().mlflow.artifacts
+    if stated_root is not None:
+        is_address = "://" in stated_root
+        return (
+            stated_root
+            if is_address
+            else (project.root / stated_root).resolve().as_uri()
+        )
     if os.environ["MLFLOW_TRACKING_URI"].startswith(("http:", "https:", "databricks")):
         return None
     return (project.state.resolve() / "mlartifacts").as_uri()
@@ -156,7 +167,9 @@ def _experiment_names(project: Project, name: str) -> tuple[str, ...]:
 
 def close_dead_runs(client: MlflowClient) -> None:
     """Mark the open runs of dead processes as killed."""
-    experiments = [each.experiment_id for each in client.search_experiments()]
+    experiments = [
+        experiment.experiment_id for experiment in client.search_experiments()
+    ]
     for run in client.search_runs(experiments, "attributes.status = 'RUNNING'"):
         owner = run.data.tags.get("curvote.pid")
         if owner and not is_alive(owner):
@@ -194,7 +207,9 @@ class _RunFamily:
     @property
     def model_uris(self) -> set[str]:
         tags = (child.data.tags for child in self.children)
-        return {each[_MODEL_TAG] for each in tags if _MODEL_TAG in each}
+        return {
+            child_tags[_MODEL_TAG] for child_tags in tags if _MODEL_TAG in child_tags
+        }
 
 
 def delete_runs(

@@ -408,8 +408,8 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
     classes = tuple(task.classes)
     proposal = Form(id=id_, label=label or "label", classes=classes, columns=columns)
     form_found = stated_form(ledger, proposal)
-    stated = (("label", label, form_found.label), ("id", id_, form_found.id))
-    for option, column, stated_column in stated:
+    stated_columns = (("label", label, form_found.label), ("id", id_, form_found.id))
+    for option, column, stated_column in stated_columns:
         if column not in {None, stated_column}:
             raise UserError(
                 f"--{option} is {column!r}, but by the form in your ledger it is"

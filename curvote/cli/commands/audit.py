@@ -57,18 +57,22 @@ def audit(
     if out is None:
         place = find_project(project, starter=not pipeline)
         out = place.reports / (pipeline or "") / "audit"
-    shipped = []
+    shipped_jobs = []
     if names or not pipeline:
-        shipped = choice.audit_jobs(names or [], epsilon or [], samples, seed)
-    sent = _message_subjects(find_project(project), pipeline) if pipeline else []
-    subjects: list[tuple[Audited, int]] = [(subject, samples) for subject in sent]
-    subjects += shipped
-    found = run_parallel(subjects, seed, workers or -1)
-    rows = list(_with_progress(found, len(subjects)))
+        shipped_jobs = choice.audit_jobs(names or [], epsilon or [], samples, seed)
+    sent_subjects = (
+        _message_subjects(find_project(project), pipeline) if pipeline else []
+    )
+    subjects: list[tuple[Audited, int]] = [
+        (subject, samples) for subject in sent_subjects
+    ]
+    subjects += shipped_jobs
+    results = run_parallel(subjects, seed, workers or -1)
+    rows = list(_with_progress(results, len(subjects)))
     if pipeline:
         from curvote.pipeline.run.audit_tasks import save_verdicts
 
-        pairs = zip(sent, rows, strict=False)
+        pairs = zip(sent_subjects, rows, strict=False)
         documents = ((subject.task, row.to_json()) for subject, row in pairs)
         save_verdicts(find_project(project), pipeline, documents)
     written = verdict.write_figure(rows, out)

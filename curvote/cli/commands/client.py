@@ -256,8 +256,8 @@ def label(
 
         question = ServerQuestion.from_files(task, invitation, None, per_record=True)
         record = str(question.invitation.record)
-        own = OwnLabel(question.task, record, label)
-        print_answer(owner.answer(question, lambda _: own), as_json)
+        own_label = OwnLabel(question.task, record, label)
+        print_answer(owner.answer(question, lambda _: own_label), as_json)
     elif table and invitations and not (invitation or label is not None):
         from curvote.cli.client.table import TableQuestions, answer_table
 

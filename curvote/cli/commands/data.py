@@ -115,17 +115,17 @@ def show(
     paths = {file_name: raw_file.path for file_name, raw_file in files.items()}
     facts = module.facts(parameters, paths)
     columns = module.clients(parameters, paths)
-    shown = card.make_card(name, parameters, facts, columns, files=files, root=root)
+    data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
     figures = [
         str(path)
-        for path in card_figure.draw_card(shown, columns, place.reports / "data")
+        for path in card_figure.draw_card(data_card, columns, place.reports / "data")
     ]
     if as_json:
-        print_json(shown.to_json() | {"figures": figures})
+        print_json(data_card.to_json() | {"figures": figures})
         return
     from curvote.cli.tables import print_card
 
-    print_card(shown)
+    print_card(data_card)
     typer.echo("\n".join(figures))
 
 

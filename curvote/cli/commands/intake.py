@@ -54,17 +54,19 @@ def take(
     with Intake(place.intake) as intake:
         quarantine = place.quarantine(pipeline)
         outcome = accept_inbox(intake, folder, quarantine, parse_messages)
-    refused, left = outcome.refused, outcome.files_left
+    refused, files_left = outcome.refused, outcome.files_left
     if as_json:
-        print_json({"accepted": outcome.accepted, "refused": refused, "left": left})
+        print_json(
+            {"accepted": outcome.accepted, "refused": refused, "left": files_left}
+        )
         return
     typer.echo(f"accepted {outcome.accepted}, refused {refused.total()}")
     _print_counts(refused)
     if refused:
         typer.echo(f"reasons in {quarantine}")
-    if left:
-        typer.echo(f"left in the inbox {left.total()}")
-        _print_counts(left)
+    if files_left:
+        typer.echo(f"left in the inbox {files_left.total()}")
+        _print_counts(files_left)
 
 
 @app.command()

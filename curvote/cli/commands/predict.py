@@ -78,7 +78,7 @@ def choose_cell(project: Project, record: RunRecord, chosen: list[str]) -> Cell:
     from curvote.pipeline.run.results import final_views
 
     cells = [view.cell for view in final_views(project, record)]
-    matches = [each for each in cells if all(_matches_cell(each, t) for t in chosen)]
+    matches = [at for at in cells if all(_matches_cell(at, text) for text in chosen)]
     if len(matches) != 1:
         listed = "; ".join(f'"{", ".join(_cell_values(cell))}"' for cell in cells)
         raise UserError(

@@ -145,7 +145,7 @@ def check(
         columns = card.columns
         if len(columns) > MAX_SHOWN_COLUMNS:
             odd = sorted(columns, key=lambda c: (c.outside, c.missing), reverse=True)
-            columns = odd[:MAX_SHOWN_COLUMNS]
+            columns = tuple(odd[:MAX_SHOWN_COLUMNS])
         rows = [
             {
                 "column": escape(column.name),
@@ -206,8 +206,9 @@ def gc(
         typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")
 
 
-_STATUS_COLUMNS = ("pipeline", "run", "status", "started", "last_success")
-_STATUS_COLUMNS += ("artifacts", "why")
+_STATUS_COLUMNS = (
+    *("pipeline", "run", "status", "started", "last_success", "artifacts", "why"),
+)
 _REFRESH_SECONDS = 2.0
 
 
@@ -260,7 +261,6 @@ def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, 
 
 
 def _print_status(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
-    """Print rows as JSON, or a table for each group."""
     if as_json:
         print_json(rows)
         return

@@ -117,8 +117,8 @@ def diff(
 
         drawn_page = draw_comparison(place, comparison)
     if as_json:
-        shown = {"page": str(drawn_page) if drawn_page else None}
-        terminal.print_json(comparison.to_document() | shown)
+        page_entry = {"page": str(drawn_page) if drawn_page else None}
+        terminal.print_json(comparison.to_document() | page_entry)
         return
     from curvote.cli.tables import print_comparison
 
@@ -169,7 +169,7 @@ def reproduce(
     wing = paper_of(name)
     entry = wing.REPRODUCTIONS[name]
     place = find_project(project, starter=True)
-    options = {"replicates": replicates, "seed": seed}
+    options: dict[str, Any] = {"replicates": replicates, "seed": seed}
     options |= {"engine": engine, "workers": workers}
     records = []
     with terminal.interruptible(f"reproduce {name}"):
@@ -229,7 +229,7 @@ def _print_next_firings(schedules: dict[str, dict[str, Any]], as_json: bool) -> 
     from curvote.flows.serving import schedules as firings
 
     firings.check_schedules(schedules)
-    now, rows = datetime.now(UTC), []
+    now, rows = datetime.now(UTC), list[dict[str, Any]]()
     for name, schedule in schedules.items():
         dates = firings.firing_times(schedule, after=now, count=_SHOWN_FIRINGS)
         rows.append(
