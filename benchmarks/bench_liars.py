@@ -34,8 +34,12 @@ from scipy.special import ndtr, ndtri
 from benchmarks.choosing_world import DIRECTIONS, World, repeated
 from benchmarks.history import record
 from curvote.advise.scenario import STRONG, Signal
-from curvote.client.direction import DirectionReporter
-from curvote.client.report import Reporter, candidate_scores, draw_votes
+from curvote.client.report import (
+    DirectionReporter,
+    Reporter,
+    candidate_scores,
+    draw_votes,
+)
 from curvote.curves.direction import Directions
 from curvote.learning import learners
 from curvote.learning.directions import (

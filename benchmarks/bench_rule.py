@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.history import record
 from curvote.base.entropy import SeededEntropy
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.curves.basis import Projection, orthonormal, projection
 from curvote.data.simulation import simulated
 from curvote.learning.directions import (

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.history import record
 from benchmarks.laws import JUDGED, Law
 from curvote.base.entropy import SeededEntropy
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.learning.directions import Line, ReportMean, one_round_classifier
 from curvote.learning.fallback import solve_with_fallback
 from curvote.learning.volunteers import (

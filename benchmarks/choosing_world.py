@@ -17,8 +17,12 @@ from numpy.typing import NDArray
 
 from curvote.advise.scenario import Signal
 from curvote.base.entropy import SeededEntropy
-from curvote.client.direction import DirectionReporter
-from curvote.client.report import Reporter, candidate_scores, draw_votes
+from curvote.client.report import (
+    DirectionReporter,
+    Reporter,
+    candidate_scores,
+    draw_votes,
+)
 from curvote.learning import learners
 from curvote.learning.directions import (
     Line,

@@ -19,7 +19,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from benchmarks.browser import ROOT, Page, browser, process
-from curvote.flows.server.access import read_secret
+from curvote.flows.environment import read_secret
 from curvote.flows.server.private import PrefectServer, read_serving
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 

@@ -8,14 +8,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from curvote.base.privacy import Budget
 from curvote.flows import lines
@@ -107,25 +101,19 @@ def show_progress(plan: Plan) -> Iterator[Show]:
     """Yield the callback of stages: (step, blocks done, blocks in all)."""
     steps = plan.steps_to_run()
     console = Console(stderr=True)
-    if console.is_terminal and not lines.is_for_program():
-        with _show_bars(console, len(steps)) as show:
-            yield show
-    else:
+    if not console.is_terminal or lines.is_for_program():
         yield _LineProgress(len(steps))
-
-
-@contextmanager
-def _show_bars(console: Console, steps: int) -> Iterator[Show]:
+        return
     columns = [
-        TextColumn("{task.description:<44}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[pace]}"),
+        progress.TextColumn("{task.description:<44}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("{task.fields[pace]}"),
     ]
     paces: dict[str, StagePace] = {}
-    with Progress(*columns, console=console, transient=True) as bars:
-        total = bars.add_task("all stages", total=steps, pace="")
+    with progress.Progress(*columns, console=console, transient=True) as bars:
+        total = bars.add_task("all stages", total=len(steps), pace="")
         current = bars.add_task("", total=None, pace="")
 
         def update_bars(step: Step, done: int, blocks: int) -> None:
@@ -169,22 +157,18 @@ class _LineProgress:
         else:
             words = pace.to_text(done, blocks)
             text = f"{step.name}: {done} of {blocks} blocks ({spent}, {words})"
+        # Where they are none, the stage's rows are shared.
+        numbers = [place[0] for place in step.places if place]
         lines.write_line(
             text,
             level="info",
             stage=step.stage.name,
             cell=str(step.cell) or None,
-            replicates=_replicate_range(step),
+            replicates=f"{min(numbers)}-{max(numbers)}" if numbers else None,
             done=done,
             blocks=blocks,
             **pace.to_numbers(done, blocks),
         )
-
-
-def _replicate_range(step: Step) -> str | None:
-    """Return the range of a step's replicates; None: its rows are shared."""
-    numbers = [place[0] for place in step.places if place]
-    return f"{min(numbers)}-{max(numbers)}" if numbers else None
 
 
 def print_raw_files(plan: Plan) -> None:

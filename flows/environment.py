@@ -1,10 +1,11 @@
-"""Environment variables that are set before Prefect, MLflow or numpy is imported."""
+"""Environment variables set before Prefect, MLflow or numpy is imported; secrets."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +33,21 @@ def prepare_environment(project_root: Path) -> Path:
         UserError: the folder cannot be created or written.
     """
     state = project_root.resolve() / "data" / "state"
-    _make_writable(state)
+    if "?" in str(state):
+        raise UserError(
+            f"{state} has a ? in its name, where the addresses of databases end:"
+            " Prefect and MLflow would write elsewhere. Rename the folder."
+        )
+    try:
+        private_folder(state)
+        probe = state / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(
+            f"{state} cannot be written ({error.strerror}); curvote keeps its state"
+            " there: make the folder writable or choose another --project."
+        ) from error
     before = os.environ.get(_PREPARED_VARIABLE)
     ours = _state_variables(Path(before)) if before else {}
     for name, value in _state_variables(state).items():
@@ -40,7 +55,10 @@ def prepare_environment(project_root: Path) -> Path:
             os.environ[name] = value
     os.environ[_PREPARED_VARIABLE] = str(state)
     os.environ["PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"] = "false"
-    _bypass_proxy()
+    for name in ("NO_PROXY", "no_proxy"):  # this machine is behind no proxy
+        hosts = os.environ.get(name, "")
+        if _LOOPBACK not in hosts:
+            os.environ[name] = f"{hosts},{_LOOPBACK}".lstrip(",")
     return state
 
 
@@ -147,27 +165,38 @@ def _state_variables(state: Path) -> dict[str, str]:
     }
 
 
-def _make_writable(folder: Path) -> None:
-    if "?" in str(folder):
-        raise UserError(
-            f"{folder} has a ? in its name, where the addresses of databases end:"
-            " Prefect and MLflow would write elsewhere. Rename the folder."
-        )
+# What the server's process is given, and what its clients are.
+SERVER_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
+CLIENT_VARIABLE = "PREFECT_API_AUTH_STRING"
+_RESTART_HINT = "End `curvote serve` and start it again: that makes a new one."
+
+
+def new_secret() -> str:
+    """Return a fresh ``user:password`` with 256 random bits."""
+    return f"curvote:{secrets.token_urlsafe(32)}"
+
+
+def write_secret(path: Path, secret: str) -> None:
+    """Write the secret into a new file of mode 0600."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{secret}\n")
+
+
+def read_secret(path: Path) -> str:
+    """Return the secret that `write_secret` wrote.
+
+    UserError: it is gone, or not this user's, or others may have read it.
+    """
     try:
-        private_folder(folder)
-        probe = folder / f".writable-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written ({error.strerror}); curvote keeps its state"
-            " there: make the folder writable or choose another --project."
-        ) from error
-
-
-def _bypass_proxy() -> None:
-    """Exempt this machine's addresses from a proxy."""
-    for name in ("NO_PROXY", "no_proxy"):
-        hosts = os.environ.get(name, "")
-        if _LOOPBACK not in hosts:
-            os.environ[name] = f"{hosts},{_LOOPBACK}".lstrip(",")
+        words = f"{path} cannot be read ({error.strerror}). {_RESTART_HINT}"
+        raise UserError(words) from None
+    with os.fdopen(descriptor) as file:
+        about = os.fstat(descriptor)
+        if about.st_mode & 0o077 or about.st_uid != os.getuid():
+            raise UserError(f"{path} is open to others. {_RESTART_HINT}")
+        return file.read().strip()

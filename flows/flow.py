@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -12,15 +12,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.base.errors import UserError
-from curvote.flows import lines
-from curvote.flows.display import (
-    print_choices,
-    print_published,
-    print_raw_files,
-    print_spending,
-    print_user_file,
-    show_progress,
-)
+from curvote.flows import display, lines
 from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.lines import ask_consent
 from curvote.flows.notices import send_repeated_notice
@@ -29,7 +21,7 @@ from curvote.papers.registry import file_of
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.release.publication import publish_rounds
-from curvote.pipeline.run.engines import Engine, choose_engine
+from curvote.pipeline.run.engines import choose_engine
 from curvote.pipeline.run.planner import Plan, Selection, make_plan
 from curvote.pipeline.store import history, records
 from curvote.pipeline.store.history import RunRecord
@@ -82,35 +74,32 @@ def perform_run(pipeline: str, project: str, request: RunRequest) -> str:
     history.record_killed(place, is_alive)
     with redaction():
         file = file_of(place, pipeline)
-        plan = _make_plan(place, pipeline, request, file)
+        configured = file.configure_pipeline(
+            pipeline,
+            request.overrides,
+            replicates=request.replicates,
+            seed=request.seed,
+        )
+        with file.errors_located(pipeline):
+            plan = make_plan(
+                place,
+                configured,
+                Selection(request.only, request.start, tuple(request.force)),
+                fetch=True,
+                new_release=request.new_release,
+                new_people=request.new_people,
+            )
         with file.errors_located(pipeline), lines.shared_facts(pipeline=pipeline):
             record = _run_recorded(place, plan, request)
     return record.id
 
 
-def _make_plan(
-    project: Project, pipeline: str, request: RunRequest, file: PipelinesFile
-) -> Plan:
-    configured = file.configure_pipeline(
-        pipeline, request.overrides, replicates=request.replicates, seed=request.seed
-    )
-    with file.errors_located(pipeline):
-        return make_plan(
-            project,
-            configured,
-            Selection(request.only, request.start, tuple(request.force)),
-            fetch=True,
-            new_release=request.new_release,
-            new_people=request.new_people,
-        )
-
-
 def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecord:
     """Run the plan; whatever happens, the record says how it ended."""
-    print_raw_files(plan)
-    print_user_file(project, plan)
-    print_choices(plan)
-    if print_spending(project, plan) and request.ask:
+    display.print_raw_files(plan)
+    display.print_user_file(project, plan)
+    display.print_choices(plan)
+    if display.print_spending(project, plan) and request.ask:
         ask_consent("Is it released about these people, for the first time?", yes=False)
     record = history.record_start(project, plan.configured, plan.steps, process_tag())
     history.hold_run_lock(project, record.id)
@@ -146,38 +135,30 @@ def _run_steps(
     project: Project, plan: Plan, record: RunRecord, request: RunRequest
 ) -> None:
     """Submit every step and wait for it, then draw the report of a full run."""
-    with show_progress(plan) as show, _chosen_engine(project, request) as engine:
+    runtime = PipelinesFile(project).runtime()
+    engine_of_run = choose_engine(project, runtime, request.engine, request.workers)
+    with display.show_progress(plan) as show, engine_of_run as engine:
         context = TaskContext(project, engine, request.block, show)
-        for future in list(_submit_steps(plan, context)):
+        # Each starts after its inputs, and after the step that makes what it shares
+        # with another cell; blocked ones are left out.
+        futures: dict[tuple[str, str], PrefectFuture[Any]] = {}
+        submitted = []
+        for step in plan.steps:
+            if step.action != "blocked":
+                needed = (*step.sources.values(), step.id)
+                before = [futures[i] for i in needed if i in futures]
+                future = stage_task(step.stage).submit(context, step, wait_for=before)
+                futures[step.id] = future
+                submitted.append(future)
+        for future in submitted:
             future.result()
         if plan.complete and not plan.blocked_steps():
             page.submit(context, record).result()
 
 
-def _chosen_engine(project: Project, request: RunRequest) -> Engine:
-    runtime = PipelinesFile(project).runtime()
-    return choose_engine(project, runtime, request.engine, request.workers)
-
-
-def _submit_steps(plan: Plan, context: TaskContext) -> Iterator[PrefectFuture[Any]]:
-    """Submit each step to start after its inputs; blocked ones are left out.
-
-    It also starts after the step that makes what it shares with another cell.
-    """
-    futures: dict[tuple[str, str], PrefectFuture[Any]] = {}
-    for step in plan.steps:
-        if step.action == "blocked":
-            continue
-        needed = (*step.sources.values(), step.id)
-        before = [futures[i] for i in needed if i in futures]
-        future = stage_task(step.stage).submit(context, step, wait_for=before)
-        futures[step.id] = future
-        yield future
-
-
 def _publish_and_conclude(project: Project, plan: Plan) -> tuple[str, str]:
     """Publish open rounds; return how the run ended, and why."""
-    print_published(publish_rounds(project, plan.configured, plan.steps))
+    display.print_published(publish_rounds(project, plan.configured, plan.steps))
     if not plan.blocked_steps():
         return ("completed" if plan.complete else "partial"), ""
     why = plan.blocked_steps()[0].reason

@@ -5,21 +5,259 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
+import socket
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
+from urllib.parse import urlsplit
 
-from curvote.base.durable import sync_folder
+from curvote.base.durable import journal_paths, sync_folder
 from curvote.base.errors import InternalError, UserError
 from curvote.flows import lines
-from curvote.flows.databases import PREFECT, Database, Finding, Status, describe_silence
 from curvote.ledger.book import open_existing
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import history
+
+Status = Literal["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding of the doctor: what was checked, its state, and a remedy."""
+
+    check: str
+    status: Status
+    found: str
+    fix: str = ""
+
+
+Check = Callable[[Project], Iterator[Finding]]
+
+
+def shorten_list(lines: list[str], max_lines: int = 3) -> str:
+    """Return the first lines as one, and the number of further ones."""
+    more = f" (and {len(lines) - max_lines} more)" if len(lines) > max_lines else ""
+    return "; ".join(lines[:max_lines]) + more
+
+
+NOT_SOUND = "is no sound database any more"
+HALF_MADE = "is half made, or of an older version"
+_REVISION = re.compile(r"""^revision(?:: str)? = ["'](\w+)["']""", re.MULTILINE)
+_DOWN_REVISION = re.compile(
+    r"""^down_revision(?:: [^=]+)? = ["'](\w+)["']""", re.MULTILINE
+)
+ANSWER_SECONDS = 5.0
+_COUNT_TABLES = "SELECT count(*) FROM sqlite_schema"
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+# Where those listen whose address names no port.
+_DEFAULT_PORTS = {
+    "http": 80,
+    "https": 443,
+    "mssql": 1433,
+    "mysql": 3306,
+    "postgres": 5432,
+    "postgresql": 5432,
+}
+
+
+# What an error says of a database elsewhere, in words; files are looked at themselves.
+_SERVER_REASONS = {
+    "password authentication failed": "refuses the user or the password in it",
+    "Connect call failed": "does not answer; start it, or unset the variable",
+    "Connection refused": "does not answer; start it, or unset the variable",
+    "Name or service not known": "names a machine that is not known",
+    "does not exist": "names a database or a user that is not there",
+}
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database: its owner, its default path, and the variable that names it."""
+
+    owner: str
+    package: str
+    variable: str
+    place: str
+    migrations: str
+    migrates: bool  # an older database by itself, when it is opened
+
+    def path(self, project: Project) -> Path | None:
+        """Return the file, None: the environment names a server."""
+        named = os.environ.get(self.variable, "")
+        if named and not named.startswith("sqlite"):
+            return None
+        _, is_file_url, path = named.partition(":///")
+        file = path.partition("?")[0].removeprefix("file:")  # SQLite's own addresses
+        return Path(file) if is_file_url else project.state / self.place
+
+    def server_problem(self, project: Project, lines: Sequence[str]) -> str | None:
+        """Return the problem of a database server, as the owner's ``lines`` have it."""
+        if self.path(project) is not None:
+            return None
+        for line in reversed(lines):
+            for sign, words in _SERVER_REASONS.items():
+                if sign in line:
+                    return f"the database that {self.variable} names {words}"
+        return None
+
+    def problem(self, project: Project) -> str | None:
+        """Return what is wrong with the database's file; None: nothing."""
+        path = self.path(project)
+        if path is None or not path.is_file():
+            return None
+        try:
+            roll_back(path)
+            with closing(open_read_only(path)) as db:
+                (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+                version = _alembic_revision(db)
+                (n_tables,) = db.execute(_COUNT_TABLES).fetchone()
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode in _BUSY  # whoever writes it can read it
+            return None if busy else f"cannot be read: {error}"
+        except sqlite3.DatabaseError:
+            return NOT_SOUND
+        if verdict != "ok":
+            return NOT_SOUND
+        readable, newest = self._known_revisions() if n_tables else (set(), set())
+        if n_tables and version and version not in readable:
+            return f"was written by a newer {self.owner} (revision {version})"
+        old = newest and version not in newest and not self.migrates
+        return HALF_MADE if old else None
+
+    def _known_revisions(self) -> tuple[set[str], set[str]]:
+        """Return the revisions that the installed package can read; the newest."""
+        spec = find_spec(self.package)
+        roots = (spec.submodule_search_locations if spec else None) or []
+        files = (f for root in roots for f in Path(root, self.migrations).glob("*.py"))
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        readable = {name for text in texts for name in _REVISION.findall(text)}
+        return readable, readable - {
+            name for text in texts for name in _DOWN_REVISION.findall(text)
+        }
+
+    def problem_and_remedy(self, project: Project, problem: str) -> tuple[str, str]:
+        """Return a problem as a sentence, and its remedy."""
+        path = self.path(project)
+        if problem == NOT_SOUND:
+            way = "`curvote doctor --fix` sets it aside; the next run makes a new one"
+        elif problem == HALF_MADE:
+            way = "`curvote doctor --fix` makes it whole, or sets it aside"
+        elif problem.startswith("cannot be read"):
+            way = "see who may read and write it, and its folder"
+        else:
+            way = (
+                f"install the {self.owner} that wrote it, or move the file away: what"
+                " it shows is told again from the records"
+            )
+        return f"{self.owner}'s database {path} {problem}", way
+
+
+PREFECT = Database(
+    "Prefect",
+    "prefect",
+    "PREFECT_API_DATABASE_CONNECTION_URL",
+    "prefect/prefect.db",
+    "server/database/_migrations/versions/sqlite",
+    migrates=True,
+)
+MLFLOW = Database(
+    "MLflow",
+    "mlflow",
+    "MLFLOW_TRACKING_URI",
+    "mlflow.db",
+    "store/db_migrations/versions",
+    migrates=False,
+)
+DATABASES = (PREFECT, MLFLOW)
+
+
+def check_databases(project: Project) -> Iterator[Finding]:
+    """Check both databases, files as well as servers."""
+    for database in DATABASES:
+        check = f"{database.owner} database"
+        path = database.path(project)
+        if path is None:
+            silence = describe_silence(os.environ[database.variable])
+            yield (
+                Finding(check, "failed", silence, "start it, or name another address")
+                if silence
+                else Finding(check, "ok", "it answers, or cannot be asked from here")
+            )
+        elif problem := database.problem(project):
+            problem_text, fix = database.problem_and_remedy(project, problem)
+            yield Finding(check, "failed", problem_text, fix)
+        elif path.is_file():
+            yield Finding(check, "ok", f"{path} is sound")
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """Return a connection that changes nothing."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def roll_back(path: Path) -> None:
+    """Undo what a power cut or kill -9 left half written.
+
+    The journal of a dead writer is played back by whoever opens the file for writing; a
+    reader that may not write is refused. One of a living writer is left alone.
+    """
+    if Path(f"{path}-journal").is_file():
+        url = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(url, uri=True)) as db:
+            db.execute(_COUNT_TABLES)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a database and its journals, never over anything; return its new name."""
+    number = 0
+    while (new := path.with_name(f"{path.name}.aside-{number}")).exists():
+        number += 1
+    path.rename(new)
+    for journal in (*journal_paths(path), Path(f"{path}-shm")):
+        if journal.exists():
+            journal.rename(f"{new}{journal.name.removeprefix(path.name)}")
+    return new
+
+
+def _alembic_revision(db: sqlite3.Connection) -> str | None:
+    """Return the revision of a database that alembic keeps; None: a new one."""
+    if not db.execute(f"{_COUNT_TABLES} WHERE name = 'alembic_version'").fetchone()[0]:
+        return None
+    row = db.execute("SELECT version_num FROM alembic_version").fetchone()
+    return str(row[0]) if row else None
+
+
+def describe_silence(url: str, *, patient: bool = False) -> str | None:
+    """Return that nothing listens at an address; None: it answers.
+
+    Or it cannot be asked from here: a socket in a folder, a name, a proxy between.
+    ``patient``: what takes long is busy.
+    """
+    address = urlsplit(url)
+    scheme = address.scheme.partition("+")[0]
+    host, port = address.hostname, address.port or _DEFAULT_PORTS.get(scheme)
+    if not host or not port:
+        return None
+    from urllib.request import getproxies, proxy_bypass
+
+    if scheme in getproxies() and not proxy_bypass(host):
+        return None
+    try:
+        socket.create_connection((host, port), ANSWER_SECONDS).close()
+    except OSError as error:
+        if patient and isinstance(error, TimeoutError):
+            return None
+        return f"{host}:{port} does not answer ({error.strerror or error})"
+    return None
+
 
 MIB = 2**20
 # Prefect's and MLflow's databases alone take a few MiB; a journal may double them.
@@ -58,9 +296,14 @@ def full_folder(project: Project, needed: int, *beside: Path) -> Path | None:
 def check_file_systems(project: Project) -> Iterator[Finding]:
     """Check locks, links, renames and syncs in each file system."""
     for folder in _volume_folders(project):
-        wrong = _try_file_system(
-            folder, journal=folder == _existing_folder(project.state)
-        )
+        journal = folder == _existing_folder(project.state)
+        try:
+            with TemporaryDirectory(prefix=".doctor-", dir=folder) as scratch:
+                wrong = _missing_ability(Path(scratch), journal=journal)
+        except OSError as error:
+            wrong = f"{error.strerror or error}"
+            if error.errno == errno.ENOSPC:
+                wrong = "no space left to try anything"
         where = folder.relative_to(project.root) if folder != project.root else folder
         if wrong:
             fix = "put it on a local file system that can be written"
@@ -87,18 +330,13 @@ def check_clock(project: Project) -> Iterator[Finding]:
 def _volume_folders(project: Project) -> list[Path]:
     """Return one folder for each file system that runs write to."""
     places = (project.state, *project.stores)
-    folders = {
-        _existing_folder(place).stat().st_dev: _existing_folder(place)
-        for place in reversed(places)
-    }
-    return sorted(folders.values())
+    folders = [_existing_folder(place) for place in reversed(places)]
+    return sorted({folder.stat().st_dev: folder for folder in folders}.values())
 
 
 def _existing_folder(folder: Path) -> Path:
     """Return the folder, or the nearest one above it that exists."""
-    return next(
-        candidate for candidate in (folder, *folder.parents) if candidate.is_dir()
-    )
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 
 def _grade(value: float, failed: float, warning: float) -> Status:
@@ -114,17 +352,6 @@ def _format_seconds(seconds: float) -> str:
     if hours >= 48:
         return f"{hours / 24:.0f} days"
     return f"{hours:.1f} hours" if hours >= 1 else f"{seconds / 60:.0f} minutes"
-
-
-def _try_file_system(folder: Path, *, journal: bool) -> str | None:
-    """Return what a file system cannot do; None: it can do all."""
-    try:
-        with TemporaryDirectory(prefix=".doctor-", dir=folder) as scratch:
-            return _missing_ability(Path(scratch), journal=journal)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            return "no space left to try anything"
-        return f"{error.strerror or error}"
 
 
 def _missing_ability(folder: Path, *, journal: bool) -> str | None:
@@ -184,7 +411,8 @@ def explained_errors(project: Project) -> Iterator[None]:
     except (UserError, InternalError):
         raise
     except Exception as error:
-        explained = _earlier_user_error(error) or stop_cause(project, error)
+        user_errors = (e for e in _error_chain(error) if isinstance(e, UserError))
+        explained = next(user_errors, None) or stop_cause(project, error)
         if explained is None:
             raise
         raise explained from error
@@ -197,15 +425,12 @@ def stop_cause(
 ) -> UserError | None:
     """Return what keeps Prefect or MLflow from going on; None: unknown."""
     path = database.path(project)
-    full = [
-        e
-        for e in _error_chain(error)
-        if isinstance(e, OSError) and e.errno in _FULL_ERRORS
-    ]
+    links = [*_error_chain(error)]
+    system_errors = (e for e in links if isinstance(e, OSError))
+    full = [e for e in system_errors if e.errno in _FULL_ERRORS]
+    beside = [path.parent] if path else []
     place = full[0].filename if full else None
-    place = place or full_folder(
-        project, MIN_FREE_BYTES, *([path.parent] if path else [])
-    )
+    place = place or full_folder(project, MIN_FREE_BYTES, *beside)
     if place or full:
         return UserError(
             f"no space left where {place or project.state} is. What was stored before"
@@ -215,9 +440,7 @@ def stop_cause(
     problem = database.problem(project)
     if problem:
         return UserError("; ".join(database.problem_and_remedy(project, problem)) + ".")
-    text_lines = [
-        line for link in _error_chain(error) for line in str(link).splitlines()
-    ]
+    text_lines = [line for link in links for line in str(link).splitlines()]
     if there := database.server_problem(project, text_lines):
         return UserError(f"{there}.")
     url = os.environ.get("PREFECT_API_URL") if error and database is PREFECT else None
@@ -235,9 +458,8 @@ def server_watched(url: str, ending: Callable[[], None]) -> Iterator[None]:
     own server is started again. ``ending`` is done before.
     """
     over = threading.Event()
-    threading.Thread(
-        target=_watch_server, args=(url, over, ending), daemon=True
-    ).start()
+    watched = url, over, ending
+    threading.Thread(target=_watch_server, args=watched, daemon=True).start()
     try:
         yield
     finally:
@@ -262,11 +484,6 @@ def _server_lost(words: str) -> UserError:
         f"Prefect's server at {words}. What was stored before is intact; run the same"
         " command to go on."
     )
-
-
-def _earlier_user_error(error: BaseException) -> UserError | None:
-    """Return the UserError within a chain of errors, if there is one."""
-    return next((e for e in _error_chain(error) if isinstance(e, UserError)), None)
 
 
 def _error_chain(error: BaseException | None) -> Iterator[BaseException]:

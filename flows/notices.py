@@ -43,7 +43,9 @@ def send_notice(
     The command is given one JSON object, ``{event, pipeline, time, ...facts}``, on
     standard input. What goes wrong is one line of warning.
     """
-    wanted = _notice_settings(project)
+    wanted = Notify()  # unless the file, as it is now, says otherwise
+    with contextlib.suppress(UserError, OSError):
+        wanted = PipelinesFile(project).runtime().notify
     if event not in wanted.on:
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -75,13 +77,6 @@ def failures_noticed(project: Project, pipeline: str) -> Iterator[None]:
     except Exception:
         send_notice(project, "failed", pipeline)
         raise
-
-
-def _notice_settings(project: Project) -> Notify:
-    """Return the file's current settings of notices, or the defaults."""
-    with contextlib.suppress(UserError, OSError):
-        return PipelinesFile(project).runtime().notify
-    return Notify()
 
 
 def _run_command(command: tuple[str, ...], notice: dict[str, Any]) -> None:

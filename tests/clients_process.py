@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from curvote.base.entropy import SystemEntropy
-from curvote.client.record import OwnerRecord
+from curvote.client.table import OwnerRecord
 from curvote.ledger import places, session
 from curvote.ledger.account import POPULATION
 from curvote.ledger.register import open_books

@@ -10,7 +10,7 @@ from typing import Any
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.client.record import read_record
+from curvote.client.table import read_record
 from curvote.messages import answer
 from curvote.messages.answer import check_invitation, describe_answer, validate_task
 from curvote.messages.message import parse_message, payload_at

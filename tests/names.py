@@ -57,7 +57,7 @@ EXCEPTIONS = {
     "curvote/estimators/transfer.py:sent_": "public attribute of an estimator",
     "curvote/pipeline/run/run_object.py:each": "public parameter of Run.scores",
     "curvote/systems/transfer/method/release.py:kept": "public attribute of Release",
-    "flows/databases.py:found": "key of `curvote doctor --json`",
+    "flows/machine.py:found": "key of `curvote doctor --json`",
     # Public methods of curvote.audit.Subject, and what its kinds have of them.
     "curvote/checks/subject.py:said": "public",
     "curvote/checks/subject.py:shown": "public",

@@ -13,7 +13,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from curvote.flows.server.access import read_secret
+from curvote.flows.environment import read_secret
 from curvote.flows.server.private import read_serving
 from curvote.pipeline.config.project import Project
 from tests.house import ROOT

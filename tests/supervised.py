@@ -14,10 +14,9 @@ import pytest
 
 from curvote.base.durable import private_folder
 from curvote.flows import lines
-from curvote.flows.server.children import Child
-from curvote.flows.server.launch import READY, ServerLaunch
-from curvote.flows.serving import supervisor
-from curvote.flows.serving.supervisor import Announcer, Supervisor
+from curvote.flows.server.launch import READY, Child, ServerLaunch
+from curvote.flows.serving import service as supervisor
+from curvote.flows.serving.service import Announcer, Supervisor
 from tests import plain
 
 SLEEPER = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
@@ -80,7 +79,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched
         clock=lambda: made.clock,
     )
     made = Watched(it, said, missed)
-    monkeypatch.setattr(supervisor, "api_status", lambda _url: made.state)
+    monkeypatch.setattr(supervisor.systemd, "api_status", lambda _url: made.state)
     tell = it.runner.send_message
     monkeypatch.setattr(
         it.runner,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvote.base.errors import UserError
 from curvote.messages.message import parse_message
-from curvote.wire import envelope, sealing, signing
+from curvote.wire import envelope, signing
 from curvote.wire.envelope import (
     is_genuine,
     issue_invitations,
@@ -52,9 +52,9 @@ def test_an_envelope_holds_a_release_of_8192_numbers() -> None:
     lengths = set()
     for each in (0, -(2**53)):
         message = {"server": "va", "n": 2**40, "values": [each] * 10_000}
-        for to in (None, sealing.public_key(sealing.new_private_key())):
+        for to in (None, envelope.public_key(envelope.new_private_key())):
             data = seal_message(named, message, to)
-            assert len(data) <= sealing.LARGEST_ENVELOPE
+            assert len(data) <= envelope.LARGEST_ENVELOPE
             lengths.add((to is None, len(data)))
         assert read_envelope(seal_message(named, message)).payload == message
     assert len(lengths) == 2
@@ -154,7 +154,7 @@ def test_each_way_of_being_unreadable_has_its_own_reason() -> None:
             body.replace("0.5", "9" * 5000).encode(),
             body.replace("0.5", deep).encode(),
             body.replace("0.5", "[[[[[[[[[1]]]]]]]]]").encode(),
-            SEALED_1 + b" " * envelope.LARGEST_FILE,
+            SEALED_1 + b" " * envelope.LARGEST_ENVELOPE,
             edited(SEALED_1, lambda e: e.update(format=3)),
             edited(SEALED_1, lambda e: e.update(client="me")),
             edited(SEALED_1, lambda e: e.pop("seal")),

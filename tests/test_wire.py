@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
 )
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from curvote.wire import sealing, signing
+from curvote.wire import envelope, signing
 from curvote.wire.envelope import Invitation, is_genuine, read_envelope, seal_message
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import Task
@@ -37,7 +37,7 @@ def test_the_published_vectors_hold() -> None:
     key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(given["ed25519_private"]))
     server = ServerKey(key)
     assert server.fingerprint == given["fingerprint"]
-    assert sealing.public_key(given["x25519_private"]) == given["seal_to"]
+    assert envelope.public_key(given["x25519_private"]) == given["seal_to"]
     assert server.sign(VECTORS["document"]).decode() == VECTORS["signed_task"]
     found = signing.open_signed(VECTORS["signed_task"].encode())
     assert found == signing.SignedTask(VECTORS["document"], given["fingerprint"])
@@ -61,7 +61,7 @@ def test_the_published_envelopes_are_genuine(end: str) -> None:
 def test_the_published_sealed_envelope_holds_the_open_one() -> None:
     """And its file has the published name."""
     keys = {VECTORS["server"]["seal_to"]: VECTORS["server"]["x25519_private"]}
-    to, inner = sealing.open_sealed(VECTORS["sealed_envelope"].encode(), keys.get)
+    to, inner = envelope.open_sealed(VECTORS["sealed_envelope"].encode(), keys.get)
     assert inner.decode() == VECTORS["envelope"]
     assert to in keys
     invitation = Invitation.from_json(VECTORS["invitation"])
@@ -157,8 +157,8 @@ def test_sealing_is_hpke() -> None:
     octets = bytes.fromhex(enc + text)
     told = hpke(bytes.fromhex(private), octets, b"Ode on a Grecian Urn", b"Count-0")
     assert told == b"Beauty is truth, truth beauty"
-    mine = sealing.new_private_key()
-    line = sealing.seal_to_key(b"an envelope\n", sealing.public_key(mine))
+    mine = envelope.new_private_key()
+    line = envelope.seal_to_key(b"an envelope\n", envelope.public_key(mine))
     octets = signing.from_base64url(json.loads(line)["sealed"])
     found = hpke(bytes.fromhex(mine), octets, b"curvote sealed envelope", b"")
     assert found == b"an envelope\n"

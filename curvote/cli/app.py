@@ -13,38 +13,9 @@ import typer
 from curvote.base.errors import InternalError, UserError
 from curvote.base.lazy import install_hint
 from curvote.chain.commands import system_commands
-from curvote.cli.commands import audit as cli_audit
-from curvote.cli.commands import client as cli_client
-from curvote.cli.commands import data as cli_data
-from curvote.cli.commands import intake as cli_intake
-from curvote.cli.commands import ledger as cli_ledger
-from curvote.cli.commands import predict as cli_predict
-from curvote.cli.commands import project as cli_check
-from curvote.cli.commands import project as cli_gc
-from curvote.cli.commands import project as cli_init
-from curvote.cli.commands import project as cli_listing
-from curvote.cli.commands import reproduce as cli_reproduce
-from curvote.cli.commands import runs as cli_results
-from curvote.cli.commands import runs as cli_runs
-from curvote.cli.commands import serve as cli_pages
-from curvote.cli.commands import status
-from curvote.cli.commands import status as cli_status
-from curvote.cli.terminal import (
-    EngineName,
-    Json,
-    LogFormat,
-    MetricsPort,
-    Pipeline,
-    ProjectOption,
-    Replicates,
-    Seed,
-    Why,
-    Workers,
-    open_project,
-    print_json,
-    set_up_output,
-    top,
-)
+from curvote.cli import terminal
+from curvote.cli.commands import audit, client, data, intake, ledger, predict, runs
+from curvote.cli.commands import project as project_commands
 from curvote.cli.utility import utility
 from curvote.flows import environment, lines
 from curvote.pipeline.config.project import Project, find_project
@@ -88,8 +59,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.callback()(top)
-for part in (cli_data, cli_ledger, cli_client, cli_intake):
+app.callback()(terminal.top)
+for part in (data, ledger, client, intake):
     app.add_typer(part.app)
 
 Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
@@ -106,7 +77,9 @@ Block = Annotated[int | None, typer.Option(min=1, help="Replicates done at once.
 
 @app.command()
 def demo(
-    project: ProjectOption = None, engine: EngineName = None, workers: Workers = None
+    project: terminal.ProjectOption = None,
+    engine: terminal.EngineName = None,
+    workers: terminal.Workers = None,
 ) -> None:
     """Run the small simulated pipeline, print its table and where its report is."""
     _check_and_run(project, pipeline="demo", engine=engine, workers=workers)
@@ -114,7 +87,7 @@ def demo(
 
 @app.command()
 def run(
-    pipeline: Pipeline,
+    pipeline: terminal.Pipeline,
     only: Only = None,
     start: From = None,
     force: Force = [],  # noqa: B006 - typer copies the default
@@ -122,17 +95,19 @@ def run(
     new_release: NewRelease = False,
     new_people: NewPeople = False,
     yes: Yes = False,
-    replicates: Replicates = None,
-    seed: Seed = None,
-    engine: EngineName = None,
-    workers: Workers = None,
+    replicates: terminal.Replicates = None,
+    seed: terminal.Seed = None,
+    engine: terminal.EngineName = None,
+    workers: terminal.Workers = None,
     block: Block = None,
-    log_format: LogFormat = "text",
-    metrics_port: MetricsPort = None,
-    project: ProjectOption = None,
+    log_format: terminal.LogFormat = "text",
+    metrics_port: terminal.MetricsPort = None,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
-    set_up_output(find_project(project, starter=True), log_format, metrics_port)
+    terminal.set_up_output(
+        find_project(project, starter=True), log_format, metrics_port
+    )
     _check_and_run(
         project,
         pipeline=pipeline,
@@ -153,22 +128,22 @@ def run(
 
 @app.command()
 def plan(
-    pipeline: Pipeline,
+    pipeline: terminal.Pipeline,
     only: Only = None,
     start: From = None,
     force: Force = [],  # noqa: B006 - typer copies the default
     overrides: Set = [],  # noqa: B006 - typer copies the default
-    replicates: Replicates = None,
-    seed: Seed = None,
-    why: Why = False,
-    as_json: Json = False,
-    project: ProjectOption = None,
+    replicates: terminal.Replicates = None,
+    seed: terminal.Seed = None,
+    why: terminal.Why = False,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Say what a run would do, stage by stage, and why; runs nothing."""
     from curvote.papers.registry import file_of
     from curvote.pipeline.run.planner import Selection, make_plan
 
-    place = _open_project(project)
+    place = terminal.open_store(project)
     file = file_of(place, pipeline)
     configured = file.configure_pipeline(
         pipeline, overrides, replicates=replicates, seed=seed
@@ -177,7 +152,7 @@ def plan(
         plan_made = make_plan(place, configured, Selection(only, start, tuple(force)))
     rows = [step.row() for step in plan_made.steps]
     if as_json:
-        print_json(rows)
+        terminal.print_json(rows)
         return
     from curvote.cli.tables import print_plan
     from curvote.flows.display import print_choices
@@ -186,37 +161,29 @@ def plan(
     print_plan(rows, why=why)
 
 
-app.command("list")(cli_listing.list_)
+app.command("list")(project_commands.list_)
 for command in (
-    cli_init.init,
-    cli_check.check,
-    cli_results.scores,
-    cli_results.report,
-    cli_runs.runs,
-    cli_runs.diff,
-    cli_runs.show,
-    cli_status.status,
-    cli_status.health,
-    cli_pages.serve,
-    cli_pages.ui,
-    cli_audit.audit,
-    cli_predict.predict,
-    cli_reproduce.reproduce,
-    cli_gc.gc,
-    status.doctor,
+    project_commands.init,
+    project_commands.check,
+    runs.scores,
+    runs.report,
+    runs.runs,
+    runs.diff,
+    runs.show,
+    project_commands.status,
+    project_commands.health,
+    runs.serve,
+    runs.ui,
+    audit.audit,
+    predict.predict,
+    runs.reproduce,
+    project_commands.gc,
+    project_commands.doctor,
     utility,
 ):
     app.command()(command)
 for name, command_function in system_commands():
     app.command(name)(command_function)
-
-
-def _open_project(start: Path | None) -> Project:
-    from curvote.pipeline.store.artifacts import migrate_raw_artifacts
-
-    project = open_project(start, starter=True)
-    migrate_raw_artifacts(project)
-    return project
 
 
 def _check_and_run(project: Path | None, **options: Any) -> None:
@@ -233,7 +200,7 @@ def _check_run(project: Path | None, options: dict[str, Any]) -> Project:
     from curvote.pipeline.config.source import user_file_path
     from curvote.pipeline.run.engines import choose_engine
 
-    place = _open_project(project)
+    place = terminal.open_store(project)
     environment.prepare_environment(place.root)
     file = file_of(place, options["pipeline"])
     configured = file.configure_pipeline(

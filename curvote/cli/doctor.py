@@ -3,26 +3,272 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
+import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 from curvote.base.errors import UserError
-from curvote.cli import doctor_checks
-from curvote.cli.doctor_checks import dead_runs, live_runs
-from curvote.flows import databases, machine
-from curvote.flows.databases import HALF_MADE, MLFLOW, NOT_SOUND, Check, Finding
+from curvote.flows import machine
 from curvote.flows.environment import is_alive
+from curvote.flows.machine import MLFLOW, Finding, shorten_list
+from curvote.intake.box import Intake
+from curvote.intake.store import store_exists
+from curvote.ledger.book import open_existing
+from curvote.ledger.journal import Journal
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history, locations
-from curvote.pipeline.store.artifacts import (
-    Artifact,
-    all_folders,
-    read_manifest,
-    spare_path,
+from curvote.pipeline.release import evidence, ledger_report
+from curvote.pipeline.run.status import run_state
+from curvote.pipeline.store import artifacts, history, locations
+from curvote.pipeline.store.history import RunRecord
+
+VERSION_REMEDY = "install the tested set again: `pip install -c constraints.txt -e .`"
+
+
+def check_versions(_project: Project) -> Iterator[Finding]:
+    """Check the installed version of every required package."""
+    try:
+        named = metadata.requires("curvote") or []
+    except metadata.PackageNotFoundError:
+        return  # run from its folder, never installed: nobody said what it needs
+    wrong = [line for text in named if (line := _requirement_problem(text))]
+    if wrong:
+        yield Finding("versions", "failed", shorten_list(wrong, 5), VERSION_REMEDY)
+    else:
+        yield Finding("versions", "ok", f"{len(named)} packages as required")
+
+
+def _requirement_problem(text: str) -> str | None:
+    """Return what is wrong with one requirement; an extra may be absent."""
+    from packaging.requirements import Requirement
+
+    needed = Requirement(text)
+    extra = "extra" in str(needed.marker or "")
+    if needed.marker and not extra and not needed.marker.evaluate():
+        return None
+    try:
+        installed = metadata.version(needed.name)
+    except metadata.PackageNotFoundError:
+        return None if extra else f"{needed.name} is not installed"
+    if needed.specifier.contains(installed, prereleases=True):
+        return None
+    return f"{needed.name} {installed} is installed, {needed.specifier} is needed"
+
+
+def live_runs(project: Project) -> list[RunRecord]:
+    """Return the records of runs whose process lives."""
+    return _records_in_state(project, "running")
+
+
+def dead_runs(project: Project) -> list[RunRecord]:
+    """Return the records of running runs whose process is gone."""
+    return _records_in_state(project, "killed")
+
+
+def _records_in_state(project: Project, state: str) -> list[RunRecord]:
+    running = (r for r in history.load_records(project) if r.status == "running")
+    return [r for r in running if run_state(project, r, is_alive) == state]
+
+
+def check_runs(project: Project) -> Iterator[Finding]:
+    """Check for runs that are recorded as running, but have ended."""
+    dead = dead_runs(project)
+    if dead:
+        words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
+        fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
+        yield Finding("stale runs", "warning", words, fix)
+    elif history.load_records(project):
+        yield Finding("stale runs", "ok", f"{len(live_runs(project))} running")
+
+
+def check_records(project: Project) -> Iterator[Finding]:
+    """Check for records that nobody can read."""
+    files = sorted((project.state / "runs").glob("*.json"))
+    torn = []
+    for path in files:
+        try:
+            sound = isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
+        except (OSError, ValueError):
+            sound = False
+        if not sound:
+            torn.append(path.name)
+    if torn:
+        words = f"{project.state / 'runs'}: not readable: {shorten_list(torn)}"
+        fix = "put them back from a backup, or move them away: those runs are forgotten"
+        yield Finding("run records", "warning", words, fix)
+    elif files:
+        yield Finding("run records", "ok", f"{len(files)} readable")
+
+
+def check_locks(project: Project) -> Iterator[Finding]:
+    """Check for locks of stages that are held while no run is active.
+
+    That of MLflow is held after a run, too: it is logged then.
+    """
+    paths = sorted((project.state / "locks").glob("*"))
+    locked = []
+    for path in paths:
+        with suppress(OSError), path.open("r") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                locked.append(path.name)
+    if locked and not live_runs(project):
+        words = f"held while no run goes on: {shorten_list(locked)}"
+        fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
+        yield Finding("locks", "warning", words, fix)
+    elif paths:
+        yield Finding("locks", "ok", f"{len(locked)} held")
+
+
+def check_artifacts(project: Project) -> Iterator[Finding]:
+    """Check all stored artifacts against their manifests."""
+    visible = (f for f in artifacts.all_folders(project) if f.name[0] != ".")
+    sound_folders = [f for f in visible if locations.artifact_exists(f)]
+    users = {
+        (step["stage"], step["key"]): record.pipeline
+        for record in history.load_records(project)
+        for step in record.steps
+    }
+    for folder in sound_folders:
+        problem = artifacts.Artifact(folder).problem(content=True)
+        if problem:
+            in_project = folder.is_relative_to(project.root)  # else in an object store
+            where = folder.relative_to(project.root) if in_project else folder
+            pipeline = users.get((folder.parent.name, folder.name)) or "PIPELINE"
+            manifest = artifacts.read_manifest(folder)
+            if manifest is not None and not manifest.get("frozen"):
+                fix = (
+                    f"`curvote doctor --fix` sets it aside; `curvote run {pipeline}"
+                    f" --force {folder.parent.name}` does, and computes it anew"
+                )
+            else:
+                fix = (
+                    "if it was released, put it back from a backup: it cannot be made"
+                    f" again; if not, `curvote run {pipeline}` computes it anew"
+                )
+            yield Finding("artifacts", "failed", f"{where} is {problem}", fix)
+            sound_folders = [other for other in sound_folders if other != folder]
+    if sound_folders:
+        yield Finding("artifacts", "ok", f"{len(sound_folders)} as they were committed")
+
+
+def check_object_store(project: Project) -> Iterator[Finding]:
+    """Check that an object store, if there is one, can be written."""
+    root = locations.server_store(project)
+    if locations.is_remote(root):
+        locations.check_writable(root)
+        yield Finding("object store", "ok", f"{root} can be written")
+
+
+RESTORE_REMEDY = (
+    "`curvote ledger restore FILE` with the newest backup; nothing is released before"
 )
+
+
+def check_ledger(project: Project) -> Iterator[Finding]:
+    """Check the ledger against store, second copy and run records."""
+    if not project.ledger.exists() and not evidence.find_traces(project):
+        return
+    problems = ledger_report.ledger_problems(project)
+    if problems:
+        yield Finding("ledger", "failed", shorten_list(problems), RESTORE_REMEDY)
+    else:
+        yield Finding("ledger", "ok", "knows all that was released")
+
+
+def check_reservations(project: Project) -> Iterator[Finding]:
+    """Check for releases that were neither confirmed nor cancelled."""
+    book = open_existing(project.ledger)
+    if book is None:
+        return
+    with book:
+        waiting = [e for e in book.entries() if e.state == "reserved"]
+    if waiting and not live_runs(project):
+        words = shorten_list([f"{e.release[:12]} of {e.population}" for e in waiting])
+        fix = "run its pipeline again: it settles what was begun"
+        yield Finding("reservations", "warning", f"not settled: {words}", fix)
+    else:
+        yield Finding("reservations", "ok", f"{len(waiting)} under way")
+
+
+def check_witnesses(project: Project) -> Iterator[Finding]:
+    """Check that every witness of a pipeline can be appended to."""
+    file, pipelines = PipelinesFile(project), []
+    for name in file.names():
+        with suppress(UserError):  # what is wrong there is said by another check
+            pipelines.append(file.configure_pipeline(name).pipeline)
+    witnesses = {p.ledger.witness for p in pipelines if p.ledger and p.ledger.witness}
+    for path in sorted({project.root / witness for witness in witnesses}):
+        problem = _append_problem(path)
+        if problem:
+            words = f"{path}: {problem}"
+            fix = "mount it, or allow writing to it: nothing is released without it"
+            yield Finding("witness", "failed", words, fix)
+        else:
+            yield Finding("witness", "ok", f"{path} can be appended to")
+            if torn := Journal(path).count_unreadable():
+                words = f"{path}: lines cannot be read: {torn}"
+                fix = (
+                    "nothing, if a process was killed while it wrote: the next told the"
+                    " same again. Else somebody has altered it: ask who may write to it"
+                )
+                yield Finding("witness", "warning", words, fix)
+
+
+def check_intake(project: Project) -> Iterator[Finding]:
+    """Check the intake's rounds against the published tasks."""
+    published = {
+        (folder.name, file.name.removesuffix(".task.json"))
+        for folder in project.published("x").parent.glob("*")
+        for file in folder.glob("*.task.json")
+    }
+    if not store_exists(project.intake):
+        if published:
+            words = f"{project.intake} is gone; {len(published)} tasks are published"
+            yield Finding("intake", "failed", words, _INTAKE_REMEDY)
+        return
+    with Intake(project.intake) as opened:
+        rounds = opened.rounds()
+    all_rounds = {(r.pipeline, f"{r.asks}-{r.task.number}") for r in rounds}
+    open_rounds = {
+        (r.pipeline, f"{r.asks}-{r.task.number}") for r in rounds if not r.closed
+    }
+    lost, unpublished = sorted(published - all_rounds), sorted(open_rounds - published)
+    if lost:
+        words = f"published, but in no round: {shorten_list([*map('/'.join, lost)])}"
+        yield Finding("intake", "failed", words, _INTAKE_REMEDY)
+    if unpublished:
+        words = (
+            f"open, but not published: {shorten_list([*map('/'.join, unpublished)])}"
+        )
+        yield Finding("intake", "warning", words, f"`curvote run {unpublished[0][0]}`")
+    if not lost and not unpublished:
+        yield Finding("intake", "ok", f"{len(rounds)} rounds as published")
+
+
+_INTAKE_REMEDY = (
+    "put the intake's latest backup in its place: it knows who has answered"
+)
+
+
+def _append_problem(path: Path) -> str | None:
+    """Return why a file cannot be appended to; None: it can."""
+    if path.exists():
+        try:
+            path.open("ab").close()
+        except OSError as error:
+            return error.strerror or str(error)
+        return None
+    if not path.parent.is_dir():
+        return f"the folder {path.parent} is not there"
+    return None if os.access(path.parent, os.W_OK) else "its folder cannot be written"
 
 
 def repair_project(project: Project) -> list[str]:
@@ -31,12 +277,23 @@ def repair_project(project: Project) -> list[str]:
     UserError: a run goes on, or `curvote serve`; nothing is touched then.
     """
     refuse_while_running(project)
-    done = [
-        *_record_killed(project),
-        *_repair_databases(project),
-        *_set_altered_aside(project),
-    ]
-    return [*done, *_log_missing_runs(project)]
+    dead = dead_runs(project)
+    done = [f"run {record.id}: noted that it was killed" for record in dead]
+    history.record_killed(project, is_alive)
+    done += _repair_databases(project)
+    done += _set_altered_aside(project)
+    lost = set(runs_missing_in_mlflow(project))
+    if lost:
+        for record in history.load_records(project):
+            if record.id in lost:
+                history.save_record(project, replace(record, mlflow_run=None))
+        from curvote.flows.tracking import log as tracking
+
+        tracking.log_missing_runs(project)
+        records = (r for r in history.load_records(project) if r.id in lost)
+        again = len(lost) - sum(r.mlflow_run is None for r in records)
+        done.append(f"{again} of {len(lost)} runs logged again in MLflow")
+    return done
 
 
 def refuse_while_running(project: Project) -> None:
@@ -61,7 +318,13 @@ def runs_missing_in_mlflow(project: Project) -> list[str]:
     path = MLFLOW.path(project)
     if path is None or MLFLOW.problem(project):
         return []
-    logged_ids = _mlflow_run_ids(path) if path.is_file() else set()
+    logged_ids = set()
+    if path.is_file():
+        with (
+            contextlib.closing(machine.open_read_only(path)) as db,
+            suppress(sqlite3.OperationalError),  # a new database has no table yet
+        ):
+            logged_ids = {row[0] for row in db.execute("SELECT run_uuid FROM runs")}
     runs = history.load_records(project)
     return [r.id for r in runs if r.mlflow_run and r.mlflow_run not in logged_ids]
 
@@ -75,27 +338,13 @@ def check_tracking(project: Project) -> Iterator[Finding]:
         yield Finding("MLflow runs", "warning", words, fix)
 
 
-def _mlflow_run_ids(path: Path) -> set[str]:
-    with contextlib.closing(databases.open_read_only(path)) as db:
-        try:
-            return {row[0] for row in db.execute("SELECT run_uuid FROM runs")}
-        except sqlite3.OperationalError:  # a new database has no table yet
-            return set()
-
-
-def _record_killed(project: Project) -> Iterator[str]:
-    for record in dead_runs(project):
-        yield f"run {record.id}: noted that it was killed"
-    history.record_killed(project, is_alive)
-
-
 def _repair_databases(project: Project) -> Iterator[str]:
-    for database in databases.DATABASES:
+    for database in machine.DATABASES:
         path, problem = database.path(project), database.problem(project)
-        if path is None or problem not in {NOT_SOUND, HALF_MADE}:
+        if path is None or problem not in {machine.NOT_SOUND, machine.HALF_MADE}:
             continue
-        migrated = _migrated_copy(path) if problem == HALF_MADE else None
-        aside = databases.set_aside(path).name
+        migrated = _migrated_copy(path) if problem == machine.HALF_MADE else None
+        aside = machine.set_aside(path).name
         if migrated is None:
             yield f"{path} set aside as {aside}"
         else:
@@ -113,7 +362,7 @@ def _migrated_copy(path: Path) -> Path | None:
     copy = path.with_name(f".{path.name}.mending")
     copy.unlink(missing_ok=True)
     with (
-        contextlib.closing(databases.open_read_only(path)) as before,
+        contextlib.closing(machine.open_read_only(path)) as before,
         contextlib.closing(sqlite3.connect(copy)) as after,
     ):
         before.backup(after)
@@ -131,33 +380,16 @@ def _set_altered_aside(project: Project) -> Iterator[str]:
     A run sees those that somebody wrote to; one that a disk changed keeps its size and
     date. What was released stays where it is: it cannot be made again.
     """
-    for folder in all_folders(project):
+    for folder in artifacts.all_folders(project):
         if folder.name.startswith(".") or not locations.artifact_exists(folder):
             continue
-        manifest = read_manifest(folder)
+        manifest = artifacts.read_manifest(folder)
         if manifest is None or manifest.get("frozen"):
             continue
-        if Artifact(folder).problem(content=True):
-            new = spare_path(folder)
+        if artifacts.Artifact(folder).problem(content=True):
+            new = artifacts.spare_path(folder)
             folder.rename(new)
             yield f"{folder.parent.name}/{folder.name[:12]} set aside as {new.name}"
-
-
-def _log_missing_runs(project: Project) -> Iterator[str]:
-    """Log runs again that are missing in MLflow."""
-    lost = set(runs_missing_in_mlflow(project))
-    if not lost:
-        return
-    for record in history.load_records(project):
-        if record.id in lost:
-            history.save_record(project, replace(record, mlflow_run=None))
-    from curvote.flows.tracking import log as tracking
-
-    tracking.log_missing_runs(project)
-    remaining = sum(
-        r.mlflow_run is None for r in history.load_records(project) if r.id in lost
-    )
-    yield f"{len(lost) - remaining} of {len(lost)} runs logged again in MLflow"
 
 
 def check_pipelines(project: Project) -> Iterator[Finding]:
@@ -168,36 +400,36 @@ def check_pipelines(project: Project) -> Iterator[Finding]:
     yield Finding("pipelines", "ok", f"{len(file.names())} can be read")
 
 
-CHECKS: dict[str, Check] = {
-    "versions": doctor_checks.check_versions,
+CHECKS: dict[str, machine.Check] = {
+    "versions": check_versions,
     "pipelines": check_pipelines,
     "space": machine.check_space,
     "file system": machine.check_file_systems,
     "clock": machine.check_clock,
-    "stale runs": doctor_checks.check_runs,
-    "run records": doctor_checks.check_records,
-    "locks": doctor_checks.check_locks,
-    "object store": doctor_checks.check_object_store,
-    "artifacts": doctor_checks.check_artifacts,
-    "ledger": doctor_checks.check_ledger,
-    "reservations": doctor_checks.check_reservations,
-    "witness": doctor_checks.check_witnesses,
-    "intake": doctor_checks.check_intake,
-    "databases": databases.check_databases,
+    "stale runs": check_runs,
+    "run records": check_records,
+    "locks": check_locks,
+    "object store": check_object_store,
+    "artifacts": check_artifacts,
+    "ledger": check_ledger,
+    "reservations": check_reservations,
+    "witness": check_witnesses,
+    "intake": check_intake,
+    "databases": machine.check_databases,
     "MLflow runs": check_tracking,
 }
 
 
 def run_checks(project: Project) -> list[Finding]:
     """Return the findings of all checks; a failing check is a finding."""
-    return [finding for name in CHECKS for finding in _run_check(name, project)]
-
-
-def _run_check(name: str, project: Project) -> list[Finding]:
-    try:
-        return list(CHECKS[name](project))
-    except UserError as error:
-        return [Finding(name, "failed", str(error), "as it says")]
-    except (OSError, sqlite3.Error, ValueError, KeyError, TypeError) as error:
-        words = f"could not be looked at: {type(error).__name__}: {error}"
-        return [Finding(name, "failed", words, "put what it names back from a backup")]
+    findings: list[Finding] = []
+    for name, check in CHECKS.items():
+        try:
+            findings += list(check(project))
+        except UserError as error:
+            findings.append(Finding(name, "failed", str(error), "as it says"))
+        except (OSError, sqlite3.Error, ValueError, KeyError, TypeError) as error:
+            words = f"could not be looked at: {type(error).__name__}: {error}"
+            fix = "put what it names back from a backup"
+            findings.append(Finding(name, "failed", words, fix))
+    return findings

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, redirect_stdout, suppress
 from functools import partial
 from typing import Any
 
 from curvote.base.errors import InternalError, Problem, UserError
 from curvote.cli.terminal import interruptible, relative_to_here
 from curvote.data import raw_files as raw
-from curvote.data import raw_files as sources
 from curvote.flows import lines
 from curvote.flows.environment import fast_imports
 from curvote.flows.machine import explained_errors, server_watched
@@ -66,15 +65,10 @@ def _run_flow(
                 tracking.preload(project)
             server.wait()
             close_dead_flow_runs()
-            set_options = {
-                name: value for name, value in options.items() if value is not None
-            }
+            set_options = {name: v for name, v in options.items() if v is not None}
             send_failure = partial(send_notice, project, "failed", pipeline)
-            with (
-                nullcontext()
-                if server.is_ours
-                else server_watched(server.url, send_failure)
-            ):
+            ours = server.is_ours
+            with nullcontext() if ours else server_watched(server.url, send_failure):
                 run_id = str(chain(project=str(project.root), **set_options))
             rows = tell(project, run_id)
         tracking.log_missing_runs(project, {run_id: rows} if rows else {})
@@ -84,12 +78,8 @@ def _run_flow(
 def _print_results(project: Project, run_id: str) -> list[Row] | None:
     """Print the results of a run; return its scores, if there are any."""
     from curvote.cli.tables import print_outcomes, print_scores
-    from curvote.flows.tracking.headline import study_headline
-    from curvote.pipeline.run.results import (
-        drift_alerts,
-        production_outcomes,
-        run_notes,
-    )
+    from curvote.flows.tracking.cells import study_headline
+    from curvote.pipeline.run import results
     from curvote.pipeline.run.scores import mean_scores
 
     record = load_record(project, run_id)
@@ -103,15 +93,15 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
         return None
     rows: list[Row] = []
     if record.config.get("mode") == "production":
-        print_outcomes(record, production_outcomes(project, record))
-        for line in drift_alerts(project, record):
+        print_outcomes(record, results.production_outcomes(project, record))
+        for line in results.drift_alerts(project, record):
             print(line)
     else:
         rows = mean_scores(project, record)
         print_scores(record, rows)
         if title := study_headline(record, rows).title:
             print(f"main: {title}")
-    for line in run_notes(project, record):
+    for line in results.run_notes(project, record):
         print(line)
     page = project.reports / record.pipeline / "report.html"
     print(f"report: {relative_to_here(page)}", flush=True)
@@ -134,17 +124,12 @@ def run_reproduction(
     ]
     with redirect_stdout(sys.stderr):
         _fetch_files(project, entry, pipelines)
-        return list(_run_each(project, entry, options))
-
-
-def _run_each(
-    project: Project, entry: Reproduction, options: dict[str, Any]
-) -> Iterator[RunRecord]:
-    n = len(entry.pipelines)
-    for rank, name in enumerate(entry.pipelines, start=1):
-        if n > 1:
-            print(f"{name} ({rank} of {n})", file=sys.stderr, flush=True)
-        yield run_to_completion(project, {"pipeline": name, **options})
+        n, records = len(entry.pipelines), []
+        for rank, name in enumerate(entry.pipelines, start=1):
+            if n > 1:
+                print(f"{name} ({rank} of {n})", file=sys.stderr, flush=True)
+            records.append(run_to_completion(project, {"pipeline": name, **options}))
+        return records
 
 
 def _fetch_files(
@@ -153,38 +138,24 @@ def _fetch_files(
     """Fetch all files before the first run; report missing ones together."""
     problems: list[Problem] = []
     absent: list[str] = []
-    for pipeline in {
-        raw_file_names(pipeline): pipeline for pipeline in pipelines
-    }.values():
+    by_files = {raw_file_names(pipeline): pipeline for pipeline in pipelines}
+    for pipeline in by_files.values():
         try:
             raw_files(project, pipeline, fetch=True)
         except UserError as error:
             problems += error.problems
-            absent += _missing_names(project, pipeline)
+            with suppress(UserError):  # a file is here, but damaged: that is told
+                files = raw_files(project, pipeline, fetch=False)
+                absent += files.names if isinstance(files, MissingFiles) else ()
     if absent:
-        problems.append(
-            Problem(_describe_missing(project, entry, dict.fromkeys(absent)))
+        catalogue = raw.catalogue(project.root)
+        sources = (catalogue[name] for name in dict.fromkeys(absent))
+        listed = ", ".join(f"{source.file} ({source.url})" for source in sources)
+        text = (
+            f"{entry.name} needs {listed}: put them into"
+            f" {raw.raw_folder(project.root)} or a folder that {raw.MIRROR} names, then"
+            " repeat the command."
         )
+        problems.append(Problem(text))
     if problems:
         raise UserError.several(problems)
-
-
-def _missing_names(project: Project, pipeline: Pipeline) -> tuple[str, ...]:
-    try:
-        files = raw_files(project, pipeline, fetch=False)
-    except UserError:  # a file is here, but damaged: that has been told
-        return ()
-    return files.names if isinstance(files, MissingFiles) else ()
-
-
-def _describe_missing(
-    project: Project, entry: Reproduction, names: Iterable[str]
-) -> str:
-    catalogue = sources.catalogue(project.root)
-    files = ", ".join(
-        f"{catalogue[name].file} ({catalogue[name].url})" for name in names
-    )
-    return (
-        f"{entry.name} needs {files}: put them into {raw.raw_folder(project.root)} or"
-        f" a folder that {raw.MIRROR} names, then repeat the command."
-    )

@@ -7,30 +7,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from curvote.base.errors import UserError
+from curvote.base.errors import UserError, did_you_mean
 from curvote.chain.axis import Cell
+from curvote.cli.terminal import make_console, print_rows, relative_to_here
+from curvote.flows.environment import is_alive
+from curvote.flows.tracking.cells import study_headline
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.changes import describe_change, group_key_changes
+from curvote.pipeline.run.comparison import RunComparison, ScoreChange
+from curvote.pipeline.run.results import production_outcomes
+from curvote.pipeline.run.run_object import missing_stages
+from curvote.pipeline.run.scores import mean_scores, scoring_stages
+from curvote.pipeline.run.status import run_state
+from curvote.pipeline.store import records
+from curvote.pipeline.store.history import RunRecord, load_record, read_records
+from curvote.report.card import Card, PublicBounds
 
 if TYPE_CHECKING:
     from curvote.flows.tracking.cells import Score
-    from curvote.pipeline.store.history import RunRecord
 
 
 _GROUP_KEY = itemgetter("stage", "part", "action", "reasons")
-
-
-def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Print chosen columns of plain rows."""
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(row[column]) for column in columns))
-    make_console().print(table)
 
 
 def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
@@ -45,18 +48,16 @@ def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
     for (stage, part, action, reasons), group in groupby(rows, _GROUP_KEY):
         cells = [row["cell"] for row in group]
         cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
-        first, *more = reasons if why else [_first_reason(reasons)]
+        shown_reasons = reasons
+        if len(reasons) > 1 and not why:
+            shown_reasons = [f"{reasons[0]}, and {len(reasons) - 1} more: --why"]
+        first, *more = shown_reasons
         system, _, part_name = part.partition(".")
         named = f"{stage} ({part_name})" if ways[stage, system] > 1 else stage
         line = {"stage": named, "cell": cell, "action": action}
         lines.append(line | {"reason": first})
         lines += (dict.fromkeys(line, "") | {"reason": reason} for reason in more)
     print_rows(lines, ("stage", "cell", "action", "reason"))
-
-
-def _first_reason(reasons: Sequence[str]) -> str:
-    more = f", and {len(reasons) - 1} more: --why" if len(reasons) > 1 else ""
-    return f"{reasons[0]}{more}"
 
 
 def print_scores(
@@ -70,39 +71,38 @@ def print_scores(
     from curvote.flows.tracking.cells import load_scores
 
     every = load_scores(record, rows)
-    scores = [score for score in every if not score.metric.group_kind]
-    if name is not None:
-        scores = list(_scores_of_metric(every, name))
+    if name is None:
+        scores = [score for score in every if not score.metric.group_kind]
+    else:
+        matches = (score.score_of(name) for score in every)
+        scores = [score for score in matches if score is not None]
+        if not scores:
+            measured = (name for s in every for name in (s.metric.name, *s.further))
+            names_known = ", ".join(dict.fromkeys(measured))
+            raise UserError(f"--metric {name}: this run measures {names_known}.")
     for metric in dict.fromkeys(score.metric for score in scores):
         percent = " in %" if metric.display == "percent" else ""
-        title = f"{record.pipeline}: {metric.name}{percent}"
-        metric_scores = [score for score in scores if score.metric == metric]
-        _print_metric(
-            f"{title}, {rows[0]['replicates']} times{_overrides_note(record)}",
-            metric_scores,
-        )
+        times = f"{rows[0]['replicates']} times{_overrides_note(record)}"
+        of_metric = [score for score in scores if score.metric == metric]
+        _print_metric(f"{record.pipeline}: {metric.name}{percent}, {times}", of_metric)
 
 
 def _overrides_note(record: RunRecord) -> str:
-    """Return the overrides of a run, for the head of a table."""
     options = ", ".join(record.overrides)
     return f", with {options}" if options else ""
 
 
-def _scores_of_metric(scores: Sequence[Score], name: str) -> Iterator[Score]:
-    """Yield the scores of one metric."""
-    matches = [match for score in scores if (match := score.score_of(name)) is not None]
-    if not matches:
-        every = (name for s in scores for name in (s.metric.name, *s.further))
-        names_known = ", ".join(dict.fromkeys(every))
-        raise UserError(f"--metric {name}: this run measures {names_known}.")
-    yield from matches
-
-
 def _print_metric(title: str, scores: Sequence[Score]) -> None:
-    """Print one metric, with a column for each place on the x-axis."""
+    """Print one metric, a column for each place on the x-axis, the main method bold."""
+    from curvote.flows.tracking.cells import main_method_scores
+
     blocks = list(_score_blocks(scores))
-    places = sorted({score.place for score in scores}, key=_place_order)
+    places = sorted(  # no place is last
+        {score.place for score in scores},
+        key=lambda place: next(
+            (v for _, v in place.pairs if not isinstance(v, str)), inf
+        ),
+    )
     table = Table(box=None, pad_edge=False)
     longest = max((line for line, _ in blocks), key=len)
     table.add_column(", ".join(longest))
@@ -110,27 +110,28 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
     for place in places:
         table.add_column(place.words or "no epsilon", justify="right")
     for line, line_scores in blocks:
-        _add_block(table, ", ".join(line.values()), line_scores, places)
-    _print_below(title, table, *_describe_choices(scores))
-
-
-def _describe_choices(scores: Sequence[Score]) -> Iterator[str]:
-    """Yield the choices of each rule, in words: "auto: joint at epsilon 1"."""
-    rule_scores = [score for score in scores if score.rule]
-    for line in dict.fromkeys(
-        (score.line["setting"], score.rule) for score in rule_scores
-    ):
-        of_rule = [s for s in rule_scores if (s.line["setting"], s.rule) == line]
-        places: dict[str, dict[str, None]] = {}
-        for score in of_rule:
-            places.setdefault(score.method, {})[score.place.words] = None
-        texts = (f"{method} at {', '.join(at)}" for method, at in places.items())
-        yield f"{line[0] or line[1]}: {'; '.join(texts)}"
-
-
-def _place_order(place: Cell) -> float:
-    """Return a sort key of places on the x-axis; no place is last."""
-    return next((v for _, v in place.pairs if not isinstance(v, str)), inf)
+        label = ", ".join(line.values())
+        main = {_method_label(score) for score in main_method_scores(line_scores)}
+        for method in dict.fromkeys(map(_method_label, line_scores)):
+            of_method = (s for s in line_scores if _method_label(s) == method)
+            texts = {score.place: score.with_error for score in of_method}
+            cells = (texts.get(place, "") for place in places)
+            style = "bold" if method in main else None
+            table.add_row(label, method, *cells, style=style)
+            label = ""
+        table.add_section()
+    # The choices of each rule: "auto: joint at epsilon 1".
+    choices: dict[tuple[Any, Any], dict[str, dict[str, None]]] = {}
+    for score in scores:
+        if score.rule:
+            places_of = choices.setdefault((score.line["setting"], score.rule), {})
+            places_of.setdefault(score.method, {})[score.place.words] = None
+    notes = (
+        f"{setting or rule}: "
+        + "; ".join(f"{method} at {', '.join(at)}" for method, at in chosen.items())
+        for (setting, rule), chosen in choices.items()
+    )
+    _print_below(title, table, *notes)
 
 
 def _score_blocks(
@@ -144,41 +145,15 @@ def _score_blocks(
     lines = dict.fromkeys(line for line, _ in scored_lines)
     for line in lines:
         if not any(line != other and line.serves(other) for other in lines):
-            yield (
-                _line_labels(line),
-                [
-                    score
-                    for score_line, score in scored_lines
-                    if score_line.serves(line)
-                ],
-            )
-
-
-def _line_labels(line: Cell) -> dict[str, str]:
-    """Return labels by axis, without the protocol; numbers are last."""
-    pairs = line.with_values(protocol=None, setting=None, group=None).pairs
-    texts = {axis: value for axis, value in pairs if isinstance(value, str)}
-    number_labels = {
-        axis: f"{axis} {value}" for axis, value in pairs if axis not in texts
-    }
-    setting = {"setting": line["setting"]} if line["setting"] else {}
-    group = {"group": line["group"]} if line["group"] else {}
-    return texts | setting | number_labels | group
-
-
-def _add_block(
-    table: Table, label: str, scores: Sequence[Score], places: Sequence[Cell]
-) -> None:
-    """Add the methods of a line to a table, the main one bold."""
-    from curvote.flows.tracking.headline import main_method_scores
-
-    main = {_method_label(score) for score in main_method_scores(scores)}
-    for method in dict.fromkeys(map(_method_label, scores)):
-        texts = {s.place: s.with_error for s in scores if _method_label(s) == method}
-        cells = (texts.get(place, "") for place in places)
-        table.add_row(label, method, *cells, style="bold" if method in main else None)
-        label = ""
-    table.add_section()
+            pairs = line.with_values(protocol=None, setting=None, group=None).pairs
+            texts = {axis: value for axis, value in pairs if isinstance(value, str)}
+            number_labels = {
+                axis: f"{axis} {value}" for axis, value in pairs if axis not in texts
+            }
+            setting = {"setting": line["setting"]} if line["setting"] else {}
+            group = {"group": line["group"]} if line["group"] else {}
+            served = [score for at, score in scored_lines if at.serves(line)]
+            yield texts | setting | number_labels | group, served
 
 
 def _method_label(score: Score) -> str:
@@ -189,10 +164,8 @@ def print_outcomes(
     record: RunRecord, outcomes: Mapping[Cell, Mapping[str, float]]
 ) -> None:
     """Print the production metrics of a run: counts, and shares with errors."""
-    rows = [
-        {"cell": str(cell)} | format_outcome(values)
-        for cell, values in outcomes.items()
-    ]
+    pairs = outcomes.items()
+    rows = [{"cell": str(cell)} | format_outcome(values) for cell, values in pairs]
     table = Table(box=None)
     for name in dict.fromkeys(name for row in rows for name in row):
         table.add_column(name, justify="left" if name == "cell" else "right")
@@ -220,8 +193,179 @@ def format_outcome(values: Mapping[str, float]) -> dict[str, str]:
     return counts | shares
 
 
-def make_console() -> Console:
-    """Return a console for the terminal, or a wide one for a file."""
-    terminal = Console()
-    # A pipe has no width; folding numbers there would only make them unreadable.
-    return terminal if terminal.is_terminal else Console(width=160)
+def list_runs(
+    project: Project, pipeline: str | None, last: int
+) -> list[dict[str, Any]]:
+    """Return a row for each of the ``last`` runs, the latest first.
+
+    UserError: nothing of this name has run.
+    """
+    names = records.pipeline_names(project)
+    if pipeline is not None and pipeline not in names:
+        hint = did_you_mean(pipeline, names)
+        raise UserError(f"{pipeline}: no run of it.{hint}")
+    ids = records.run_ids(project, pipeline)
+    runs = read_records(project, lambda: ids[-last:])
+    return [_run_row(project, record) for record in reversed(runs)]
+
+
+def _run_row(project: Project, record: RunRecord) -> dict[str, Any]:
+    before = records.previous_id(project, record.id)
+    status = run_state(project, record, is_alive)
+    return {
+        "run": record.id,
+        "pipeline": record.pipeline,
+        "started": record.started,
+        "finished": record.finished,
+        "status": status,
+        "overrides": record.overrides,
+        "main": _main_number(project, record) if status == "completed" else "",
+        "changed": describe_change(
+            load_record(project, before) if before else None, record
+        ),
+    }
+
+
+def _main_number(project: Project, record: RunRecord) -> str:
+    """Return the main number of a run, as its page states it."""
+    if missing_stages(project, record, scoring_stages(record)):
+        return "gone (gc)"
+    try:
+        if record.config.get("mode") != "production":
+            return study_headline(record, mean_scores(project, record)).title
+        for values in production_outcomes(project, record).values():  # the first cell
+            words = format_outcome(values)
+            name = next((n for n in words if f"{n}_se" in values), next(iter(words)))
+            return f"{name} {words[name]}, by noised messages"
+    except UserError:  # altered, gone, or of an earlier version
+        return "not readable"
+    return "- (messages tell nothing of it)"
+
+
+_KEY_COLUMNS = ("stage", "cell", "reasons")
+
+
+def print_comparison(
+    comparison: RunComparison, *, every: bool, page: Path | None
+) -> None:
+    """Print settings, keys, scores and figures; ``every``: equal ones too."""
+    for which, run in (("A", comparison.a), ("B", comparison.b)):
+        print(f"{which}: {describe_run(run)}")
+    print("\nconfiguration")
+    for setting in comparison.settings:
+        print(f"  {setting}")
+    print("" if comparison.settings else "  equal\n", end="")
+    print(f"\nkeys: {len(comparison.keys)} differ, {comparison.same} are equal")
+    if comparison.keys:
+        all_rows = [
+            (change.stage, str(change.cell), "; ".join(change.reasons))
+            for change in comparison.keys
+        ]
+        rows = all_rows if every else group_key_changes(comparison.keys)
+        print_rows(
+            [dict(zip(_KEY_COLUMNS, row, strict=True)) for row in rows], _KEY_COLUMNS
+        )
+    print("\nscores: " + " ".join(comparison.notes))
+    if comparison.scores:
+        print(comparison.describe_count)
+        if changes := comparison.scores if every else comparison.significant:
+            scores = [_score_row(change) for change in changes]
+            print_rows(scores, list(scores[0]))
+    print("\nfigures")
+    if page is not None:
+        print(f"  side by side: {relative_to_here(page)}")
+        return
+    runs = (comparison.a, comparison.b)
+    for which, run, own_page in zip("AB", runs, comparison.pages, strict=True):
+        if own_page:
+            where = str(relative_to_here(own_page))
+        elif run.status != "completed":
+            where = f"none: the run is {run.status}"
+        else:
+            where = f"none; `curvote report {run.pipeline} --run {run.id}` draws them"
+        print(f"  {which}: {where}")
+    print("  `--page` draws them side by side")
+
+
+def describe_run(run: RunRecord) -> str:
+    """Return a run in one line: id, pipeline, overrides, time and state."""
+    options = "".join(f" --set {override}" for override in run.overrides)
+    return f"{run.id}, {run.pipeline}{options}, {run.started}, {run.status}"
+
+
+def _score_row(change: ScoreChange) -> dict[str, Any]:
+    return {
+        "cell": str(change.cell),
+        "method": change.where["method"],
+        "metric": change.metric.name,
+        "A": change.format_value(change.a),
+        "B": change.format_value(change.b),
+        "B - A": change.format_value(change.difference),
+        "se": "" if change.se is None else change.format_value(change.se),
+        "z": "" if change.z is None else f"{change.z:+.1f}",
+        "verdict": change.verdict,
+    }
+
+
+MAX_SHOWN_FEATURES = 40
+
+
+def print_card(card: Card) -> None:
+    """Print a data card as two tables: the data set, and its features."""
+    facts = [{"": key, card.name: escape(text)} for key, text in _card_facts(card)]
+    print_rows(facts, ("", card.name))
+    if 0 < len(card.features) <= MAX_SHOWN_FEATURES:
+        print()
+        features = [
+            {
+                "feature": escape(feature.name),
+                "unit": escape(feature.unit),
+                "bounds": _format_bounds(feature.bounds),
+                "missing": f"{feature.missing:,}",
+                "clipped": _format_percent(feature.bounds.clipped),
+                "why these bounds": escape(feature.bounds.why),
+            }
+            for feature in card.features
+        ]
+        print_rows(features, list(features[0]))
+
+
+def _card_facts(card: Card) -> Iterator[tuple[str, str]]:
+    yield "title", card.title
+    yield "clients", f"{card.clients:,} of {card.points} numbers each"
+    yield "classes", _format_shares(card.counts)
+    for server in card.servers:
+        yield f"  {server.name}", f"{server.clients:,}: {_format_shares(server.counts)}"
+    if card.duplicates:
+        rows, distinct = card.duplicates["rows"], card.duplicates["distinct"]
+        yield "rows", f"{rows:,}, {distinct:,} distinct"
+        yield "duplicates", str(card.duplicates["policy"])
+    if card.missing:
+        total = sum(card.missing["counts"].values())
+        yield "missing", f"{total:,} values, policy: {card.missing['policy']}"
+    if card.bounds:
+        yield "bounds", f"{_format_bounds(card.bounds)}: {card.bounds.why}"
+        yield "clipped", _format_percent(card.bounds.clipped)
+    for file in card.files:
+        yield "file", f"{file.file}: {file.title}, {file.url}"
+        if file.sha256:
+            yield "  SHA-256", f"{file.sha256} (decompressed)"
+            yield "  origin", str(file.origin)
+        yield "  licence", file.licence
+        yield "  citation", file.citation
+    for note in card.notes:
+        yield "note", note
+
+
+def _format_shares(counts: Mapping[str, int]) -> str:
+    total = max(sum(counts.values()), 1)
+    shares = (f"{name} {n:,} ({100 * n / total:.1f} %)" for name, n in counts.items())
+    return ", ".join(shares)
+
+
+def _format_bounds(bounds: PublicBounds) -> str:
+    return f"[{bounds.lower:g}, {bounds.upper:g}]"
+
+
+def _format_percent(share: float) -> str:
+    return "< 0.01 %" if 0 < share < 0.0001 else f"{100 * share:.2f} %"

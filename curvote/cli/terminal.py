@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from curvote.pipeline.config.project import Project, find_project
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
 ProjectOption = Annotated[
@@ -78,6 +82,15 @@ def open_project(start: Path | None, *, starter: bool = False) -> Project:
     return project
 
 
+def open_store(start: Path | None, *, starter: bool = False) -> Project:
+    """Return the project as `open_project`, with raw artifacts where they belong."""
+    from curvote.pipeline.store.artifacts import migrate_raw_artifacts
+
+    project = open_project(start, starter=starter)
+    migrate_raw_artifacts(project)
+    return project
+
+
 def set_up_output(project: Project, log_format: str, port: int | None) -> None:
     """Set the format of lines, and serve metrics at ``port`` if it is given."""
     from curvote.flows import lines
@@ -100,10 +113,29 @@ def print_json_or_rows(
     """Print rows as a JSON document, or chosen columns of them as a table."""
     if as_json:
         print_json(rows)
-        return
-    from curvote.cli.tables import print_rows
+    else:
+        print_rows(rows, columns)
 
-    print_rows(rows, columns)
+
+def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    """Print chosen columns of plain rows."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(row[column]) for column in columns))
+    make_console().print(table)
+
+
+def make_console() -> Console:
+    """Return a console for the terminal, or a wide one for a file."""
+    from rich.console import Console
+
+    terminal = Console()
+    # A pipe has no width; folding numbers there would only make them unreadable.
+    return terminal if terminal.is_terminal else Console(width=160)
 
 
 def relative_to_here(path: Path) -> Path:

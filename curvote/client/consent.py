@@ -31,10 +31,8 @@ def refuse_other_sender(account: Account, sender_name: str, records: str) -> Non
     if account.sender_name not in {None, sender_name}:
         raise UserError(
             f"the invitation is for {printable_name(sender_name)}, but this ledger is"
-            " that of"
-            f" {account.sender_name}. Another server's records need a ledger of their"
-            " own"
-            " (--ledger). Nothing was drawn."
+            f" that of {account.sender_name}. Another server's records need a ledger of"
+            " their own (--ledger). Nothing was drawn."
         )
     if account.records not in {None, records}:
         raise UserError(
@@ -61,9 +59,9 @@ def refuse_personal_ledger(account: Account) -> None:
     if account.spent != Amount():
         raise UserError(
             f"{printable_name(account.name)} has spent"
-            f" {format_budget(*account.spent.to_floats())} for"
-            " a record of their own from this ledger: other people's records need"
-            " another (--ledger). Nothing was drawn."
+            f" {format_budget(*account.spent.to_floats())} for a record of their own"
+            " from this ledger: other people's records need another (--ledger). Nothing"
+            " was drawn."
         )
 
 
@@ -124,8 +122,7 @@ def table_consent_line(
     """Return the consent line of a message about ``n`` records."""
     return (
         f"{printable_name(str(account.sender_name))} sends the number of its records,"
-        f" {n}, as it"
-        f" is, and one noised {what} about them to"
+        f" {n}, as it is, and one noised {what} about them to"
         f" {_describe_cost(account, budget, server, 'any one of these people')}"
     )
 
@@ -135,9 +132,8 @@ def registry_consent_line(
 ) -> str:
     """Return the consent line of a message for each of ``n`` records."""
     return (
-        f"{printable_name(account.name)} sends one noised {what} of each of {n}"
-        " records to"
-        f" {_describe_cost(account, budget, server, 'any one of these people')}"
+        f"{printable_name(account.name)} sends one noised {what} of each of {n} records"
+        f" to {_describe_cost(account, budget, server, 'any one of these people')}"
     )
 
 
@@ -149,14 +145,11 @@ def _describe_cost(account: Account, budget: Budget, server: str, whom: str) -> 
     if budget.delta:
         delta += " (the chance that more comes out)"
     if account.sender_name:
-        rest, total = (
-            format_budget(remaining, remaining_delta),
-            format_budget(cap.epsilon, cap.delta),
-        )
+        rest = format_budget(remaining, remaining_delta)
+        total = format_budget(cap.epsilon, cap.delta)
     return (
         f"server {server[:12]}.. ({pin}): epsilon {budget.epsilon:g} (whoever reads it"
         f" may change any odds about {whom} by a factor of at most"
         f" {format_factor(budget.epsilon)}), {delta}; {rest} of your cap of {total} is"
-        " left"
-        " after it"
+        " left after it"
     )

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.base import validate
+from curvote.base.classes import class_indices
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.privacy import Budget, label_budget_share
+from curvote.curves.direction import Directions, are_class_codes
 from curvote.curves.encoding import decision_sign
 from curvote.mechanisms import factory
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
 from curvote.mechanisms.coordinates import per_coordinate
-from curvote.mechanisms.factory import make
-from curvote.mechanisms.randomized_response import BinaryRR
+from curvote.mechanisms.randomized_response import BinaryRR, check_signs
 from curvote.wire.task import Task
+
+if TYPE_CHECKING:
+    from curvote.mechanisms.privunit import OneOf, PrivUnit
 
 Array = NDArray[np.float64]
 
@@ -52,10 +57,21 @@ class Reporter:
         ``params`` are the mechanism's own. One for single labels is a UserError.
         """
         label, features = Budget(epsilon).split(label_budget_share(share, d))
-        return cls(
-            features=_feature_mechanism(mechanism, d, features.epsilon, params or {}),
-            label=BinaryRR(epsilon=label.epsilon),
-        )
+        kind, parameters = factory.mechanism_class(mechanism), params or {}
+        numbers: VectorMechanism
+        if issubclass(kind, ScalarMechanism) and kind is not BinaryRR:
+            numbers = per_coordinate(mechanism, d, features.epsilon, **parameters)
+        elif issubclass(kind, VectorMechanism):
+            vector_mechanism = factory.make(
+                mechanism, epsilon=features.epsilon, d=d, **parameters
+            )
+            numbers = cast("VectorMechanism", vector_mechanism)
+        else:
+            raise UserError(
+                f"mechanism is {mechanism!r}, which takes labels; the numbers of a"
+                " report need another."
+            )
+        return cls(numbers, BinaryRR(epsilon=label.epsilon))
 
     @classmethod
     def for_task(cls, task: Task) -> Reporter:
@@ -93,12 +109,8 @@ class Reporter:
         self, first: tuple[Array, Array], second: tuple[Array, Array], at: Columns
     ) -> Array:
         """Return ln P(at | first) - ln P(at | second) of reports (z, y), (n,)."""
-        mapped = (
-            self._to_domain(first[0]),
-            self._to_domain(second[0]),
-            self._to_output(at["z"]),
-        )
-        loss = self.features.log_ratio(*mapped)
+        ours, theirs = self._to_domain(first[0]), self._to_domain(second[0])
+        loss = self.features.log_ratio(ours, theirs, self._to_output(at["z"]))
         return np.asarray(loss + self.label.log_ratio(first[1], second[1], at["label"]))
 
     def possible(self, at: Columns) -> NDArray[np.bool_]:
@@ -131,20 +143,6 @@ class Reporter:
 Columns = Mapping[str, NDArray[Any]]
 
 
-def _feature_mechanism(
-    name: str, d: int, epsilon: float, params: Mapping[str, Any]
-) -> VectorMechanism:
-    kind = factory.mechanism_class(name)
-    if issubclass(kind, ScalarMechanism) and kind is not BinaryRR:
-        return per_coordinate(name, d, epsilon, **params)
-    if issubclass(kind, VectorMechanism):
-        return cast("VectorMechanism", make(name, epsilon=epsilon, d=d, **params))
-    raise UserError(
-        f"mechanism is {name!r}, which takes labels; the numbers of a report need"
-        " another."
-    )
-
-
 def candidate_scores(
     features: Array, coef: Array, intercept: Array, candidate: NDArray[np.int64]
 ) -> Array:
@@ -168,3 +166,168 @@ def draw_votes(
     labels, _ = mechanism.clip(labels)
     right = np.where(decision_sign(decision) == labels, 1.0, -1.0)
     return mechanism.randomize(right, entropy) > 0
+
+
+class Vectors(Protocol):
+    """Protocol of maps from records (z, code) to unit vectors (n, size)."""
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+
+    @property
+    def d(self) -> int:
+        """The length of z."""
+
+    @property
+    def size(self) -> int:
+        """The length of a report."""
+
+    def vectors(self, z: Array, codes: Array) -> Array:
+        """Return a unit vector for each record z (n, d) and class code."""
+
+
+@dataclass(frozen=True)
+class DirectionReporter:
+    """The randomizer of a record (z, code) as one unit vector.
+
+    The record is epsilon-LDP because `PrivUnit` is, whatever unit vector it is given;
+    z need not be bounded. ``vectors`` says which vector a record is.
+    """
+
+    vectors: Vectors
+    mechanism: PrivUnit
+
+    @classmethod
+    def build(cls, vectors: Vectors, epsilon: float) -> DirectionReporter:
+        """Build the reporter that spends all of ``epsilon`` on one vector."""
+        # Imported where it is drawn: clients of other messages do without SciPy.
+        from curvote.mechanisms.privunit import PrivUnit
+
+        return cls(vectors, PrivUnit(epsilon=epsilon, d=vectors.size))
+
+    def release(
+        self, z: Array, codes: Array, noise: Entropy, *, study: bool = False
+    ) -> Array:
+        """Return noised vectors (n, size) for z (n, d) and codes of classes.
+
+        ``codes`` are corners (n, K - 1) of the simplex, or -1/+1 (n,) of two classes.
+        ``study`` draws by parts, in floating point (see `PrivUnit.simulate`). Values
+        that are not finite, other codes or other shapes are a UserError, and nothing
+        is drawn.
+        """
+        record = self._check_records(z, codes)
+        if study:
+            return self.mechanism.simulate(self.vectors.vectors(*record), noise)
+        reports = np.empty((len(record[0]), self.vectors.size))
+        for start in range(0, len(reports), self.mechanism.batch_size):
+            part = slice(start, start + self.mechanism.batch_size)
+            batch = self.vectors.vectors(*(values[part] for values in record))
+            reports[part] = self.mechanism.randomize(batch, noise)
+        return reports
+
+    def log_ratio(
+        self, first: tuple[Array, Array], second: tuple[Array, Array], at: Array
+    ) -> Array:
+        """Return ln P(at | first) - ln P(at | second) of reports, (n,)."""
+        ours = self.vectors.vectors(*self._check_records(*first))
+        theirs = self.vectors.vectors(*self._check_records(*second))
+        return self.mechanism.log_ratio(ours, theirs, np.asarray(at))
+
+    def possible(self, at: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each report whether an honest client can send it."""
+        if at.ndim != 2 or at.shape[1] != self.vectors.size:
+            return np.zeros(len(at), dtype=bool)
+        return self.mechanism.possible_mask(at)
+
+    def _check_records(self, z: Array, codes: Array) -> tuple[Array, Array]:
+        """Return z and codes if their shapes and values are valid."""
+        values = _check_numbers(z, self.vectors.d)
+        n, n_classes = len(values), self.vectors.n_classes
+        if np.shape(codes) not in {(n,), (n, n_classes - 1)}:
+            raise UserError(
+                f"labels of shape {codes.shape}: {len(codes)} labels for {n} records of"
+                f" {n_classes} classes."
+            )
+        if n_classes == 2:
+            return values, np.asarray(check_signs(codes))
+        if not are_class_codes(codes, n_classes):
+            raise UserError(f"a label is the code of none of {n_classes} classes.")
+        return values, codes
+
+
+def _check_numbers(z: Array, d: int) -> Array:
+    """Return finite numbers (n, d); others are a UserError."""
+    values = validate.finite(z=z)
+    if values.ndim != 2 or values.shape[1] != d:
+        raise UserError(
+            f"z has shape {values.shape}; a report holds {d} numbers: (n, {d})."
+        )
+    return values
+
+
+Labels = NDArray[Any]
+# The class and the direction of records, or of reports.
+ClassDirection = tuple[NDArray[np.int64], Array]
+
+
+@dataclass(frozen=True)
+class OneOfReporter:
+    """The randomizer of a record (z, y) as its class and one unit vector.
+
+    The record is epsilon-LDP because `OneOf` is, whatever class and unit vector it is
+    given; z need not be bounded. ``vectors`` says which unit vector z is, without its
+    class: that of the class +1 of two.
+    """
+
+    vectors: Directions
+    mechanism: OneOf
+
+    @classmethod
+    def build(
+        cls, vectors: Directions, n_classes: int, epsilon: float
+    ) -> OneOfReporter:
+        """Build the reporter that spends all of ``epsilon`` on one report."""
+        from curvote.mechanisms.privunit import OneOf
+
+        d = n_classes * vectors.size
+        return cls(vectors, OneOf(epsilon=epsilon, d=d, n_classes=n_classes))
+
+    def release(
+        self, z: Array, labels: Labels, noise: Entropy, *, study: bool = False
+    ) -> ClassDirection:
+        """Return classes (n,) and noised vectors (n, size) for z (n, d) and labels.
+
+        Labels are places of classes. ``study`` draws by parts, in floating point (see
+        `OneOf.simulate_reports`). Values that are not finite, labels that are no
+        classes or other shapes are a UserError, and nothing is drawn.
+        """
+        draw = self.mechanism.simulate_reports if study else self.mechanism.answers
+        return draw(*self._encode_record(z, labels), noise)
+
+    def log_ratio(
+        self,
+        first_record: tuple[Array, Labels],
+        second_record: tuple[Array, Labels],
+        at: ClassDirection,
+    ) -> Array:
+        """Return ln P(at | first) - ln P(at | second) of two records, (n,)."""
+        first, second = (
+            self.mechanism.log_likelihood(self._encode_record(*record), at)
+            for record in (first_record, second_record)
+        )
+        return np.asarray(first - second)
+
+    def possible(self, classes: NDArray[Any], at: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return for each report whether an honest client can send it."""
+        valid = (classes >= 0) & (classes < self.mechanism.n_classes)
+        if at.ndim != 2 or at.shape[1] != self.vectors.size:
+            return np.zeros(len(at), dtype=bool)
+        return np.asarray(valid & self.mechanism.has_report_length(at))
+
+    def _encode_record(self, z: Array, labels: Labels) -> ClassDirection:
+        values = _check_numbers(z, self.vectors.d)
+        truth = class_indices(labels, self.mechanism.n_classes)
+        if truth.shape != (len(values),):
+            raise UserError(f"{truth.size} labels for {len(values)} records.")
+        return truth, self.vectors.vectors(values, np.ones(len(values)))

@@ -10,7 +10,7 @@ import json
 import random
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
@@ -53,7 +53,8 @@ def send_envelope(
     """
     place = service_address(url)
     answer: _ServerAnswer | None = None
-    for wait in _retry_waits():
+    wait = FIRST_WAIT
+    for tries in range(1, MAX_TRIES + 1):
         answer = _try_sending(place, envelope)
         if answer is not None and answer.status in (200, 201):
             return "accepted" if answer.status == 201 else "accepted before"
@@ -62,25 +63,18 @@ def send_envelope(
                 f"the server at {url} refused the envelope: {answer.words}. It stays in"
                 " the outbox; nothing more was drawn."
             )
-        if wait is not None:
-            sleep(min(answer.wait or wait, LONGEST_WAIT) if answer else wait)
+        if tries < MAX_TRIES:
+            # Drawn: clients that were sent away together do not come back together.
+            drawn_wait = wait * (1 + random.random()) / 2  # noqa: S311 - nothing is secret
+            wait = min(2 * wait, LONGEST_WAIT)
+            sleep(
+                min(answer.wait or drawn_wait, LONGEST_WAIT) if answer else drawn_wait
+            )
     why = f"it says: {answer.words}" if answer else "it does not answer"
     raise NotSent(
         f"the server at {url}: {why}. The envelope waits in the outbox: the same"
         " command sends it again, and draws nothing."
     )
-
-
-def _retry_waits() -> Iterator[float | None]:
-    """Yield the waits after each try, None after the last.
-
-    Each is drawn: clients that were sent away together do not come back together.
-    """
-    wait = FIRST_WAIT
-    for _ in range(MAX_TRIES - 1):
-        yield wait * (1 + random.random()) / 2  # noqa: S311 - nothing is secret
-        wait = min(2 * wait, LONGEST_WAIT)
-    yield None
 
 
 def service_address(url: str) -> SplitResult:
@@ -104,7 +98,12 @@ def service_address(url: str) -> SplitResult:
 
 def _try_sending(place: SplitResult, envelope: bytes) -> _ServerAnswer | None:
     """Return the server's answer to one try, None if there is none."""
-    connection = _open_connection(place)
+    host, port = str(place.hostname), place.port
+    if place.scheme == "http":
+        connection = HTTPConnection(host, port, timeout=TIMEOUT)
+    else:
+        secure = ssl.create_default_context()
+        connection = HTTPSConnection(host, port, timeout=TIMEOUT, context=secure)
     try:
         path = f"{place.path.rstrip('/')}/v1/envelopes"
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -122,23 +121,13 @@ def _try_sending(place: SplitResult, envelope: bytes) -> _ServerAnswer | None:
     finally:
         connection.close()
     wait = float(after) if after.isdecimal() and len(after) < 6 else None
-    return _ServerAnswer(answer.status, _describe_answer(answer.status, body), wait)
-
-
-def _open_connection(place: SplitResult) -> HTTPConnection:
-    host = str(place.hostname)
-    if place.scheme == "http":
-        return HTTPConnection(host, place.port, timeout=TIMEOUT)
-    secure = ssl.create_default_context()
-    return HTTPSConnection(host, place.port, timeout=TIMEOUT, context=secure)
-
-
-def _describe_answer(status: int, body: bytes) -> str:
-    """Return the text of a problem document, else the status."""
-    try:
+    try:  # a problem document, else the status says it
         problem: Any = json.loads(body)
         title, detail = problem["title"], problem.get("detail", "")
         text = f"{title} ({detail})" if detail else str(title)
+        words = "".join(
+            c if c.isascii() and c.isprintable() else "?" for c in text[:200]
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
-        return f"status {status}"
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:200])
+        words = f"status {answer.status}"
+    return _ServerAnswer(answer.status, words, wait)

@@ -7,25 +7,21 @@ whether a class is there, or on which side of a bound half of a column lies.
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
 
-from curvote.base import table_file
+from curvote.base import table_file, validate
 from curvote.base.classes import Classes
 from curvote.base.errors import Problem, UserError
 from curvote.base.table_file import Problems, Table
@@ -33,7 +29,7 @@ from curvote.base.text import format_names, normalise_id, printable_name
 from curvote.ledger.account import POPULATION, Account
 from curvote.ledger.book import Ledger
 from curvote.wire import strict_json
-from curvote.wire.task import confusable_form
+from curvote.wire.task import Task, confusable_form
 
 PLACEHOLDER: Final = "TO_STATE"
 # A column of which the task's bounds hold less than that is taken for one of another
@@ -43,15 +39,15 @@ _LARGEST: Final = 1 << 20  # bytes of a form
 _FORM_SETTING: Final = "form"
 
 
-class Column(BaseModel):
+class Column(pydantic.BaseModel):
     """A numeric column of a form: its unit and its known bounds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
-    bounds: tuple[FiniteFloat, FiniteFloat]
+    bounds: tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]
     unit: str = ""
 
-    @field_validator("bounds")
+    @pydantic.field_validator("bounds")
     @classmethod
     def _check_increasing(cls, bounds: tuple[float, float]) -> tuple[float, float]:
         if not bounds[0] < bounds[1]:
@@ -59,7 +55,7 @@ class Column(BaseModel):
         return bounds
 
 
-class Form(BaseModel):
+class Form(pydantic.BaseModel):
     """The stated form of a table: id, label, classes and columns.
 
     ``id`` is the column that names each record (None: its row), ``label`` the one with
@@ -67,14 +63,14 @@ class Form(BaseModel):
     about.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
-    label: str = Field(min_length=1)
-    classes: tuple[str, ...] = Field(min_length=2)
+    label: str = pydantic.Field(min_length=1)
+    classes: tuple[str, ...] = pydantic.Field(min_length=2)
     id: str | None
-    columns: dict[str, Column] = Field(default_factory=dict)
+    columns: dict[str, Column] = pydantic.Field(default_factory=dict)
 
-    @field_validator("classes", mode="before")
+    @pydantic.field_validator("classes", mode="before")
     @classmethod
     def _classes_to_text(cls, classes: Any) -> Any:
         """Return classes as text, also where YAML reads numbers or booleans."""
@@ -85,23 +81,22 @@ class Form(BaseModel):
             for name in classes
         )
 
-    @field_validator("classes")
+    @pydantic.field_validator("classes")
     @classmethod
     def _refuse_lookalikes(cls, classes: tuple[str, ...]) -> tuple[str, ...]:
         if len({confusable_form(word) for word in classes}) < len(classes):
             raise ValueError("two classes look alike: write them otherwise")
         return tuple(Classes(classes))
 
-    @field_validator("columns")
+    @pydantic.field_validator("columns")
     @classmethod
     def _refuse_named_columns(
-        cls, columns: dict[str, Column], info: ValidationInfo
+        cls, columns: dict[str, Column], info: pydantic.ValidationInfo
     ) -> Any:
         reserved = {info.data.get("id"), info.data.get("label")} & columns.keys()
         if reserved:
-            raise ValueError(
-                f"{', '.join(map(str, reserved))}: id and label are no numbers"
-            )
+            names = ", ".join(map(str, reserved))
+            raise ValueError(f"{names}: id and label are no numbers")
         return columns
 
     @property
@@ -135,8 +130,7 @@ class Form(BaseModel):
                 unit = f" {printable_name(column.unit)}" if column.unit else ""
                 problems.append(
                     f"{printable_name(name)} is asked for from {lower:g} to {upper:g},"
-                    " and"
-                    f" yours goes from {low:g} to {high:g}{unit}: another unit?"
+                    f" and yours goes from {low:g} to {high:g}{unit}: another unit?"
                 )
         if problems:
             place = "the task does not fit the form of your table: "
@@ -162,7 +156,12 @@ def store_form(ledger: Ledger, form: Form) -> None:
     Afterwards columns may be added. UserError: another id, label, class or column.
     """
     current, number = current_form(ledger), 1
-    _refuse_other_naming(ledger, form)
+    named = Account.from_ledger(ledger).records
+    if named is not None and named != form.record_naming:
+        raise UserError(
+            f"your ledger knows records by {named}, so {form.record_naming} would take"
+            " them for others, and forget what was spent about them."
+        )
     if current == form:
         return
     if current is not None and any(e.counts for e in ledger.entries(POPULATION)):
@@ -178,17 +177,6 @@ def store_form(ledger: Ledger, form: Form) -> None:
     while ledger.setting(f"{_FORM_SETTING} {number}") is not None:
         number += 1
     ledger.store_setting(f"{_FORM_SETTING} {number}", form.text)
-
-
-def _refuse_other_naming(ledger: Ledger, form: Form) -> None:
-    """Refuse another way of naming records than before."""
-    named = Account.from_ledger(ledger).records
-    if named is not None and named != form.record_naming:
-        raise UserError(
-            f"your ledger knows records by {named}, so {form.record_naming} would take"
-            " them"
-            " for others, and forget what was spent about them."
-        )
 
 
 def describe_form(form: Form) -> list[str]:
@@ -221,26 +209,24 @@ def read_table_form(path: Path) -> Form:
         raise UserError(f"{path} holds no form: id, label, classes and columns.")
     try:
         return Form.model_validate(document)
-    except ValidationError as error:
-        raise UserError.several(
-            Problem(_describe_problem(path, problem)) for problem in error.errors()
-        ) from None
-
-
-def _describe_problem(path: Path, error: Any) -> str:
-    place = ".".join(map(str, error["loc"]))
-    if error["input"] == PLACEHOLDER:
-        return f"{path}: {place} is still to be stated."
-    return f"{path}: {place}: {error['msg'].removeprefix('Value error, ')}."
+    except pydantic.ValidationError as error:
+        problems = []
+        for problem in error.errors():
+            words = f": {problem['msg'].removeprefix('Value error, ')}."
+            if problem["input"] == PLACEHOLDER:
+                words = " is still to be stated."
+            place = ".".join(map(str, problem["loc"]))
+            problems.append(Problem(f"{path}: {place}{words}"))
+        raise UserError.several(problems) from None
 
 
 def draft_form(path: Path) -> str:
     """Return the text of a form for a table, with its column names only."""
     names = [*map(str, table_file.read_cells(path).columns)]
     registry = names == ["record", "label"]
+    to_state = f"{{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER}, {PLACEHOLDER}]}}"
     columns = [
-        f"  {_quote_name(name)}: {{unit: {PLACEHOLDER}, bounds: [{PLACEHOLDER},"
-        f" {PLACEHOLDER}]}}"
+        f"  {json.dumps(name, ensure_ascii=False)}: {to_state}"
         for name in names
         if not registry
     ]
@@ -261,10 +247,6 @@ def draft_form(path: Path) -> str:
             "",
         ]
     )
-
-
-def _quote_name(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
 
 
 Array = NDArray[np.float64]
@@ -313,7 +295,12 @@ def read_records(
     problems.check()
     values = numbers[:, [present.index(name) for name, _, _ in features]]
     codes = map_classes(form.classes, classes)[codes]
-    notes = [*_clip_notes(values, features), *absent_class_notes(codes, classes)]
+    notes = []
+    for column, (name, lower, upper) in zip(values.T, features, strict=True):
+        if out := int(((column < lower) | (column > upper)).sum()):
+            words = f"{out} of {len(column)} values lie outside {lower:g} to {upper:g}"
+            notes.append(f"{printable_name(name)}: {words} and are clipped")
+    notes += absent_class_notes(codes, classes)
     return TableRecords(values, codes, ids, tuple(notes))
 
 
@@ -321,21 +308,11 @@ def _stands_once(frame: Table, name: str) -> bool:
     return list(frame.columns).count(name) == 1
 
 
-def _clip_notes(values: Array, features: Bounded) -> Iterable[str]:
-    """Yield a note for each column with values outside its bounds."""
-    for column, (name, lower, upper) in zip(values.T, features, strict=True):
-        out = int(((column < lower) | (column > upper)).sum())
-        if out:
-            words = f"{out} of {len(column)} values lie outside {lower:g} to {upper:g}"
-            yield f"{printable_name(name)}: {words} and are clipped"
-
-
 def map_classes(form_classes: Sequence[str], task_classes: Sequence[str]) -> Codes:
     """Return the index in the task's classes of each of the form's, (K,)."""
     indices = {normalise_id(name): place for place, name in enumerate(task_classes)}
-    return np.array(
-        [indices[normalise_id(name)] for name in form_classes], dtype=np.int64
-    )
+    places = [indices[normalise_id(name)] for name in form_classes]
+    return np.array(places, dtype=np.int64)
 
 
 def read_class_codes(
@@ -388,7 +365,7 @@ class TableLabels:
     """
 
     records: list[str]
-    places: NDArray[np.int64]
+    places: Codes
     notes: tuple[str, ...]
 
 
@@ -410,3 +387,100 @@ def read_labels(path: Path, form: Form, classes: Sequence[str]) -> TableLabels:
     problems.check()
     places = map_classes(form.classes, classes)[form_codes]
     return TableLabels(names, places, tuple(absent_class_notes(places, classes)))
+
+
+READERS = (".csv", ".parquet")
+# What else than an empty place says that a value is missing.
+MISSING_MARKS = ("", "na", "n/a", "null", "none", "<na>", "nan", "-nan", "+nan", "nat")
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnerRecord:
+    """An owner's record: ``values`` (T,), NaN where missing, and its label."""
+
+    values: Array
+    label: int
+
+
+def read_record(path: Path, label: str, task: Task) -> OwnerRecord:
+    """Return the owner's record for ``task``; UserError if it is malformed."""
+    validate.one_of(task.classes, label=label)
+    points = task.encoding.projection.matrix.shape[1]
+    return OwnerRecord(read_values(path, points), task.classes.index(label))
+
+
+def read_values(path: Path, points: int) -> Array:
+    """Return the ``points`` values (T,) in a CSV or Parquet file, NaN where missing.
+
+    The file holds one row or one column, with or without a header of words. Each cell
+    is a number, however large, or says that it is missing. Anything else is a UserError
+    about the file's form; it says no value, and depends on none.
+    """
+    reader = _TABLES.get(path.suffix.lower())
+    if reader is None:
+        raise UserError(f"{path} must end in one of {', '.join(READERS)}.")
+    try:
+        rows = reader(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:  # noqa: BLE001 - a reader's errors are of any kind
+        kind = type(error).__name__
+        raise UserError(f"{path} is no such table: {kind} while reading it.") from None
+    if max((len(row) for row in rows), default=0) > 1:
+        rows = [row for row in rows if row]
+    else:
+        while len(rows) > points and not rows[-1]:
+            rows = rows[:-1]
+        rows = [row or [""] for row in rows]  # a line that is empty is a value missing
+    width = max((len(row) for row in rows), default=0)
+    if min(len(rows), width) != 1:
+        raise UserError(
+            f"{path} holds {len(rows)} rows and {width} columns of values; a curve is"
+            " one row or one column (a header may stand above it, if it is words)."
+        )
+    cells = rows[0] if len(rows) == 1 else [row[0] for row in rows]
+    if len(cells) != points:
+        raise UserError(
+            f"{path} holds {len(cells)} values; the task's grid has {points} points."
+        )
+    values = [_parse_cell(cell) for cell in cells]
+    if None in values:
+        raise UserError(
+            f"{path}: value {values.index(None)} (counted from 0) is no number, and"
+            " does not say that it is missing (an empty place or NaN)."
+        )
+    return np.array(values, dtype=np.float64)
+
+
+def _read_csv(path: Path) -> Rows:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows: Rows = list(csv.reader(stream, skipinitialspace=True, strict=True))
+    if not rows or len({len(row) for row in rows if row}) > 1:
+        raise ValueError("no rows, or rows of different lengths")
+    header = rows[0] and all(_parse_cell(cell) is None for cell in rows[0])
+    return rows[1:] if header and len(rows) > 1 else rows
+
+
+def _read_parquet(path: Path) -> Rows:
+    import pandas as pd
+
+    rows: Rows = pd.read_parquet(path).to_numpy(dtype=object).tolist()
+    return rows
+
+
+_TABLES = {".csv": _read_csv, ".parquet": _read_parquet}
+
+
+def _parse_cell(cell: Any) -> float | None:
+    """Return the number in a cell, NaN if missing, None if it is neither."""
+    if str(cell).strip().lower() in MISSING_MARKS:
+        return math.nan
+    if not isinstance(cell, str | Real | Decimal):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:  # a number beyond what a float can hold
+        return -math.inf if str(cell).startswith("-") else math.inf
+    except ValueError:
+        return None

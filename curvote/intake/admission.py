@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from curvote.base.errors import UserError
 from curvote.chain import lookup
-from curvote.wire import envelope, sealing
-from curvote.wire.envelope import Envelope
-from curvote.wire.sealing import public_key
+from curvote.wire import envelope
+from curvote.wire.envelope import Envelope, public_key
 from curvote.wire.strict_json import canonical_json
 from curvote.wire.task import AnyTask
 
@@ -55,22 +54,12 @@ class Round:
     @classmethod
     def from_row(cls, row: Any) -> Round:
         """Return the round of one row of `SELECT_ROUNDS`."""
-        (
-            name,
-            pipeline,
-            task,
-            task_digest,
-            needed,
-            final,
-            issued,
-            accepted,
-            sizes,
-            seal,
-        ) = row
-        counts = issued, accepted, needed
+        name, pipeline, task, digest, needed, final, *counted = row
+        issued, accepted, sizes, seal = counted
         batches = tuple(int(size) for size in (sizes or "").split(",") if size)
         seal_to = public_key(seal) if seal else None
-        identity = name, pipeline, read_task(task), task_digest
+        identity = name, pipeline, read_task(task), digest
+        counts = issued, accepted, needed
         return cls(*identity, *counts, final, batches, seal_to)
 
     @property
@@ -224,30 +213,26 @@ def open_envelopes(
 
     Nothing of it is believed yet.
     """
-    private_keys = {sealing.public_key(key): key for key in seals}
-    return [_open_envelope(data, private_keys) for data in envelopes]
-
-
-def _open_envelope(
-    data: bytes, private_keys: dict[str, str]
-) -> OpenedEnvelope | RefusedEnvelope:
-    private = None
-    try:
-        if sealing.is_sealed(data):
-            to, data = sealing.open_sealed(data, private_keys.get)
-            private = private_keys[to]
-        return OpenedEnvelope(envelope.read_envelope(data), private)
-    except UserError as error:
-        return RefusedEnvelope("unreadable", str(error))
+    private_keys = {envelope.public_key(key): key for key in seals}
+    opened: list[OpenedEnvelope | RefusedEnvelope] = []
+    for data in envelopes:
+        text, private = data, None
+        try:
+            if envelope.is_sealed(data):
+                to, text = envelope.open_sealed(data, private_keys.get)
+                private = private_keys[to]
+            opened.append(OpenedEnvelope(envelope.read_envelope(text), private))
+        except UserError as error:
+            opened.append(RefusedEnvelope("unreadable", str(error)))
+    return opened
 
 
 def named_invitations(
     envelopes: Iterable[OpenedEnvelope | RefusedEnvelope],
 ) -> list[str]:
     """Return the distinct invitations that envelopes name, sorted."""
-    return sorted(
-        {e.envelope.invitation for e in envelopes if isinstance(e, OpenedEnvelope)}
-    )
+    opened = (item for item in envelopes if isinstance(item, OpenedEnvelope))
+    return sorted({item.envelope.invitation for item in opened})
 
 
 def admit_envelopes(
@@ -273,7 +258,11 @@ class _AdmissionBatch:
         rows: RowReader,
     ) -> None:
         self._envelopes, self._check, self._rows = envelopes, check, rows
-        self._invited = _read_invitations(named_invitations(envelopes), rows)
+        self._invited: dict[str, _InvitationRow] = {}
+        if names := named_invitations(envelopes):
+            query = SELECT_INVITATIONS.format(marks=", ".join("?" * len(names)))
+            invited_rows = (_InvitationRow(*row) for row in rows(query, *names))
+            self._invited = {row.id: row for row in invited_rows}
         self._used_keys: set[tuple[Any, ...]] = set()
 
     def outcomes(self) -> list[AcceptedMessage | RefusedEnvelope]:
@@ -281,32 +270,25 @@ class _AdmissionBatch:
         waiting = list(range(len(self._envelopes)))
         outcomes: dict[int, AcceptedMessage | RefusedEnvelope] = {}
         while waiting:
-            current, waiting = self._split_repeats(waiting)
+            # The first envelope of each invitation; its repeats wait for the next pass.
+            keys: set[tuple[Any, ...]] = set()
+            current: list[int] = []
+            later: list[int] = []
+            for place in waiting:
+                invited = self._find_invitation(place)
+                again = invited is not None and invited.unique_key in keys
+                (later if again else current).append(place)
+                if invited is not None:
+                    keys.add(invited.unique_key)
             outcomes |= self._check_all(current)
+            waiting = later
         for place, outcome in outcomes.items():
-            if isinstance(outcome, RefusedEnvelope) and self._is_used(place):
-                outcome.storable = False
-        return [outcomes[place] for place in range(len(self._envelopes))]
-
-    def _is_used(self, place: int) -> bool:
-        """Return whether an envelope's invitation is used by now."""
-        invited = self._find_invitation(place)
-        if invited is None:
-            return False
-        return invited.used or invited.answered or invited.unique_key in self._used_keys
-
-    def _split_repeats(self, waiting: list[int]) -> tuple[list[int], list[int]]:
-        """Return the first envelope of each invitation, and the others."""
-        keys: set[tuple[Any, ...]] = set()
-        current: list[int] = []
-        later: list[int] = []
-        for place in waiting:
             invited = self._find_invitation(place)
-            again = invited is not None and invited.unique_key in keys
-            (later if again else current).append(place)
-            if invited is not None:
-                keys.add(invited.unique_key)
-        return current, later
+            if isinstance(outcome, RefusedEnvelope) and invited is not None:
+                used = invited.used or invited.answered
+                if used or invited.unique_key in self._used_keys:
+                    outcome.storable = False
+        return [outcomes[place] for place in range(len(self._envelopes))]
 
     def _find_invitation(self, place: int) -> _InvitationRow | None:
         """Return the invitation of an envelope, None if it is unknown."""
@@ -338,61 +320,45 @@ class _AdmissionBatch:
             raise opened
         invited = self._invited.get(opened.envelope.invitation)
         if invited is None:
-            raise RefusedEnvelope(
-                "unknown invitation",
-                f"invitation {opened.envelope.invitation} was never issued here.",
-            )
+            words = f"invitation {opened.envelope.invitation} was never issued here."
+            raise RefusedEnvelope("unknown invitation", words)
         _refuse_forged(opened, invited, self._rows)
-        self._refuse_late(invited)
-        return invited
-
-    def _refuse_late(self, invited: _InvitationRow) -> None:
         if invited.used or (invited.id,) in self._used_keys:
             raise RefusedEnvelope(USED_INVITATION, "this invitation was used before.")
         if invited.answered or invited.unique_key in self._used_keys:
-            raise RefusedEnvelope(
-                RECORD_ANSWERED,
-                "the record has its message, which came by another invitation.",
-            )
+            words = "the record has its message, which came by another invitation."
+            raise RefusedEnvelope(RECORD_ANSWERED, words)
         if invited.closed:
             raise RefusedEnvelope("round closed", f"round {invited.round} is closed.")
+        return invited
 
     def _check_round(
         self, number: int, places: list[int]
     ) -> Iterator[AcceptedMessage | RefusedEnvelope]:
         """Yield the outcomes of messages of one round."""
         ((task,),) = self._rows("SELECT task FROM rounds WHERE number = ?", number)
-        pairs = [*self._valid_pairs(places)]
-        messages = [
-            (invited.subject, envelope_.payload) for envelope_, invited in pairs
-        ]
+        pairs: list[tuple[Payload, _InvitationRow]] = []
+        for place in places:
+            item, invitation = self._envelopes[place], self._find_invitation(place)
+            if isinstance(item, OpenedEnvelope) and invitation is not None:
+                pairs.append((item.envelope.payload, invitation))
+        messages = [(invited.subject, payload) for payload, invited in pairs]
         results = self._check(read_task(task), messages)
-        for (envelope_, invited), message in zip(pairs, results, strict=True):
+        for (payload, invited), message in zip(pairs, results, strict=True):
             if isinstance(message, UserError):
-                yield RefusedEnvelope(
-                    _refusal_reason(envelope_, invited, self._rows), str(message)
-                )
+                reason, named = "impossible message", payload.get("record")
+                # Any text may stand there; of one with a NUL, PostgreSQL cannot even be
+                # asked.
+                is_text = isinstance(named, str) and named.isprintable()
+                if is_text and invited.record not in {None, named}:
+                    query = "SELECT 1 FROM invitations WHERE round = ? AND record = ?"
+                    matching = self._rows(query, invited.number, named)
+                    reason = "another record" if matching else "unknown record"
+                yield RefusedEnvelope(reason, str(message))
                 continue
             self._used_keys |= {invited.unique_key, (invited.id,)}
             text = canonical_json(message).decode()
             yield AcceptedMessage(invited.id, invited.number, text)
-
-    def _valid_pairs(
-        self, places: list[int]
-    ) -> Iterator[tuple[Envelope, _InvitationRow]]:
-        for place in places:
-            item, invited = self._envelopes[place], self._find_invitation(place)
-            if isinstance(item, OpenedEnvelope) and invited is not None:
-                yield item.envelope, invited
-
-
-def _read_invitations(
-    names: Sequence[str], rows: RowReader
-) -> dict[str, _InvitationRow]:
-    if not names:
-        return {}
-    query = SELECT_INVITATIONS.format(marks=", ".join("?" * len(names)))
-    return {row[0]: _InvitationRow(*row) for row in rows(query, *names)}
 
 
 def _refuse_forged(
@@ -405,31 +371,14 @@ def _refuse_forged(
     content = opened_envelope.envelope
     if content.task != invited.digest:
         if rows("SELECT id FROM rounds WHERE digest = ?", content.task):
-            raise RefusedEnvelope(
-                "another round",
-                f"an invitation to round {invited.round}, used for another round.",
-            )
-        raise RefusedEnvelope(
-            "unknown task", f"task {content.task[:12]} has no round here."
-        )
+            words = f"an invitation to round {invited.round}, used for another round."
+            raise RefusedEnvelope("another round", words)
+        words = f"task {content.task[:12]} has no round here."
+        raise RefusedEnvelope("unknown task", words)
     if not envelope.is_genuine(content, invited.key):
-        raise RefusedEnvelope(
-            "wrong seal",
-            "the seal is wrong: something was altered, or the key is another.",
-        )
+        words = "the seal is wrong: something was altered, or the key is another."
+        raise RefusedEnvelope("wrong seal", words)
     if opened_envelope.private != invited.seal:
-        raise RefusedEnvelope(
-            "another round's seal" if opened_envelope.private else "not sealed",
-            f"round {invited.round} takes envelopes that are sealed to its own key.",
-        )
-
-
-def _refusal_reason(content: Envelope, invited: _InvitationRow, rows: RowReader) -> str:
-    named = content.payload.get("record")
-    # Any text may stand there; of one with a NUL, PostgreSQL cannot even be asked.
-    other = isinstance(named, str) and named.isprintable() and named != invited.record
-    if invited.record is None or not other:
-        return "impossible message"
-    query = "SELECT 1 FROM invitations WHERE round = ? AND record = ?"
-    matching = rows(query, invited.number, named)
-    return "another record" if matching else "unknown record"
+        reason = "another round's seal" if opened_envelope.private else "not sealed"
+        words = f"round {invited.round} takes envelopes that are sealed to its own key."
+        raise RefusedEnvelope(reason, words)

@@ -16,22 +16,7 @@ from typing import Any
 
 from curvote.base import validate
 from curvote.base.errors import InternalError, UserError, did_you_mean
-from curvote.intake import store
-from curvote.intake.admission import (
-    SELECT_ROUNDS,
-    AcceptedMessage,
-    BatchCheck,
-    MessageCheck,
-    Payload,
-    RefusedEnvelope,
-    Round,
-    SubjectPayload,
-    admit_envelopes,
-    messages_digest,
-    named_invitations,
-    open_envelopes,
-    shuffle_messages,
-)
+from curvote.intake import admission, store
 from curvote.wire.envelope import Invitation
 from curvote.wire.strict_json import canonical_json
 from curvote.wire.task import AnyTask
@@ -97,112 +82,106 @@ class Intake:
             if existing is None:
                 text = canonical_json(task.to_json()).decode()
                 row = round_id, pipeline, text, task_digest, needed, seal
-                self._insert_round(row, invitations)
+                ((number,),) = self._rows(
+                    "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
+                    " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
+                    *row,
+                )
+                self._base.change_many(
+                    "INSERT INTO invitations (id, key, about, record, round)"
+                    " VALUES (?, ?, ?, ?, ?)",
+                    [(i.id, i.key, i.about, i.record, number) for i in invitations],
+                )
                 return
             if (existing.pipeline, existing.digest) != (pipeline, task_digest):
                 raise InternalError(f"round {round_id} is there for another task")
-            self._check_invitations(round_id, invitations)
+            query = """SELECT id, key FROM invitations
+                WHERE round = (SELECT number FROM rounds WHERE id = ?)"""
+            if set(self._rows(query, round_id)) != {(i.id, i.key) for i in invitations}:
+                words = f"round {round_id} was opened with other invitations"
+                raise InternalError(words)
             if not existing.closed:
                 change = "UPDATE rounds SET needed = ? WHERE id = ?"
                 self._base.change_many(change, [(needed, round_id)])
 
-    def _insert_round(
-        self, row: tuple[Any, ...], invitations: Sequence[Invitation]
-    ) -> None:
-        ((number,),) = self._rows(
-            "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
-            " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
-            *row,
-        )
-        self._base.change_many(
-            "INSERT INTO invitations (id, key, about, record, round)"
-            " VALUES (?, ?, ?, ?, ?)",
-            [(i.id, i.key, i.about, i.record, number) for i in invitations],
-        )
-
-    def _check_invitations(
-        self, round_id: str, invitations: Sequence[Invitation]
-    ) -> None:
-        query = """SELECT id, key FROM invitations
-            WHERE round = (SELECT number FROM rounds WHERE id = ?)"""
-        if set(self._rows(query, round_id)) != {(i.id, i.key) for i in invitations}:
-            raise InternalError(f"round {round_id} was opened with other invitations")
-
-    def round(self, round_id: str) -> Round | None:
+    def round(self, round_id: str) -> admission.Round | None:
         """Return one round, or None if it was never opened."""
         with self._base.errors():
             rows = self._rows(f"{self._rounds} WHERE r.id = ?", round_id)
-            return Round.from_row(rows[0]) if rows else None
+            return admission.Round.from_row(rows[0]) if rows else None
 
     def seal(self, round_id: str) -> str | None:
         """Return the private key that a round's envelopes are sealed to, if any."""
         rows = self._rows("SELECT seal FROM rounds WHERE id = ?", round_id)
         return rows[0][0] if rows else None
 
-    def rounds(self, pipeline: str | None = None) -> list[Round]:
+    def rounds(self, pipeline: str | None = None) -> list[admission.Round]:
         """Return all rounds, or those of one pipeline, as they were opened."""
-        where, values = (
-            ("", []) if pipeline is None else ("WHERE pipeline = ?", [pipeline])
-        )
+        values = [] if pipeline is None else [pipeline]
+        where = "WHERE pipeline = ?" if values else ""
         with self._base.errors():
             rows = self._rows(f"{self._rounds} {where} ORDER BY r.number", *values)
-            return [Round.from_row(row) for row in rows]
+            return [admission.Round.from_row(row) for row in rows]
 
     @property
     def _rounds(self) -> str:
-        return SELECT_ROUNDS.format(sizes=self._base.sizes)
+        return admission.SELECT_ROUNDS.format(sizes=self._base.sizes)
 
-    def take(self, data: bytes, check: MessageCheck) -> None:
+    def take(self, data: bytes, check: admission.MessageCheck) -> None:
         """Accept one envelope, or raise `RefusedEnvelope`.
 
         ``check(task, subject, payload)`` returns the message to keep, about what the
         invitation asks about; it raises a UserError for what no honest client can have
         sent. Invitation and message change in one transaction.
         """
-        (refused,) = self.take_batch([data], _check_singly(check))
+
+        def check_one(
+            task: AnyTask, messages: Sequence[admission.SubjectPayload]
+        ) -> list[admission.Payload | UserError]:
+            try:
+                return [check(task, *message) for message in messages]
+            except UserError as error:
+                return [error]
+
+        (refused,) = self.take_batch([data], check_one)
         if refused:
             raise refused
 
     def take_batch(
-        self, envelopes: Sequence[bytes], check: BatchCheck
-    ) -> list[RefusedEnvelope | None]:
+        self, envelopes: Sequence[bytes], check: admission.BatchCheck
+    ) -> list[admission.RefusedEnvelope | None]:
         """Accept envelopes in one transaction; return why others are refused.
 
         ``check`` is given the messages of one task together. Return for each envelope
         why it was refused, None where it was accepted.
         """
         self._has_new = True
-        opened_envelopes = open_envelopes(envelopes, self._private_keys())
+        rows = self._rows("SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL")
+        opened_envelopes = admission.open_envelopes(
+            envelopes, [seal for (seal,) in rows]
+        )
         with self._base.writing():
-            self._base.lock(named_invitations(opened_envelopes))
-            outcomes = admit_envelopes(opened_envelopes, check, self._rows)
-            self._store_messages(
-                [
-                    outcome
-                    for outcome in outcomes
-                    if isinstance(outcome, AcceptedMessage)
-                ]
+            self._base.lock(admission.named_invitations(opened_envelopes))
+            outcomes = admission.admit_envelopes(opened_envelopes, check, self._rows)
+            # Invitations are marked as used and messages stored, both sorted by key.
+            new = [
+                outcome
+                for outcome in outcomes
+                if isinstance(outcome, admission.AcceptedMessage)
+            ]
+            mark = "UPDATE invitations SET used = 1 WHERE id = ?"
+            self._base.change_many(
+                mark, sorted((outcome.invitation,) for outcome in new)
             )
+            keep = """INSERT INTO messages ("row", round, payload) VALUES (?, ?, ?)"""
+            stored = [
+                (secrets.randbits(63), outcome.round, outcome.text) for outcome in new
+            ]
+            self._base.change_many(keep, sorted(stored))
         return [
-            outcome if isinstance(outcome, RefusedEnvelope) else None
+            outcome if isinstance(outcome, admission.RefusedEnvelope) else None
             for outcome in outcomes
         ]
-
-    def _private_keys(self) -> list[str]:
-        rows = self._rows("SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL")
-        return [seal for (seal,) in rows]
-
-    def _store_messages(self, messages: Sequence[AcceptedMessage]) -> None:
-        """Mark invitations as used and store messages, both sorted by key."""
-        mark = "UPDATE invitations SET used = 1 WHERE id = ?"
-        self._base.change_many(
-            mark, sorted((message.invitation,) for message in messages)
-        )
-        keep = """INSERT INTO messages ("row", round, payload) VALUES (?, ?, ?)"""
-        rows = [
-            (secrets.randbits(63), message.round, message.text) for message in messages
-        ]
-        self._base.change_many(keep, sorted(rows))
 
     def fold(self, round_id: str, least: int) -> str | None:
         """Fold in waiting messages if there are ``least``; return the digest.
@@ -216,7 +195,7 @@ class Intake:
             current = self._require_round(round_id)
             if current.waiting >= least:
                 self._fold_waiting(current)
-            name = messages_digest(self._folded_batches(round_id))
+            name = admission.messages_digest(self._folded_batches(round_id))
         self.tidy()
         return name
 
@@ -229,22 +208,23 @@ class Intake:
         with self._base.writing():
             self._base.lock_round(round_id)
             current = self._require_round(round_id)
-            name = current.accepted_digest or self._close_open(current)
+            name = current.accepted_digest
+            if not name:
+                if current.waiting:
+                    self._fold_waiting(current)
+                name = admission.messages_digest(self._folded_batches(round_id))
+                if name is None:
+                    words = f"round {round_id} has no message yet; it stays open."
+                    raise UserError(words)
+                # What is sealed to this round from now on, nobody will ever read.
+                change = (
+                    "UPDATE rounds SET accepted_digest = ?, seal = NULL WHERE id = ?"
+                )
+                self._base.change_many(change, [(name, round_id)])
         self.tidy()
         return name
 
-    def _close_open(self, current: Round) -> str:
-        if current.waiting:
-            self._fold_waiting(current)
-        name = messages_digest(self._folded_batches(current.id))
-        if name is None:
-            raise UserError(f"round {current.id} has no message yet; it stays open.")
-        # What is sealed to this round from now on, nobody will ever read.
-        change = "UPDATE rounds SET accepted_digest = ?, seal = NULL WHERE id = ?"
-        self._base.change_many(change, [(name, current.id)])
-        return name
-
-    def _fold_waiting(self, current: Round) -> None:
+    def _fold_waiting(self, current: admission.Round) -> None:
         change = """UPDATE messages SET batch = ? WHERE batch IS NULL
             AND round = (SELECT number FROM rounds WHERE id = ?)"""
         self._base.change_many(change, [(len(current.batches) + 1, current.id)])
@@ -261,9 +241,9 @@ class Intake:
     def folded(self, round_id: str) -> str | None:
         """Return the digest of the messages that were folded in."""
         self._require_round(round_id)
-        return messages_digest(self._folded_batches(round_id))
+        return admission.messages_digest(self._folded_batches(round_id))
 
-    def payloads(self, round_id: str, name: str) -> list[list[Payload]]:
+    def payloads(self, round_id: str, name: str) -> list[list[admission.Payload]]:
         """Return the batches of the set with digest ``name``, shuffled.
 
         What came or was folded in later is left out. A set that the round never had is
@@ -271,7 +251,7 @@ class Intake:
         """
         self._require_round(round_id)
         texts = self._folded_batches(round_id)
-        while texts and messages_digest(texts) != name:
+        while texts and admission.messages_digest(texts) != name:
             texts.pop()
         if not texts:
             raise UserError(
@@ -279,7 +259,7 @@ class Intake:
                 " which was accepted. Put the intake's latest backup in its place."
             )
         with self._base.errors():
-            return [shuffle_messages(batch) for batch in texts]
+            return [admission.shuffle_messages(batch) for batch in texts]
 
     def _folded_batches(self, round_id: str) -> list[list[str]]:
         """Return the folded messages, batch after batch."""
@@ -288,7 +268,7 @@ class Intake:
         rows = groupby(self._rows(query, round_id), itemgetter(0))
         return [[text for _, text in batch] for _, batch in rows]
 
-    def _require_round(self, round_id: str) -> Round:
+    def _require_round(self, round_id: str) -> admission.Round:
         result = self.round(round_id)
         if result is None:
             names = [item.id for item in self.rounds()]
@@ -297,15 +277,3 @@ class Intake:
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         return self._base.rows(query, *values)
-
-
-def _check_singly(check: MessageCheck) -> BatchCheck:
-    """Return a batch check that checks messages one by one."""
-
-    def check_one(task: AnyTask, message: SubjectPayload) -> Payload | UserError:
-        try:
-            return check(task, *message)
-        except UserError as error:
-            return error
-
-    return lambda task, messages: [check_one(task, message) for message in messages]

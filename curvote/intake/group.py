@@ -78,11 +78,8 @@ class GroupCommit:
         self._count = self._bytes = 0
         self._intake: Intake | None = None
         # Whoever was here before may have been killed: its traces go, too.
-        self._tidied, self._pause, self._has_new = (
-            time.monotonic(),
-            REWRITE_SECONDS,
-            True,
-        )
+        self._tidied, self._pause = time.monotonic(), REWRITE_SECONDS
+        self._has_new = True
         self.problem = ""
         self._thread = threading.Thread(
             target=self._accept_uploads, name="intake", daemon=True
@@ -157,10 +154,14 @@ class GroupCommit:
         pairs = [(upload, data) for upload in uploads for data in upload.envelopes]
         failure: Exception | None = None
         try:
-            intake = self._open_intake()
+            if self._intake is None:
+                self._intake = self._opening()
+            intake = self._intake
             for start in range(0, len(pairs), GROUP_SIZE):
                 part = pairs[start : start + GROUP_SIZE]
-                outcomes = self._commit_batch(intake, [data for _, data in part])
+                outcomes = intake.take_batch([data for _, data in part], self._check)
+                self._has_new = True
+                self._committed(outcomes)
                 for (upload, _), outcome in zip(part, outcomes, strict=True):
                     upload.outcomes.append(outcome)
         except UserError as error:
@@ -170,23 +171,16 @@ class GroupCommit:
             failure = InternalError(type(error).__name__)
         else:
             self._report_problem("")
-        _complete_uploads(uploads, failure)
+        for upload in uploads:
+            if not upload.future.set_running_or_notify_cancel():
+                continue
+            if failure is None or len(upload.outcomes) == len(upload.envelopes):
+                upload.future.set_result(upload.outcomes)
+            else:
+                upload.future.set_exception(failure)
         if failure:
             # last: a database that is kept by others keeps this, too
             self._close_intake()
-
-    def _commit_batch(
-        self, intake: Intake, envelopes: Sequence[bytes]
-    ) -> list[Outcome]:
-        outcomes = intake.take_batch(envelopes, self._check)
-        self._has_new = True
-        self._committed(outcomes)
-        return outcomes
-
-    def _open_intake(self) -> Intake:
-        if self._intake is None:
-            self._intake = self._opening()
-        return self._intake
 
     def _report_problem(self, problem: str) -> None:
         if problem != self.problem:
@@ -194,13 +188,9 @@ class GroupCommit:
             self._failed(problem)
 
     def _rewrite_if_due(self) -> None:
-        """Rewrite the rows if that is due."""
         now = time.monotonic()
-        if (
-            self._intake is None
-            or not self._has_new
-            or now - self._tidied < self._pause
-        ):
+        early = now - self._tidied < self._pause
+        if self._intake is None or not self._has_new or early:
             return
         with suppress(UserError, InternalError):
             self._intake.tidy()
@@ -214,14 +204,3 @@ class GroupCommit:
             # It has failed, or it ends: what is wrong was said.
             with suppress(UserError, InternalError):
                 intake.__exit__(None, None, None)
-
-
-def _complete_uploads(uploads: Sequence[_Upload], failure: Exception | None) -> None:
-    """Complete the futures of uploads with outcomes or a failure."""
-    for upload in uploads:
-        if not upload.future.set_running_or_notify_cancel():
-            continue
-        if len(upload.outcomes) == len(upload.envelopes):
-            upload.future.set_result(upload.outcomes)
-        else:
-            upload.future.set_exception(failure)

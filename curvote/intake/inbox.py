@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 from curvote.base.errors import UserError
 from curvote.intake.admission import BatchCheck, RefusedEnvelope
 from curvote.intake.box import Intake
-from curvote.wire.envelope import LARGEST_FILE
+from curvote.wire.envelope import LARGEST_ENVELOPE
 
 # A file that nobody has changed for so long (seconds) is not being written any more.
 QUIET_SECONDS: Final = 2.0
@@ -30,13 +30,17 @@ class FileLeft(Exception):  # noqa: N818 - what happens to a file
     """Error for a file that stays in the inbox; its text is the reason."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class InboxFile:
-    """An opened file of the inbox, as it was when it was opened."""
+    """An opened file of the inbox, as it was when it was opened.
+
+    It ``stays`` where a part of it could not be kept.
+    """
 
     folder: int
     name: str
     opened: os.stat_result
+    stays: bool = False
 
     @property
     def is_quiet(self) -> bool:
@@ -58,11 +62,8 @@ def envelope_files(folder: int) -> list[str]:
     The order of acceptance then says nothing. A name that begins with a dot belongs to
     whoever is still writing, and will rename it.
     """
-    names = [
-        name
-        for name in os.listdir(folder)
-        if name.endswith((".json", ".jsonl")) and not name.startswith(".")
-    ]
+    visible = (name for name in os.listdir(folder) if not name.startswith("."))
+    names = [name for name in visible if name.endswith((".json", ".jsonl"))]
     secrets.SystemRandom().shuffle(names)
     return names
 
@@ -91,8 +92,8 @@ def read_envelopes(file: InboxFile, stream: BinaryIO) -> Iterator[bytes]:
             raise FileLeft("still being written")
         yield from _read_lines(stream)
         return
-    data = stream.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
+    data = stream.read(LARGEST_ENVELOPE + 1)
+    if len(data) > LARGEST_ENVELOPE:
         raise FileLeft("too large")
     if not data.endswith(b"\n") and not file.is_quiet:
         raise FileLeft("still being written")
@@ -101,22 +102,18 @@ def read_envelopes(file: InboxFile, stream: BinaryIO) -> Iterator[bytes]:
 
 def _read_lines(stream: BinaryIO) -> Iterator[bytes]:
     too_long = False
-    while line := stream.readline(LARGEST_FILE + 1):
-        if len(line) > LARGEST_FILE:
+    while line := stream.readline(LARGEST_ENVELOPE + 1):
+        if len(line) > LARGEST_ENVELOPE:
             too_long = True
-            _skip_line(stream)
+            for _ in range(MAX_SKIPPED):  # read on to the line's end
+                if (stream.readline(LARGEST_ENVELOPE) or b"\n").endswith(b"\n"):
+                    break
+            else:
+                raise FileLeft("too large")
         elif line.strip():
             yield line
     if too_long:
         raise FileLeft("too large")
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    """Read on to the end of a line that is too long."""
-    for _ in range(MAX_SKIPPED):
-        if (stream.readline(LARGEST_FILE) or b"\n").endswith(b"\n"):
-            return
-    raise FileLeft("too large")
 
 
 def _refuse_irregular(status: os.stat_result) -> None:
@@ -183,7 +180,6 @@ class Quarantine:
         return True
 
     def _write_file(self, path: Path, data: bytes) -> None:
-        """Write a private file atomically."""
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.unlink(missing_ok=True)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -226,31 +222,17 @@ def accept_inbox(
     others.
     """
     taking = _InboxRun(intake, Quarantine(quarantine), check)
-    with _open_folder(inbox) as folder:
+    try:
+        folder = os.open(inbox, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"the inbox {inbox}: {error.strerror or error}.") from None
+    try:
         for name in envelope_files(folder):
             taking.read_file(folder, name)
         taking.flush()
-    return taking.result
-
-
-@contextmanager
-def _open_folder(path: Path) -> Iterator[int]:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise UserError(f"the inbox {path}: {error.strerror or error}.") from None
-    try:
-        yield handle
     finally:
-        os.close(handle)
-
-
-@dataclass
-class _SourceFile:
-    """An inbox file; it stays where a part of it could not be kept."""
-
-    file: InboxFile
-    stays: bool = False
+        os.close(folder)
+    return taking.result
 
 
 class _InboxRun:
@@ -260,52 +242,44 @@ class _InboxRun:
         self, intake: Intake, quarantine: Quarantine, check: BatchCheck
     ) -> None:
         self._intake, self._quarantine, self._check = intake, quarantine, check
-        self._waiting: list[tuple[_SourceFile, bytes]] = []
+        self._waiting: list[tuple[InboxFile, bytes]] = []
         self._bytes = 0
-        self._finished: list[_SourceFile] = []
+        self._finished: list[InboxFile] = []
         self.result = InboxResult()
 
     def read_file(self, folder: int, name: str) -> None:
         """Read a file's envelopes; problems with it are counted."""
         with self._count_left(), open_file(folder, name) as (file, stream):
-            source = _SourceFile(file)
             for data in read_envelopes(file, stream):
-                self._add_envelope(source, data)
-            self._finished.append(source)
-
-    def _add_envelope(self, source: _SourceFile, data: bytes) -> None:
-        self._waiting.append((source, data))
-        self._bytes += len(data)
-        if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
-            self.flush()
+                self._waiting.append((file, data))
+                self._bytes += len(data)
+                if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
+                    self.flush()
+            self._finished.append(file)
 
     def flush(self) -> None:
         """Accept the waiting envelopes, then delete the finished files."""
         secrets.SystemRandom().shuffle(self._waiting)
         envelopes = [data for _, data in self._waiting]
         outcomes = self._intake.take_batch(envelopes, self._check)
-        for (source, data), refused in zip(self._waiting, outcomes, strict=True):
+        for (file, data), refused in zip(self._waiting, outcomes, strict=True):
             if refused is None:
                 self.result.accepted += 1
-            else:
-                self._quarantine_envelope(source, data, refused)
-        for source in self._finished:
-            if not source.stays:
+                continue
+            self.result.refused[refused.reason] += 1
+            try:
+                is_kept = self._quarantine.keep(data, refused)
+                words = "" if is_kept else "quarantine is full"
+            except OSError as error:
+                words = f"quarantine: {error.strerror or error}"
+            if words:
+                self.result.files_left[words] += 1
+                file.stays = True
+        for file in self._finished:
+            if not file.stays:
                 with self._count_left():
-                    source.file.remove()
+                    file.remove()
         self._waiting, self._finished, self._bytes = [], [], 0
-
-    def _quarantine_envelope(
-        self, source: _SourceFile, data: bytes, refused: RefusedEnvelope
-    ) -> None:
-        self.result.refused[refused.reason] += 1
-        try:
-            words = "" if self._quarantine.keep(data, refused) else "quarantine is full"
-        except OSError as error:
-            words = f"quarantine: {error.strerror or error}"
-        if words:
-            self.result.files_left[words] += 1
-            source.stays = True
 
     @contextmanager
     def _count_left(self) -> Iterator[None]:

@@ -26,7 +26,7 @@ from curvote.base.errors import UserError
 from curvote.base.text import format_names, printable_name
 from curvote.chain import lookup
 from curvote.chain.stage import Columns
-from curvote.client.record import OwnerRecord
+from curvote.client.table import OwnerRecord
 from curvote.curves import canonical
 from curvote.curves.encoding import Encoding, rescale
 from curvote.messages.message import Array, ClientData, message_of, payload_at

@@ -10,18 +10,103 @@ from __future__ import annotations
 import hmac
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import SystemRandom
 from typing import Annotated, Any, Final, Literal
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import (
+    X25519PrivateKey,
+    X25519PublicKey,
+)
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from curvote.base import validate
 from curvote.base.errors import InternalError, UserError
-from curvote.wire import sealing, signing
+from curvote.wire import signing
 from curvote.wire.strict_json import canonical_json, describe_errors, parse_json
 from curvote.wire.task import AnyTask, Word
+
+LARGEST_ENVELOPE: Final = 2**20  # bytes: ten thousand numbers fit, sealed or not
+INFO: Final = b"curvote sealed envelope"
+_SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+
+
+class _StrictForm(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _SealedForm(_StrictForm):
+    sealed: str
+    to: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+def new_private_key() -> str:
+    """Return a new private key, 64 hex digits."""
+    return X25519PrivateKey.generate().private_bytes_raw().hex()
+
+
+def public_key(private: str) -> str:
+    """Return the public key of a private one: 64 hex digits."""
+    return _load_private_key(private).public_key().public_bytes_raw().hex()
+
+
+def seal_to_key(envelope: bytes, seal_to: str) -> bytes:
+    """Return the envelope encrypted to a public key: one line of JSON.
+
+    UserError: nothing can be sealed to this key.
+    """
+    try:
+        key = X25519PublicKey.from_public_bytes(bytes.fromhex(seal_to))
+        octets = _SUITE.encrypt(envelope, key, info=INFO)
+    except ValueError:
+        raise UserError("the server's seal_to is no X25519 key.") from None
+    return _sealed_line(signing.to_base64url(octets), seal_to)
+
+
+def is_sealed(data: bytes) -> bool:
+    """Return whether ``data`` looks like a sealed envelope."""
+    return data.startswith(b'{"sealed":')
+
+
+def open_sealed(
+    data: bytes, find_private: Callable[[str], str | None]
+) -> tuple[str, bytes]:
+    """Return the public key that ``data`` was sealed to, and the envelope.
+
+    ``find_private`` returns the private key of a public one, None for an unknown one.
+    UserError: another form than that of `seal_to_key`, an unknown key, any other
+    content than what was sealed.
+    """
+    try:
+        form = _SealedForm.model_validate(parse_json(data, LARGEST_ENVELOPE))
+    except ValidationError as error:
+        raise UserError(f"not a sealed envelope: {describe_errors(error)}.") from None
+    octets = signing.from_base64url(form.sealed)
+    if _sealed_line(form.sealed, form.to) != data:
+        raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
+    private = find_private(form.to)
+    if private is None:
+        raise UserError(
+            f"sealed to {form.to[:12]}, which is no key of an open round here."
+        )
+    try:
+        return form.to, _SUITE.decrypt(octets, _load_private_key(private), info=INFO)
+    except (InvalidTag, ValueError):
+        words = "the sealed part was altered, or made for another key."
+        raise UserError(words) from None
+
+
+def _sealed_line(sealed: str, to: str) -> bytes:
+    return canonical_json({"sealed": sealed, "to": to}) + b"\n"
+
+
+def _load_private_key(text: str) -> X25519PrivateKey:
+    return X25519PrivateKey.from_private_bytes(bytes.fromhex(text))
+
 
 INVITATION_FORMAT: Final = 2
 NAMED_FORMAT: Final = 3
@@ -111,11 +196,8 @@ class Invitation:
     def from_json(cls, text: Any) -> Invitation:
         """Build the invitation that `to_json` wrote; anything else is a UserError."""
         version = text.get("format") if isinstance(text, dict) else None
-        form = (
-            _FORMS.get(version, _InvitationFormat2)
-            if type(version) is int
-            else _InvitationFormat2
-        )
+        form_number = version if type(version) is int else INVITATION_FORMAT
+        form = _FORMS.get(form_number, _InvitationFormat2)
         try:
             written = form.model_validate(text)
         except ValidationError as error:
@@ -126,11 +208,7 @@ class Invitation:
         return cls(**fields)
 
 
-class _StrictInvitation(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _InvitationForm(_StrictInvitation):
+class _InvitationForm(_StrictForm):
     format: int
     id: Bits128
     key: Digest  # as many bits
@@ -188,17 +266,17 @@ def issue_invitations(
     others; the operating system's randomness decides which, and in what order.
     """
     validate.at_least(1, count=count)
+    subjects: list[int | None] = [None] * count
+    if task.candidates is not None:
+        places = list(range(len(task.candidates.coef)))
+        SystemRandom().shuffle(places)
+        subjects = [places[i % len(places)] for i in range(count)]
+        SystemRandom().shuffle(subjects)
+    invited = partial(Invitation, signer=signer, seal_to=seal_to, server=server)
     fixed_fields = task.digest(), task.asks
-    optional_fields = signer, seal_to, server
     return [
-        Invitation(
-            os.urandom(16).hex(),
-            os.urandom(32).hex(),
-            *fixed_fields,
-            about,
-            *optional_fields,
-        )
-        for about in _assign_candidates(task, count)
+        invited(os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, about)
+        for about in subjects
     ]
 
 
@@ -211,50 +289,25 @@ def issue_record_invitations(
     characters.
     """
     validate.at_least(1, records=len(records))
-    _check_record_names(records)
-    fixed_fields = task.digest(), task.asks, None, signer, seal_to
-    return [
-        Invitation(
-            os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, record=record
-        )
-        for record in records
-    ]
-
-
-def _check_record_names(records: Sequence[str]) -> None:
     if len(set(records)) < len(records):
         repeated = next(name for name, n in Counter(records).items() if n > 1)
         raise UserError(f"record {validate.format_value(repeated)} stands twice.")
     try:
         _NAME_LIST.validate_python(list(records))
     except ValidationError as error:
-        raise UserError(
-            f"records is no list of names: {describe_errors(error)}."
-        ) from None
+        words = describe_errors(error)
+        raise UserError(f"records is no list of names: {words}.") from None
+    invited = partial(Invitation, signer=signer, seal_to=seal_to)
+    fixed_fields = task.digest(), task.asks
+    return [
+        invited(
+            os.urandom(16).hex(), os.urandom(32).hex(), *fixed_fields, record=record
+        )
+        for record in records
+    ]
 
-
-def _assign_candidates(task: AnyTask, count: int) -> list[int | None]:
-    if task.candidates is None:
-        return [None] * count
-    candidates = list(range(len(task.candidates.coef)))
-    SystemRandom().shuffle(candidates)
-    subjects: list[int | None] = [candidates[i % len(candidates)] for i in range(count)]
-    SystemRandom().shuffle(subjects)
-    return subjects
-
-
-__all__ = [
-    "Envelope",
-    "Invitation",
-    "is_genuine",
-    "issue_invitations",
-    "issue_record_invitations",
-    "read_envelope",
-    "seal_message",
-]
 
 ENVELOPE_FORMAT: Final = 2
-LARGEST_FILE: Final = sealing.LARGEST_ENVELOPE
 # A number takes as many characters in the padded text, the longest takes 24.
 NUMBER_WIDTH: Final = 32
 _TYPE: Final = "curvote-envelope"
@@ -275,11 +328,7 @@ class Envelope:
     seal: bytes = field(repr=False)
 
 
-class _StrictEnvelope(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _EnvelopeFormat1(_StrictEnvelope):
+class _EnvelopeFormat1(_StrictForm):
     format: Annotated[int, Field(ge=1, le=1)]
     task: Digest
     invitation: Bits128
@@ -287,13 +336,13 @@ class _EnvelopeFormat1(_StrictEnvelope):
     seal: Digest
 
 
-class _EnvelopeHeader(_StrictEnvelope):
+class _EnvelopeHeader(_StrictForm):
     alg: Literal["HS256"]
     kid: Bits128
     typ: Literal["curvote-envelope"]
 
 
-class _EnvelopeContent(_StrictEnvelope):
+class _EnvelopeContent(_StrictForm):
     message: dict[str, Any]
     task: Digest
 
@@ -310,14 +359,20 @@ def seal_message(
     """
     invitation.refuse_other_key(seal_to)
     if invitation.format == 1:
-        line = _seal_format_1(invitation, payload)
+        body = {
+            "format": 1,
+            "task": invitation.task,
+            "invitation": invitation.id,
+            "payload": dict(payload),
+        }
+        seal_ = _seal_code(invitation.key, canonical_json(body)).hex()
+        line = canonical_json(body | {"seal": seal_}) + b"\n"
     else:
         header = _envelope_header(invitation.id)
         content = _pad_content({"message": dict(payload), "task": invitation.task})
-        line = signing.sign_payload(
-            header, content, lambda text: _seal_code(invitation.key, text)
-        )
-    return line if seal_to is None else sealing.seal_to_key(line, seal_to)
+        code = partial(_seal_code, invitation.key)
+        line = signing.sign_payload(header, content, code)
+    return line if seal_to is None else seal_to_key(line, seal_to)
 
 
 def is_genuine(envelope: Envelope, key: str) -> bool:
@@ -334,33 +389,35 @@ def read_envelope(data: bytes) -> Envelope:
     MiB, another format, keys that are missing, unknown or of another form, and any
     bytes but the canonical ones: nobody can write a message in a second way.
     """
-    value = parse_json(data, LARGEST_FILE)
+    value = parse_json(data, LARGEST_ENVELOPE)
     if not isinstance(value, dict):
         raise UserError("not an envelope: the file holds no JSON object.")
     if "protected" in value:
-        return _read_format_2(data)
+        parts = signing.parse_signature(data, LARGEST_ENVELOPE)
+        try:
+            header = parse_json(parts.protected, LARGEST_ENVELOPE)
+            kid = _EnvelopeHeader.model_validate(header).kid
+            inner = parse_json(parts.payload, LARGEST_ENVELOPE)
+            content = _EnvelopeContent.model_validate(inner)
+        except ValidationError as error:
+            raise UserError(f"not an envelope: {describe_errors(error)}.") from None
+        if canonical_json(_envelope_header(kid)) != parts.protected:
+            raise UserError("its header is not written in the one canonical way.")
+        named = ENVELOPE_FORMAT, content.task, kid, content.message
+        return Envelope(*named, parts.signed, parts.signature)
     if type(value.get("format")) is not int or value["format"] != 1:
         raise UserError(
             f"format is {ascii(value.get('format'))[:20]}; this version reads 1 and 2."
         )
-    return _read_format_1(data, value)
-
-
-def _read_format_2(data: bytes) -> Envelope:
-    parts = signing.parse_signature(data, LARGEST_FILE)
     try:
-        kid = _EnvelopeHeader.model_validate(
-            parse_json(parts.protected, LARGEST_FILE)
-        ).kid
-        content = _EnvelopeContent.model_validate(
-            parse_json(parts.payload, LARGEST_FILE)
-        )
+        form = _EnvelopeFormat1.model_validate(value)
     except ValidationError as error:
         raise UserError(f"not an envelope: {describe_errors(error)}.") from None
-    if canonical_json(_envelope_header(kid)) != parts.protected:
-        raise UserError("its header is not written in the one canonical way.")
-    signed, code = parts.signed, parts.signature
-    return Envelope(ENVELOPE_FORMAT, content.task, kid, content.message, signed, code)
+    if canonical_json(_unsigned_zeros(value)) + b"\n" != data:
+        raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
+    body = canonical_json(form.model_dump(exclude={"seal"}))
+    code = bytes.fromhex(form.seal)
+    return Envelope(1, form.task, form.invitation, form.payload, body, code)
 
 
 def _envelope_header(invitation: str) -> dict[str, str]:
@@ -382,29 +439,6 @@ def _widest_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_widest_numbers(item) for item in value]
     return "0" * (NUMBER_WIDTH - 2) if isinstance(value, bool | int | float) else value
-
-
-def _seal_format_1(invitation: Invitation, payload: Mapping[str, Any]) -> bytes:
-    body = {
-        "format": 1,
-        "task": invitation.task,
-        "invitation": invitation.id,
-        "payload": dict(payload),
-    }
-    seal_ = _seal_code(invitation.key, canonical_json(body)).hex()
-    return canonical_json(body | {"seal": seal_}) + b"\n"
-
-
-def _read_format_1(data: bytes, value: dict[str, Any]) -> Envelope:
-    try:
-        form = _EnvelopeFormat1.model_validate(value)
-    except ValidationError as error:
-        raise UserError(f"not an envelope: {describe_errors(error)}.") from None
-    if canonical_json(_unsigned_zeros(value)) + b"\n" != data:
-        raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
-    body = canonical_json(form.model_dump(exclude={"seal"}))
-    code = bytes.fromhex(form.seal)
-    return Envelope(1, form.task, form.invitation, form.payload, body, code)
 
 
 def _unsigned_zeros(value: Any) -> Any:

@@ -19,15 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final, Literal
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
     Ed25519PublicKey,
-)
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
 )
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -47,9 +42,8 @@ class SignatureParts:
     @property
     def signed(self) -> bytes:
         """The octets that the signature covers (RFC 7515, section 5.1)."""
-        return f"{to_base64url(self.protected)}.{to_base64url(self.payload)}".encode(
-            "ascii"
-        )
+        parts = to_base64url(self.protected), to_base64url(self.payload)
+        return ".".join(parts).encode("ascii")
 
     @property
     def line(self) -> bytes:
@@ -132,24 +126,22 @@ class SignedTask:
     fingerprint: str
 
 
-class _TaskDocument(BaseModel):
+class _StrictForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
+
+class _TaskDocument(_StrictForm):
     task: dict[str, Any]
     seal_to: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None
 
 
-class _PublicKeyForm(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _PublicKeyForm(_StrictForm):
     kty: Literal["OKP"]
     crv: Literal["Ed25519"]
     x: str
 
 
-class _TaskHeader(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _TaskHeader(_StrictForm):
     alg: Literal["EdDSA"]
     jwk: _PublicKeyForm
     typ: Literal["curvote-task"]
@@ -171,24 +163,30 @@ class ServerKey:
         none, that holds no key or not the one that is remembered, or that is missing.
         """
         fingerprint_path = path.with_suffix(".fingerprint")
-        pinned = _read_fingerprint(fingerprint_path)
+        pinned = None
+        try:
+            if fingerprint_path.exists():
+                pinned = fingerprint_path.read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            words = f"it cannot be read: {error}"
+            raise _key_error(fingerprint_path, words) from None
         if not os.path.lexists(path):
             if pinned is not None:
-                raise _key_error(
-                    path,
-                    f"it is missing, {fingerprint_path.name} is there."
-                    f" {KEY_LOST_ADVICE}",
-                )
-            _create_key(path)
+                words = f"it is missing, {fingerprint_path.name} is there."
+                raise _key_error(path, f"{words} {KEY_LOST_ADVICE}")
+            new = Ed25519PrivateKey.generate()
+            text = new.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            _write_new_file(path, text, 0o600)
         key = cls(_read_key(path))
         if pinned is None:
             _write_new_file(fingerprint_path, f"{key.fingerprint}\n".encode(), 0o644)
         elif pinned != key.fingerprint:
-            raise _key_error(
-                path,
-                f"it is another key than {fingerprint_path.name} says."
-                f" {KEY_LOST_ADVICE}",
-            )
+            words = f"it is another key than {fingerprint_path.name} says."
+            raise _key_error(path, f"{words} {KEY_LOST_ADVICE}")
         return key
 
     @property
@@ -198,9 +196,8 @@ class ServerKey:
 
     def sign(self, document: dict[str, Any]) -> bytes:
         """Return the document as the line that is published."""
-        return sign_payload(
-            _task_header(self._public), canonical_json(document), self._key.sign
-        )
+        header = _task_header(self._public)
+        return sign_payload(header, canonical_json(document), self._key.sign)
 
 
 def key_fingerprint(public: bytes) -> str:
@@ -220,21 +217,18 @@ def open_signed(data: bytes) -> SignedTask:
         raise UserError(f"not a signed task: {error}") from None
 
 
-def _refuse_weak_key(public: bytes) -> None:
-    """Refuse a public key that verifies forged signatures.
-
-    Points of small order, and encodings that are not reduced mod p (RFC 8032, 5.1.3):
-    libraries differ in which of them they take.
-    """
+def _verify_document(data: bytes) -> SignedTask:
+    parts = parse_signature(data, LARGEST)
+    try:
+        header = _TaskHeader.model_validate(parse_json(parts.protected, LARGEST))
+    except ValidationError as error:
+        raise UserError(f"header {describe_errors(error)}.") from None
+    public = from_base64url(header.jwk.x)
+    if canonical_json(_task_header(public)) != parts.protected:
+        raise UserError("its header is not written in the one canonical way.")
     y = int.from_bytes(public, "little") & ((1 << 255) - 1)
     if y >= _P or y in _SMALL_ORDER:
         raise UserError("its key is none that a server can have: it signs anything.")
-
-
-def _verify_document(data: bytes) -> SignedTask:
-    parts = parse_signature(data, LARGEST)
-    public = _signer_key(parts)
-    _refuse_weak_key(public)
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(parts.signature, parts.signed)
     except (InvalidSignature, ValueError):
@@ -249,27 +243,9 @@ def _verify_document(data: bytes) -> SignedTask:
     return SignedTask(document, key_fingerprint(public))
 
 
-def _signer_key(parts: SignatureParts) -> bytes:
-    """Return the public key in the header, which must be canonical."""
-    try:
-        header = _TaskHeader.model_validate(parse_json(parts.protected, LARGEST))
-    except ValidationError as error:
-        raise UserError(f"header {describe_errors(error)}.") from None
-    public = from_base64url(header.jwk.x)
-    if canonical_json(_task_header(public)) != parts.protected:
-        raise UserError("its header is not written in the one canonical way.")
-    return public
-
-
 def _task_header(public: bytes) -> dict[str, Any]:
     key = {"crv": "Ed25519", "kty": "OKP", "x": to_base64url(public)}
     return {"alg": "EdDSA", "jwk": key, "typ": _TYPE}
-
-
-def _create_key(path: Path) -> None:
-    key = Ed25519PrivateKey.generate()
-    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    _write_new_file(path, text, 0o600)
 
 
 def _write_new_file(path: Path, text: bytes, mode: int) -> None:
@@ -289,16 +265,8 @@ def _write_new_file(path: Path, text: bytes, mode: int) -> None:
                 return  # another process was first
         sync_folder(path.parent)
     except OSError as error:
-        raise _key_error(
-            path, f"it cannot be made: {error.strerror or error}"
-        ) from None
-
-
-def _read_fingerprint(path: Path) -> str | None:
-    try:
-        return path.read_text("ascii").strip() if path.exists() else None
-    except (OSError, UnicodeDecodeError) as error:
-        raise _key_error(path, f"it cannot be read: {error}") from None
+        words = f"it cannot be made: {error.strerror or error}"
+        raise _key_error(path, words) from None
 
 
 def _read_key(path: Path) -> Ed25519PrivateKey:
@@ -308,13 +276,12 @@ def _read_key(path: Path) -> Ed25519PrivateKey:
             status = os.fstat(handle)
             text = stream.read(4096) if stat.S_ISREG(status.st_mode) else b""
     except OSError as error:
-        raise _key_error(
-            path, f"it cannot be read: {error.strerror or error}"
-        ) from None
+        words = f"it cannot be read: {error.strerror or error}"
+        raise _key_error(path, words) from None
     if stat.S_IMODE(status.st_mode) & 0o077:
         raise _key_error(path, "others may read it; `chmod 600` it if nobody has")
     try:
-        key = load_pem_private_key(text, password=None)
+        key = serialization.load_pem_private_key(text, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):

@@ -38,12 +38,22 @@ def parse_json(data: bytes, max_bytes: int) -> Any:
         value = _STRICT.decode(text)
         too_deep = _is_deeper(value, MAX_DEPTH)
     except json.JSONDecodeError as error:
-        raise UserError(_syntax_error(text, error)) from None
+        stripped = text.strip()
+        words = f"not JSON: {error.msg} at character {error.pos}."
+        if error.msg == "Extra data":
+            words = f"something follows the JSON value, from character {error.pos} on."
+        elif stripped.startswith("{") and not stripped.endswith("}"):
+            words = "cut off: the closing brace is missing."
+        raise UserError(words) from None
     except RecursionError:
         too_deep = True
     if too_deep:
         raise UserError(f"its values are nested over {MAX_DEPTH} deep.")
-    _refuse_surrogates(text, value)
+    if "\\u" in text:  # half a surrogate pair: UTF-8 cannot hold it
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            raise UserError("its text holds half a surrogate pair.") from None
     return value
 
 
@@ -53,24 +63,9 @@ def describe_errors(error: ValidationError) -> str:
     A place may be a key that somebody sent: only plain characters of it are shown.
     """
     first = error.errors(include_url=False, include_input=False)[0]
-    place = (
-        ".".join(_printable_ascii(str(part)[:40]) for part in first["loc"])
-        or "the value"
-    )
-    return f"{place}: {first['msg'].removeprefix('Value error, ')}"
-
-
-def _printable_ascii(text: str) -> str:
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
-
-
-def _syntax_error(text: str, error: json.JSONDecodeError) -> str:
-    stripped = text.strip()
-    if error.msg == "Extra data":
-        return f"something follows the JSON value, from character {error.pos} on."
-    if stripped.startswith("{") and not stripped.endswith("}"):
-        return "cut off: the closing brace is missing."
-    return f"not JSON: {error.msg} at character {error.pos}."
+    place = ".".join(str(part)[:40] for part in first["loc"]) or "the value"
+    place_shown = "".join(c if c.isascii() and c.isprintable() else "?" for c in place)
+    return f"{place_shown}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -107,13 +102,3 @@ def _is_deeper(value: Any, levels: int) -> bool:
         return False
     inner = value.values() if isinstance(value, dict) else value
     return not levels or any(_is_deeper(item, levels - 1) for item in inner)
-
-
-def _refuse_surrogates(text: str, value: Any) -> None:
-    """Refuse text with half a surrogate pair, which UTF-8 cannot hold."""
-    if "\\u" not in text:
-        return
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise UserError("its text holds half a surrogate pair.") from None

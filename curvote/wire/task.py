@@ -19,16 +19,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationError,
-    model_validator,
-)
 
 from curvote.base import validate
 from curvote.base.classes import Classes
@@ -91,18 +83,13 @@ def _check_array(value: object) -> Array:
         raise ValueError(f"it holds more than {MOST_NUMBERS} numbers")
     if not {type(number) for row in rows for number in row} <= {int, float}:
         raise ValueError("it must hold numbers only")
-    return _bounded_array(value)
-
-
-def _bounded_array(value: list[Any]) -> Array:
     try:
         array = np.array(value, dtype=np.float64)
     except OverflowError:
         array = np.array([np.inf])
     if not (np.abs(array) <= LARGEST_NUMBER).all():
-        raise ValueError(
-            f"its numbers must be finite and at most {LARGEST_NUMBER:g} in size"
-        )
+        most = f"at most {LARGEST_NUMBER:g} in size"
+        raise ValueError(f"its numbers must be finite and {most}")
     return array
 
 
@@ -132,33 +119,35 @@ def _check_parameter(value: object) -> object:
     return _check_word(value) if isinstance(value, str) else _check_number(value)
 
 
-Number = Annotated[int | float, PlainValidator(_check_number)]
-Word = Annotated[str, PlainValidator(_check_word)]
-Vector = Annotated[Array, PlainValidator(_array_check(1))]
-Matrix = Annotated[Array, PlainValidator(_array_check(2))]
-Constant = Annotated[Array, PlainValidator(_check_constant_form)]
-Parameter = Annotated[Any, PlainValidator(_check_parameter)]
-Epsilon = Annotated[Number, AfterValidator(_positive_check(LARGEST_EPSILON))]
+Number = Annotated[int | float, pydantic.PlainValidator(_check_number)]
+Word = Annotated[str, pydantic.PlainValidator(_check_word)]
+Vector = Annotated[Array, pydantic.PlainValidator(_array_check(1))]
+Matrix = Annotated[Array, pydantic.PlainValidator(_array_check(2))]
+Constant = Annotated[Array, pydantic.PlainValidator(_check_constant_form)]
+Parameter = Annotated[Any, pydantic.PlainValidator(_check_parameter)]
+Epsilon = Annotated[Number, pydantic.AfterValidator(_positive_check(LARGEST_EPSILON))]
 
 
-class _StrictForm(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+class _StrictForm(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(
+        extra="forbid", strict=True, arbitrary_types_allowed=True
+    )
 
 
 class EncodingForm(_StrictForm):
     """JSON form of an encoding: basis, matrices, rescaling and constants."""
 
     basis: Word
-    size: Annotated[int, Field(ge=1, le=MOST_POINTS)]
-    order: Annotated[int, Field(ge=1, le=MOST_ORDER)]
+    size: Annotated[int, pydantic.Field(ge=1, le=MOST_POINTS)]
+    order: Annotated[int, pydantic.Field(ge=1, le=MOST_ORDER)]
     domain: Vector
     matrix: Matrix
     gram: Matrix
     rescale: Word
-    constants: Annotated[dict[Word, Constant], Field(max_length=2)]
+    constants: Annotated[dict[Word, Constant], pydantic.Field(max_length=2)]
     judge: Word
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _check_shapes(self) -> EncodingForm:
         d, points = self.matrix.shape
         if d > MOST_COEFFICIENTS or points > MOST_POINTS:
@@ -169,15 +158,11 @@ class EncodingForm(_StrictForm):
         if self.domain.shape != (2,) or not self.domain[0] <= self.domain[1]:
             raise ValueError("domain must be two increasing numbers")
         for name, value in self.constants.items():
-            _check_constant_shape(name, value, d)
+            if value.shape not in ((), (1,), (d,)):
+                raise ValueError(f"{name} must be one number, or one for each of {d}")
+            if name == "scale" and not (value >= SMALLEST_SCALE).all():
+                raise ValueError(f"scale must be at least {SMALLEST_SCALE:g}")
         return self
-
-
-def _check_constant_shape(name: str, value: Array, d: int) -> None:
-    if value.shape not in ((), (1,), (d,)):
-        raise ValueError(f"{name} must be one number, or one for each of {d}")
-    if name == "scale" and not (value >= SMALLEST_SCALE).all():
-        raise ValueError(f"scale must be at least {SMALLEST_SCALE:g}")
 
 
 class CandidatesForm(_StrictForm):
@@ -186,7 +171,7 @@ class CandidatesForm(_StrictForm):
     coef: Matrix
     intercept: Vector
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _check_shapes(self) -> CandidatesForm:
         count = len(self.coef)
         if count > MOST_CANDIDATES or self.intercept.shape != (count,):
@@ -203,16 +188,18 @@ class TaskForm(_StrictForm):
     format: Literal[1]
     protocol: Word
     asks: Word
-    number: Annotated[int, Field(ge=1, le=2**53)]
-    classes: Annotated[list[Word], Field(min_length=2, max_length=MOST_CLASSES)]
+    number: Annotated[int, pydantic.Field(ge=1, le=2**53)]
+    classes: Annotated[
+        list[Word], pydantic.Field(min_length=2, max_length=MOST_CLASSES)
+    ]
     epsilon: Epsilon
     mechanism: Word
-    params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
+    params: Annotated[dict[Word, Parameter], pydantic.Field(max_length=MOST_PARAMETERS)]
     label_share: Literal["equal"] | Number
     encoding: EncodingForm
     candidates: CandidatesForm | None
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _check_consistency(self) -> TaskForm:
         if len({confusable_form(word) for word in self.classes}) < len(self.classes):
             raise ValueError("classes must be different words")
@@ -250,7 +237,7 @@ def parse_task_form(text: object) -> TaskForm:
         )
     try:
         return TaskForm.model_validate(text)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise UserError(f"not a task: {describe_errors(error)}.") from None
 
 
@@ -260,53 +247,42 @@ class AnyTask(Protocol):
     @property
     def protocol(self) -> str:
         """The system that the task belongs to."""
-        ...
 
     @property
     def asks(self) -> str:
         """The message that it asks for."""
-        ...
 
     @property
     def number(self) -> int:
         """How often the same question was asked before, from 1 on."""
-        ...
 
     @property
     def classes(self) -> Classes:
         """The classes, in the publisher's words."""
-        ...
 
     @property
     def epsilon(self) -> float | str:
         """The epsilon that one sender spends; a word says why it is none."""
-        ...
 
     @property
     def mechanism(self) -> str:
         """The mechanism that noises the message."""
-        ...
 
     @property
     def candidates(self) -> Candidates | None:
         """The classifiers that are voted on, None if there is no vote."""
-        ...
 
     def cost(self, n: int = 1) -> Budget:
         """Return the cost of a message for each of the ``n`` records."""
-        ...
 
     def for_server(self, server: str) -> AnyTask:
         """Return the task as it is for one of the named senders."""
-        ...
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain JSON values."""
-        ...
 
     def digest(self) -> str:
         """Return the SHA-256 that names the task."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,8 +371,7 @@ class Task:
         """Refuse (UserError): the task names no senders."""
         raise UserError(
             f"the invitation is for {validate.format_value(server)}, but the task asks"
-            " nobody"
-            " by name."
+            " nobody by name."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -428,10 +403,9 @@ class Task:
         `curvote.messages.answer`'s.
         """
         form = parse_task_form(text)
-        encoding = form.encoding.model_dump()
-        candidates = form.candidates
+        voted = form.candidates
         return cls(
-            encoding=Encoding.from_json(encoding),
+            encoding=Encoding.from_json(form.encoding.model_dump()),
             classes=Classes(form.classes),
             epsilon=form.epsilon,
             mechanism=form.mechanism,
@@ -440,9 +414,7 @@ class Task:
             protocol=form.protocol,
             asks=form.asks,
             number=form.number,
-            candidates=Candidates(candidates.coef, candidates.intercept)
-            if candidates
-            else None,
+            candidates=Candidates(voted.coef, voted.intercept) if voted else None,
         )
 
     def digest(self) -> str:

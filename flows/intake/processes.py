@@ -44,10 +44,8 @@ def serve_intake(
     private_folder(project.state)
     with Intake(project.intake):
         pass  # what is wrong with it is said now
-    with (
-        _listening_socket(host, port) as listener,
-        _counts_folder(project.state, workers),
-    ):
+    counts = _counts_folder(project.state, workers)
+    with _listening_socket(host, port) as listener, counts:
         os.environ[_SERVICE_VARIABLE] = json.dumps([str(project.root), pipeline])
         name, actual_port = listener.getsockname()[:2]
         host_text = f"[{name}]" if ":" in name else name
@@ -92,14 +90,13 @@ _END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 def app() -> Starlette:
     """Return the service of one worker."""
-    from curvote.flows.intake.answers import IntakeMetrics
-    from curvote.flows.intake.service import IntakeService, PublishedTasks
+    from curvote.flows.intake import service
     from curvote.intake.box import Intake
     from curvote.intake.group import GroupCommit
     from curvote.messages.message import parse_messages
 
     root, pipeline = json.loads(os.environ[_SERVICE_VARIABLE])
-    project, metrics = Project(Path(root)), IntakeMetrics()
+    project, metrics = Project(Path(root)), service.IntakeMetrics()
     _use_plain_log()
     _end_with_parent()
     sys.setswitchinterval(0.001)  # requests do not wait 5 ms for the intake's thread
@@ -107,13 +104,10 @@ def app() -> Starlette:
         lambda: Intake(project.intake),
         parse_messages,
         committed=metrics.count_transaction,
-        failed=lambda problem: log_line(
-            problem or "goes on: the intake can be written"
-        ),
+        failed=lambda text: log_line(text or "goes on: the intake can be written"),
     )
-    return IntakeService(
-        group, metrics, PublishedTasks(project.published(pipeline))
-    ).app()
+    published = service.PublishedTasks(project.published(pipeline))
+    return service.IntakeService(group, metrics, published).app()
 
 
 def log_line(text: str) -> None:
@@ -204,14 +198,11 @@ def _folder_locked(
     """Lock a folder; yield whether this process got the lock."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield _try_lock(handle, kind)
+        try:
+            fcntl.flock(handle, kind)
+            locked = True
+        except BlockingIOError:
+            locked = False
+        yield locked
     finally:
         os.close(handle)
-
-
-def _try_lock(handle: int, kind: int) -> bool:
-    try:
-        fcntl.flock(handle, kind)
-    except BlockingIOError:
-        return False
-    return True

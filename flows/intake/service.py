@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 import h11
+import prometheus_client as prometheus
+from prometheus_client import multiprocess
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -23,20 +27,174 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from curvote.base.errors import InternalError, UserError
-from curvote.flows.intake.answers import (
-    DRAINING_PROBLEM,
-    INTERNAL_ERROR,
-    JSON_TYPE,
-    QUEUE_FULL,
-    TOO_SLOW,
-    UNAVAILABLE,
-    IntakeMetrics,
-    RequestProblem,
-    batch_response,
-    envelope_response,
-)
+from curvote.flows.environment import is_alive
+from curvote.intake.admission import REASONS, USED_INVITATION, RefusedEnvelope
 from curvote.intake.group import GroupCommit, IntakeUnavailable, QueueFull
 from curvote.pipeline.release.publication import task_digests
+from curvote.wire.strict_json import canonical_json
+
+# Names the folder; the library reads it when it is imported.
+COUNTS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+ACCEPTED: Final = "accepted"
+ACCEPTED_BEFORE: Final = "accepted before"
+
+
+class IntakeMetrics:
+    """The counters of one process of the service."""
+
+    def __init__(self) -> None:
+        # A time of arrival, of the first of a kind.
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = prometheus.CollectorRegistry()
+        options: dict[str, Any] = {"registry": self._registry}
+        options["namespace"] = "curvote_intake"
+        summed = options | {"multiprocess_mode": "livesum"}
+        counter, gauge = prometheus.Counter, prometheus.Gauge
+        about = "Envelopes by outcome"
+        self._envelopes = counter("envelopes", about, ["outcome"], **options)
+        self._transactions = counter("transactions", "Transactions", **options)
+        self._requests = counter("uploads", "Uploads by status", ["status"], **options)
+        self._waiting = gauge("waiting", "Envelopes that wait", **summed)
+        self._ready = gauge("ready", "Processes that accept", **summed)
+        refusals = (reason for reason in REASONS if reason != USED_INVITATION)
+        for name in (ACCEPTED, ACCEPTED_BEFORE, *refusals):
+            self._envelopes.labels(name)
+
+    def count_transaction(self, outcomes: Sequence[RefusedEnvelope | None]) -> None:
+        """Count one transaction."""
+        self._transactions.inc()
+        names: Counter[str] = Counter()
+        for refused in outcomes:
+            reason = ACCEPTED if refused is None else refused.reason
+            names[ACCEPTED_BEFORE if reason == USED_INVITATION else reason] += 1
+        for name, count in names.items():
+            self._envelopes.labels(name).inc(count)
+
+    def count_upload(self, status: int) -> None:
+        """Count one upload."""
+        self._requests.labels(str(status)).inc()
+
+    def set_state(self, *, waiting: int, ready: bool) -> None:
+        """Set the current number of waiting envelopes, and readiness."""
+        self._waiting.set(waiting)
+        self._ready.set(ready)
+
+    def render_page(self) -> bytes:
+        """Return the counts of all processes in Prometheus' text form."""
+        if COUNTS_VARIABLE not in os.environ:
+            return prometheus.generate_latest(self._registry)
+        for path in Path(os.environ[COUNTS_VARIABLE]).glob("gauge_live*.db"):
+            pid = path.stem.rpartition("_")[2]
+            if not is_alive(f"pid:{pid}"):
+                multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+        every = prometheus.CollectorRegistry()
+        multiprocess.MultiProcessCollector(every)  # type: ignore[no-untyped-call]
+        return prometheus.generate_latest(every)
+
+
+_TYPE: Final = "urn:curvote:intake:"
+JSON_TYPE: Final = "application/json"
+PROBLEM_TYPE: Final = "application/problem+json"
+# Of each reason of the intake: the status of its answer. A used invitation is none.
+REASON_STATUS: Final = {
+    "unreadable": 400,
+    "unknown invitation": 403,
+    "another round": 409,
+    "unknown task": 404,
+    "wrong seal": 403,
+    "not sealed": 400,
+    "another round's seal": 400,
+    "record answered": 409,
+    "round closed": 410,
+    "impossible message": 422,
+    "another record": 403,
+    "unknown record": 422,
+}
+
+
+@dataclass(eq=False)
+class RequestProblem(Exception):  # noqa: N818 - an answer
+    """A request that is not done: ``name`` is its type, ``title`` describes it.
+
+    ``wait`` is after how many seconds it may be sent again, None: as it is, never.
+    """
+
+    status: int
+    name: str
+    title: str
+    detail: str = ""
+    wait: int | None = None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Problem details as plain JSON values."""
+        named = {"type": f"{_TYPE}{self.name}", "title": self.title}
+        more = {"detail": self.detail} if self.detail else {}
+        return {**named, "status": self.status, **more}
+
+    @property
+    def response(self) -> Response:
+        """The response; connections that send too much or too early are closed."""
+        headers = {"Cache-Control": "no-store"}
+        if self.wait is not None:
+            headers["Retry-After"] = str(self.wait)
+        if self.status in {408, 413, 429, 503}:
+            headers["Connection"] = "close"
+        body = canonical_json(self.details)
+        return Response(body, self.status, headers, PROBLEM_TYPE)
+
+
+DRAINING_PROBLEM: Final = RequestProblem(
+    503, "draining", "the service is about to end", wait=5
+)
+QUEUE_FULL: Final = RequestProblem(
+    429, "queue-full", "too many envelopes wait already", wait=2
+)
+UNAVAILABLE: Final = RequestProblem(
+    503, "unavailable", "the intake cannot be written now: send all again", wait=5
+)
+INTERNAL_ERROR: Final = RequestProblem(
+    500, "internal-error", "the service broke: nothing is certain"
+)
+TOO_SLOW: Final = RequestProblem(408, "too-slow", "the request took too long to come")
+_ACCEPTED: Final = {"status": 201, "title": "accepted"}
+_BEFORE: Final = {"status": 200, "title": "accepted before"}
+
+
+def outcome_document(refused: RefusedEnvelope | None) -> dict[str, Any]:
+    """Return the outcome of an envelope as plain JSON values.
+
+    One that came under a used invitation, rightly sealed, was accepted before: the
+    same, or another one of this client, which counts for it.
+    """
+    if refused is None:
+        return _ACCEPTED
+    before = refused.reason == USED_INVITATION
+    return _BEFORE if before else refusal_problem(refused).details
+
+
+def refusal_problem(refused: RefusedEnvelope) -> RequestProblem:
+    """Return the problem of a refused envelope."""
+    reason = refused.reason
+    name = reason.replace("'", "").replace(" ", "-")
+    return RequestProblem(REASON_STATUS[reason], name, reason, str(refused))
+
+
+def envelope_response(refused: RefusedEnvelope | None) -> Response:
+    """Return the response to one envelope."""
+    document = outcome_document(refused)
+    media = JSON_TYPE if document in (_ACCEPTED, _BEFORE) else PROBLEM_TYPE
+    return Response(canonical_json(document), document["status"], _NOT_KEPT, media)
+
+
+def batch_response(refused: list[RefusedEnvelope | None]) -> Response:
+    """Return the response to a batch, one outcome a line, in order."""
+    lines = [canonical_json(outcome_document(outcome)) + b"\n" for outcome in refused]
+    return Response(b"".join(lines), 200, _NOT_KEPT, "application/jsonl")
+
+
+_NOT_KEPT: Final = {"Cache-Control": "no-store"}
+
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -69,30 +227,20 @@ class PublishedTasks:
     def _read_file(self, path: Path) -> dict[str, TaskDocument]:
         try:
             changed = path.stat().st_mtime_ns
-            if (
-                path not in self._documents_by_path
-                or self._documents_by_path[path][0] != changed
-            ):
-                self._documents_by_path[path] = (
-                    changed,
-                    _documents_by_digest(path.read_bytes()),
-                )
+            if self._documents_by_path.get(path, (None,))[0] != changed:
+                data = path.read_bytes()
+                document = TaskDocument(data, f'"{hashlib.sha256(data).hexdigest()}"')
+                # Under the digests of its task and of its parts.
+                documents = dict.fromkeys(task_digests(data), document)
+                self._documents_by_path[path] = changed, documents
         except (OSError, UserError):
             return {}  # being written, or none of ours
         return self._documents_by_path[path][1]
 
 
-def _documents_by_digest(data: bytes) -> dict[str, TaskDocument]:
-    """Return a document under the digests of its task and of its parts."""
-    document = TaskDocument(data, f'"{hashlib.sha256(data).hexdigest()}"')
-    return dict.fromkeys(task_digests(data), document)
-
-
 ENVELOPE_TYPES: Final = (JSON_TYPE, "application/jose+json")
-BATCH_TYPES: Final = (
-    "application/jsonl",
-    "application/x-ndjson",
-    "application/x-jsonlines",
+BATCH_TYPES: Final = tuple(
+    f"application/{name}" for name in ("jsonl", "x-ndjson", "x-jsonlines")
 )
 # An envelope, a batch, and all bodies that are being read.
 MAX_ENVELOPE_BYTES: Final = 2**18
@@ -169,10 +317,8 @@ class IntakeService:
             Route("/readyz", self.readyz),
             Route("/metrics", self.page),
         ]
-        handlers: Any = {
-            HTTPException: _http_error_response,
-            Exception: _internal_error_response,
-        }
+        handlers: Any = {HTTPException: _http_error_response}
+        handlers[Exception] = _internal_error_response
         return Starlette(
             routes=routes, lifespan=self._lifespan, exception_handlers=handlers
         )
@@ -191,11 +337,13 @@ class IntakeService:
     async def _take_envelopes(self, request: Request) -> Response:
         if self.draining:
             return DRAINING_PROBLEM.response
-        kind = _media_type(request)
-        body = await self._read_body(
-            request, MAX_ENVELOPE_BYTES if kind == JSON_TYPE else MAX_BODY_BYTES
-        )
-        envelopes = [_with_line_feed(body)] if kind == JSON_TYPE else _split_batch(body)
+        single = _media_type(request) == JSON_TYPE
+        most = MAX_ENVELOPE_BYTES if single else MAX_BODY_BYTES
+        body = await self._read_body(request, most)
+        if single:
+            envelopes = [body if body.endswith(b"\n") else body + b"\n"]
+        else:
+            envelopes = _split_batch(body)
         try:
             outcomes = await asyncio.wrap_future(self.group.put(envelopes))
         except QueueFull:
@@ -204,11 +352,7 @@ class IntakeService:
             return UNAVAILABLE.response
         except InternalError:
             return INTERNAL_ERROR.response
-        return (
-            envelope_response(outcomes[0])
-            if kind == JSON_TYPE
-            else batch_response(outcomes)
-        )
+        return envelope_response(outcomes[0]) if single else batch_response(outcomes)
 
     async def _read_body(self, request: Request, max_bytes: int) -> bytes:
         """Return the body, if it is not too large and arrives in time.
@@ -230,11 +374,9 @@ class IntakeService:
                         self.reading += len(part)
                         body += part
                     if self.reading > MAX_PENDING_BYTES:
-                        raise RequestProblem(
-                            429, QUEUE_FULL.name, QUEUE_FULL.title, wait=QUEUE_FULL.wait
-                        )
+                        raise replace(QUEUE_FULL)
         except TimeoutError:
-            raise RequestProblem(408, TOO_SLOW.name, TOO_SLOW.title) from None
+            raise replace(TOO_SLOW) from None
         finally:
             self.reading -= len(body)
         if came > max_bytes:
@@ -251,9 +393,7 @@ class IntakeService:
         tags = request.headers.get("if-none-match", "")
         if document.tag in tags or tags.strip() == "*":
             return Response(status_code=304, headers=headers)
-        return Response(
-            document.data, headers=headers, media_type="application/jose+json"
-        )
+        return Response(document.data, 200, headers, "application/jose+json")
 
     async def healthz(self, request: Request) -> Response:
         """Return an answer for as long as the process lives."""
@@ -320,10 +460,8 @@ def _media_type(request: Request) -> str:
     """Return whether one envelope or a batch comes; else raise a problem."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in ENVELOPE_TYPES + BATCH_TYPES:
-        detail = (
-            f"send {ENVELOPE_TYPES[0]} for one envelope, {BATCH_TYPES[0]} for one a"
-            " line."
-        )
+        single, many = ENVELOPE_TYPES[0], BATCH_TYPES[0]
+        detail = f"send {single} for one envelope, {many} for one a line."
         raise RequestProblem(415, "media-type", "unsupported media type", detail)
     if request.headers.get("content-encoding", "identity") != "identity":
         detail = "an envelope is random text: send it as it is."
@@ -334,10 +472,6 @@ def _media_type(request: Request) -> str:
 def _too_large_problem(max_bytes: int) -> RequestProblem:
     detail = f"over {max_bytes} bytes; an envelope has at most {MAX_ENVELOPE_BYTES}."
     return RequestProblem(413, "too-large", "too large", detail)
-
-
-def _with_line_feed(data: bytes) -> bytes:
-    return data if data.endswith(b"\n") else data + b"\n"
 
 
 def _split_batch(body: bytes) -> list[bytes]:
@@ -355,10 +489,8 @@ def _split_batch(body: bytes) -> list[bytes]:
 
 async def _http_error_response(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
-    title = str(getattr(error, "detail", "not found"))
-    response = RequestProblem(
-        status, title.lower().replace(" ", "-"), title.lower()
-    ).response
+    title = str(getattr(error, "detail", "not found")).lower()
+    response = RequestProblem(status, title.replace(" ", "-"), title).response
     response.headers.update(getattr(error, "headers", None) or {})  # Allow, of 405
     return response
 

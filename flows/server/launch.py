@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
 from curvote.base.errors import UserError
-from curvote.flows.databases import PREFECT
-from curvote.flows.machine import stop_cause
-from curvote.flows.server.access import SERVER_VARIABLE
+from curvote.flows.environment import SERVER_VARIABLE
+from curvote.flows.machine import PREFECT, stop_cause
 from curvote.pipeline.config.project import Project
 
 # A child that had them would speak for the service.
@@ -85,7 +88,7 @@ def _get_status(url: str, page: str, timeout: float) -> int | None:
 
 
 LOOPBACK = "127.0.0.1"
-_LOG_LIMIT = 1_000_000
+_LOG_LIMIT, _MAX_TAIL = 1_000_000, 20_000
 # Parts the output of one start from that of another.
 _START_MARK = "-- a server is started"
 # What Prefect's own service for its database refuses.
@@ -117,21 +120,16 @@ class ServerLaunch:
 
     def spawn(self, listening: int) -> subprocess.Popen[bytes]:
         """Start the server on a socket that listens already."""
-        command = [
-            sys.executable,
-            "-m",
-            "curvote.flows.server.process",
-            "--fd",
-            str(listening),
-        ]
+        command = [sys.executable, "-m", "curvote.flows.server.process"]
+        command += ["--fd", str(listening), *(["--services"] if self.pages else [])]
         with open_log(self.log) as log:
             log.write(f"{_START_MARK}\n".encode())
             log.flush()
             return subprocess.Popen(
-                [*command, "--services"] if self.pages else command,
+                command,
                 cwd=Path(__file__).parents[3],  # the folder that holds curvote
                 env=child_environment(
-                    {SERVER_VARIABLE: self.secret, **self.retention()}
+                    {SERVER_VARIABLE: self.secret} | self.retention()
                 ),
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -155,7 +153,11 @@ class ServerLaunch:
         project = Project(self.home.parents[2])
         if known_cause := stop_cause(project):
             return str(known_cause).rstrip(".")
-        lines = _log_tail(self.log)
+        lines: list[str] = []
+        with contextlib.suppress(OSError), self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - _MAX_TAIL))
+            text = file.read().decode(errors="replace")
+            lines = text.rpartition(_START_MARK)[2].splitlines()
         if known_there := PREFECT.server_problem(project, lines):
             return known_there
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
@@ -173,10 +175,8 @@ def open_log(path: Path) -> BinaryIO:
 
 def child_environment(more: dict[str, str]) -> dict[str, str]:
     """Return the environment of a child, without systemd's variables."""
-    inherited = {
-        name: v for name, v in os.environ.items() if name not in SYSTEMD_VARIABLES
-    }
-    return inherited | more
+    inherited = os.environ.items()
+    return {name: v for name, v in inherited if name not in SYSTEMD_VARIABLES} | more
 
 
 def listen(port: int) -> socket.socket:
@@ -190,11 +190,113 @@ def listen(port: int) -> socket.socket:
         ) from error
 
 
-def _log_tail(log: Path, max_bytes: int = 20_000) -> list[str]:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - max_bytes))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return []
-    return text.rpartition(_START_MARK)[2].splitlines()
+FIRST_WAIT_SECONDS = 1.0
+MAX_WAIT_SECONDS = 60.0
+# Who has lived for so long has not fallen at once.
+_STEADY_SECONDS = 120.0
+
+
+class Child:
+    """A process that is started again when it ends, after waits that double.
+
+    Args:
+        called: what lines call it.
+        spawn: what starts it, with standard input a pipe: its end ends the process.
+    """
+
+    def __init__(
+        self, called: str, spawn: Callable[[], subprocess.Popen[bytes]]
+    ) -> None:
+        self.called = called
+        self.spawn = spawn
+        self.process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+        self.started = self.due = 0.0
+        self._wait = FIRST_WAIT_SECONDS
+
+    def start(self) -> None:
+        """Start the process now."""
+        self.process = self.spawn()
+        self.started = time.monotonic()
+        self.starts += 1
+
+    def is_started(self) -> bool:
+        """Return whether a process was started and not forgotten."""
+        return self.process is not None
+
+    def end_reason(self) -> str:
+        """Return how the process ended, "" while it runs or is not started."""
+        code = None if self.process is None else self.process.poll()
+        if code is None:
+            return ""
+        if code >= 0:
+            return f"ended with exit code {code}"
+        with contextlib.suppress(ValueError):
+            return f"was ended by {signal.Signals(-code).name}"
+        return f"was ended by signal {-code}"
+
+    def has_finished(self) -> bool:
+        """Return whether the process ended by itself with exit code 0."""
+        return self.process is not None and self.process.poll() == 0
+
+    def schedule_restart(self) -> float:
+        """Forget the process; return the seconds until its restart."""
+        self.end(0.0)
+        now = time.monotonic()
+        if now - self.started > _STEADY_SECONDS:
+            self._wait = FIRST_WAIT_SECONDS
+        wait, self._wait = self._wait, min(2 * self._wait, MAX_WAIT_SECONDS)
+        self.due = now + wait
+        return wait
+
+    def restart_now(self) -> None:
+        """Forget the process, so that it may be restarted at once."""
+        self.end(0.0)
+        self.due = 0.0
+
+    def send_message(self, message: dict[str, Any]) -> None:
+        """Write a line of JSON to the process's standard input."""
+        if self.process is not None and self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.write(f"{json.dumps(message)}\n".encode())
+                self.process.stdin.flush()
+
+    def end(self, seconds: float) -> None:
+        """Close standard input, wait, then kill the process group."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def server_child(launch: ServerLaunch, listening: int) -> Child:
+    """Return Prefect's server as a child, on a socket that outlives it.
+
+    Whoever asks while it is away waits until it is back.
+    """
+    return Child("Prefect's server", lambda: launch.spawn(listening))
+
+
+def runner_child(home: Path, variables: dict[str, str]) -> Child:
+    """Return the runner of schedules as a child."""
+
+    def spawn_runner() -> subprocess.Popen[bytes]:
+        with open_log(home / "runner.log") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "curvote.flows.serving.runner"],
+                env=child_environment(variables),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    return Child("the runner of schedules", spawn_runner)

@@ -12,24 +12,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from curvote.base.errors import InternalError, UserError
-from curvote.flows import lines
-from curvote.flows.environment import (
-    is_alive,
-    prepare_environment,
-    process_tag,
-    variable_set,
-)
-from curvote.flows.server.access import (
-    CLIENT_VARIABLE,
-    new_secret,
-    read_secret,
-    write_secret,
-)
-from curvote.flows.server.children import Child, server_child
-from curvote.flows.server.launch import LOOPBACK, ServerLaunch, is_healthy, listen
+from curvote.flows import environment, lines
+from curvote.flows.environment import variable_set
+from curvote.flows.server import launch as launching
+from curvote.flows.server.launch import Child, ServerLaunch, is_healthy
 
 _POLL_SECONDS = 0.5
 # A server that cannot be kept alive is given up; the run then says why.
@@ -92,7 +81,7 @@ class PrefectServer:
     def __init__(
         self, root: Path, *, port: int | None = None, keep_seconds: int | None = None
     ) -> None:
-        self.home = prepare_environment(root) / "prefect"
+        self.home = environment.prepare_environment(root) / "prefect"
         # Where `curvote serve` names its server, and leaves what that asks for.
         self.address_file = self.home / _ADDRESS_FILE
         self.secret_file = self.home.parent / "serve.secret"
@@ -119,10 +108,20 @@ class PrefectServer:
         UserError: the port cannot be used.
         """
         theirs = os.environ.get("PREFECT_API_URL")
-        self.url = theirs or self._serving_address() or self._launch_server()
+        self.url = theirs or self._serving_address()
+        if not self.url:
+            self._secret = environment.new_secret()
+            self.launch = self.launch.with_secret(self._secret)
+            self._listening = launching.listen(self.port or 0)
+            self._child = launching.server_child(self.launch, self._listening.fileno())
+            self._child.start()
+            port = self._listening.getsockname()[1]
+            self.url = f"http://{launching.LOOPBACK}:{port}/api"
         self._undo.enter_context(variable_set("PREFECT_API_URL", self.url))
         if self._secret:
-            self._undo.enter_context(variable_set(CLIENT_VARIABLE, self._secret))
+            self._undo.enter_context(
+                variable_set(environment.CLIENT_VARIABLE, self._secret)
+            )
         return self
 
     def await_child(self) -> Child | None:
@@ -132,7 +131,12 @@ class PrefectServer:
             UserError: no answer within 90 seconds; says why.
         """
         if not self._wait_for_answer():
-            failure = self._describe_failure()
+            failure = (
+                f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
+                " curvote start its own."
+            )
+            if self._child is not None:
+                failure = f"Prefect's server did not start: {self.launch.end_reason()}."
             self.stop()
             raise UserError(failure)
         return self._child
@@ -142,31 +146,28 @@ class PrefectServer:
 
         UserError: as of `await_child`.
         """
-        # Imported here, while the server is still starting.
-        from prefect.settings import (
-            PREFECT_API_AUTH_STRING,
-            PREFECT_API_URL,
-            PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
-            temporary_settings,
-        )
+        from prefect import settings  # while the server is still starting
 
         child = self.await_child()
         if child is not None:
             self._undo.enter_context(kept_alive(child))
         # The heartbeat adds a second to each flow and cannot be switched off by a
         # variable; the rest is said again because Prefect reads variables once.
-        ours = {PREFECT_API_URL: self.url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+        ours: dict[Any, Any] = {settings.PREFECT_API_URL: self.url}
+        ours[settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY] = None
         if self._secret:
-            ours[PREFECT_API_AUTH_STRING] = self._secret
-        self._undo.enter_context(temporary_settings(ours))
+            ours[settings.PREFECT_API_AUTH_STRING] = self._secret
+        self._undo.enter_context(settings.temporary_settings(ours))
         return self
 
     def stop(self) -> None:
         """Send what is still queued and end the server, if it is ours."""
         child, self._child = self._child, None
         try:
-            if child is not None:
-                _send_queued_events()
+            # Through queued events task runs reach the server.
+            worker = sys.modules.get("prefect.events.worker")
+            if child is not None and worker is not None:
+                worker.EventsWorker.drain_all(timeout=5)
         finally:
             self._undo.close()
             if child is not None:
@@ -181,8 +182,8 @@ class PrefectServer:
         """
         if self._secret is None:
             raise InternalError("this server was started by somebody else")
-        entry = {"url": self.url, "process": process_tag()}
-        write_secret(self.secret_file, self._secret)
+        entry = {"url": self.url, "process": environment.process_tag()}
+        environment.write_secret(self.secret_file, self._secret)
         self._undo.callback(self.secret_file.unlink, missing_ok=True)
         self.address_file.write_text(json.dumps(entry))
         self._undo.callback(self.address_file.unlink, missing_ok=True)
@@ -195,21 +196,13 @@ class PrefectServer:
         """End the server."""
         self.stop()
 
-    def _serving_address(self) -> str | None:
-        """Return the address of a live ``curvote serve`` of this project."""
+    def _serving_address(self) -> str:
+        """Return the address of a live ``curvote serve`` of this project, or ""."""
         entry = read_serving(self.home)
         if entry is None or not is_healthy(entry["url"], 2.0):
-            return None
-        self._secret = read_secret(self.secret_file)
+            return ""
+        self._secret = environment.read_secret(self.secret_file)
         return entry["url"]
-
-    def _launch_server(self) -> str:
-        self._secret = new_secret()
-        self.launch = self.launch.with_secret(self._secret)
-        self._listening = listen(self.port or 0)
-        self._child = server_child(self.launch, self._listening.fileno())
-        self._child.start()
-        return f"http://{LOOPBACK}:{self._listening.getsockname()[1]}/api"
 
     def _wait_for_answer(self) -> bool:
         """Wait until the server answers or ends; return whether it answers."""
@@ -222,14 +215,6 @@ class PrefectServer:
             time.sleep(0.05)
         return False
 
-    def _describe_failure(self) -> str:
-        if self._child is None:
-            return (
-                f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
-                " curvote start its own."
-            )
-        return f"Prefect's server did not start: {self.launch.end_reason()}."
-
 
 def read_serving(home: Path) -> dict[str, str] | None:
     """Return ``{url, process}`` of a live ``curvote serve``; None: none."""
@@ -237,11 +222,4 @@ def read_serving(home: Path) -> dict[str, str] | None:
         entry: dict[str, str] = json.loads((home / _ADDRESS_FILE).read_text())
     except (OSError, ValueError):
         return None
-    return entry if is_alive(entry["process"]) else None
-
-
-def _send_queued_events() -> None:
-    """Send queued events, through which task runs reach the server."""
-    worker = sys.modules.get("prefect.events.worker")
-    if worker is not None:
-        worker.EventsWorker.drain_all(timeout=5)
+    return entry if environment.is_alive(entry["process"]) else None

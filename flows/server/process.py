@@ -21,8 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from curvote.base.errors import InternalError
-from curvote.flows.environment import file_locked
-from curvote.flows.server.access import SERVER_VARIABLE
+from curvote.flows.environment import SERVER_VARIABLE, file_locked
 
 if TYPE_CHECKING:
     import uvicorn
@@ -116,7 +115,7 @@ class CookieGate(RequestGate):
         return led
 
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS, _RECORDER_SECONDS = 5.0, 3.0
 _MINIMAL_SETTINGS = {
     "PREFECT_SERVER_UI_ENABLED": "false",
     "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
@@ -176,25 +175,12 @@ def _server_settings(address: str, *, services: bool) -> dict[str, str]:
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": address,
         "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
     }
-    off = (
-        _DISABLED_SERVICES if services else (*_DISABLED_SERVICES, *_SCHEDULING_SERVICES)
-    )
+    off = _DISABLED_SERVICES + (() if services else _SCHEDULING_SERVICES)
     disabled = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in off}
+    settings = _MINIMAL_SETTINGS | _PROMPT_SETTINGS | disabled | closed
     if not services:
-        disabled["PREFECT_SERVER_EVENTS_STREAM_OUT_ENABLED"] = "false"
-        return _MINIMAL_SETTINGS | _PROMPT_SETTINGS | disabled | closed
-    return (
-        _MINIMAL_SETTINGS
-        | _PROMPT_SETTINGS
-        | disabled
-        | closed
-        | _page_settings(address)
-    )
-
-
-def _page_settings(address: str) -> dict[str, str]:
-    """Return the settings of Prefect's pages, which else ask port 4200."""
-    return {
+        return settings | {"PREFECT_SERVER_EVENTS_STREAM_OUT_ENABLED": "false"}
+    return settings | {  # of the pages, which else ask port 4200
         "PREFECT_SERVER_UI_ENABLED": "true",
         "PREFECT_SERVER_UI_API_URL": f"{address}/api",
         # By default they are written into the installed package.
@@ -204,10 +190,15 @@ def _page_settings(address: str) -> dict[str, str]:
 
 
 def _build_server(address: str) -> uvicorn.Server:
+    import asyncio
+
     import uvicorn
     from prefect.server.api.server import create_app
+    from prefect.server.database import provide_database_interface
 
-    _migrate_database()
+    # Created or upgraded by one process at a time.
+    with file_locked(Path(os.environ["PREFECT_HOME"]) / "migrate.lock"):
+        asyncio.run(provide_database_interface().create_db())
     config = uvicorn.Config(
         RequestGate(create_app(final=True), address, os.environ[SERVER_VARIABLE]),
         log_level="warning",
@@ -215,16 +206,6 @@ def _build_server(address: str) -> uvicorn.Server:
         timeout_graceful_shutdown=2,
     )
     return uvicorn.Server(config)
-
-
-def _migrate_database() -> None:
-    """Create or upgrade the database, one process at a time."""
-    import asyncio
-
-    from prefect.server.database import provide_database_interface
-
-    with file_locked(Path(os.environ["PREFECT_HOME"]) / "migrate.lock"):
-        asyncio.run(provide_database_interface().create_db())
 
 
 def _end_with_parent(server: list[uvicorn.Server]) -> None:
@@ -238,24 +219,19 @@ def _end_with_parent(server: list[uvicorn.Server]) -> None:
         if readable and not os.read(0, 4096):
             break
     if server:
-        _await_recorder()
+        # The task-run recorder takes all events first, if it does soon.
+        from prefect.server.utilities.messaging.memory import METRICS
+
+        counts, consumed = METRICS["events"], -1
+        end = time.monotonic() + _RECORDER_SECONDS
+        while time.monotonic() < end:
+            before, consumed = consumed, counts["consumed"]
+            if before == consumed >= counts["published"]:
+                break
+            time.sleep(0.1)
         server[0].should_exit = True
         time.sleep(GRACE_SECONDS)
     os._exit(0)
-
-
-def _await_recorder(limit: float = 3.0) -> None:
-    """Wait until the task-run recorder has taken all events, with a limit."""
-    from prefect.server.utilities.messaging.memory import METRICS
-
-    counts = METRICS["events"]
-    end = time.monotonic() + limit
-    consumed = -1
-    while time.monotonic() < end:
-        before, consumed = consumed, counts["consumed"]
-        if before == consumed >= counts["published"]:
-            return
-        time.sleep(0.1)
 
 
 if __name__ == "__main__":

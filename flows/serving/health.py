@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from curvote.flows.databases import Finding
 from curvote.flows.environment import is_alive
+from curvote.flows.machine import Finding
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import history, records
 
@@ -58,9 +58,8 @@ class Heartbeat:
 def last_heartbeat(project: Project) -> Heartbeat | None:
     """Return the heartbeat of the latest `serve`; None: none is readable."""
     try:
-        return Heartbeat(
-            **json.loads(_heartbeat_path(project).read_text(encoding="utf-8"))
-        )
+        text = _heartbeat_path(project).read_text(encoding="utf-8")
+        return Heartbeat(**json.loads(text))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -108,12 +107,11 @@ def _health_findings(
 def _pipeline_finding(
     project: Project, beat: Heartbeat, name: str, max_age: timedelta | None
 ) -> Finding:
-    """Return a finding on a pipeline's last success."""
     success, now = last_success_time(project, name), datetime.now(UTC)
     age = now - (success or datetime.fromisoformat(beat.started))
-    state_text = (
-        f"succeeded {_format_age(age)} ago" if success else "has not succeeded yet"
-    )
+    state_text = "has not succeeded yet"
+    if success:
+        state_text = f"succeeded {_format_age(age)} ago"
     if max_age is not None:
         late = f", over {_format_age(max_age)}" if age > max_age else ""
     else:
@@ -142,19 +140,15 @@ def describe_overdue(
     ``tried`` says that its latest run has failed: where none ever ended well, one such
     is enough.
     """
-    over = [at for at, after in _firing_margins(due) if at + after <= now]
+    # A run is given time until the next firing, but not for longer than the margin.
+    gaps = [b - a for a, b in pairwise(due)] or [_MAX_MARGIN]
+    margins = zip(due, [gaps[0], *gaps], strict=False)
+    over = [at for at, gap in margins if at + min(gap, _MAX_MARGIN) <= now]
     needed = 1 if success is None and tried else 2
     if len(over) < needed or (success is not None and success >= over[-2]):
         return ""
     firings = " and ".join(f"{at:%Y-%m-%d %H:%M}" for at in over[-needed:])
     return f"; it was due at {firings} UTC"
-
-
-def _firing_margins(due: Sequence[datetime]) -> Iterator[tuple[datetime, timedelta]]:
-    """Yield each firing with the time that its run is given."""
-    gaps = [b - a for a, b in pairwise(due)] or [_MAX_MARGIN]
-    for at, gap in zip(due, [gaps[0], *gaps], strict=False):
-        yield at, min(gap, _MAX_MARGIN)
 
 
 def last_success_time(project: Project, name: str) -> datetime | None:
@@ -167,7 +161,6 @@ def last_success_time(project: Project, name: str) -> datetime | None:
 
 
 def _format_age(span: timedelta) -> str:
-    """Return a time span in its largest unit."""
     seconds = max(0, round(span.total_seconds()))
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:

@@ -45,21 +45,15 @@ class ProjectMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric; a part that cannot be read is left out."""
-        for part in (
-            self._run_metrics,
-            self._stage_metrics,
-            self._serve_metrics,
-            self._intake_metrics,
-            self._ledger_metrics,
-        ):
+        parts = [self._run_metrics, self._stage_metrics, self._serve_metrics]
+        for part in (*parts, self._intake_metrics, self._ledger_metrics):
             with suppress(UserError, OSError):
                 yield from list(part())
 
     def _run_metrics(self) -> Iterator[Metric]:
         total = _make_gauge("runs", "Runs on record.", "pipeline", "status")
-        success = _make_gauge(
-            "last_success_timestamp_seconds", "End of the last success."
-        )
+        ended = "last_success_timestamp_seconds"
+        success = _make_gauge(ended, "End of the last success.")
         for name in records.pipeline_names(self.project):
             for status in _RUN_STATUSES:
                 count = len(records.run_ids(self.project, name, status))
@@ -70,7 +64,6 @@ class ProjectMetrics:
         yield from (total, success)
 
     def _stage_metrics(self) -> Iterator[Metric]:
-        """Yield the progress of this process's run."""
         now = dict(display.current_progress)  # the run goes on meanwhile
         for what, description in display.PROGRESS_METRICS.items():
             gauge = _make_gauge(f"run_{what}", description, "stage")
@@ -92,9 +85,8 @@ class ProjectMetrics:
             ("serve_restarts", "Children started again.", "child"),
             ("missed_firings", "Firings that nothing ran.", "pipeline"),
         ):
-            counter = CounterMetricFamily(
-                f"curvote_{name}", description, labels=[label]
-            )
+            full_name = f"curvote_{name}"
+            counter = CounterMetricFamily(full_name, description, labels=[label])
             for (what, label_value), count in dict(self.event_counts).items():
                 if what == name:
                     counter.add_metric([label_value], count)
@@ -113,43 +105,38 @@ class ProjectMetrics:
                 for what in ("issued", "accepted", "needed"):
                     at = round_.pipeline, round_.asks, what
                     sums[at] = sums.get(at, 0) + getattr(round_, what)
-        labels = ("pipeline", "asks", "what")
-        yield _filled_gauge(
-            "intake_envelopes", "Envelopes of all rounds.", labels, sums
-        )
+        labels, about = ("pipeline", "asks", "what"), "Envelopes of all rounds."
+        yield _filled_gauge("intake_envelopes", about, labels, sums)
 
     def _ledger_metrics(self) -> Iterator[Metric]:
         """Yield the least remaining budget of any client, by population."""
         from curvote.ledger.book import open_existing
 
-        with open_existing(self.project.ledger) or _no_ledger() as book:
-            if book is None:
-                return
+        book = open_existing(self.project.ledger)
+        if book is None:
+            return
+        with book:
             head = book.head()
             if (
                 head != self._remaining_budgets[0]
-            ):  # else all clients would be read each time
-                self._remaining_budgets = head, [*_least_remaining(book)]
+            ):  # else all clients are read each time
+                rooms = []
+                for name, cap in book.caps().items():
+                    worst = book.most_spent_in(name).budget()
+                    epsilon, delta = (
+                        cap.epsilon - worst.epsilon,
+                        cap.delta - worst.delta,
+                    )
+                    rooms.append((name, epsilon, delta))
+                self._remaining_budgets = head, rooms
         for part, place in (("epsilon", 1), ("delta", 2)):
-            rooms = {
-                (entry[0],): float(entry[place]) for entry in self._remaining_budgets[1]
+            budgets_left = {
+                (room[0],): float(room[place]) for room in self._remaining_budgets[1]
             }
-            description = f"The least {part} that any client of a population has left."
+            about = f"The least {part} that any client of a population has left."
             yield _filled_gauge(
-                f"ledger_room_{part}", description, ("population",), rooms
+                f"ledger_room_{part}", about, ("population",), budgets_left
             )
-
-
-def _least_remaining(book: Any) -> Iterator[tuple[str, float, float]]:
-    for name, cap in book.caps().items():
-        worst = book.most_spent_in(name).budget()
-        yield name, cap.epsilon - worst.epsilon, cap.delta - worst.delta
-
-
-def _no_ledger() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def _make_gauge(name: str, description: str, *labels: str) -> GaugeMetricFamily:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, takewhile
-from pathlib import Path
 from typing import Any
 
 from curvote.base.errors import UserError
@@ -29,49 +28,34 @@ def retention_limits(project: Project, older: str | None = None) -> RetentionLim
     the time between two runs of a schedule, which would take what the next one needs.
     """
     file = PipelinesFile(project)
-    if older is not None:
-        return _check_limits(
-            file, dict.fromkeys(("runs", "artifacts"), older), "--older"
-        )
-    spans_stated = file.runtime().retention.model_dump(exclude_none=True)
-    return _check_limits(file, spans_stated, "runtime.retention")
-
-
-def _check_limits(
-    file: PipelinesFile, spans_stated: Mapping[str, str], called: str
-) -> RetentionLimits:
+    called, spans_stated = "--older", dict.fromkeys(("runs", "artifacts"), older or "")
+    if older is None:
+        called = "runtime.retention"
+        spans_stated = file.runtime().retention.model_dump(exclude_none=True)
     try:
         spans = {name: parse_span(span) for name, span in spans_stated.items()}
     except ValueError as error:
-        raise UserError(
-            f"{called} {next(iter(spans_stated.values()))}: {error}."
-        ) from None
+        named = f"{called} {next(iter(spans_stated.values()))}"
+        raise UserError(f"{named}: {error}.") from None
     if spans:
         shortest = min(spans, key=lambda name: spans[name])
         for name, schedule in file.schedules().items():
             if _max_pause(schedule) > spans[shortest]:
                 raise UserError(
                     f"{called} {spans_stated[shortest]}: {name} runs less often than"
-                    " that"
-                    f" ({describe_schedule(schedule)}) and would find nothing of its"
-                    " last run; keep at least as long as it pauses."
+                    f" that ({describe_schedule(schedule)}) and would find nothing of"
+                    " its last run; keep at least as long as it pauses."
                 )
     return RetentionLimits(**spans)
 
 
 def _max_pause(schedule: Mapping[str, Any]) -> float:
-    """Return the longest time between two firings in seconds."""
+    """Return the longest time between two firings in seconds; 0: it is invalid."""
     if schedule.get("interval") is not None:
         return float(schedule["interval"])
-    return _max_cron_pause(schedule["cron"], schedule.get("timezone") or "UTC")
-
-
-def _max_cron_pause(line: str, zone: str) -> float:
-    """Return the longest pause of a cron line; 0 for an invalid one.
-
-    Days on which it fires follow from the last three fields, the times of a day from
-    the first two: so it is looked at day by day, over years.
-    """
+    # Days on which a cron line fires follow from the last three fields, the times of a
+    # day from the first two: so it is looked at day by day, over years.
+    line, zone = schedule["cron"], schedule.get("timezone") or "UTC"
     from zoneinfo import ZoneInfo
 
     from cronsim import CronSim, CronSimError
@@ -80,12 +64,10 @@ def _max_cron_pause(line: str, zone: str) -> float:
     try:
         local_start = start.astimezone(ZoneInfo(zone))
         minute, hour, *days = line.split()
-        day = list(
-            _firings_within(CronSim(f"{minute} {hour} * * *", start), timedelta(days=1))
-        )
-        dates = list(
-            _firings_within(CronSim(f"0 0 {' '.join(days)}", local_start), _CYCLE)
-        )
+        daily = CronSim(f"{minute} {hour} * * *", start)
+        yearly = CronSim(f"0 0 {' '.join(days)}", local_start)
+        day = list(_firings_within(daily, timedelta(days=1)))
+        dates = list(_firings_within(yearly, _CYCLE))
     except (CronSimError, ValueError, KeyError):
         return 0.0
     within = max((b - a for a, b in pairwise(day)), default=timedelta())
@@ -144,22 +126,17 @@ def _collect_records(
         return [records]
     from curvote.flows.tracking.store import delete_runs
 
+    more: list[DeletionGroup] = []
     try:
         forgotten = delete_runs(project, logged, dry_run=dry_run)
+        stay = {path for run, path in logged.items() if run not in forgotten.runs}
+        more = [DeletionGroup.measured("mlflow", forgotten.files)]
     except Exception as error:  # noqa: BLE001  whatever MLflow does, all else may go
         reason = str(error).strip().splitlines() or [type(error).__name__]
         lines.write_line(f"warning: MLflow keeps its runs ({reason[0]})", "warning")
         stay = set(logged.values())
-        return [
-            DeletionGroup.measured(
-                "records", (p for p in records.paths if p not in stay)
-            )
-        ]
-    stay = {path for run, path in logged.items() if run not in forgotten.runs}
-    going = DeletionGroup.measured(
-        "records", (p for p in records.paths if p not in stay)
-    )
-    return [going, DeletionGroup.measured("mlflow", forgotten.files)]
+    going = (path for path in records.paths if path not in stay)
+    return [DeletionGroup.measured("records", going), *more]
 
 
 def clear_if_due(project: Project) -> None:
@@ -169,16 +146,13 @@ def clear_if_due(project: Project) -> None:
     """
     try:
         limits = retention_limits(project)
-        if limits != RetentionLimits() and _is_sweep_due(project.state / "swept"):
+        if limits == RetentionLimits():
+            return
+        stamp, passed = project.state / "swept", _DAY_SECONDS
+        if stamp.exists():
+            passed = time.time() - stamp.stat().st_mtime
+        if not 0 <= passed < _DAY_SECONDS:  # the last was a day ago, or in the future
+            stamp.touch()
             collect_garbage(project, limits=limits, requested=False)
     except (UserError, OSError) as error:
         lines.write_line(f"warning: nothing was cleared: {error}", "warning")
-
-
-def _is_sweep_due(stamp: Path) -> bool:
-    """Return whether the last sweep is a day ago or in the future."""
-    passed = time.time() - stamp.stat().st_mtime if stamp.exists() else _DAY_SECONDS
-    if 0 <= passed < _DAY_SECONDS:
-        return False
-    stamp.touch()
-    return True

@@ -57,9 +57,21 @@ def register_schedules(
 
     Whatever a deployment was changed to meanwhile is put right again.
     """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter
+    from prefect.client.schemas.sorting import DeploymentSort
     from prefect.types.entrypoint import EntrypointType
 
-    _delete_other_deployments(project, schedules)
+    # The project's other deployments go, with their waiting runs.
+    ours = DeploymentFilter.model_validate({"tags": {"all_": [_DEPLOYMENT_TAG]}})
+    with get_client(sync_client=True) as client:
+        deployments = client.read_deployments(
+            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_PAGE_SIZE
+        )
+        for deployment in deployments:
+            in_project = deployment.parameters.get("project") == project
+            if in_project and deployment.name not in schedules:
+                client.delete_deployment(deployment.id)
     ids: dict[str, UUID] = {}
     for name, settings in schedules.items():
         # The flow itself, not its place: whatever the server is told to run instead
@@ -78,23 +90,6 @@ def register_schedules(
     return ids
 
 
-def _delete_other_deployments(project: str, keep: Mapping[str, Any]) -> None:
-    """Delete this project's other deployments, with their waiting runs."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import DeploymentFilter
-    from prefect.client.schemas.sorting import DeploymentSort
-
-    ours = DeploymentFilter.model_validate({"tags": {"all_": [_DEPLOYMENT_TAG]}})
-    with get_client(sync_client=True) as client:
-        deployments = client.read_deployments(
-            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=_PAGE_SIZE
-        )
-        for deployment in deployments:
-            in_project = deployment.parameters.get("project") == project
-            if in_project and deployment.name not in keep:
-                client.delete_deployment(deployment.id)
-
-
 def missed_firings(
     deployment: UUID, settings: Mapping[str, Any], since: str, until: datetime
 ) -> dict[str, Any] | None:
@@ -106,17 +101,14 @@ def missed_firings(
     after = datetime.fromisoformat(since)
     if settings.get("interval") is not None:
         after = max(after, until - MAX_MISSED * timedelta(seconds=settings["interval"]))
-    started = {
-        run.expected_start_time for run in _started_runs(deployment, after, until)
-    }
+    runs = _started_runs(deployment, after, until)
+    started = {run.expected_start_time for run in runs}
     due = firing_times_between(settings, after, until)
-    missed_times = deque(
-        (at for at in due if at not in started and at < until), MAX_MISSED
-    )
-    if not missed_times:
+    missed = deque((at for at in due if at not in started and at < until), MAX_MISSED)
+    if not missed:
         return None
-    first, last = missed_times[0].isoformat(), missed_times[-1].isoformat()
-    return {"count": len(missed_times), "first": first, "last": last}
+    first, last = missed[0].isoformat(), missed[-1].isoformat()
+    return {"count": len(missed), "first": first, "last": last}
 
 
 def await_scheduler(
@@ -170,13 +162,11 @@ def _started_runs(
                 limit=_PAGE_SIZE,
                 offset=page * _PAGE_SIZE,
             )
-            yield from (run for run in page_runs if not _is_waiting(run))
+            for run in page_runs:
+                if run.state is None or not run.state.is_scheduled():
+                    yield run
             if len(page_runs) < _PAGE_SIZE:
                 return
-
-
-def _is_waiting(run: FlowRun) -> bool:
-    return run.state is not None and run.state.is_scheduled()
 
 
 def order_run(deployment: UUID) -> None:
@@ -281,12 +271,6 @@ class RunnerOrder:
     since: dict[str, str] = field(default_factory=dict)
     forgiven: bool = False
 
-    def import_flow(self) -> Flow[..., Any]:
-        """Return the imported flow."""
-        module, _, name = self.flow.partition(":")
-        flow: Flow[..., Any] = getattr(import_module(module), name)
-        return flow
-
 
 def main() -> None:
     """Register the schedules, then run what is due until standard input ends."""
@@ -308,9 +292,9 @@ def _prepare_runner(order: RunnerOrder) -> tuple[Runner, list[UUID]]:
     from prefect.runner import Runner
 
     runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
-    ids = register_schedules(
-        runner, order.import_flow(), order.project, order.schedules
-    )
+    module, _, name = order.flow.partition(":")
+    flow: Flow[..., Any] = getattr(import_module(module), name)
+    ids = register_schedules(runner, flow, order.project, order.schedules)
     delete_due_runs(list(ids.values()))
     for name, since in order.since.items():
         settings, deployment = order.schedules[name], ids[name]
@@ -378,34 +362,22 @@ class _RunnerWork:
             if not self.runner.started:
                 continue
             busy = bool(active_children()) or not self.runner.has_slots_available()
-            if self.renewing:
-                await self._pause_schedules()
+            if self.renewing and not self.paused:  # pause them, so that it becomes idle
+                with contextlib.suppress(Exception):  # the next look may succeed
+                    await asyncio.to_thread(pause_deployments, self.ids)
+                    self.paused = True
             if self.paused and not busy:
                 running.cancel()
             if self.runner.last_polled != self.polled:
                 self.polled = self.runner.last_polled
                 _report(self.order, polled=time.monotonic(), busy=busy)
-            if busy:
-                await self._drop_surplus()
+            if busy:  # one waiting firing of a pipeline is kept
+                with contextlib.suppress(Exception):  # the next look may succeed
+                    self.passed.update(await delete_surplus_runs(self.ids))
             else:
-                self._report_dropped()
-
-    async def _pause_schedules(self) -> None:
-        """Pause the schedules, so that the runner becomes idle."""
-        if not self.paused:
-            with contextlib.suppress(Exception):  # the next look may succeed
-                await asyncio.to_thread(pause_deployments, self.ids)
-                self.paused = True
-
-    async def _drop_surplus(self) -> None:
-        """Keep one waiting firing of a pipeline, and delete the others."""
-        with contextlib.suppress(Exception):  # the next look may succeed
-            self.passed.update(await delete_surplus_runs(self.ids))
-
-    def _report_dropped(self) -> None:
-        for name, number in self.passed.items():
-            _report(self.order, passed={"pipeline": name, "count": number})
-        self.passed.clear()
+                for name, number in self.passed.items():
+                    _report(self.order, passed={"pipeline": name, "count": number})
+                self.passed.clear()
 
 
 if __name__ == "__main__":

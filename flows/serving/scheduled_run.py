@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from traceback import format_tb
 from typing import Any, TypeVar
@@ -16,14 +17,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
 from curvote.base.errors import InternalError, UserError
-from curvote.flows import lines
-from curvote.flows.environment import (
-    RUNNER_VARIABLE,
-    SERVED_VARIABLE,
-    is_alive,
-    process_tag,
-    workers_ended,
-)
+from curvote.flows import environment, lines
 from curvote.flows.flow import TASK_RUNNER, RunRequest, failure_reason, perform_run
 from curvote.flows.notices import send_notice, send_repeated_notice
 from curvote.flows.serving.retention import clear_if_due
@@ -41,23 +35,18 @@ _ENDED_WELL = ("completed",)
 
 def _on_crash(flow: Any, flow_run: Any, state: Any) -> None:
     """Report a run whose process was ended from outside."""
-    if os.environ.get(RUNNER_VARIABLE) != str(os.getpid()):
+    if os.environ.get(environment.RUNNER_VARIABLE) != str(os.getpid()):
         return  # the run itself, told to end
     parameters = flow_run.parameters
-    pipeline, place = (
-        str(parameters.get("pipeline")),
-        Project(Path(str(parameters.get("project")))),
-    )
+    pipeline = str(parameters.get("pipeline"))
+    place = Project(Path(str(parameters.get("project"))))
     if not _is_served_pipeline(place, pipeline):
         return
     running_ids = records.newest_ids(place, pipeline, "running")
     bad = _failure_streak(place, pipeline)
-    history.record_killed(place, is_alive)
-    killed = [
-        r
-        for r in history.read_records(place, lambda: running_ids)
-        if r.status == "killed"
-    ]
+    history.record_killed(place, environment.is_alive)
+    ended_runs = history.read_records(place, lambda: running_ids)
+    killed = [record for record in ended_runs if record.status == "killed"]
     ended = _describe_end(killed[0]) if killed else "killed before its run began"
     facts = {"run": killed[0].id} if killed else {}
     text = f"{ended} ({state.message}); the next run goes on from what is stored"
@@ -80,7 +69,7 @@ def scheduled(pipeline: str, project: str) -> State[None]:
     the run record, which hold no value of anybody's.
     """
     place = Project(Path(project))
-    with lines.shared_facts(pipeline=pipeline), workers_ended():
+    with lines.shared_facts(pipeline=pipeline), environment.workers_ended():
         latest_before = records.newest_ids(place, pipeline) if _is_served(place) else []
         bad = _failure_streak(place, pipeline) if _is_served(place) else 0
         try:
@@ -101,11 +90,18 @@ def _run_with_retries(project: Project, pipeline: str) -> RunRecord:
     UserError: another project, or no schedule.
     """
     if not _is_served(project):
-        served = os.environ.get(SERVED_VARIABLE)
+        served = os.environ.get(environment.SERVED_VARIABLE)
         raise UserError(f"{str(project.root)!r} is not served here; {served} is.")
     bad = _failure_streak(project, pipeline)
-    schedule = _read_schedule(project, pipeline)
-    run_id = _try_repeatedly(schedule, lambda: _perform_once(project, pipeline))
+    file = PipelinesFile(find_project(project.root))
+    if pipeline not in file.names():
+        raise UserError(f"pipelines.yaml has no pipeline {pipeline!r}.")
+    schedule = _with_record(
+        project, pipeline, lambda: file.configure_pipeline(pipeline).pipeline.schedule
+    )
+    if schedule is None:
+        raise UserError("it carries no schedule in pipelines.yaml, so nothing runs it.")
+    run_id = _try_repeatedly(schedule, partial(_perform_once, project, pipeline))
     record = history.load_record(project, run_id)
     if record is None:
         raise InternalError(f"the record of run {run_id} is gone")
@@ -116,18 +112,6 @@ def _run_with_retries(project: Project, pipeline: str) -> RunRecord:
     return record
 
 
-def _read_schedule(project: Project, pipeline: str) -> Schedule:
-    file = PipelinesFile(find_project(project.root))
-    if pipeline not in file.names():
-        raise UserError(f"pipelines.yaml has no pipeline {pipeline!r}.")
-    pipeline_settings = _with_record(
-        project, pipeline, lambda: file.configure_pipeline(pipeline).pipeline
-    )
-    if pipeline_settings.schedule is None:
-        raise UserError("it carries no schedule in pipelines.yaml, so nothing runs it.")
-    return pipeline_settings.schedule
-
-
 def _try_repeatedly(schedule: Schedule, once: Callable[[], str]) -> str:
     """Call ``once``, and again after failures as often as the schedule says."""
     for tries_left in range(schedule.retries, 0, -1):
@@ -135,19 +119,15 @@ def _try_repeatedly(schedule: Schedule, once: Callable[[], str]) -> str:
             return once()
         except Exception as error:  # noqa: BLE001 - the last try's goes on
             wait = f"{schedule.retry_delay:g} s ({tries_left} left)"
-            lines.write_line(
-                f"failed: {failure_reason(error)}; again in {wait}", "warning"
-            )
+            text = f"failed: {failure_reason(error)}; again in {wait}"
+            lines.write_line(text, "warning")
             time.sleep(schedule.retry_delay)
     return once()
 
 
 def _perform_once(project: Project, pipeline: str) -> str:
-    return _with_record(
-        project,
-        pipeline,
-        lambda: perform_run(pipeline, str(project.root), RunRequest()),
-    )
+    perform = partial(perform_run, pipeline, str(project.root), RunRequest())
+    return _with_record(project, pipeline, perform)
 
 
 def _with_record(project: Project, pipeline: str, do: Callable[[], T]) -> T:
@@ -157,9 +137,8 @@ def _with_record(project: Project, pipeline: str, do: Callable[[], T]) -> T:
         return do()
     except Exception as error:
         if records.newest_ids(project, pipeline) == latest_before:
-            history.record_refusal(
-                project, pipeline, failure_reason(error), process_tag()
-            )
+            why = failure_reason(error)
+            history.record_refusal(project, pipeline, why, environment.process_tag())
         raise
 
 
@@ -194,8 +173,9 @@ def _report_failure(
 def _format_frames(error: BaseException) -> str:
     """Return the code lines that an error went through, without its message."""
     cause = error.__cause__
-    first = f"{_format_frames(cause)}" if cause else ""
-    return first + "".join(format_tb(error.__traceback__))
+    return (_format_frames(cause) if cause else "") + "".join(
+        format_tb(error.__traceback__)
+    )
 
 
 def _describe_end(record: RunRecord) -> str:
@@ -211,7 +191,7 @@ def _failure_streak(project: Project, pipeline: str) -> int:
 
 def _is_served(project: Project) -> bool:
     """Return whether a project is the one that is served."""
-    return str(project.root) == os.environ.get(SERVED_VARIABLE)
+    return str(project.root) == os.environ.get(environment.SERVED_VARIABLE)
 
 
 def _is_served_pipeline(project: Project, pipeline: str) -> bool:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from curvote.chain.axis import Cell
@@ -16,13 +17,8 @@ from curvote.chain.lookup import find_system
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part, System
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.settings import (
-    Parts,
-    find_part,
-    labelled_parts,
-    setting_name,
-)
-from curvote.pipeline.run.scores import declared_rows
+from curvote.pipeline.config.settings import find_part, labelled_parts, setting_name
+from curvote.pipeline.run.scores import declared_rows, main_score_index
 from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.history import RunRecord
 from curvote.pipeline.store.locations import artifact_exists
@@ -63,13 +59,11 @@ class Score:
         """Return the score of a metric: this one, or one beside it; None for others."""
         if name == self.metric.name:
             return self
-        metric = self.further.get(name)
-        value = self.beside.get(name)
+        metric, value = self.further.get(name), self.beside.get(name)
         if metric is None or value is None:
             return None
-        return replace(
-            self, metric=metric, value=value, se=self.beside[metric.columns[1]]
-        )
+        se = self.beside[metric.columns[1]]
+        return replace(self, metric=metric, value=value, se=se)
 
     @property
     def group_label(self) -> str:
@@ -123,53 +117,44 @@ def load_scores(record: RunRecord, rows: Iterable[Row]) -> list[Score]:
     """Return the declared rows of ``scores --json`` as scores, in order."""
     parts = list(labelled_parts(record.config))
     names = {axis.name for _, part in parts for axis in _part_system(part).axes}
-    rows_declared = declared_rows(record, rows)
-    return [_make_score(parts, _row_cell(row, names), row) for row in rows_declared]
-
-
-def _make_score(parts: Parts, cell: Cell, row: Row) -> Score:
-    part = find_part(parts, cell)
-    member, method = _part_system(part), row["method"]
-    place = [metric.name for metric in member.metrics].index(row["metric"])
-    rank = (member.main.index(method), place) if method in member.main else None
-    further = [m for m in member.metrics if m.spread and m.beside == row["metric"]]
-    return Score(
-        cell=cell,
-        x=member.x.name,
-        metric=member.metrics[place],
-        method=method,
-        value=row["value"],
-        se=row["se"],
-        group=row.get("group", ""),
-        rank=rank,
-        series_name=method if rank is None else _series_name(part),
-        reference=any(
-            candidate.reference
-            for candidate in member.methods
-            if candidate.name == method
-        ),
-        rule=part.rule if rank is not None else "",
-        beside={name: row[name] for metric in further for name in metric.columns},
-        further={metric.name: metric for metric in further},
-    )
-
-
-def _series_name(part: Part) -> str:
-    """Return a series' name: its method, or a protocol of several methods."""
-    member, label = _part_system(part), str(part.settings.called)
-    return member.main[0] if len(member.main) == 1 and label == member.name else label
+    scores = []
+    for row in declared_rows(record, rows):
+        named = {name: row[name] for name in row if name in names}
+        where = {"protocol": row["protocol"]}
+        where["setting"] = setting_name(row.get("setting", {}))
+        cell = Cell.from_mapping(where | named)
+        part = find_part(parts, cell)
+        member, method = _part_system(part), row["method"]
+        place = [metric.name for metric in member.metrics].index(row["metric"])
+        rank = (member.main.index(method), place) if method in member.main else None
+        further = [m for m in member.metrics if m.spread and m.beside == row["metric"]]
+        # A series is called by its method, or by a protocol of several methods.
+        series, label = method, str(part.settings.called)
+        if rank is not None:
+            plain = len(member.main) == 1 and label == member.name
+            series = member.main[0] if plain else label
+        scores.append(
+            Score(
+                cell=cell,
+                x=member.x.name,
+                metric=member.metrics[place],
+                method=method,
+                value=row["value"],
+                se=row["se"],
+                group=row.get("group", ""),
+                rank=rank,
+                series_name=series,
+                reference=any(m.reference for m in member.methods if m.name == method),
+                rule=part.rule if rank is not None else "",
+                beside={name: row[name] for m in further for name in m.columns},
+                further={metric.name: metric for metric in further},
+            )
+        )
+    return scores
 
 
 def _part_system(part: Part) -> System:
     return find_system(part.settings.protocol)
-
-
-def _row_cell(row: Row, names: Iterable[str]) -> Cell:
-    where = {
-        "protocol": row["protocol"],
-        "setting": setting_name(row.get("setting", {})),
-    }
-    return Cell.from_mapping(where | {name: row[name] for name in row if name in names})
 
 
 def _mlflow_name(name: str) -> str:
@@ -211,19 +196,12 @@ def metrics_by_cell(scores: Iterable[Score]) -> dict[Cell, Metrics]:
     for score in sorted(scores, key=lambda score: score.rank is None):
         names = dict.fromkeys((score.method, score.series_name))
         by_own_cell.setdefault(score.cell, {}).update(score.to_metrics(*names))
-    shared = {
-        w
-        for w in by_own_cell
-        if any(w != cell and w.serves(cell) for cell in by_own_cell)
-    }
-    return {
-        cell: metrics
-        | _merge_mappings(
-            by_own_cell[wide] for wide in by_own_cell if wide.serves(cell)
-        )
-        for cell, metrics in by_own_cell.items()
-        if cell not in shared
-    }
+    every: dict[Cell, Metrics] = {}
+    for cell, metrics in by_own_cell.items():
+        if not any(cell != other and cell.serves(other) for other in by_own_cell):
+            wide = (by_own_cell[other] for other in by_own_cell if other.serves(cell))
+            every[cell] = metrics | _merge_mappings(wide)
+    return every
 
 
 def _merge_mappings(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -242,25 +220,21 @@ def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
 
 def _serving_steps(record: RunRecord, cell: Cell) -> list[dict[str, Any]]:
     """Return the steps that serve a cell, the narrowest of a stage last."""
-    serving = [
-        step for step in record.steps if Cell.from_mapping(step["cell"]).serves(cell)
-    ]
-    return sorted(serving, key=lambda step: len(Cell.from_mapping(step["cell"]).pairs))
+    steps = [(Cell.from_mapping(step["cell"]), step) for step in record.steps]
+    serving = [(place, step) for place, step in steps if place.serves(cell)]
+    return [step for _, step in sorted(serving, key=lambda pair: len(pair[0].pairs))]
 
 
 def plan_rows(record: RunRecord) -> list[dict[str, str]]:
     """Return the planned steps, as ``plan --json`` prints them."""
-    return [
-        entry | {"cell": str(Cell.from_mapping(entry["cell"]))}
-        for entry in record.steps
-    ]
+    cells = (str(Cell.from_mapping(entry["cell"])) for entry in record.steps)
+    return [e | {"cell": cell} for e, cell in zip(record.steps, cells, strict=True)]
 
 
 def cell_artifacts(project: Project, record: RunRecord, cell: Cell) -> list[Artifact]:
     """Return the existing artifacts from which a cell was computed."""
-    every = (
-        artifact(project, s["stage"], s["key"]) for s in _serving_steps(record, cell)
-    )
+    steps = _serving_steps(record, cell)
+    every = (artifact(project, step["stage"], step["key"]) for step in steps)
     return [candidate for candidate in every if artifact_exists(candidate.path)]
 
 
@@ -277,15 +251,15 @@ def cell_params(
         *cell.to_json(),
     }  # a release's number is no setting
     settings_read = {
-        n: v for n, v in _flat_items(read) if n.partition(".")[0] in setting_names
+        name: value
+        for name, value in _flat_items(read)
+        if name.partition(".")[0] in setting_names
+        and name.rpartition(".")[2] != "label"
     }
-    settings_read = {
-        n: v for n, v in settings_read.items() if n.rpartition(".")[2] != "label"
-    }
-    every = (
-        settings_read | cell.to_json()
-    ).items()  # a column's name may hold any sign
-    texts = {_mlflow_name(name): _param_text(value) for name, value in every}
+    texts: dict[str, str] = {}
+    for name, value in (settings_read | cell.to_json()).items():
+        text = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+        texts[_mlflow_name(name)] = text  # a column's name may hold any sign
     return {name: text for name, text in texts.items() if len(text) <= _MAX_LENGTH}
 
 
@@ -299,5 +273,185 @@ def _flat_items(
             yield prefix + name, value
 
 
-def _param_text(value: Any) -> str:
-    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+# Name, value, and the place on the x-axis.
+Point = tuple[str, float, int]
+Lines = dict[Cell, list[Score]]
+
+# No report or vote comes from them: they do not count in N.
+_NOT_LEARNING = ("clients.public", "clients.test")
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The main numbers with steps, the main ``cell``, and two short texts.
+
+    ``metric`` is that of the numbers, of a study, ``x`` the axis that steps stand for.
+    ``run_title`` is the number that MLflow's list shows, ``summary_text`` tell it for
+    each step.
+    """
+
+    cell: Cell = field(default_factory=Cell)
+    metric: Metric | None = None
+    x: str = ""
+    points: tuple[Point, ...] = ()
+    title: str = ""
+    summary_text: str = ""
+
+    @property
+    def metric_names(self) -> list[str]:
+        """The names of the numbers, the main ones first, without the x-axis."""
+        return list(dict.fromkeys(n for n, _, _ in self.points if n != self.x))
+
+
+def study_headline(record: RunRecord, rows: Iterable[Mapping[str, Any]]) -> Headline:
+    """Return the headline of a study, whose main score `main_score` chooses."""
+    rows_declared = declared_rows(record, rows)
+    place = main_score_index(record, rows_declared)
+    if place is None:
+        return Headline()
+    scores = load_scores(record, rows_declared)
+    return scores_headline(scores, scores[place])
+
+
+def scores_headline(scores: Sequence[Score], main: Score) -> Headline:
+    """Return the headline for the ``main`` score and the scores beside it.
+
+    Other learners and settings stand beside it under longer names, and so do the
+    references.
+    """
+    # The main scores along the x-axis, the run's main line first.
+    by_line: Lines = {main.line: []}
+    for score in main_method_scores(scores):
+        by_line.setdefault(score.line, []).append(score)
+    lines = {
+        at: sorted(line_scores, key=lambda s: s.step)
+        for at, line_scores in by_line.items()
+    }
+    line = next(iter(lines.values()))
+    main_points, *other_series = _line_points(lines)
+    # MLflow's list shows the last step of a line: the one number is one of its own.
+    points = [("main", main.value, main.step), *main_points]
+    for score in scores:
+        beside = score.reference and not score.group and score.metric == main.metric
+        if beside and score.line.serves(main.line):
+            name, *_ = score.to_metrics()
+            points.append((name, score.value, score.step))
+    points += _axis_points([entry.cell for entry in line], main.x)
+    points += (point for other in other_series for point in other)
+    texts = (f"{score.formatted} ({score.place.words or 'all'})" for score in line)
+    place = [main.place.words, str(main.cell["learner"] or "")]
+    where = ", ".join(filter(None, place)) or "all"
+    title = f"{main.series_name} {main.formatted} ({where})"
+    words = f"{title}; {main.metric.name}: {', '.join(texts)}"
+    points = list(dict.fromkeys(points))
+    return Headline(main.cell, main.metric, main.x, tuple(points), title, words)
+
+
+def outcomes_headline(
+    outcomes: Mapping[Cell, Metrics], parts: Mapping[Cell, Part]
+) -> Headline:
+    """Return the headline of a release: the values of its first cell."""
+    for cell, values in outcomes.items():
+        x = x_axis(parts[cell])
+        points = [(name, value, axis_step(cell, x)) for name, value in values.items()]
+        words = {name: f"{name} {value:.4g}" for name, value in values.items()}
+        estimated = [word for name, word in words.items() if f"{name}_se" in values]
+        title = [*estimated, *words.values()][0]
+        points += _axis_points([cell], x)
+        return Headline(cell, None, x, tuple(points), title, ", ".join(words.values()))
+    return Headline()
+
+
+def main_method_scores(scores: Iterable[Score]) -> list[Score]:
+    """Return the scores of each cell's main method, cells in order.
+
+    A cell of which nothing is known as a whole has one for each of its groups.
+    """
+    ranked = [score for score in scores if score.rank is not None]
+    ungrouped = {score.cell for score in ranked if not score.group}
+    ranked = [s for s in ranked if not (s.group and s.cell in ungrouped)]
+    best: dict[tuple[Cell, str], Score] = {}
+    for score in sorted(ranked, key=lambda score: score.rank or ()):
+        best.setdefault((score.cell, score.group), score)
+    places = dict.fromkeys((score.cell, score.group) for score in ranked)
+    return [best[place] for place in places]
+
+
+def _line_points(lines: Lines) -> Iterator[list[Point]]:
+    """Yield the points of every line, by distinct names.
+
+    Scores without a step hold at each.
+    """
+    used: set[tuple[str, str]] = set()
+    first, main = next(iter(lines.items()))
+    for line, scores in lines.items():
+        name, group = scores[0].series_name, scores[0].group
+        if (name, group) in used:
+            pairs = line.with_values(group=None).pairs
+            apart = [(at, v) for at, v in pairs if v not in (first[at], name)]
+            texts = (v if isinstance(v, str) else f"{at}-{v:g}" for at, v in apart)
+            name = ".".join([name, *texts])
+        used.add((name, group))
+        yield [
+            (metric, value, placed.step)
+            for score in scores
+            for metric, value in score.to_metrics(name).items()
+            for placed in ([score] if score.place.pairs else main)
+        ]
+
+
+def _axis_points(cells: Iterable[Cell], x: str) -> Iterator[Point]:
+    """Yield the values of the x-axis at each step, as a metric."""
+    for cell in cells:
+        if isinstance(cell[x], float | int):
+            yield x, float(cell[x]), axis_step(cell, x)
+
+
+def run_effort(record: RunRecord) -> dict[str, float]:
+    """Return a run's duration in seconds, and the share of reused steps.
+
+    A step that copies stored replicates drew none either.
+    """
+    started = datetime.fromisoformat(record.started)
+    finished = datetime.fromisoformat(record.finished or record.started)
+    reused = [entry["action"] in {"reuse", "copy"} for entry in record.steps]
+    seconds = (finished - started).total_seconds()
+    return {"duration": seconds, "reused": sum(reused) / max(1, len(reused))}
+
+
+def run_sizes(
+    record: RunRecord, read: Mapping[str, str], facts: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return N (learning clients or records), d and replicates, if known.
+
+    Where releases are about tables N are the records, as a stage has told.
+    """
+    clients = {k: v for k, v in read.items() if k.startswith("clients.")}
+    learning = (v for k, v in clients.items() if k not in _NOT_LEARNING)
+    sizes_known = {
+        "N": sum(int(v) for v in learning if v.isdigit()) or facts.get("about")
+    }
+    sizes_known |= {"d": facts.get("d"), "replicates": record.config.get("replicates")}
+    return {name: str(value) for name, value in sizes_known.items() if value}
+
+
+def run_title(record: RunRecord, headline: Headline) -> str:
+    """Return a run's name: its headline and overrides, or else its id."""
+    title = headline.title
+    return ", ".join((title, *record.overrides)) if title else record.id
+
+
+def run_description(record: RunRecord, headline: Headline) -> str:
+    """Return the Markdown description of a run in MLflow."""
+    paragraphs = [f"Run `{record.id}`: `{run_command(record)}`."]
+    if headline.points:
+        cell = f"The cell is {headline.cell.words}; the others are runs below this one."
+        steps = f"Steps are {headline.x}: fractions times 1000, counts as they are."
+        paragraphs = [headline.summary_text, *paragraphs, cell, steps]
+    return "\n\n".join(paragraphs)
+
+
+def run_command(record: RunRecord) -> str:
+    """Return the command of a run, as far as it is known."""
+    overrides = (f" --set {override}" for override in record.overrides)
+    return f"curvote run {record.pipeline}{''.join(overrides)}"

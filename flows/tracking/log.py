@@ -22,28 +22,13 @@ from urllib.parse import urlsplit
 from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.flows import lines
-from curvote.flows.databases import MLFLOW
 from curvote.flows.environment import file_locked, prepare_environment
-from curvote.flows.machine import stop_cause
-from curvote.flows.tracking.cells import (
-    Row,
-    load_scores,
-    metrics_by_cell,
-    parts_by_cell,
-)
-from curvote.flows.tracking.headline import (
-    Headline,
-    main_method_scores,
-    outcomes_headline,
-    study_headline,
-)
+from curvote.flows.machine import MLFLOW, stop_cause
+from curvote.flows.tracking import cells as words
+from curvote.flows.tracking import store
+from curvote.flows.tracking.cells import Headline, Row
 from curvote.flows.tracking.runs import CellLog, ExperimentLog, log_run_with_cells
-from curvote.flows.tracking.store import (
-    close_dead_runs,
-    connect,
-    find_experiment,
-    find_or_make_experiment,
-)
+from curvote.flows.tracking.store import connect
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import history, records
 from curvote.pipeline.store.history import RunRecord
@@ -65,11 +50,8 @@ def set_view(client: MlflowClient, experiment: str, headline: Headline) -> None:
     """Set the view of an experiment from the headline of its newest run."""
     if not headline.points:
         return
-    view = {
-        "name": "Headline",
-        "createdAt": 0,
-        "state": json.dumps(_view_state(headline)),
-    }
+    state = json.dumps(_view_state(headline))
+    view = {"name": "Headline", "createdAt": 0, "state": state}
     tags = {
         f"mlflow.sharedViewState.{_VIEW_KEY}": json.dumps(view),
         "mlflow.note.content": headline.summary_text,
@@ -81,7 +63,13 @@ def set_view(client: MlflowClient, experiment: str, headline: Headline) -> None:
 
 def _view_state(headline: Headline) -> dict[str, Any]:
     """Return MLflow's state of a view: columns, charts and their x-axis."""
-    metrics = [f"metrics.`{name}`" for name in _fitting_names(headline.metric_names)]
+    # As many of the first names as the view has room for.
+    names = headline.metric_names
+    lengths = accumulate(len(name) + _QUOTE_CHARACTERS for name in names)
+    fitting = (
+        n for n, end in zip(names, lengths, strict=True) if end <= _MAX_CHARACTERS
+    )
+    metrics = [f"metrics.`{name}`" for name in fitting]
     params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
     columns = [*metrics, *params, "attributes.`Source`"]
     state = {
@@ -96,18 +84,12 @@ def _view_state(headline: Headline) -> dict[str, Any]:
     return state
 
 
-def _fitting_names(names: Sequence[str]) -> list[str]:
-    """Return as many of the first names as the view has room for."""
-    lengths = accumulate(len(name) + _QUOTE_CHARACTERS for name in names)
-    return [n for n, end in zip(names, lengths, strict=True) if end <= _MAX_CHARACTERS]
-
-
 def page_fragment(project: Project) -> str:
     """Return the address part that opens the last logged pipeline."""
     logged = records.last_logged_pipeline(project)
     with contextlib.suppress(Exception):  # whatever MLflow says: its pages will tell
         client = connect(project)
-        experiment = find_experiment(client, project, logged) if logged else None
+        experiment = store.find_experiment(client, project, logged) if logged else None
         if experiment:
             place = f"#/experiments/{experiment.experiment_id}/runs"
             return f"{place}?{_PAGE_KIND}&viewStateShareKey={_VIEW_KEY}"
@@ -133,8 +115,17 @@ def log_missing_runs(
         prepare_environment(project.root)
         with file_locked(project.state / "mlflow.lock"):
             if len(missing) > 1:
-                close_dead_runs(connect(project))
-            _log_each(project, rows_by_run or {})
+                store.close_dead_runs(connect(project))
+            for record in history.unlogged_runs(project):  # read under the lock
+                ids = records.newest_ids(project, record.pipeline, "completed")
+                newest = ids == [record.id]
+                report = project.reports / record.pipeline if newest else None
+                rows = (rows_by_run or {}).get(record.id)
+                try:
+                    run_id = log_run(project, record, rows=rows, report=report)
+                    history.save_record(project, replace(record, mlflow_run=run_id))
+                except UserError as error:  # what it stored cannot be read
+                    _warn_not_logged(error)
     except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
         _warn_not_logged(stop_cause(project, error, MLFLOW) or error)
 
@@ -183,62 +174,35 @@ def log_run(
         Exception: whatever MLflow, the store or the file system raises. What was
             logged by then is deleted.
     """
-    from curvote.pipeline.run.results import final_model
+    from curvote.pipeline.run import results
     from curvote.pipeline.run.scores import mean_scores
 
     client = connect(project)
-    log = ExperimentLog(
-        client,
-        find_or_make_experiment(client, project, record.pipeline),
-        project,
-        record,
-    )
+    experiment = store.find_or_make_experiment(client, project, record.pipeline)
+    log = ExperimentLog(client, experiment, project, record)
     logged = log.find("curvote.run", record.id)
     if logged:
         return str(logged.info.run_id)
     score_rows = mean_scores(project, record) if rows is None else [*rows]
-    make = model_of or partial(final_model, project, record)
-    cells, headline = _collect_logs(project, record, score_rows, make)
-    parent = log_run_with_cells(log, cells, headline, report)
-    set_view(client, log.experiment, headline)
-    return parent
-
-
-def _collect_logs(
-    project: Project, record: RunRecord, rows: Sequence[Row], make: ModelFactory
-) -> tuple[list[CellLog], Headline]:
-    """Return what is logged of each cell, and the headline."""
-    from curvote.pipeline.run.results import production_outcomes
-
-    scores = load_scores(record, rows)
-    metrics = (
-        metrics_by_cell(scores) if scores else production_outcomes(project, record)
-    )
-    parts = parts_by_cell(record, metrics)
-    headline = (
-        study_headline(record, rows) if scores else outcomes_headline(metrics, parts)
-    )
-    methods = {score.cell: score.series_name for score in main_method_scores(scores)}
-    cell_logs = [
+    make = model_of or partial(results.final_model, project, record)
+    scores = words.load_scores(record, score_rows)
+    metrics = words.metrics_by_cell(scores)
+    if not scores:
+        metrics = {**results.production_outcomes(project, record)}
+    parts = words.parts_by_cell(record, metrics)
+    if scores:
+        headline = words.study_headline(record, score_rows)
+    else:
+        headline = words.outcomes_headline(metrics, parts)
+    main = words.main_method_scores(scores)
+    methods = {score.cell: score.series_name for score in main}
+    cells = [
         CellLog(cell, parts[cell], cell_metrics, methods.get(cell, ""), make)
         for cell, cell_metrics in metrics.items()
     ]
-    return cell_logs, headline
-
-
-def _log_each(project: Project, rows_by_run: Mapping[str, Sequence[Row]]) -> None:
-    """Log each run that is missing by the records, read under the lock."""
-    for record in history.unlogged_runs(project):
-        newest = records.newest_ids(project, record.pipeline, "completed") == [
-            record.id
-        ]
-        report = project.reports / record.pipeline if newest else None
-        try:
-            rows = rows_by_run.get(record.id)
-            run_id = log_run(project, record, rows=rows, report=report)
-            history.save_record(project, replace(record, mlflow_run=run_id))
-        except UserError as error:  # what was stored for this one cannot be read
-            _warn_not_logged(error)
+    parent = log_run_with_cells(log, cells, headline, report)
+    set_view(client, log.experiment, headline)
+    return parent
 
 
 def _warn_not_logged(error: Exception) -> None:

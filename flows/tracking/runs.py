@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvote.chain.axis import Cell
 from curvote.chain.system import Part
 from curvote.flows.environment import process_tag
-from curvote.flows.tracking import headline as words
-from curvote.flows.tracking.cells import (
-    Metrics,
-    axis_step,
-    cell_artifacts,
-    cell_params,
-    chosen_by_rule,
-    plan_rows,
-    stage_keys,
-    x_axis,
-)
-from curvote.flows.tracking.headline import Headline, Point
-from curvote.flows.tracking.model import (
-    installed_version,
-    link_model,
-    model_exists,
-    model_name,
-    register_model,
-    save_model,
-)
+from curvote.flows.tracking import cells as words
+from curvote.flows.tracking.cells import Headline, Metrics, Point
 from curvote.flows.tracking.store import delete_run
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
@@ -45,6 +30,117 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, Run
 
 
+# The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
+CURRENT_ALIAS = "current"
+_PINNED = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
+_PINNED_FOR_RECORDS = ("pyarrow", "pydantic")  # what reads raw records
+
+
+def save_model(run_id: str, model_id: str, model: Any) -> str:
+    """Store any object with ``predict`` and ``columns``, without any row.
+
+    Where the model carries the form of raw records, its columns are theirs, and the
+    example is made of what is stated in public.
+    """
+    import mlflow.sklearn
+    import pandas as pd
+    import skops.io
+    from mlflow.models import Model, ModelSignature
+    from mlflow.types import ColSpec, Schema
+    from mlflow.types.schema import AnyType
+
+    # What is trusted is of the model's own package or scikit-learn.
+    homes = {type(model).__module__.partition(".")[0], "sklearn"}
+    untrusted = skops.io.get_untrusted_types(data=skops.io.dumps(model))
+    # Of any type, and not required: the model itself reads whole numbers, too, and
+    # says in a line what is missing; MLflow would print the caller's data.
+    anything = AnyType()  # type: ignore[no-untyped-call]
+    form = getattr(model, "form", None)
+    names = dict.fromkeys([*(form.raw if form else ()), *model.columns])
+    inputs = Schema([ColSpec(anything, name, required=False) for name in names])
+    row = form.example() if form else {}
+    # Names as objects: MLflow compares them with a range, of which pandas 3 warns.
+    example = pd.DataFrame([[*row.values()]], columns=pd.Index(row, dtype=object))
+    pinned = (*_PINNED, *(_PINNED_FOR_RECORDS if form else ()))
+    info = Model.log(
+        None,
+        mlflow.sklearn,
+        run_id=run_id,
+        model_id=model_id,
+        sk_model=model,
+        signature=ModelSignature(inputs, Schema([ColSpec("string")])),
+        input_example=example if row else None,
+        pip_requirements=[f"{name}=={installed_version(name)}" for name in pinned],
+        serialization_format="skops",
+        skops_trusted_types=[
+            name for name in untrusted if name.partition(".")[0] in homes
+        ],
+    )
+    return str(info.model_uri)
+
+
+def model_name(*words: str) -> str:
+    """Return a model's name from words; MLflow allows no dots."""
+    name = " ".join(filter(None, words)).replace(".", ",")
+    return re.sub(r"""[/:%"']""", "-", name)
+
+
+def model_exists(client: MlflowClient, model: str) -> bool:
+    """Return whether a logged model still exists."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return bool(client.get_logged_model(model))
+    except MlflowException:
+        return False
+
+
+def link_model(client: MlflowClient, run_id: str, model: str) -> None:
+    """Link a model of an earlier run to this run."""
+    from mlflow.entities import LoggedModelOutput
+
+    client.log_outputs(run_id, [LoggedModelOutput(model, 0)])
+
+
+def register_model(
+    client: MlflowClient, name: str, model: str, run_id: str, tags: Mapping[str, str]
+) -> None:
+    """Register a model's newest version as the current one.
+
+    Its tag ``headline`` describes it. One that is current already stays as it is.
+    """
+    from mlflow.exceptions import MlflowException
+
+    name = re.sub(r"[/:]", "-", name)
+    try:
+        client.create_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+    with suppress(MlflowException):  # none is current yet
+        current = client.get_model_version_by_alias(name, CURRENT_ALIAS)
+        if current.tags.get("model") == model:
+            return
+    model_version = client.create_model_version(
+        name,
+        f"models:/{model}",
+        run_id,
+        {**tags, "model": model},
+        description=tags.get("headline"),
+        model_id=model,
+    )
+    client.set_registered_model_alias(name, CURRENT_ALIAS, model_version.version)
+
+
+def installed_version(distribution: str) -> str:
+    """Return the installed version of a distribution; "0" if there is none."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "0"
+
+
+_LATEST_FIRST = "attributes.start_time DESC"
 _BATCH_SIZE = 100  # more parameters or tags at once are refused
 
 
@@ -90,10 +186,7 @@ class ExperimentLog:
         """Return the latest finished run that carries a tag."""
         wanted = f"tags.`{tag}` = '{value}' and attributes.status = 'FINISHED'"
         finished = self.client.search_runs(
-            [self.experiment],
-            wanted,
-            max_results=1,
-            order_by=["attributes.start_time DESC"],
+            [self.experiment], wanted, max_results=1, order_by=[_LATEST_FIRST]
         )
         return finished[0] if finished else None
 
@@ -139,33 +232,29 @@ def log_cell(
 ) -> tuple[dict[str, str], str | None]:
     """Log the child run of a cell; return its parameters and its model's id."""
     cell, record = entry.cell, log.record
-    keys = stage_keys(record, cell)
-    read = cell_params(record, cell, cell_artifacts(log.project, record, cell))
+    keys = words.stage_keys(record, cell)
+    read = words.cell_params(
+        record, cell, words.cell_artifacts(log.project, record, cell)
+    )
     name = str(cell) or record.pipeline
     run_id = log.open(name, {"mlflow.parentRunId": parent})
     digest = fingerprint.json_digest({"stages": keys, "model": entry.method})
-    model = _link_earlier_model(log, run_id, digest) or _log_cell_model(
-        log, run_id, entry, read
-    )
+    # The model of an earlier run with equal artifacts is linked, if there is one.
+    earlier = log.find("cell_digest", digest)
+    uri = earlier.data.tags.get("model_uri") if earlier else None
+    model: str | None = uri.removeprefix("models:/") if uri else None
+    if model and model_exists(log.client, model):
+        link_model(log.client, run_id, model)
+    else:
+        model = _log_cell_model(log, run_id, entry, read)
     tags = {f"key.{stage}": key for stage, key in keys.items()}
-    tags |= chosen_by_rule(entry.part) | {"cell_digest": digest}
+    tags |= words.chosen_by_rule(entry.part) | {"cell_digest": digest}
     tags |= {"model_uri": f"models:/{model}"} if model else {}
-    place = axis_step(cell, x_axis(entry.part))
+    place = words.axis_step(cell, words.x_axis(entry.part))
     points = [(name, value, place) for name, value in entry.metrics.items()]
     log.write(run_id, points, read, tags, model)
     log.close(run_id)
     return read, model
-
-
-def _link_earlier_model(log: ExperimentLog, run_id: str, digest: str) -> str | None:
-    """Link the model of an earlier run with equal artifacts, if there is one."""
-    earlier = log.find("cell_digest", digest)
-    uri = earlier.data.tags.get("model_uri") if earlier else None
-    model = uri.removeprefix("models:/") if uri else None
-    if not model or not model_exists(log.client, model):
-        return None
-    link_model(log.client, run_id, model)
-    return model
 
 
 def _log_cell_model(
@@ -202,7 +291,12 @@ def log_run_with_cells(
         logged = {entry.cell: log_cell(log, parent, entry) for entry in cells}
         _fill_parent(log, parent, logged, headline)
         _log_report(log, parent, report)
-        _log_headline_model(log, parent, logged, headline)
+        _, model = logged.get(headline.cell, ({}, None))
+        if model:  # that of the headline is the current one
+            link_model(log.client, parent, model)
+            tags = {"curvote.run": log.record.id, "cell": str(headline.cell)}
+            tags["headline"] = headline.title
+            register_model(log.client, log.record.pipeline, model, parent, tags)
         log.close(parent)
     except BaseException:
         with contextlib.suppress(Exception):
@@ -214,75 +308,44 @@ def log_run_with_cells(
 def _fill_parent(
     log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
 ) -> None:
-    stored = cell_artifacts(log.project, log.record, headline.cell)
+    stored = words.cell_artifacts(log.project, log.record, headline.cell)
     facts = {
         name: fact
-        for stored_artifact in stored
-        for name, fact in stored_artifact.metadata.items()
+        for dataset_input in stored
+        for name, fact in dataset_input.metadata.items()
     }
-    points = [*headline.points, *_bound_points(headline, facts)]
+    points = [*headline.points]
+    # The best possible value at each step, if the data set knows it.
+    best = facts.get(headline.metric.bound) if headline.metric else None
+    if headline.metric and best is not None:
+        bound, steps = f"{headline.metric.name}.bayes", {at for _, _, at in points}
+        points += [(bound, float(best), step) for step in sorted(steps)]
     points += [(name, value, 0) for name, value in words.run_effort(log.record).items()]
     read, _ = logged.get(headline.cell, ({}, None))
     sizes = words.run_sizes(log.record, read, facts)
     inputs = list(_source_inputs(stored))
-    tags = _parent_tags(log, logged, headline) | {
-        "data": ", ".join(map(_dataset_name, inputs))
+    keys = [entry["key"] for entry in log.record.steps]
+    protocols = dict.fromkeys(cell["protocol"] or "" for cell in logged)
+    tags = {
+        "protocol": ", ".join(protocols),
+        "headline": str(headline.cell),
+        "pipeline_key": fingerprint.json_digest(keys),
+        "mlflow.source.name": words.run_command(log.record),
+        "mlflow.source.type": "LOCAL",
+        "mlflow.note.content": words.run_description(log.record, headline),
+        "data": ", ".join(str(dataset_input.dataset.name) for dataset_input in inputs),
     }
-    log.write(parent, points, _shared_params(logged) | sizes, tags)
+    # Parameters that all cells have in common.
+    first, *other_params = [params for params, _ in logged.values()] or [{}]
+    common = {
+        k: v for k, v in first.items() if all(o.get(k) == v for o in other_params)
+    }
+    log.write(parent, points, common | sizes, tags)
     log.client.log_inputs(parent, inputs)
     config = as_yaml(log.record.config)
     log.client.log_text(parent, config, "config.yaml")
-    plan = json.dumps(plan_rows(log.record), indent=1)
+    plan = json.dumps(words.plan_rows(log.record), indent=1)
     log.client.log_text(parent, plan, "plan.json")
-
-
-def _dataset_name(dataset_input: DatasetInput) -> str:
-    return str(dataset_input.dataset.name)
-
-
-def _shared_params(logged: LoggedCells) -> dict[str, str]:
-    """Return the parameters that all cells have in common."""
-    first, *other_params = [read for read, _ in logged.values()] or [{}]
-    return {k: v for k, v in first.items() if all(o.get(k) == v for o in other_params)}
-
-
-def _log_headline_model(
-    log: ExperimentLog, parent: str, logged: LoggedCells, headline: Headline
-) -> None:
-    """Link the headline's model, and register it as the current one."""
-    _, model = logged.get(headline.cell, ({}, None))
-    if model:
-        link_model(log.client, parent, model)
-        tags = {"curvote.run": log.record.id, "cell": str(headline.cell)}
-        tags["headline"] = headline.title
-        register_model(log.client, log.record.pipeline, model, parent, tags)
-
-
-def _bound_points(
-    headline: Headline, facts: Mapping[str, Any]
-) -> Iterator[words.Point]:
-    """Yield the best possible value at each step, if the data set knows it."""
-    best = facts.get(headline.metric.bound) if headline.metric else None
-    for step in sorted({at for _, _, at in headline.points}):
-        if headline.metric and best is not None:
-            yield f"{headline.metric.name}.bayes", float(best), step
-
-
-def _parent_tags(
-    log: ExperimentLog, logged: LoggedCells, headline: Headline
-) -> dict[str, str]:
-    record = log.record
-    protocols = dict.fromkeys(cell["protocol"] or "" for cell in logged)
-    return {
-        "protocol": ", ".join(protocols),
-        "headline": str(headline.cell),
-        "pipeline_key": fingerprint.json_digest(
-            [entry["key"] for entry in record.steps]
-        ),
-        "mlflow.source.name": words.run_command(record),
-        "mlflow.source.type": "LOCAL",
-        "mlflow.note.content": words.run_description(record, headline),
-    }
 
 
 def _source_inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
@@ -296,27 +359,25 @@ def _source_inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
         components = stored_artifact.manifest["components"]
         if components["inputs"]:
             continue
-        source = (
-            components["params"].get("source", {}).get("name", stored_artifact.stage)
-        )
-        for file in stored_artifact.metadata.get("raw") or [
-            {"name": source, "key": stored_artifact.key}
-        ]:
-            digest = (
-                file.get("sha256") or file.get("hmac_sha256") or stored_artifact.key
-            )
+        stage, key = stored_artifact.stage, stored_artifact.key
+        source = components["params"].get("source", {}).get("name", stage)
+        files = stored_artifact.metadata.get("raw")
+        for file in files or [{"name": source, "key": key}]:
+            digest = file.get("sha256") or file.get("hmac_sha256") or key
             data = Dataset(source, digest[:_DIGEST_LENGTH], "curvote", json.dumps(file))
             yield DatasetInput(data, [InputTag("mlflow.data.context", "source")])
 
 
 def _log_report(log: ExperimentLog, parent: str, folder: Path | None) -> None:
     """Log the HTML report and its figures, or link the run with equal ones."""
-    files = _report_files(folder) if folder else []
-    if not folder or not files:
+    if folder is None:
         return
-    digest = fingerprint.json_digest(
-        {str(f.relative_to(folder)): fingerprint.file_digest(f) for f in files}
-    )
+    pages = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
+    files = [file for file in pages if file.is_file()]
+    if not files:
+        return
+    digests = {str(f.relative_to(folder)): fingerprint.file_digest(f) for f in files}
+    digest = fingerprint.json_digest(digests)
     earlier = log.find("report_digest", digest)
     holder = earlier.data.tags["figures_run"] if earlier else parent
     if not earlier:
@@ -325,8 +386,3 @@ def _log_report(log: ExperimentLog, parent: str, folder: Path | None) -> None:
             log.client.log_artifact(parent, str(file), place.strip(".") or None)
     log.client.set_tag(parent, "report_digest", digest)
     log.client.set_tag(parent, "figures_run", holder)
-
-
-def _report_files(folder: Path) -> list[Path]:
-    candidates = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
-    return [file for file in candidates if file.is_file()]

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 from curvote.base.durable import journal_paths
 from curvote.base.errors import UserError
-from curvote.flows.databases import MLFLOW, describe_silence
 from curvote.flows.environment import file_locked, is_alive, prepare_environment
+from curvote.flows.machine import MLFLOW, describe_silence
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 
@@ -29,19 +29,10 @@ def connect(project: Project) -> MlflowClient:
     """Return a client of the store; a missing database is made."""
     prepare_environment(project.root)
     uri = os.environ["MLFLOW_TRACKING_URI"]
-    _check_store(project, uri)
-    make_new_database(project)
-    import mlflow
-
-    mlflow.set_tracking_uri(uri)
-    return mlflow.MlflowClient(uri)
-
-
-def _check_store(project: Project, uri: str) -> None:
-    """Raise a UserError where MLflow would retry for minutes."""
     problem = MLFLOW.problem(project)
     if problem:
         raise UserError("; ".join(MLFLOW.problem_and_remedy(project, problem)) + ".")
+    # Else MLflow would retry for minutes.
     if lost := describe_silence(uri):
         raise UserError(f"MLflow's {lost}.")
     if uri.startswith(("postgresql:", "postgres:")) and not find_spec("psycopg2"):
@@ -50,14 +41,17 @@ def _check_store(project: Project, uri: str) -> None:
             " with postgresql://; with psycopg 3 (curvote[postgres]) it begins with"
             " postgresql+psycopg://."
         )
-    if not uri.startswith("sqlite:///"):
-        return
-    path = uri.removeprefix("sqlite:///")
-    with contextlib.closing(
-        sqlite3.connect(path, timeout=10, uri=path.startswith("file:"))
-    ) as database:
-        database.execute("BEGIN IMMEDIATE")
-        database.rollback()
+    if uri.startswith("sqlite:///"):
+        path = uri.removeprefix("sqlite:///")
+        opened = sqlite3.connect(path, timeout=10, uri=path.startswith("file:"))
+        with contextlib.closing(opened) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.rollback()
+    make_new_database(project)
+    import mlflow
+
+    mlflow.set_tracking_uri(uri)
+    return mlflow.MlflowClient(uri)
 
 
 def make_new_database(project: Project) -> None:
@@ -97,11 +91,10 @@ def migrate_database(path: Path) -> None:
 
 
 def _has_tables(path: Path) -> bool:
-    """Return whether a database holds any table."""
     if not path.is_file():
         return False
     with contextlib.closing(sqlite3.connect(path, timeout=10)) as database:
-        count = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        (count,) = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     return bool(count)
 
 
@@ -119,21 +112,22 @@ def find_or_make_experiment(client: MlflowClient, project: Project, name: str) -
     if experiment and place in (None, experiment.artifact_location):
         return str(experiment.experiment_id)
     if experiment:
-        client.rename_experiment(
-            experiment.experiment_id,
-            f"{name} (before moving, {experiment.experiment_id})",
-        )
-    return str(client.create_experiment(_free_name(client, project, name), place))
+        number = experiment.experiment_id
+        client.rename_experiment(number, f"{name} (before moving, {number})")
+    *names, last = _experiment_names(project, name)
+    free = (
+        candidate
+        for candidate in names
+        if client.get_experiment_by_name(candidate) is None
+    )
+    return str(client.create_experiment(next(free, last), place))
 
 
 def find_experiment(client: MlflowClient, project: Project, name: str) -> Any:
     """Return the experiment of a pipeline of this project, or None."""
     place = artifact_root(project)
-    candidates = [
-        client.get_experiment_by_name(candidate_name)
-        for candidate_name in _experiment_names(project, name)
-    ]
-    existing = [candidate for candidate in candidates if candidate]
+    names = _experiment_names(project, name)
+    existing = [*filter(None, map(client.get_experiment_by_name, names))]
     local = [
         candidate
         for candidate in existing
@@ -145,22 +139,19 @@ def find_experiment(client: MlflowClient, project: Project, name: str) -> Any:
 
 def artifact_root(project: Project) -> str | None:
     """Return where MLflow keeps files of runs; None: its server decides."""
-    stated_root = _stated_root(project)
+    stated_root = None
+    if project.pipelines_file.is_file():
+        stated_root = PipelinesFile(project).runtime().mlflow.artifacts
     if stated_root is not None:
+        is_address = "://" in stated_root
         return (
             stated_root
-            if "://" in stated_root
+            if is_address
             else (project.root / stated_root).resolve().as_uri()
         )
     if os.environ["MLFLOW_TRACKING_URI"].startswith(("http:", "https:", "databricks")):
         return None
     return (project.state.resolve() / "mlartifacts").as_uri()
-
-
-def _stated_root(project: Project) -> str | None:
-    if not project.pipelines_file.is_file():
-        return None
-    return PipelinesFile(project).runtime().mlflow.artifacts
 
 
 def _is_local_file() -> bool:
@@ -172,17 +163,6 @@ def _experiment_names(project: Project, name: str) -> tuple[str, ...]:
         return (name,)
     root = project.root.resolve()
     return name, f"{name} ({root.name})", f"{name} ({root})"
-
-
-def _free_name(client: MlflowClient, project: Project, name: str) -> str:
-    """Return the first unused name for an experiment."""
-    *names, last = _experiment_names(project, name)
-    free = (
-        candidate
-        for candidate in names
-        if client.get_experiment_by_name(candidate) is None
-    )
-    return next(free, last)
 
 
 def close_dead_runs(client: MlflowClient) -> None:
@@ -198,9 +178,8 @@ def close_dead_runs(client: MlflowClient) -> None:
 
 def delete_run(client: MlflowClient, experiment: str, parent: str) -> None:
     """Delete a parent run with its children."""
-    children = client.search_runs(
-        [experiment], f"tags.`mlflow.parentRunId` = '{parent}'"
-    )
+    wanted = f"tags.`mlflow.parentRunId` = '{parent}'"
+    children = client.search_runs([experiment], wanted)
     for run_id in (*(child.info.run_id for child in children), parent):
         client.delete_run(run_id)
 
@@ -229,9 +208,7 @@ class _RunFamily:
     def model_uris(self) -> set[str]:
         tags = (child.data.tags for child in self.children)
         return {
-            tags_of_child[_MODEL_TAG]
-            for tags_of_child in tags
-            if _MODEL_TAG in tags_of_child
+            child_tags[_MODEL_TAG] for child_tags in tags if _MODEL_TAG in child_tags
         }
 
 
@@ -248,25 +225,24 @@ def delete_runs(
     families = {run: _find_family(client, run) for run in parents}
     missing = {run for run, family in families.items() if family is None}
     existing = [family for family in families.values() if family]
-    going = [
-        family_going
-        for family_going in existing
-        if not _is_linked(client, family_going.parent, parents)
-    ]
-    ids = {run for family_going in going for run in family_going.run_ids}
+    going = [f for f in existing if not _is_linked(client, f.parent, parents)]
+    ids = {run for family in going for run in family.run_ids}
     models = {
-        m
-        for family_going in going
-        for m in family_going.model_uris
-        if not _is_model_used(client, m, family_going, ids)
+        model
+        for family in going
+        for model in family.model_uris
+        if not _is_model_used(client, model, family, ids)
     }
     places = [run.info.artifact_uri for f in going for run in (f.parent, *f.children)]
     places += [place for m in sorted(models) if (place := _model_location(client, m))]
     if not dry_run:
         for family in going:
-            _delete_versions(client, family.parent, models)
+            wanted = f"run_id = '{family.parent.info.run_id}'"
+            for version in client.search_model_versions(wanted):
+                if version.source in models or not version.aliases:
+                    client.delete_model_version(version.name, version.version)
         _delete_for_good(client, ids, models)
-    deleted = missing | {family_going.parent.info.run_id for family_going in going}
+    deleted = missing | {family.parent.info.run_id for family in going}
     return DeletedRuns(frozenset(deleted), tuple(_own_folders(places, {*ids, *models})))
 
 
@@ -280,9 +256,8 @@ def _find_family(client: MlflowClient, run: str) -> _RunFamily | None:
             return None
         raise
     wanted = f"tags.`mlflow.parentRunId` = '{run}'"
-    return _RunFamily(
-        parent, list(client.search_runs([parent.info.experiment_id], wanted))
-    )
+    children = client.search_runs([parent.info.experiment_id], wanted)
+    return _RunFamily(parent, list(children))
 
 
 def _is_linked(client: MlflowClient, run: Run, going: Collection[str]) -> bool:
@@ -309,17 +284,10 @@ def _model_location(client: MlflowClient, uri: str) -> str | None:
     from mlflow.exceptions import MlflowException
 
     try:
-        return str(
-            client.get_logged_model(uri.removeprefix("models:/")).artifact_location
-        )
+        model = client.get_logged_model(uri.removeprefix("models:/"))
+        return str(model.artifact_location)
     except MlflowException:
         return None
-
-
-def _delete_versions(client: MlflowClient, parent: Run, models: set[str]) -> None:
-    for version in client.search_model_versions(f"run_id = '{parent.info.run_id}'"):
-        if version.source in models or not version.aliases:
-            client.delete_model_version(version.name, version.version)
 
 
 def _delete_for_good(client: MlflowClient, runs: set[str], models: set[str]) -> None:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvote.base.errors import UserError
-from curvote.flows.environment import prepare_environment
-from curvote.flows.server.access import new_secret, write_secret
+from curvote.flows.environment import new_secret, prepare_environment, write_secret
 from curvote.flows.server.launch import LOOPBACK, listen
 from curvote.flows.server.process import CookieGate
 from curvote.flows.tracking import log as tracking
@@ -55,6 +54,7 @@ def serve_ui(project: Project, port: int) -> None:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     page = f"/{page_of(project)}"
     page_variables = {_ADDRESS: address, _SECRET: secret, _TICKET: ticket, _PAGE: page}
+    page_variables["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
     pages = _launch_pages(port, log, page_variables)
     try:
         print(f"MLflow: {address}/enter/{ticket}")
@@ -66,7 +66,11 @@ def serve_ui(project: Project, port: int) -> None:
     except KeyboardInterrupt:
         pass
     finally:
-        _end_pages(pages)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pages.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                pages.wait(_STOP_TIMEOUT)
         signal.signal(signal.SIGTERM, before)
 
 
@@ -79,11 +83,7 @@ def _launch_pages(
     with log.open("wb") as file:
         return subprocess.Popen(
             [*command, *where],
-            env={
-                **os.environ,
-                **page_variables,
-                "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
-            },
+            env=os.environ | page_variables,
             stdout=file,
             stderr=file,
             start_new_session=True,
@@ -106,11 +106,3 @@ def pages() -> ASGIApp:
     from mlflow.server.fastapi_app import app
 
     return CookieGate(app, address, secret, ticket, page)
-
-
-def _end_pages(pages: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pages.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            pages.wait(_STOP_TIMEOUT)

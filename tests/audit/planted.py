@@ -16,7 +16,8 @@ from unittest import mock
 import numpy as np
 
 from curvote.base.entropy import Entropy, SeededEntropy, SystemEntropy
-from curvote.cli.client import records, table
+from curvote.cli.client import answer as records
+from curvote.cli.client import table
 from curvote.client import report as votes
 from curvote.mechanisms.gaussian import GaussianNoise
 from curvote.mechanisms.randomized_response import BinaryRR

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.client.record import OwnerRecord, read_values
+from curvote.client.table import OwnerRecord, read_values
 from curvote.curves.basis import projection
 from curvote.curves.encoding import Encoding
 from curvote.intake.admission import RefusedEnvelope

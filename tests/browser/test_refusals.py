@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from curvote.wire import sealing, signing
+from curvote.wire import envelope, signing
 from curvote.wire.signing import _task_header
 from curvote.wire.strict_json import canonical_json
 from tests.browser.script import needs_node, refusal, run
@@ -157,7 +157,7 @@ def test_a_round_of_sealed_envelopes_is_refused(tmp_path: Path) -> None:
     """The page says what to use instead; it never sends an open one."""
     server, seal_to = (
         Server(tmp_path, TASKS["report"], 1),
-        sealing.public_key(sealing.new_private_key()),
+        envelope.public_key(envelope.new_private_key()),
     )
     line = signed(TASKS["report"].to_json(), seal_to)
     code = "invited(given[1], await opened(given[0]))"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.client.record import OwnerRecord
+from curvote.client.table import OwnerRecord
 from curvote.mechanisms.laplace import Laplace
 from curvote.messages.answer import (
     answer_task,

@@ -56,18 +56,17 @@ ALLOWED: dict[str, dict[str, str]] = {
         "counts": "how many rows a repetition has"
     },
     "curvote/pipeline/store/tables.py": {"counts": "the same"},
-    "curvote/cli/doctor_checks.py": {"frozen": "a key of every manifest"},
     "curvote/cli/doctor.py": {"frozen": "a key of every manifest"},
     "curvote/pipeline/release/session.py": {"clients": "who stands in the ledger"},
     "curvote/pipeline/plan/identity.py": {
         "clients": "the section that says who is asked"
     },
     "curvote/cli/app.py": {"utility": "a command, and the extra it goes with"},
-    "curvote/cli/card_table.py": {
+    "curvote/cli/tables.py": {
         "clients": "a line of a data set's card",
         "counts": "what a data set tells of its missing values",
     },
-    "flows/tracking/headline.py": {"clients": "the section that says who takes part"},
+    "flows/tracking/cells.py": {"clients": "the section that says who takes part"},
     "curvote/wire/task.py": {
         "candidates": "a field of every task",
         "numbers": "what a form holds, in a message",

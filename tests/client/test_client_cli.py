@@ -21,7 +21,7 @@ from curvote.client import report as reports
 from curvote.intake.box import Intake
 from curvote.messages.message import parse_message
 from curvote.pipeline.config.project import Project
-from curvote.wire import envelope, sealing
+from curvote.wire import envelope
 from curvote.wire.envelope import issue_invitations, seal_message
 from curvote.wire.task import Task
 from tests.invited import Home, envelopes, printed, run
@@ -50,13 +50,13 @@ def test_a_report_and_a_vote_travel_from_client_to_server(
 
 def test_an_envelope_is_sealed_to_the_key_of_the_signed_task(home: Home) -> None:
     """Whoever carries it learns its size only; the owner of the key reads it."""
-    private = sealing.new_private_key()
+    private = envelope.new_private_key()
     invitation = home.invite(REPORTS)
-    home.publish(REPORTS.to_json(), seal_to=sealing.public_key(private))
+    home.publish(REPORTS.to_json(), seal_to=envelope.public_key(private))
     done = printed(home.client("report", "--json"))
     data = Path(done["envelope"]).read_bytes()
     assert invitation.id not in data.decode() + done["envelope"]
-    _, inner = sealing.open_sealed(data, {sealing.public_key(private): private}.get)
+    _, inner = envelope.open_sealed(data, {envelope.public_key(private): private}.get)
     assert envelope.read_envelope(inner).invitation == invitation.id
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.client.record import OwnerRecord, read_record
+from curvote.client.table import OwnerRecord, read_record
 from curvote.messages.answer import (
     answer_task,
     client_inputs,

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.client.record import read_record
+from curvote.client.table import read_record
 from tests.valid_tasks import document, tasks
 
 
@@ -85,7 +85,7 @@ def test_a_client_loads_no_heavy_library(tmp_path: Path) -> None:
     (tmp_path / "curve.csv").write_text("1\n" * 12)
     code = (
         "import json, sys; from pathlib import Path;"
-        " from curvote.client.record import read_record;"
+        " from curvote.client.table import read_record;"
         " from curvote.base.entropy import SystemEntropy;"
         " from curvote.messages.answer import answer_task;"
         " from curvote.messages.answer import validate_task;"

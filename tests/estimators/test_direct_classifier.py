@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import DirectClassifier, Task
 from curvote.base.errors import UserError
-from curvote.client.direction import DirectionReporter, OneOfReporter
+from curvote.client.report import DirectionReporter, OneOfReporter
 from curvote.curves.direction import Directions, Whitening
 from curvote.data.simulation.simulated import generate
 from curvote.mechanisms.privunit import OneOf, PrivUnit

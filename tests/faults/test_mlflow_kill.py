@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.databases import MLFLOW
+from curvote.flows.machine import MLFLOW
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import history
 from tests import plain

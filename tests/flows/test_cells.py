@@ -10,15 +10,17 @@ import pytest
 from curvote.chain.axis import Cell
 from curvote.flows.tracking import log as mlflow_view
 from curvote.flows.tracking.cells import (
+    Headline,
     Row,
     axis_step,
     chosen_by_rule,
     load_scores,
     metrics_by_cell,
+    outcomes_headline,
     parts_by_cell,
     stage_keys,
+    study_headline,
 )
-from curvote.flows.tracking.headline import Headline, outcomes_headline, study_headline
 from curvote.pipeline.config.settings import labelled_parts
 from tests.tracked_run import CONFIG, EPSILONS, make_record, make_rows
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from curvote.flows.server.children import FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS, Child
+from curvote.flows.server.launch import FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS, Child
 from curvote.flows.server.private import kept_alive
 from tests.processes import until
 

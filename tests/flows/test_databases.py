@@ -15,10 +15,16 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.cli import doctor
-from curvote.flows import databases
-from curvote.flows.databases import MLFLOW, PREFECT, Database, describe_silence
+from curvote.flows import machine
 from curvote.flows.environment import prepare_environment
-from curvote.flows.machine import explained_errors, stop_cause
+from curvote.flows.machine import (
+    MLFLOW,
+    PREFECT,
+    Database,
+    describe_silence,
+    explained_errors,
+    stop_cause,
+)
 from curvote.flows.server.private import PrefectServer
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
@@ -259,14 +265,14 @@ def test_a_half_made_database_of_mlflow_is_no_end(
     assert repair(done) == []
     path = done.state / "mlflow.db"
     damage(path)
-    assert databases.MLFLOW.problem(done) == databases.HALF_MADE
+    assert machine.MLFLOW.problem(done) == machine.HALF_MADE
     (found,) = (
-        each for each in databases.check_databases(done) if "MLflow" in each.check
+        each for each in machine.check_databases(done) if "MLflow" in each.check
     )
     assert "`curvote doctor --fix`" in str(found.fix)
     (told, *_) = doctor.repair_project(done)
     assert mended in told
-    assert databases.MLFLOW.problem(done) is None
+    assert machine.MLFLOW.problem(done) is None
     assert repair(done) == []
     assert all(record.mlflow_run for record in history.load_records(done))
 
@@ -290,14 +296,14 @@ def test_the_database_of_mlflow_appears_whole(
     assert not path.exists()
     path.touch()  # sqlite leaves an empty file where it was only looked for
     store.make_new_database(project)
-    assert databases.MLFLOW.problem(project) is None
+    assert machine.MLFLOW.problem(project) is None
     assert path.stat().st_size > 100_000
 
 
 def test_a_hot_journal_is_played_back(tmp_path: Path) -> None:
     """After a power cut in a transaction the database is as before it, and usable."""
     project = Project(tmp_path)
-    live, path = tmp_path / "live.db", databases.MLFLOW.path(project)
+    live, path = tmp_path / "live.db", machine.MLFLOW.path(project)
     assert path is not None
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(live, isolation_level=None)) as db:
@@ -315,7 +321,7 @@ def test_a_hot_journal_is_played_back(tmp_path: Path) -> None:
         pytest.raises(sqlite3.OperationalError),
     ):
         db.execute("SELECT * FROM runs").fetchall()
-    assert databases.MLFLOW.problem(project) == databases.HALF_MADE  # no revision
+    assert machine.MLFLOW.problem(project) == machine.HALF_MADE  # no revision
     with closing(sqlite3.connect(read_only, uri=True)) as db:
         assert db.execute("SELECT DISTINCT substr(x, 1, 1) FROM runs").fetchall() == [
             ("a",)
@@ -328,11 +334,11 @@ def test_a_database_that_is_being_written_is_no_fault(tmp_path: Path) -> None:
     store.migrate_database(_placed(project))
     with closing(sqlite3.connect(_placed(project), isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
-        assert databases.MLFLOW.problem(project) is None
+        assert machine.MLFLOW.problem(project) is None
 
 
 def _placed(project: Project) -> Path:
-    path = databases.MLFLOW.path(project)
+    path = machine.MLFLOW.path(project)
     assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

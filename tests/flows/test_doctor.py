@@ -21,8 +21,8 @@ from curvote.cli import doctor as checks
 from curvote.cli import doctor as mending
 from curvote.cli.app import app
 from curvote.flows import machine
-from curvote.flows.databases import MLFLOW, PREFECT
 from curvote.flows.environment import prepare_environment, process_tag
+from curvote.flows.machine import MLFLOW, PREFECT
 from curvote.flows.tracking import log as tracking
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project

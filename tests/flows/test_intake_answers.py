@@ -16,8 +16,12 @@ import uvicorn
 
 from curvote.base.errors import InternalError
 from curvote.flows.intake import service as intake_http
-from curvote.flows.intake.answers import COUNTS_VARIABLE, IntakeMetrics
-from curvote.flows.intake.service import IntakeService, PublishedTasks
+from curvote.flows.intake.service import (
+    COUNTS_VARIABLE,
+    IntakeMetrics,
+    IntakeService,
+    PublishedTasks,
+)
 from curvote.intake.group import IntakeUnavailable, QueueFull
 
 
@@ -146,7 +150,7 @@ def test_a_process_that_has_gone_does_not_wait(tmp_path: Path) -> None:
     """Its uploads count for ever; it is neither ready, nor does anything wait in it."""
     code = (
         "import os\n"
-        "from curvote.flows.intake.answers import IntakeMetrics\n"
+        "from curvote.flows.intake.service import IntakeMetrics\n"
         "metrics = IntakeMetrics()\n"
         "metrics.set_state(waiting=1, ready=True)\n"
         "child = os.fork()\n"

@@ -12,8 +12,12 @@ import pytest
 
 from curvote.flows.intake.service import MAX_BATCH, MAX_BODY_BYTES, MAX_ENVELOPE_BYTES
 from curvote.intake.box import Intake
-from curvote.wire.envelope import Invitation, issue_invitations, seal_message
-from curvote.wire.sealing import new_private_key
+from curvote.wire.envelope import (
+    Invitation,
+    issue_invitations,
+    new_private_key,
+    seal_message,
+)
 from tests.envelope_service import (
     JSON,
     LINES,

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from curvote import load_run
 from curvote.base.errors import UserError
 from curvote.cli import app
-from curvote.flows.tracking.model import save_model
+from curvote.flows.tracking.runs import save_model
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.starter import begin_project
 from tests import messy_table, plain

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from curvote.flows.server.access import read_secret
+from curvote.flows.environment import read_secret
 from curvote.flows.server.private import read_serving
 from curvote.flows.serving import health
 from curvote.flows.serving.health import check_health

@@ -23,8 +23,12 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from curvote.base.errors import UserError
-from curvote.flows.environment import SERVED_VARIABLE, workers_ended
-from curvote.flows.server.access import read_secret, write_secret
+from curvote.flows.environment import (
+    SERVED_VARIABLE,
+    read_secret,
+    workers_ended,
+    write_secret,
+)
 from curvote.flows.server.launch import listen
 from curvote.flows.server.private import PrefectServer, read_serving
 from curvote.flows.serving.service import serve_schedules

@@ -9,7 +9,8 @@ import pytest
 from curvote.base.durable import private_folder
 from curvote.flows import lines
 from curvote.flows.server.launch import DATABASE_DOWN, READY
-from curvote.flows.serving import health, supervisor
+from curvote.flows.serving import health
+from curvote.flows.serving import service as supervisor
 from curvote.flows.serving.health import Heartbeat, check_health
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from curvote.flows.server.access import new_secret, write_secret
+from curvote.flows.environment import new_secret, write_secret
 from curvote.flows.server.process import CookieGate
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking.ui import SECRET_FILE

@@ -21,7 +21,7 @@ import skops.io
 import curvote
 from curvote.base.durable import private_folder
 from curvote.chain.lookup import all_systems
-from curvote.flows.tracking.model import save_model
+from curvote.flows.tracking.runs import save_model
 from curvote.pipeline.run.results import final_model, final_views
 from tests.pins import pinned
 from tests.pins.test_studies import NUMBERS, STUDIES, finished, records

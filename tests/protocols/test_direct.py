@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import Columns, Stage
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.curves.basis import identity
 from curvote.curves.direction import Whitening
 from curvote.curves.encoding import Encoding

@@ -11,7 +11,7 @@ import pytest
 from curvote.base.classes import Classes
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.curves.basis import identity
 from curvote.curves.direction import Whitening
 from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding

@@ -20,7 +20,7 @@ from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
 from curvote.checks.word_checks import RefusingEntropy
-from curvote.client.record import OwnerRecord, read_record
+from curvote.client.table import OwnerRecord, read_record
 from curvote.mechanisms.randomized_response import KRR
 from curvote.messages.answer import answer_task, stand_in_inputs, validate_task
 from curvote.messages.message import MAX_CLASSES, ClientData, parse_message, payload_at

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.curves.direction import Directions, Whitening, second_moment_matrix
 from tests.noise import ALPHA, SEED, Replay
 

@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from curvote.base.errors import UserError
-from curvote.cli.commands.reproduce import reproduce
+from curvote.cli.commands.runs import reproduce
 from curvote.data.raw_files import Source
 from curvote.papers.evidence import Evidence
 from curvote.papers.mrma.comparison import REPRODUCTIONS, comparison

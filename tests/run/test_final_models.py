@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from curvote.chain.lookup import find_system
 from curvote.chain.stage import StageContext
 from curvote.flows.tracking.log import log_missing_runs
-from curvote.flows.tracking.model import save_model
+from curvote.flows.tracking.runs import save_model
 from curvote.flows.tracking.store import connect
 from curvote.messages.measures import MISCLASSIFICATION
 from curvote.messages.roles import publisher_test_mask, split_roles

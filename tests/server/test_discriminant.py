@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from curvote.base.entropy import SeededEntropy
-from curvote.client.direction import DirectionReporter
+from curvote.client.report import DirectionReporter
 from curvote.curves.direction import Directions, class_codes
 from curvote.curves.encoding import predict_indices
 from curvote.learning.directions import (

@@ -14,7 +14,7 @@ import pytest
 from curvote.intake import inbox
 from curvote.intake import inbox as taking
 from curvote.intake.inbox import InboxResult, accept_inbox
-from curvote.wire.envelope import LARGEST_FILE
+from curvote.wire.envelope import LARGEST_ENVELOPE
 from tests.boxes import Box
 from tests.rounds import quiet
 
@@ -50,14 +50,14 @@ def test_no_more_of_a_file_is_read_than_an_envelope_can_have(
     huge = box.put("huge.json", b"")
     os.truncate(huge, 10**10)
     lines = box.put(
-        "lines.jsonl", box.sent[1] + b"x" * (2 * LARGEST_FILE) + b"\n" + box.sent[2]
+        "lines.jsonl", box.sent[1] + b"x" * (2 * LARGEST_ENVELOPE) + b"\n" + box.sent[2]
     )
     quiet(huge, lines)
     box.put("a.json")
     done = box.take()
     assert done.accepted == 3
     assert done.files_left == {"too large": 2}
-    assert max(read) == LARGEST_FILE + 1
+    assert max(read) == LARGEST_ENVELOPE + 1
     assert box.names() == {"huge.json", "lines.jsonl"}
     assert not box.kept.exists()
 

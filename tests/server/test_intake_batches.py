@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.flows.intake.answers import REASON_STATUS
+from curvote.flows.intake.service import REASON_STATUS
 from curvote.intake.admission import REASONS, RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.messages.message import message_of, parse_message, parse_messages

@@ -14,7 +14,7 @@ import pytest
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.intake import group as intake_group
-from curvote.intake import postgres as intake_postgres
+from curvote.intake import store as intake_postgres
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.intake.store import URL_VARIABLE, store_exists
@@ -24,9 +24,10 @@ from curvote.wire.envelope import (
     Invitation,
     issue_invitations,
     issue_record_invitations,
+    new_private_key,
+    public_key,
     seal_message,
 )
-from curvote.wire.sealing import new_private_key, public_key
 from tests import postgres
 from tests.envelope_service import answered, invite, project, serving
 from tests.rounds import REPORTS, payload

@@ -15,12 +15,14 @@ from curvote.base.errors import UserError
 from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.messages.message import parse_message, parse_messages
-from curvote.wire.envelope import Invitation, issue_invitations, seal_message
-from curvote.wire.sealing import (
+from curvote.wire.envelope import (
+    Invitation,
     is_sealed,
+    issue_invitations,
     new_private_key,
     open_sealed,
     public_key,
+    seal_message,
     seal_to_key,
 )
 from curvote.wire.strict_json import canonical_json

@@ -15,8 +15,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from curvote.base.entropy import SeededEntropy, Words
-from curvote.client.record import OwnerRecord
 from curvote.client.report import Reporter
+from curvote.client.table import OwnerRecord
 from curvote.curves.basis import projection
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.laplace import Laplace

@@ -8,33 +8,192 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
+import numpy as np
 import typer
 
+from curvote.base import validate
 from curvote.base.classes import Classes
+from curvote.base.entropy import SystemEntropy
 from curvote.base.errors import InternalError, UserError
 from curvote.base.text import normalise_id
-from curvote.cli.client.records import ConsentProposal, RecordSource, ledger_facts
 from curvote.client import consent, table
-from curvote.client.table import Form
+from curvote.client.table import Form, OwnerRecord, TableRecords
 from curvote.flows.lines import ask_consent
 from curvote.ledger import places, session
-from curvote.ledger.account import Account
-from curvote.ledger.amounts import Entry
+from curvote.ledger.account import Account, refuse_new_ids
 from curvote.ledger.book import Ledger
 from curvote.ledger.register import open_books
 from curvote.ledger.session import Books
-from curvote.messages.answer import check_invitation, validate_task
-from curvote.messages.message import message_of
+from curvote.messages.answer import (
+    answer_about_record,
+    answer_task,
+    check_invitation,
+    describe_answer,
+    validate_task,
+)
+from curvote.messages.message import ClientData, message_of, payload_at
 from curvote.wire import envelope, signing, strict_json
 from curvote.wire.envelope import Invitation
 from curvote.wire.signing import SignedTask
 from curvote.wire.task import AnyTask
+
+
+class ConsentProposal(Protocol):
+    """A message to which the owner's consent is asked."""
+
+    @property
+    def clients(self) -> Sequence[str]:
+        """The ids of the records of one message; none for the owner's own record."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Further notes for whoever gives consent, a line each."""
+
+    def line(self, account: Account, server: str) -> str:
+        """Return the line that states content and cost of the message."""
+
+
+class RecordSource(ConsentProposal, Protocol):
+    """The records of a message, and the drawing of it."""
+
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the account about these records; UserError: another's ledger."""
+
+    def ready(self) -> None:
+        """Read the records that may be read only after consent."""
+
+    def draw_message(self) -> dict[str, Any]:
+        """Return the message, with noise of the operating system."""
+
+
+@dataclass
+class OwnRecord:
+    """The record of a client: a file with a curve, and a label."""
+
+    task: Any
+    candidate: int | None
+    curve: Path
+    label: str
+    clients: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    _record: OwnerRecord = field(init=False)
+
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the client's account."""
+        return account
+
+    def line(self, account: Account, server: str) -> str:
+        """Return a line on what is sent, and its cost."""
+        what = describe_answer(self.task, self.candidate)
+        return consent.consent_line(account, self.task.cost(), server, what)
+
+    def ready(self) -> None:
+        """Read the record; errors of its form are shown to the owner alone."""
+        self._record = table.read_record(self.curve, self.label, self.task)
+
+    def draw_message(self) -> dict[str, Any]:
+        """Return the client's message, whatever the record holds."""
+        return answer_task(self.task, self._record, self.candidate, SystemEntropy())
+
+
+@dataclass
+class OwnLabel:
+    """The label of one public record, which its owner keeps."""
+
+    task: AnyTask
+    record: str
+    label: str
+    clients: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    _place: int = field(init=False)
+
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the owner's account; a ledger of many records: UserError."""
+        consent.refuse_registry_ledger(account)
+        return account
+
+    def line(self, account: Account, server: str) -> str:
+        """Return a line on what is sent, and its cost."""
+        what = describe_answer(self.task, self.record)
+        return consent.consent_line(account, self.task.cost(), server, what)
+
+    def ready(self) -> None:
+        """Check the label; an unknown class is shown to the owner alone."""
+        label = validate.one_of(self.task.classes, label=self.label)
+        self._place = list(self.task.classes).index(label)
+
+    def draw_message(self) -> dict[str, Any]:
+        """Return the noised code of the label."""
+        return answer_about_record(self.task, self.record, self._place, SystemEntropy())
+
+
+@dataclass
+class RecordTable:
+    """The records of a named server, from a table that is checked at once."""
+
+    task: Any
+    invitation: Invitation
+    path: Path
+    form: Form
+    new_people: bool = False
+    _records: TableRecords = field(init=False)
+
+    def __post_init__(self) -> None:
+        wanted = self.task.features, self.task.classes
+        self.form.refuse_misfit(*wanted)
+        self._records = table.read_records(self.path, self.form, *wanted)
+
+    @property
+    def clients(self) -> Sequence[str]:
+        """The ids of all records."""
+        return self._records.ids
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes on clipped values and on classes without a record."""
+        return self._records.notes
+
+    def about(self, ledger: Ledger, account: Account) -> Account:
+        """Return the account about the table's records."""
+        called, named = str(self.invitation.server), self.form.record_naming
+        consent.refuse_other_sender(account, called, named)
+        if not self.new_people:
+            refuse_new_ids(ledger, self.clients)
+        about = account.about(ledger, self.clients)
+        return replace(about, sender_name=called, records=named)
+
+    def line(self, account: Account, server: str) -> str:
+        """Return a line on what is sent, and its cost for each record."""
+        what, n = describe_answer(self.task, None), len(self.clients)
+        return consent.table_consent_line(account, self.task.cost(n), server, what, n)
+
+    def ready(self) -> None:
+        """Do nothing: the table was read."""
+
+    def draw_message(self) -> dict[str, Any]:
+        """Return the one message about all records."""
+        values, codes = self._records.values, self._records.codes
+        data = ClientData(values, values, codes.astype(np.float64))
+        message = message_of(self.task).draw(self.task, data, SystemEntropy())
+        return payload_at(message, 0)
+
+
+def ledger_facts(
+    task: AnyTask, invitation: Invitation, n: int
+) -> dict[str, str | float]:
+    """Return the ledger's facts of a release by a named record or sender."""
+    if invitation.record is not None:
+        return {"record": invitation.record}
+    if invitation.server is None or not n:
+        return {}
+    rho = message_of(task).rho(task, n)
+    return {"server": invitation.server} | ({} if rho is None else {"rho": rho})
 
 
 @dataclass(frozen=True)
@@ -65,18 +224,12 @@ class ServerQuestion:
         invited = read_invitation(invitation)
         task_read = validated_task_in(task, signed_document, invited.server)
         kind = message_of(task_read)
-        if asks not in {None, task_read.asks} or (kind.per_table, kind.per_record) != (
-            per_table,
-            per_record,
-        ):
+        about = kind.per_table, kind.per_record
+        if asks not in {None, task_read.asks} or about != (per_table, per_record):
             refuse_command(task, task_read)
         check_invitation_fits(task_read, signed_document, invited)
-        return cls(
-            task_read,
-            signed_document.fingerprint,
-            signed_document.document["seal_to"],
-            invited,
-        )
+        seal_to = signed_document.document["seal_to"]
+        return cls(task_read, signed_document.fingerprint, seal_to, invited)
 
 
 @dataclass(frozen=True)
@@ -118,42 +271,59 @@ class AnsweringOwner:
         with open_books(self.ledger, places.register_path()) as opened:
             ledger, _ = opened
             owner_account = self.settled_account(opened, question.server)
-            sender, number = self._sender_and_number(ledger, question, owner_account)
+            task, invited = question.task, question.invitation
+            name = owner_account.name
+            sender = normalise_id(invited.record or "") or invited.server or name
+            latest_number = session.latest_number(ledger, task, sender)
+            number = latest_number + 1 if self.anew else max(latest_number, 1)
             draw, agreed = _MessageDraw(), owner_account
-            if not session.find_release(ledger, question.task, sender, number):
-                consent.refuse_other_classes(self.classes, question.task.classes)
+            if not session.find_release(ledger, task, sender, number):
+                consent.refuse_other_classes(self.classes, task.classes)
                 draw.record_held = record_held = hold(ledger)
                 about = record_held.about(ledger, owner_account)
-                agreed = self.agree(record_held, about, question.task, question.server)
+                agreed = self.agree(record_held, about, task, question.server)
                 record_held.ready()
             clients = draw.record_held.clients if draw.record_held else ()
             path = session.release_message(
                 draw,
-                task=question.task,
-                invitation=question.invitation,
+                task=task,
+                invitation=invited,
                 seal_to=question.seal_to,
                 sender=sender,
                 number=number,
                 books=opened,
                 outbox=self.outbox,
-                clients=clients or [owner_account.name],
-                facts=ledger_facts(question.task, question.invitation, len(clients)),
+                clients=clients or [name],
+                facts=ledger_facts(task, invited, len(clients)),
                 settle=agreed.write,
             )
-            entry = session.find_release(ledger, question.task, sender, number)
-            done = _release_summary(question, path, ledger, entry) | {"new": draw.done}
-            if draw.record_held and question.invitation.server:
+            entry = session.find_release(ledger, task, sender, number)
+            if entry is None:
+                raise InternalError("a release is not in the ledger")
+            members = ledger.members(entry.release)
+            account = Account.from_ledger(ledger).about(ledger, members)
+            left_epsilon, left_delta = account.remaining()
+            whom: dict[str, Any] = {"server": question.server}
+            if invited.server:
+                whom = {"server": invited.server, "signer": question.server}
+                whom["records"] = entry.n_clients
+            done = {
+                "message": task.asks,
+                **whom,
+                **({} if invited.record is None else {"record": invited.record}),
+                "epsilon": entry.budget.epsilon,
+                "delta": entry.budget.delta,
+                "envelope": str(path),
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                "cap": account.cap.epsilon,
+                "cap_delta": account.cap.delta,
+                "left": left_epsilon,
+                "left_delta": left_delta,
+                "new": draw.done,
+            }
+            if draw.record_held and invited.server:
                 done["notes"] = [*draw.record_held.notes]
             return done
-
-    def _sender_and_number(
-        self, ledger: Ledger, question: ServerQuestion, account: Account
-    ) -> tuple[str, int]:
-        """Return the sender's name and the number of a release."""
-        invited = question.invitation
-        sender = normalise_id(invited.record or "") or invited.server or account.name
-        latest_number = session.latest_number(ledger, question.task, sender)
-        return sender, latest_number + 1 if self.anew else max(latest_number, 1)
 
     def settled_account(self, opened: Books, server: str) -> Account:
         """Recover interrupted releases; return the account's state since then."""
@@ -238,40 +408,14 @@ def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) ->
     classes = tuple(task.classes)
     proposal = Form(id=id_, label=label or "label", classes=classes, columns=columns)
     form_found = stated_form(ledger, proposal)
-    for option, column, stated_column in (
-        ("label", label, form_found.label),
-        ("id", id_, form_found.id),
-    ):
+    stated_columns = (("label", label, form_found.label), ("id", id_, form_found.id))
+    for option, column, stated_column in stated_columns:
         if column not in {None, stated_column}:
             raise UserError(
                 f"--{option} is {column!r}, but by the form in your ledger it is"
                 f" {stated_column or 'the row'}. Nothing was read, nothing drawn."
             )
     return form_found
-
-
-def _release_summary(
-    question: ServerQuestion, path: Path, ledger: Ledger, entry: Entry | None
-) -> dict[str, Any]:
-    if entry is None:
-        raise InternalError("a release is not in the ledger")
-    account = Account.from_ledger(ledger).about(ledger, ledger.members(entry.release))
-    left_epsilon, left_delta = account.remaining()
-    name, record = question.invitation.server, question.invitation.record
-    named = {"server": name, "signer": question.server, "records": entry.n_clients}
-    return {
-        "message": question.task.asks,
-        **(named if name else {"server": question.server}),
-        **({} if record is None else {"record": record}),
-        "epsilon": entry.budget.epsilon,
-        "delta": entry.budget.delta,
-        "envelope": str(path),
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "cap": account.cap.epsilon,
-        "cap_delta": account.cap.delta,
-        "left": left_epsilon,
-        "left_delta": left_delta,
-    }
 
 
 def read_signed_task(path: Path) -> SignedTask:
@@ -299,28 +443,25 @@ def check_invitation_fits(
 ) -> None:
     """Refuse an invitation to another task, server or key."""
     check_invitation(task, invited)
-    _refuse_other_server(invited, signed_document.fingerprint)
+    server = signed_document.fingerprint
+    if invited.signer not in {None, server}:
+        raise UserError(
+            f"server {server} signed the task, but the invitation is of server"
+            f" {invited.signer}: one of them was replaced. Nothing was drawn."
+        )
     invited.refuse_other_key(signed_document.document["seal_to"])
 
 
 def read_invitation(path: Path) -> Invitation:
     """Return the invitation in a file."""
     with errors_in_file(path):
-        text = _read_bytes(path, envelope.LARGEST_FILE)
+        text = _read_bytes(path, envelope.LARGEST_ENVELOPE)
         if b"\n{" in text.strip():
             raise UserError(
                 "several invitations; each is for one. Give a file of your line alone."
             )
-        written = strict_json.parse_json(text, envelope.LARGEST_FILE)
+        written = strict_json.parse_json(text, envelope.LARGEST_ENVELOPE)
         return Invitation.from_json(written)
-
-
-def _refuse_other_server(invitation: Invitation, server: str) -> None:
-    if invitation.signer not in {None, server}:
-        raise UserError(
-            f"server {server} signed the task, but the invitation is of server"
-            f" {invitation.signer}: one of them was replaced. Nothing was drawn."
-        )
 
 
 @contextmanager

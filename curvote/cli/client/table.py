@@ -15,24 +15,11 @@ from typing import Any
 from curvote.base.entropy import SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.text import normalise_id, printable_name
-from curvote.cli.client.answer import (
-    AnsweringOwner,
-    check_invitation_fits,
-    errors_in_file,
-    read_invitation,
-    read_signed_task,
-    refuse_command,
-    stated_form,
-    validated_task_in,
-)
+from curvote.cli.client import answer
+from curvote.cli.client.answer import AnsweringOwner, errors_in_file
 from curvote.client import consent
-from curvote.client.table import (
-    LABEL_COLUMN,
-    RECORD_COLUMN,
-    Form,
-    TableLabels,
-    read_labels,
-)
+from curvote.client import table as forms
+from curvote.client.table import Form, TableLabels
 from curvote.ledger import places
 from curvote.ledger.account import Account, refuse_new_ids
 from curvote.ledger.book import Ledger
@@ -71,25 +58,25 @@ class TableQuestions:
         are left alone. UserError: a file that holds none, none to this task, or two
         for one record.
         """
-        signed_document = read_signed_task(task)
-        task_read = validated_task_in(task, signed_document)
+        signed_document = answer.read_signed_task(task)
+        task_read = answer.validated_task_in(task, signed_document)
         if not message_of(task_read).per_record:
-            refuse_command(task, task_read)
+            answer.refuse_command(task, task_read)
         by_record: dict[str, Invitation] = {}
         digest = task_read.digest()
         for path, invitation in _read_invitations(invitations):
             if invitation.task == digest:
                 with errors_in_file(path):
-                    check_invitation_fits(task_read, signed_document, invitation)
-                    _add_invitation(by_record, invitation)
+                    answer.check_invitation_fits(task_read, signed_document, invitation)
+                    name = normalise_id(str(invitation.record))
+                    if name in by_record and by_record[name] != invitation:
+                        words = f"is about record {printable_name(name)}, too."
+                        raise UserError(f"another invitation {words}")
+                    by_record[name] = invitation
         if not by_record:
             raise UserError(f"{invitations} holds no invitation to the task in {task}.")
-        return cls(
-            task_read,
-            signed_document.fingerprint,
-            signed_document.document["seal_to"],
-            by_record,
-        )
+        seal_to = signed_document.document["seal_to"]
+        return cls(task_read, signed_document.fingerprint, seal_to, by_record)
 
 
 @dataclass(frozen=True)
@@ -113,21 +100,18 @@ class TableAnswers:
         """Notes on classes and records for which nothing is sent."""
         notes_found = [*self.labels.notes]
         if self.uninvited:
-            notes_found.append(
-                f"{self.uninvited} records have no invitation and send nothing"
-            )
+            words = "records have no invitation and send nothing"
+            notes_found.append(f"{self.uninvited} {words}")
         if self.without_row:
-            notes_found.append(
-                f"{self.without_row} invitations are about records without a row"
-            )
+            words = "invitations are about records without a row"
+            notes_found.append(f"{self.without_row} {words}")
         return notes_found
 
     def about(self, ledger: Ledger, account: Account) -> Account:
         """Return the account about the records; UserError: an own-record ledger."""
         consent.refuse_personal_ledger(account)
-        consent.refuse_other_sender(
-            account, account.sender_name or account.name, NAMED_BY_ID
-        )
+        sender = account.sender_name or account.name
+        consent.refuse_other_sender(account, sender, NAMED_BY_ID)
         ids = [name for pending in self.answers for name in pending.clients]
         return replace(account.about(ledger, ids), records=NAMED_BY_ID)
 
@@ -145,31 +129,48 @@ def answer_table(
     new_people: bool = False,
 ) -> dict[str, Any]:
     """Release at most once for each record of a table; return a summary."""
+    task, classes = questions.task, questions.task.classes
     with open_books(owner.ledger, places.register_path()) as opened:
         ledger, _ = opened
         account = owner.settled_account(opened, questions.server)
-        consent.refuse_other_classes(owner.classes, questions.task.classes)
-        classes = questions.task.classes
-        proposal = Form(id=RECORD_COLUMN, label=LABEL_COLUMN, classes=tuple(classes))
-        form = stated_form(ledger, proposal)
+        consent.refuse_other_classes(owner.classes, classes)
+        proposal = Form(
+            id=forms.RECORD_COLUMN, label=forms.LABEL_COLUMN, classes=tuple(classes)
+        )
+        form = answer.stated_form(ledger, proposal)
         form.refuse_misfit((), classes)
-        labels = read_labels(table, form, classes)
+        labels = forms.read_labels(table, form, classes)
         answers, settle = _prepare_answers(owner, ledger, questions, labels), None
         if answers.answers:
             about = answers.about(ledger, account)
             if not new_people:
                 refuse_new_ids(ledger, labels.records)
-            settle = owner.agree(answers, about, questions.task, questions.server).write
+            settle = owner.agree(answers, about, task, questions.server).write
         release_messages(
             answers.answers,
-            task=questions.task,
+            task=task,
             books=opened,
             outbox=owner.outbox,
             seal_to=questions.seal_to,
             settle=settle,
         )
         account_after = Account.from_ledger(ledger).about(ledger, labels.records)
-    return _table_summary(owner, questions, answers, account_after)
+    budget, (left_epsilon, left_delta) = task.cost(), account_after.remaining()
+    return {
+        "message": task.asks,
+        "server": questions.server,
+        "records": len(answers.answers),
+        "before": answers.released_earlier,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "outbox": str(owner.outbox),
+        "cap": account_after.cap.epsilon,
+        "cap_delta": account_after.cap.delta,
+        "left": left_epsilon,
+        "left_delta": left_delta,
+        "new": bool(answers.answers),
+        "notes": answers.notes,
+    }
 
 
 def _prepare_answers(
@@ -199,30 +200,6 @@ def _prepare_answers(
     return TableAnswers(questions.task, labels, answers, before, silent, uninvited)
 
 
-def _table_summary(
-    owner: AnsweringOwner,
-    questions: TableQuestions,
-    answers: TableAnswers,
-    account: Account,
-) -> dict[str, Any]:
-    budget, (left_epsilon, left_delta) = questions.task.cost(), account.remaining()
-    return {
-        "message": questions.task.asks,
-        "server": questions.server,
-        "records": len(answers.answers),
-        "before": answers.released_earlier,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "outbox": str(owner.outbox),
-        "cap": account.cap.epsilon,
-        "cap_delta": account.cap.delta,
-        "left": left_epsilon,
-        "left_delta": left_delta,
-        "new": bool(answers.answers),
-        "notes": answers.notes,
-    }
-
-
 def _read_invitations(place: Path) -> Iterator[tuple[Path, Invitation]]:
     """Yield path and invitation from a folder or a file."""
     paths = [place]
@@ -230,25 +207,14 @@ def _read_invitations(place: Path) -> Iterator[tuple[Path, Invitation]]:
         paths = sorted(p for p in place.iterdir() if p.suffix in {ONE_SUFFIX, MANY})
     for path in paths:
         if path.suffix != MANY:
-            yield path, read_invitation(path)
+            yield path, answer.read_invitation(path)
             continue
-        for number, line in enumerate(_read_lines(path), 1):
+        try:
+            lines = path.read_bytes().splitlines()
+        except OSError as error:
+            why = error.strerror or error
+            raise UserError(f"{path} cannot be read: {why}.") from None
+        for number, line in enumerate(lines, 1):
             with errors_in_file(path), errors_in_file(Path(f"line {number}")):
-                written = strict_json.parse_json(line, envelope.LARGEST_FILE)
+                written = strict_json.parse_json(line, envelope.LARGEST_ENVELOPE)
                 yield path, Invitation.from_json(written)
-
-
-def _read_lines(path: Path) -> list[bytes]:
-    try:
-        return path.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _add_invitation(by_record: dict[str, Invitation], invitation: Invitation) -> None:
-    name = normalise_id(str(invitation.record))
-    if name in by_record and by_record[name] != invitation:
-        raise UserError(
-            f"another invitation is about record {printable_name(name)}, too."
-        )
-    by_record[name] = invitation

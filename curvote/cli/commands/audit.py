@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curvote.cli.terminal import (
-    Json,
-    ProjectOption,
-    Workers,
-    numbered_lines,
-    print_json,
-    print_json_or_rows,
-)
+from curvote.cli import terminal
 from curvote.pipeline.config.project import Project, find_project
 
 if TYPE_CHECKING:
@@ -51,53 +44,51 @@ def audit(
     epsilon: Epsilons = None,
     samples: Samples = 300_000,
     seed: Seed = None,
-    workers: Workers = None,
+    workers: terminal.Workers = None,
     out: Out = None,
-    as_json: Json = False,
-    project: ProjectOption = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
     from curvote.audit import choice, verdict
     from curvote.audit.verdict import run_parallel
 
     seed = secrets.randbelow(1 << 32) if seed is None else seed
-    folder = out or _audit_folder(project, pipeline)
-    named = names or not pipeline
-    audit_jobs = (
-        choice.audit_jobs(names or [], epsilon or [], samples, seed) if named else []
-    )
-    message_subjects = (
+    if out is None:
+        place = find_project(project, starter=not pipeline)
+        out = place.reports / (pipeline or "") / "audit"
+    shipped_jobs = []
+    if names or not pipeline:
+        shipped_jobs = choice.audit_jobs(names or [], epsilon or [], samples, seed)
+    sent_subjects = (
         _message_subjects(find_project(project), pipeline) if pipeline else []
     )
     subjects: list[tuple[Audited, int]] = [
-        (subject, samples) for subject in message_subjects
+        (subject, samples) for subject in sent_subjects
     ]
-    subjects += audit_jobs
-    rows = list(
-        _with_progress(run_parallel(subjects, seed, workers or -1), len(subjects))
-    )
+    subjects += shipped_jobs
+    results = run_parallel(subjects, seed, workers or -1)
+    rows = list(_with_progress(results, len(subjects)))
     if pipeline:
         from curvote.pipeline.run.audit_tasks import save_verdicts
 
-        tasks_and_rows = zip(
-            (subject.task for subject in message_subjects), rows, strict=False
-        )
-        documents = ((task, row.to_json()) for task, row in tasks_and_rows)
+        pairs = zip(sent_subjects, rows, strict=False)
+        documents = ((subject.task, row.to_json()) for subject, row in pairs)
         save_verdicts(find_project(project), pipeline, documents)
-    written = verdict.write_figure(rows, folder)
+    written = verdict.write_figure(rows, out)
     if as_json:
-        print_json([row.to_json() for row in rows])
+        terminal.print_json([row.to_json() for row in rows])
     else:
-        print_json_or_rows([_audit_line(row) for row in rows], COLUMNS, as_json=False)
+        terminal.print_rows([_audit_line(row) for row in rows], COLUMNS)
         typer.echo(f"\nWritten: {', '.join(map(str, written))}")
-        typer.echo(f"--seed {seed} repeats it\n{_totals_line(rows)}")
+        typer.echo(f"--seed {seed} repeats it")
+        verdicts = [row.verdict for row in rows]
+        counts = {name: verdicts.count(name) for name in ("violated", "missed")}
+        bad = "".join(f", {n} {name}" for name, n in counts.items() if n)
+        passed, caught = verdicts.count("pass"), verdicts.count("caught")
+        typer.echo(f"{passed} shipped pass, {caught} broken caught{bad}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
-
-
-def _audit_folder(project: Path | None, pipeline: str | None) -> Path:
-    place = find_project(project, starter=not pipeline)
-    return place.reports / (pipeline or "") / "audit"
 
 
 def _message_subjects(project: Project, pipeline: str) -> list[SentSubject]:
@@ -118,7 +109,7 @@ def _with_progress(rows: Iterable[Row], count: int) -> Iterator[Row]:
     if console.is_terminal:
         yield from track(rows, "audit", count, console=console, transient=True)
         return
-    say = numbered_lines(count)
+    say = terminal.numbered_lines(count)
     for row in rows:
         say(f"{row.mechanism} {row.claimed:g}: {row.verdict}")
         yield row
@@ -137,12 +128,3 @@ def _audit_line(row: Row) -> dict[str, Any]:
         "verdict": row.verdict,
         "why": why,
     }
-
-
-def _totals_line(rows: list[Row]) -> str:
-    """Return the last line: how many claims hold, and which do not."""
-    verdicts = [row.verdict for row in rows]
-    counts = {name: verdicts.count(name) for name in ("violated", "missed")}
-    line = f"{verdicts.count('pass')} shipped pass, {verdicts.count('caught')} broken"
-    bad = "".join(f", {n} {name}" for name, n in counts.items() if n)
-    return f"{line} caught{bad}"

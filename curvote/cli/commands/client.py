@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
@@ -13,43 +14,197 @@ from typer.core import TyperCommand
 
 from curvote.base.errors import UserError
 from curvote.base.text import format_budget, format_factor
-from curvote.cli.client.options import (
-    Cap,
-    CapDelta,
-    ClassList,
-    Curve,
-    FormFile,
-    IdColumn,
-    InvitationFile,
-    Invitations,
-    Label,
-    LabelColumn,
-    LabelTable,
-    LedgerFile,
-    Name,
-    NewPeople,
-    NewRelease,
-    OneInvitation,
-    Outbox,
-    OwnLabelOption,
-    Send,
-    Server,
-    TableFile,
-    TaskFile,
-    Yes,
-)
-from curvote.cli.client.output import (
-    answer_and_send,
-    describe_account,
-    print_answer,
-    print_answers,
-)
 from curvote.cli.terminal import Json, interruptible, print_json
+from curvote.client import sending
 from curvote.ledger import places
 
 if TYPE_CHECKING:
-    from curvote.cli.client.answer import AnsweringOwner
+    from curvote.cli.client.answer import RecordTable
     from curvote.ledger.book import Ledger
+
+_LABEL = typer.Option("--label", help="Your class, as the task names it.")
+_INVITATION = typer.Option(
+    "--invitation", help="The invitation that you were sent (JSON)."
+)
+
+TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
+Curve = Annotated[
+    Path, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
+]
+TableFile = Annotated[
+    Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option("--label", help="The column with the class: the one of your form."),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option("--id", help="The column that names each record: that of your form."),
+]
+NewPeople = Annotated[
+    bool,
+    typer.Option(
+        "--new-people",
+        help="Say that records which your ledger does not know are other people.",
+    ),
+]
+FormFile = Annotated[
+    Path | None,
+    typer.Option("--form", help="Settle the form of your table, too (YAML)."),
+]
+ClassList = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        help="The classes you agree to, as in no,yes: a task with others is refused"
+        " before your label is looked at. Say them where no terminal is.",
+    ),
+]
+Label = Annotated[str, _LABEL]
+OwnLabelOption = Annotated[str | None, _LABEL]
+InvitationFile = Annotated[Path, _INVITATION]
+OneInvitation = Annotated[Path | None, _INVITATION]
+LabelTable = Annotated[
+    Path | None,
+    typer.Option("--table", help="CSV or Parquet with the columns record and label."),
+]
+Invitations = Annotated[
+    Path | None,
+    typer.Option(
+        "--invitations", help="Their folder, or one file with one a line (.jsonl)."
+    ),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="Your record of what was released about you (default: one per user).",
+    ),
+]
+Outbox = Annotated[
+    Path | None,
+    typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
+]
+NewRelease = Annotated[
+    bool, typer.Option("--new-release", help="Draw anew, and spend again.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Agree beforehand: nothing is asked.")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Your name in your ledger (default: me).")
+]
+Cap = Annotated[
+    float | None,
+    typer.Option("--cap", help="The most epsilon you will ever spend (default: 2)."),
+]
+CapDelta = Annotated[
+    float | None,
+    typer.Option("--cap-delta", help="The most delta you will ever spend."),
+]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", help="Fingerprint of the only server that you answer."),
+]
+Send = Annotated[
+    str | None,
+    typer.Option(
+        "--send",
+        metavar="URL",
+        help="Post the envelope to this service, and try again until it is accepted.",
+    ),
+]
+
+
+def print_answer(done: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of one message."""
+    if as_json:
+        print_json(done)
+        return
+    message, budget = done["message"], format_budget(done["epsilon"], done["delta"])
+    about = f" about {done['records']} records" if "records" in done else ""
+    typer.echo(
+        f"released one {message}{about}, {budget}"
+        if done["new"]
+        else f"this {message} was released before: nothing was drawn, nothing spent"
+    )
+    typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
+    if "sent" in done:
+        typer.echo(f"sent      {done['sent']} ({done['server_address']})")
+    _print_remaining(done)
+
+
+def print_answers(done: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of the messages of a table."""
+    if as_json:
+        print_json(done)
+        return
+    budget = format_budget(done["epsilon"], done["delta"])
+    if done["new"]:
+        typer.echo(f"released {done['records']} {done['message']}s, each {budget}")
+    if done["before"]:
+        typer.echo(
+            f"{done['before']} {done['message']}s were released before: nothing was"
+            " drawn, nothing spent"
+        )
+    typer.echo(f"envelopes {done['outbox']}")
+    _print_remaining(done)
+
+
+def describe_account(ledger: Ledger) -> list[str]:
+    """Return the state of a ledger's account, a line each."""
+    from curvote.client.table import current_form, describe_form
+    from curvote.ledger.account import POPULATION, Account
+
+    owner_account, form_stated = Account.from_ledger(ledger), current_form(ledger)
+    spent = ledger.most_spent_in(POPULATION).to_floats()
+    cap = format_budget(owner_account.cap.epsilon, owner_account.cap.delta)
+    note_of_cap = "" if owner_account.chosen else " (the house has it; not set yet)"
+    note_of_records = ", the most of any record" if owner_account.records else ""
+    return [
+        f"ledger  {ledger.path}",
+        f"name    {owner_account.name}",
+        f"cap     {cap}{note_of_cap}",
+        f"spent   {format_budget(*spent)}{note_of_records}",
+        f"server  {owner_account.server or 'the first whose task you answer'}",
+        *(
+            describe_form(form_stated)
+            if form_stated
+            else ["form    none stated (a table needs one)"]
+        ),
+    ]
+
+
+def _print_remaining(done: dict[str, Any]) -> None:
+    remaining, cap = (
+        format_budget(done[k], done[f"{k}_delta"]) for k in ("left", "cap")
+    )
+    typer.echo(f"left      {remaining} of your cap of {cap}")
+
+
+def answer_and_send(
+    make: Callable[[], dict[str, Any]], send: str | None, as_json: bool
+) -> None:
+    """Release a message, send it if ``send`` names a service, print both.
+
+    One that was released before is sent from the outbox, and nothing is drawn. What was
+    released is said whatever becomes of the sending.
+    """
+    if send is None:
+        print_answer(make(), as_json)
+        return
+    sending.service_address(send)  # refused before anything is drawn
+    done = make()
+    done["server_address"] = send
+    try:
+        done["sent"] = sending.send_envelope(send, Path(done["envelope"]).read_bytes())
+    except UserError:
+        print_answer(done | {"sent": "refused"}, as_json)
+        raise
+    except sending.NotSent as failed:
+        print_answer(done | {"sent": "not yet"}, as_json)
+        typer.echo(f"curvote: {failed}", err=True)
+        raise typer.Exit(1) from None
+    print_answer(done, as_json)
 
 
 BROWSER_PAGE: Final = "browser.html"
@@ -97,36 +252,24 @@ def label(
         ledger, outbox, classes, anew=new_release, yes=yes
     )
     if invitation and label is not None and not (table or invitations):
-        print_answer(_answer_own_label(owner, task, invitation, label), as_json)
+        from curvote.cli.client.answer import OwnLabel, ServerQuestion
+
+        question = ServerQuestion.from_files(task, invitation, None, per_record=True)
+        record = str(question.invitation.record)
+        own_label = OwnLabel(question.task, record, label)
+        print_answer(owner.answer(question, lambda _: own_label), as_json)
     elif table and invitations and not (invitation or label is not None):
-        summary = _answer_table(owner, task, table, invitations, new_people)
+        from curvote.cli.client.table import TableQuestions, answer_table
+
+        with interruptible("client label"):
+            questions = TableQuestions.from_files(task, invitations)
+            summary = answer_table(owner, questions, table, new_people=new_people)
         print_answers(summary, as_json)
     else:
         raise UserError(
             "give --invitation and --label for a record of your own, or --table and"
             " --invitations for those of a registry."
         )
-
-
-def _answer_own_label(
-    owner: AnsweringOwner, task: Path, invitation: Path, label: str
-) -> Any:
-    from curvote.cli.client.answer import ServerQuestion
-    from curvote.cli.client.records import OwnLabel
-
-    question = ServerQuestion.from_files(task, invitation, None, per_record=True)
-    record = str(question.invitation.record)
-    return owner.answer(question, lambda _: OwnLabel(question.task, record, label))
-
-
-def _answer_table(
-    owner: AnsweringOwner, task: Path, table: Path, invitations: Path, new_people: bool
-) -> Any:
-    from curvote.cli.client.table import TableQuestions, answer_table
-
-    with interruptible("client label"):
-        questions = TableQuestions.from_files(task, invitations)
-        return answer_table(owner, questions, table, new_people=new_people)
 
 
 app = typer.Typer(
@@ -144,9 +287,6 @@ _REMOVED_OPTIONS: Final = {
 }
 
 
-_CLASSES_OPTION: Final = "--classes"
-
-
 class _AnsweringCommand(TyperCommand):
     """A command that explains removed options, and accepts classes as A B."""
 
@@ -157,18 +297,13 @@ class _AnsweringCommand(TyperCommand):
                 raise UserError(
                     f"there is no {option} any more: {_REMOVED_OPTIONS[option]}."
                 )
-        return super().parse_args(ctx, _join_classes(args))
-
-
-def _join_classes(args: list[str]) -> list[str]:
-    """Return the arguments with the values of --classes joined by commas."""
-    if _CLASSES_OPTION not in args:
-        return args
-    first = args.index(_CLASSES_OPTION) + 1
-    rest = args[first + 1 :]  # a class may be called -1, but not --1
-    more = [*takewhile(lambda word: not word.startswith("--"), rest)]
-    named = ",".join([*args[first : first + 1], *more])
-    return [*args[:first], named, *rest[len(more) :]]
+        if "--classes" in args:
+            first = args.index("--classes") + 1
+            rest = args[first + 1 :]  # a class may be called -1, but not --1
+            more = [*takewhile(lambda word: not word.startswith("--"), rest)]
+            named = ",".join([*args[first : first + 1], *more])
+            args = [*args[:first], named, *rest[len(more) :]]
+        return super().parse_args(ctx, args)
 
 
 def _add_command(name: str, asks: str | None, text: str) -> None:
@@ -188,8 +323,7 @@ def _add_command(name: str, asks: str | None, text: str) -> None:
         yes: Yes = False,
         as_json: Json = False,
     ) -> None:
-        from curvote.cli.client.answer import AnsweringOwner, ServerQuestion
-        from curvote.cli.client.records import OwnRecord
+        from curvote.cli.client.answer import AnsweringOwner, OwnRecord, ServerQuestion
 
         question = ServerQuestion.from_files(task, invitation, asks)
         about = question.task, question.invitation.about
@@ -232,17 +366,18 @@ def release(
     as_json: Json = False,
 ) -> None:
     """Release one noised object about all records of your table, once."""
-    from curvote.cli.client.answer import AnsweringOwner, ServerQuestion, table_form
-    from curvote.cli.client.records import RecordTable
+    from curvote.cli.client import answer
 
-    question = ServerQuestion.from_files(task, invitation, None, per_table=True)
-    owner = AnsweringOwner.from_options(
+    question = answer.ServerQuestion.from_files(task, invitation, None, per_table=True)
+    owner = answer.AnsweringOwner.from_options(
         ledger, outbox, classes, anew=new_release, yes=yes
     )
 
     def read_table(book: Ledger) -> RecordTable:
-        form = table_form(book, question.task, label, id_)
-        return RecordTable(question.task, question.invitation, table, form, new_people)
+        form = answer.table_form(book, question.task, label, id_)
+        return answer.RecordTable(
+            question.task, question.invitation, table, form, new_people
+        )
 
     with interruptible("client release"):
         answer_and_send(lambda: owner.answer(question, read_table), send, as_json)
@@ -268,12 +403,8 @@ def init(
     from curvote.ledger.register import open_books
 
     form_stated = forms.read_table_form(form) if form else None
-    with open_books(places.ledger_path(ledger), places.register_path()) as (
-        book,
-        _,
-    ):
-        wanted = AccountOptions(name, cap, cap_delta, server)
-        open_account(book, wanted)
+    with open_books(places.ledger_path(ledger), places.register_path()) as (book, _):
+        open_account(book, AccountOptions(name, cap, cap_delta, server))
         if form_stated is not None:
             forms.store_form(book, form_stated)
         for line in describe_account(book):
@@ -312,10 +443,7 @@ def form(
         typer.echo(f"  curvote client form {out}")
         return
     form_stated = forms.read_table_form(Path(str(file)))
-    with open_books(places.ledger_path(ledger), places.register_path()) as (
-        book,
-        _,
-    ):
+    with open_books(places.ledger_path(ledger), places.register_path()) as (book, _):
         forms.store_form(book, form_stated)
         for line in forms.describe_form(form_stated):
             typer.echo(line)
@@ -337,10 +465,8 @@ def show(ledger: LedgerFile = None, as_json: Json = False) -> None:
             for line in describe_account(book):
                 typer.echo(line)
             return
-        account_shown, worst = (
-            Account.from_ledger(book),
-            book.most_spent_in(POPULATION).to_floats(),
-        )
+        account_shown = Account.from_ledger(book)
+        worst = book.most_spent_in(POPULATION).to_floats()
         form_stated = forms.current_form(book)
         print_json(
             {
@@ -369,18 +495,13 @@ def raise_cap(
     from curvote.ledger.account import POPULATION, plan_raise
     from curvote.ledger.register import open_books
 
-    with open_books(places.ledger_path(ledger), places.register_path()) as (
-        book,
-        _,
-    ):
+    with open_books(places.ledger_path(ledger), places.register_path()) as (book, _):
         before, after = plan_raise(book, cap, cap_delta)
         for word, budget in (("from", before), ("to", after)):
-            typer.echo(
-                f"{word:4} {format_budget(budget.epsilon, budget.delta)}: odds about"
-                " you may"
-                f" change by a factor of {format_factor(budget.epsilon)}",
-                err=True,
-            )
+            cost = format_budget(budget.epsilon, budget.delta)
+            factor = f"a factor of {format_factor(budget.epsilon)}"
+            odds = f"odds about you may change by {factor}"
+            typer.echo(f"{word:4} {cost}: {odds}", err=True)
         ask_consent("Raise it for ever?", yes)
         book.raise_cap(POPULATION, after)
     typer.echo(f"cap  {format_budget(after.epsilon, after.delta)}")

@@ -14,8 +14,7 @@ from curvote.data.registry import DATASETS
 from curvote.pipeline.config.project import find_project
 
 if TYPE_CHECKING:
-    from curvote.data.raw_files import RawFile, Source
-    from curvote.report.card import Card
+    from curvote.data.raw_files import RawFile
 
 
 app = typer.Typer(
@@ -47,7 +46,11 @@ def list_(project: ProjectOption = None) -> None:
             continue
         typer.echo(f"{name}:")
         for source in files:
-            _print_source(root, source)
+            path = raw_files.find_local(root, source)
+            state, place = ("here", path) if path else ("absent", source.file)
+            numbers = f"{source.rows} rows, {source.title}"
+            typer.echo(f"  {source.name:20} {state:7} {numbers}")
+            typer.echo(f"  {'':28} {place}; licence: {source.licence}")
 
 
 @app.command()
@@ -68,7 +71,11 @@ def fetch(
     if not names:
         typer.echo(f"{name} has no published file: nothing to fetch.")
     elif accept_sha256 or file:
-        file_name = _only_file(name, names)
+        if len(names) > 1:
+            raise UserError(
+                f"{name} has several files; accept one by its name: {', '.join(names)}."
+            )
+        (file_name,) = names
         if accept_sha256:
             accepted = raw_files.accept_edition(root, file_name, accept_sha256, file)
         _print_file(raw_files.adopt(root, file_name, file) if file else accepted)
@@ -98,21 +105,10 @@ def show(
     project: ProjectOption = None,
 ) -> None:
     """Print the card of a published data set whose files are here; draw its figure."""
+    from curvote.report import card, card_figure
+
     place = find_project(project, starter=True)
-    card, figures = _card_and_figures(place.root, name, place.reports / "data")
-    paths = [str(path) for path in figures]
-    if as_json:
-        print_json(card.to_json() | {"figures": paths})
-        return
-    from curvote.cli.card_table import print_card
-
-    print_card(card)
-    typer.echo("\n".join(paths))
-
-
-def _card_and_figures(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
-    from curvote.report import card
-
+    root = place.root
     module = card.published_module(name, root)
     parameters = module.Parameters()
     files = _local_files(root, module.files(parameters))
@@ -120,7 +116,17 @@ def _card_and_figures(root: Path, name: str, folder: Path) -> tuple[Card, list[P
     facts = module.facts(parameters, paths)
     columns = module.clients(parameters, paths)
     data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
-    return data_card, card.draw_card(data_card, columns, folder)
+    figures = [
+        str(path)
+        for path in card_figure.draw_card(data_card, columns, place.reports / "data")
+    ]
+    if as_json:
+        print_json(data_card.to_json() | {"figures": figures})
+        return
+    from curvote.cli.tables import print_card
+
+    print_card(data_card)
+    typer.echo("\n".join(figures))
 
 
 def _local_files(root: Path, names: Sequence[str]) -> dict[str, RawFile]:
@@ -152,14 +158,6 @@ def _file_names(root: Path, name: str) -> list[str]:
     return list(module.files(module.Parameters()))
 
 
-def _only_file(name: str, files: Sequence[str]) -> str:
-    if len(files) > 1:
-        raise UserError(
-            f"{name} has several files; accept one by its name: {', '.join(files)}."
-        )
-    return files[0]
-
-
 def _fetch_files(root: Path, names: Sequence[str]) -> None:
     """Fetch as many files as possible, then report those that failed."""
     from curvote.data import raw_files
@@ -180,12 +178,3 @@ def _print_file(raw_file: RawFile | None) -> None:
     if raw_file:
         typer.echo(f"{raw_file.path}\nSHA-256 {raw_file.sha256} (decompressed)")
         typer.echo(raw_file.origin)
-
-
-def _print_source(root: Path, source: Source) -> None:
-    from curvote.data import raw_files
-
-    path = raw_files.find_local(root, source)
-    state = "here" if path else "absent"
-    typer.echo(f"  {source.name:20} {state:7} {source.rows} rows, {source.title}")
-    typer.echo(f"  {'':28} {path or source.file}; licence: {source.licence}")

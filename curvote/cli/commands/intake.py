@@ -20,7 +20,6 @@ from curvote.pipeline.config.project import Project, find_project
 
 if TYPE_CHECKING:
     from curvote.intake.admission import Round
-    from curvote.intake.inbox import InboxResult
 
 
 app = typer.Typer(
@@ -53,10 +52,21 @@ def take(
     if not folder.is_dir():
         raise UserError(f"no folder {folder}; envelopes are looked for in there.")
     with Intake(place.intake) as intake:
-        outcome = accept_inbox(
-            intake, folder, place.quarantine(pipeline), parse_messages
+        quarantine = place.quarantine(pipeline)
+        outcome = accept_inbox(intake, folder, quarantine, parse_messages)
+    refused, files_left = outcome.refused, outcome.files_left
+    if as_json:
+        print_json(
+            {"accepted": outcome.accepted, "refused": refused, "left": files_left}
         )
-    _print_intake(outcome, place.quarantine(pipeline), as_json)
+        return
+    typer.echo(f"accepted {outcome.accepted}, refused {refused.total()}")
+    _print_counts(refused)
+    if refused:
+        typer.echo(f"reasons in {quarantine}")
+    if files_left:
+        typer.echo(f"left in the inbox {files_left.total()}")
+        _print_counts(files_left)
 
 
 @app.command()
@@ -116,38 +126,19 @@ def _round_row(round_: Round) -> dict[str, Any]:
     from curvote.messages.message import message_of
 
     sender = message_of(round_.task).sender(round_.task)
+    state = "complete" if round_.complete else "open"
+    if round_.closed:
+        state = "closed"
+    elif round_.folded:  # an open one may have folded messages in already
+        state = "complete, open"
     return ({} if sender is None else {"server": sender}) | {
         "round": round_.id,
         "asks": round_.asks,
         "issued": round_.issued,
         "accepted": round_.accepted,
         "needed": round_.needed,
-        "state": _round_state(round_),
+        "state": state,
     }
-
-
-def _round_state(round_: Round) -> str:
-    """Return a round's state; an open one may have folded messages in already."""
-    if round_.closed:
-        return "closed"
-    if round_.folded:
-        return "complete, open"
-    return "complete" if round_.complete else "open"
-
-
-def _print_intake(outcome: InboxResult, quarantine: Path, as_json: bool) -> None:
-    refused, remaining = outcome.refused, outcome.files_left
-    if as_json:
-        counts = {"accepted": outcome.accepted, "refused": refused, "left": remaining}
-        print_json(counts)
-        return
-    typer.echo(f"accepted {outcome.accepted}, refused {refused.total()}")
-    _print_counts(refused)
-    if refused:
-        typer.echo(f"reasons in {quarantine}")
-    if remaining:
-        typer.echo(f"left in the inbox {remaining.total()}")
-        _print_counts(remaining)
 
 
 def _print_counts(counts: Mapping[str, int]) -> None:

@@ -13,14 +13,12 @@ import typer
 
 from curvote.base import text
 from curvote.base.errors import UserError, did_you_mean
-from curvote.cli.terminal import Json, ProjectOption, print_json, print_json_or_rows
+from curvote.cli.terminal import Json, ProjectOption, print_json, print_rows
 from curvote.pipeline.config.project import find_project
 
 if TYPE_CHECKING:
-    from curvote.base.privacy import Budget
     from curvote.ledger.amounts import Entry
     from curvote.ledger.book import Ledger
-    from curvote.messages.amplification import ShuffledGuarantee
 
 
 LedgerOption = Annotated[
@@ -61,13 +59,10 @@ def restore(
     place = find_project(project)
     done = restoring.restore_ledger(place, file)
     for release in done.entered:
-        population = (
-            f" of population {release.population}" if release.population else ""
-        )
-        whom = f"spent by everybody{population}"
-        if release.clients is not None:
-            whom = f"spent by {len(release.clients)} clients{population}"
-        typer.echo(f"{whom}: release {release.release} ({release.where})")
+        has_clients = release.clients is not None
+        whom = f"{len(release.clients or ())} clients" if has_clients else "everybody"
+        whom += f" of population {release.population}" if release.population else ""
+        typer.echo(f"spent by {whom}: release {release.release} ({release.where})")
     typer.echo(f"{place.ledger}: restored, {len(done.entered)} releases were missing")
     if done.aside:
         typer.echo(f"the ledger that was there: {done.aside}")
@@ -100,15 +95,46 @@ def show(
         raise UserError(
             "--client also needs --population: an id names a client within one."
         )
+    from curvote.messages.amplification import ShuffledGuarantee
+
     with _open_ledger(project, ledger) or nullcontext() as book:
         entries = _choose_entries(book, population, client)
         caps = book.caps() if book else {}
-    rows = [_ledger_row(entry) for entry in entries]
+    # What a release means to whoever sees only the mixed messages of a crowd.
+    outsiders = [
+        ShuffledGuarantee.from_local(entry.budget, int(entry.facts.get("crowd", 0)))
+        for entry in entries
+    ]
+    rows = [
+        {
+            "release": entry.release,
+            "population": entry.population,
+            "state": entry.state,
+            "clients": entry.n_clients,
+            "server": entry.facts.get("server"),
+            "records": entry.n_clients,
+            "epsilon": entry.budget.epsilon,
+            "delta": entry.budget.delta,
+            "cap_epsilon": entry.cap.epsilon if entry.cap else None,
+            "cap_delta": entry.cap.delta if entry.cap else None,
+            "reserved": entry.reserved,
+            "settled": entry.settled,
+            "place": entry.place,
+            "digest": entry.digest,
+            "reason": entry.reason,
+            "facts": entry.facts,
+            "outside": asdict(outside) if outside else None,
+        }
+        for entry, outside in zip(entries, outsiders, strict=True)
+    ]
     if client is None:
         _print_entries(rows, rows, as_json)
         if not as_json:
             _print_joint_costs(entries)
-            _print_caps(caps, population)
+            for name, cap in caps.items():
+                if population in {None, name}:
+                    most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
+                    typer.echo(f"cap of population {name}: {most} for each client")
         return
     from curvote.ledger.amounts import sum_entries
 
@@ -205,30 +231,23 @@ def raise_cap(
                 f" one of pipelines.yaml.{hint}"
             )
         after = Budget(epsilon, refuse_delta(before.delta if delta is None else delta))
-        _confirm_raise(population, before, after, book.count_spenders(population), yes)
+        clients = book.count_spenders(population)
+        typer.echo(
+            f"The cap of population {population} goes from {before} to {after}, for"
+            f" good: about each of its {clients} clients so much may be released that"
+            " an observer's odds on anything about one person change by a factor of"
+            f" e^{after.epsilon:g} instead of e^{before.epsilon:g}."
+        )
+        if not yes:
+            if not _is_on_terminal():
+                raise UserError("nobody is there to ask; --yes says it beforehand.")
+            typer.confirm("Raise it?", abort=True)
         book.raise_cap(population, after)
     typer.echo(f"the cap of {population} is {after}")
 
 
 app.command()(backup)
 app.command()(restore)
-
-
-def _confirm_raise(
-    population: str, before: Budget, after: Budget, clients: int, yes: bool
-) -> None:
-    """Explain a raise of a cap; without consent end the command."""
-    typer.echo(
-        f"The cap of population {population} goes from {before} to {after}, for good:"
-        f" about each of its {clients} clients so much may be released that an"
-        f" observer's odds on anything about one person change by a factor of"
-        f" e^{after.epsilon:g} instead of e^{before.epsilon:g}."
-    )
-    if yes:
-        return
-    if not _is_on_terminal():
-        raise UserError("nobody is there to ask; --yes says it beforehand.")
-    typer.confirm("Raise it?", abort=True)
 
 
 def _is_on_terminal() -> bool:
@@ -280,37 +299,6 @@ def _choose_entries(
     return next(filter(None, (book.releases_of(population, i) for i in ids)), [])
 
 
-def _ledger_row(entry: Entry) -> dict[str, Any]:
-    return {
-        "release": entry.release,
-        "population": entry.population,
-        "state": entry.state,
-        "clients": entry.n_clients,
-        "server": entry.facts.get("server"),
-        "records": entry.n_clients,
-        "epsilon": entry.budget.epsilon,
-        "delta": entry.budget.delta,
-        "cap_epsilon": entry.cap.epsilon if entry.cap else None,
-        "cap_delta": entry.cap.delta if entry.cap else None,
-        "reserved": entry.reserved,
-        "settled": entry.settled,
-        "place": entry.place,
-        "digest": entry.digest,
-        "reason": entry.reason,
-        "facts": entry.facts,
-        "outside": asdict(guarantee)
-        if (guarantee := _outsider_guarantee(entry))
-        else None,
-    }
-
-
-def _outsider_guarantee(entry: Entry) -> ShuffledGuarantee | None:
-    """Return the guarantee of a release against outsiders, if there is one."""
-    from curvote.messages.amplification import ShuffledGuarantee
-
-    return ShuffledGuarantee.from_local(entry.budget, int(entry.facts.get("crowd", 0)))
-
-
 def _print_entries(
     rows: Sequence[dict[str, Any]], document: Any, as_json: bool
 ) -> None:
@@ -320,21 +308,17 @@ def _print_entries(
     if not rows:
         typer.echo("nothing was released")
         return
+    from curvote.messages.amplification import OUTSIDER, ShuffledGuarantee
+
     columns = SERVER_COLUMNS if all(row["server"] for row in rows) else COLUMNS
-    print_json_or_rows(
-        [row | _short_row(row) for row in rows], (*columns, "reserved"), as_json=False
-    )
+    short = []
+    for row in rows:
+        outside = str(ShuffledGuarantee(**row["outside"])) if row["outside"] else ""
+        facts = {"stage": row["facts"].get("stage", ""), "outside": outside}
+        short.append(row | {"release": row["release"][:12]} | facts)
+    print_rows(short, (*columns, "reserved"))
     if any(row["outside"] for row in rows):
-        from curvote.messages.amplification import OUTSIDER
-
         typer.echo(f"outside: epsilon (delta) of one client for {OUTSIDER}")
-
-
-def _print_caps(caps: dict[str, Budget], population: str | None) -> None:
-    for name, cap in caps.items():
-        if population in {None, name}:
-            most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
-            typer.echo(f"cap of population {name}: {most} for each client")
 
 
 def _print_joint_costs(entries: Sequence[Entry]) -> None:
@@ -347,21 +331,11 @@ def _print_joint_costs(entries: Sequence[Entry]) -> None:
         if len(releases) == 1:
             continue
         rhos = [float(e.facts["rho"]) if "rho" in e.facts else None for e in releases]
-        losses = zip((entry.budget for entry in releases), rhos, strict=True)
-        cost, plain = (
-            compose_releases(losses),
-            sum(entry.budget.epsilon for entry in releases),
-        )
+        budgets = [entry.budget for entry in releases]
+        cost = compose_releases(zip(budgets, rhos, strict=True))
+        plain = sum(budget.epsilon for budget in budgets)
         typer.echo(
             f"{len(releases)} releases of {server} cost a record that is in all of them"
             f" epsilon {cost.epsilon:.3g}, delta {cost.delta:.3g} together; caps count"
             f" the sum, epsilon {plain:g}"
         )
-
-
-def _short_row(row: dict[str, Any]) -> dict[str, str]:
-    from curvote.messages.amplification import ShuffledGuarantee
-
-    outside = str(ShuffledGuarantee(**row["outside"])) if row["outside"] else ""
-    stage = row["facts"].get("stage", "")
-    return {"release": row["release"][:12], "stage": stage, "outside": outside}

@@ -78,11 +78,7 @@ def choose_cell(project: Project, record: RunRecord, chosen: list[str]) -> Cell:
     from curvote.pipeline.run.results import final_views
 
     cells = [view.cell for view in final_views(project, record)]
-    matches = [
-        candidate
-        for candidate in cells
-        if all(_matches_cell(candidate, text) for text in chosen)
-    ]
+    matches = [at for at in cells if all(_matches_cell(at, text) for text in chosen)]
     if len(matches) != 1:
         listed = "; ".join(f'"{", ".join(_cell_values(cell))}"' for cell in cells)
         raise UserError(
@@ -104,15 +100,13 @@ def model_of_cell(project: Project, record: RunRecord, cell: Cell) -> Any:
 
 
 def _cell_values(cell: Cell) -> list[str]:
-    """Return a cell's values in the form that `--cell` takes."""
-    return [f"{axis}={_short_value(value)}" for axis, value in cell.to_json().items()]
-
-
-def _short_value(value: Any) -> str:
-    """Return a value in as few digits as distinguish it."""
-    if not isinstance(value, float):
-        return str(value)
-    return short if float(short := f"{value:g}") == value else repr(value)
+    """Return a cell's values in the form that `--cell` takes, in as few digits."""
+    values = []
+    for axis, value in cell.to_json().items():
+        short = f"{value:g}" if isinstance(value, float) else str(value)
+        exact = not isinstance(value, float) or float(short) == value
+        values.append(f"{axis}={short if exact else repr(value)}")
+    return values
 
 
 def _matches_cell(cell: Cell, text: str) -> bool:
@@ -120,15 +114,15 @@ def _matches_cell(cell: Cell, text: str) -> bool:
     rest = f", {text.strip()},"
     for word in sorted(_cell_values(cell), key=len, reverse=True):
         rest = rest.replace(f", {word},", ",", 1)
-    pairs = (part.partition("=") for part in rest.strip(", ").split(",") if part)
-    return all(_equals(cell[axis.strip()], value.strip()) for axis, _, value in pairs)
-
-
-def _equals(value: Any, text: str) -> bool:
-    try:
-        return bool(value == text or float(text) == value)
-    except ValueError:
-        return False
+    for part in filter(None, rest.strip(", ").split(",")):
+        axis, _, wanted = part.partition("=")
+        value, wanted = cell[axis.strip()], wanted.strip()
+        try:
+            if value != wanted and float(wanted) != value:
+                return False
+        except ValueError:
+            return False
+    return True
 
 
 def _predict_table(path: Path, model: Any) -> pd.DataFrame:

@@ -1,8 +1,12 @@
-"""Project commands: `curvote init`, `list`, `check` and `gc`."""
+"""Project commands: `init`, `list`, `check`, `gc`, `status`, `health`, `doctor`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvote.base.errors import UserError
-from curvote.cli.terminal import (
-    Json,
-    Pipeline,
-    ProjectOption,
-    open_project,
-    print_json,
-    relative_to_here,
-)
+from curvote.cli import terminal
+from curvote.cli.terminal import Json, Pipeline, ProjectOption, print_json, print_rows
 from curvote.data.registry import DATASETS
+from curvote.flows.environment import prepare_environment
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.pipeline.config.project import find_project
+from curvote.pipeline.config.project import Project, find_project
 
 if TYPE_CHECKING:
     from curvote.data.tables.card import FileCard
@@ -48,7 +47,7 @@ def init(
     if table and curves:
         raise UserError("--table or --curves, not both: a pipeline reads one file.")
     path, name = begin_project(folder, "table" if table else "curves", table or curves)
-    typer.echo(f"written: {relative_to_here(path.resolve())}")
+    typer.echo(f"written: {terminal.relative_to_here(path.resolve())}")
     n_placeholders = path.read_text(encoding="utf-8").count(TO_STATE)
     if n_placeholders:
         typer.echo(
@@ -84,7 +83,7 @@ def list_(
     from curvote.pipeline.config.file import PipelinesFile
     from curvote.pipeline.config.overview import list_pipelines
 
-    file = PipelinesFile(open_project(project, starter=True))
+    file = PipelinesFile(terminal.open_project(project, starter=True))
     about = [overview.row() for overview in list_pipelines(file)]
     names: dict[str, list[str]] = {
         "sources": list(DATASETS),
@@ -98,22 +97,14 @@ def list_(
     if as_json:
         print_json({"pipelines": file.names(), "about": about} | names)
         return
-    _print_lists(about, names)
-
-
-def _print_lists(
-    about: list[dict[str, Any]], names_by_kind: dict[str, list[str]]
-) -> None:
-    from curvote.cli.tables import print_rows
-
     for group, group_rows in groupby(about, lambda row: row["group"]):
         typer.echo(f"{group}")
         rows = [row | {"pipeline": f"  {row['name']}"} for row in group_rows]
         print_rows(rows, _COLUMNS)
         typer.echo()
-    for kind, names in names_by_kind.items():
-        typer.echo(f"{kind:11} {', '.join(names)}")
-    if "reproduce" not in names_by_kind:
+    for kind, of_kind in names.items():
+        typer.echo(f"{kind:11} {', '.join(of_kind)}")
+    if not every:
         typer.echo("`--all` also lists what `curvote reproduce` takes.")
 
 
@@ -130,7 +121,7 @@ def check(
     from curvote.papers.registry import file_of
     from curvote.pipeline.config.overview import user_file_card
 
-    place = open_project(project)
+    place = terminal.open_project(project)
     file = file_of(place, pipeline)
     configured = file.configure_pipeline(pipeline)
     if configured.pipeline.schedule is not None:
@@ -145,38 +136,34 @@ def check(
         name = configured.pipeline.source["name"]
         typer.echo(f"{pipeline} is right as it stands; {name} is no file of yours.")
     else:
-        _print_card(pipeline, card)
+        from rich.markup import escape
 
-
-def _print_card(pipeline: str, card: FileCard) -> None:
-    from rich.markup import escape
-
-    from curvote.cli.tables import print_rows
-
-    title = escape(card.path.name)
-    facts = [{"": key, title: escape(text)} for key, text in _card_facts(card)]
-    print_rows(facts, ("", title))
-    print()
-    odd = sorted(card.columns, key=lambda c: (c.outside, c.missing), reverse=True)
-    columns = card.columns if len(odd) <= MAX_SHOWN_COLUMNS else odd[:MAX_SHOWN_COLUMNS]
-    rows = [
-        {
-            "column": escape(column.name),
-            "bounds": f"{column.lower:g} to {column.upper:g}",
-            "missing": f"{column.missing:,}",
-            "below": f"{column.below:,}",
-            "above": f"{column.above:,}",
-            "outside": f"{100 * column.share:.2f} %",
-        }
-        for column in columns
-    ]
-    print_rows(rows, list(rows[0]))
-    if len(rows) < len(odd):
-        typer.echo(f"and {len(odd) - len(rows)} columns more: --json has all.")
-    print()
-    for remark in card.remarks():
-        typer.echo(f"look: {remark}")
-    typer.echo(f"{pipeline} can run: curvote run {pipeline}")
+        title = escape(card.path.name)
+        facts = [{"": key, title: escape(text)} for key, text in _card_facts(card)]
+        print_rows(facts, ("", title))
+        print()
+        columns = card.columns
+        if len(columns) > MAX_SHOWN_COLUMNS:
+            odd = sorted(columns, key=lambda c: (c.outside, c.missing), reverse=True)
+            columns = tuple(odd[:MAX_SHOWN_COLUMNS])
+        rows = [
+            {
+                "column": escape(column.name),
+                "bounds": f"{column.lower:g} to {column.upper:g}",
+                "missing": f"{column.missing:,}",
+                "below": f"{column.below:,}",
+                "above": f"{column.above:,}",
+                "outside": f"{100 * column.share:.2f} %",
+            }
+            for column in columns
+        ]
+        print_rows(rows, list(rows[0]))
+        if more := len(card.columns) - len(rows):
+            typer.echo(f"and {more} columns more: --json has all.")
+        print()
+        for remark in card.remarks():
+            typer.echo(f"look: {remark}")
+        typer.echo(f"{pipeline} can run: curvote run {pipeline}")
 
 
 def _card_facts(card: FileCard) -> Iterator[tuple[str, str]]:
@@ -217,3 +204,122 @@ def gc(
     for pile in collect_garbage(place, keep=keep, limits=limits, dry_run=dry_run):
         size, count = pile.bytes / 2**20, len(pile.paths)
         typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")
+
+
+_STATUS_COLUMNS = (
+    *("pipeline", "run", "status", "started", "last_success", "artifacts", "why"),
+)
+_REFRESH_SECONDS = 2.0
+
+
+def status(
+    verify: Annotated[bool, typer.Option(help="Check every file's content.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it anew until Ctrl-C.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also those of `reproduce` that ran here.")
+    ] = False,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Show the latest run of each pipeline and the state of what it stored.
+
+    Those of `reproduce` are shown with --all only, or where a file of theirs changed.
+    """
+    place = terminal.open_store(project)
+    if watch:
+        if as_json:
+            raise UserError("--watch is for a terminal; --json prints one document.")
+        screen = terminal.make_console()
+        with terminal.interruptible("status"):
+            while True:  # drawn in its place on a terminal
+                rows = _status_rows(place, verify, every)
+                if screen.is_terminal:
+                    screen.clear()
+                _print_status(rows, as_json=False)
+                time.sleep(_REFRESH_SECONDS)
+    rows = _status_rows(place, verify, every)
+    _print_status(rows, as_json)
+    if any(row["altered"] for row in rows):
+        raise typer.Exit(1)
+
+
+def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, Any]]:
+    from curvote.flows.environment import is_alive
+    from curvote.pipeline.config.overview import ELSEWHERE
+    from curvote.pipeline.run.status import project_status
+
+    rows = project_status(project, content=verify, is_alive=is_alive)
+    if every or not any(row["group"] == ELSEWHERE for row in rows):
+        return rows
+    from curvote.papers.registry import paper_pipelines
+
+    own_names = {row["pipeline"] for row in rows if row["group"] != ELSEWHERE}
+    hidden = paper_pipelines() - own_names  # that only a paper's file holds
+    return [row for row in rows if row["altered"] or row["pipeline"] not in hidden]
+
+
+def _print_status(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    for group, group_rows in groupby(rows, lambda row: row["group"]):
+        typer.echo(group)
+        indented = [row | {"pipeline": f"  {row['pipeline']}"} for row in group_rows]
+        all_columns = (*_STATUS_COLUMNS, "description")
+        columns = [name for name in all_columns if any(row[name] for row in indented)]
+        print_rows(indented, columns)
+
+
+def health(
+    max_age: Annotated[
+        str | None,
+        typer.Option(help="How old a last success may be: 90m, 2h, 7d."),
+    ] = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Say whether `curvote serve` does its work; exit 1 where it does not."""
+    from curvote.flows.serving.health import check_health as look
+
+    age = None
+    place = terminal.open_project(project)
+    if max_age is not None:
+        units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+        units["w"] = "weeks"
+        number, unit = max_age[:-1], max_age[-1:]
+        digits = number.isdecimal() and len(number) <= 6
+        if unit not in units or not digits or not int(number):
+            raise UserError(f"--max-age {max_age!r}: write it as 90m, 2h or 7d.")
+        age = timedelta(**{units[unit]: int(number)})
+    rows = look(place, age)
+    terminal.print_json_or_rows(rows, ("check", "status", "found", "fix"), as_json)
+    if any(row["status"] != "ok" for row in rows):
+        raise typer.Exit(1)
+
+
+Fix = Annotated[bool, typer.Option("--fix", help="Mend what can lose nothing.")]
+
+
+def doctor(
+    fix: Fix = False, as_json: Json = False, project: ProjectOption = None
+) -> None:
+    """Look at versions, disks, databases, ledger and store; exit 1 unless all is ok."""
+    from curvote.cli.doctor import repair_project, run_checks
+
+    place = find_project(project)
+    prepare_environment(place.root)
+    if fix:
+        for line in repair_project(place):
+            print(line, file=sys.stderr)
+    findings = run_checks(place)
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.status:8} {finding.check}: {finding.found}")
+            if finding.fix:
+                typer.echo(f"{'':8} -> {finding.fix}")
+    if any(finding.status != "ok" for finding in findings):
+        raise typer.Exit(1)

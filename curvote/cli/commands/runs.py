@@ -1,35 +1,36 @@
-"""The commands on runs: `curvote scores`, `report`, `runs`, `diff` and `show`."""
+"""The commands on runs, and those that run papers' pipelines or a schedule."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from curvote.base.errors import UserError
-from curvote.cli.terminal import Json, Pipeline, ProjectOption, open_project, print_json
+from curvote.cli import terminal
 from curvote.flows import environment
-from curvote.pipeline.config.project import Project
+from curvote.papers.rows import to_json
+from curvote.pipeline.config.project import find_project
 
 RunId = Annotated[str | None, typer.Option("--run", help="A run's id, or NAME~1.")]
 
 
 def scores(
-    pipeline: Pipeline,
+    pipeline: terminal.Pipeline,
     run_id: RunId = None,
     metric: Annotated[
         str | None, typer.Option(help="One that stands beside others, by its name.")
     ] = None,
-    as_json: Json = False,
-    project: ProjectOption = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Print the scores of a pipeline's latest completed run, or of another one."""
     from curvote.pipeline.run.run_object import require_scores
     from curvote.pipeline.run.scores import mean_scores
     from curvote.pipeline.store.history import completed_run
 
-    place = _project_of(project)
+    place = terminal.open_store(project)
     record = completed_run(place, pipeline, run_id)
     if run_id is not None:
         require_scores(place, record)
@@ -40,7 +41,7 @@ def scores(
             f" {pipeline}` shows what is."
         )
     if as_json:
-        print_json(rows)
+        terminal.print_json(rows)
         return
     from curvote.cli.tables import print_scores
 
@@ -48,26 +49,20 @@ def scores(
 
 
 def report(
-    pipeline: Pipeline, run_id: RunId = None, project: ProjectOption = None
+    pipeline: terminal.Pipeline,
+    run_id: RunId = None,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Draw the report of the latest completed run, or of one, and print its path.
 
     An earlier run has a page of its own beside that of the latest.
     """
-    place = _project_of(project)
+    place = terminal.open_store(project)
     environment.prepare_environment(place.root)
     from curvote.pipeline.store.history import completed_run
     from curvote.report.page import draw_report as draw
 
     typer.echo(str(draw(place, completed_run(place, pipeline, run_id))))
-
-
-def _project_of(start: Path | None) -> Project:
-    from curvote.pipeline.store.artifacts import migrate_raw_artifacts
-
-    project = open_project(start)
-    migrate_raw_artifacts(project)
-    return project
 
 
 _COLUMNS = ("run", "pipeline", "started", "status", "main", "changed")
@@ -80,22 +75,22 @@ RunName = Annotated[
 def runs(
     pipeline: Annotated[str | None, typer.Argument(help="Only of this one.")] = None,
     last: Annotated[int, typer.Option(min=1, help="How many, the latest.")] = 20,
-    as_json: Json = False,
-    project: ProjectOption = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """List runs: when, how they ended, their main number, what differs from before."""
-    from curvote.cli.run_list import list_runs
+    from curvote.cli.tables import list_runs
 
-    rows = list_runs(open_project(project), pipeline, last)
+    rows = list_runs(terminal.open_project(project), pipeline, last)
     if as_json:
-        print_json(rows)
+        terminal.print_json(rows)
         return
     if not rows:
         typer.echo("Nothing has run yet; `curvote run NAME` does.")
         return
-    from curvote.cli.tables import print_rows
-
-    print_rows(rows, [c for c in _COLUMNS if not (pipeline and c == "pipeline")])
+    terminal.print_rows(
+        rows, [c for c in _COLUMNS if not (pipeline and c == "pipeline")]
+    )
 
 
 def diff(
@@ -107,14 +102,13 @@ def diff(
     page: Annotated[
         bool, typer.Option("--page", help="Draw a page: their figures side by side.")
     ] = False,
-    as_json: Json = False,
-    project: ProjectOption = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Say what differs between two runs: settings, keys with reasons, and scores."""
-    from curvote.flows import environment
     from curvote.pipeline.run.comparison import compare_runs
 
-    place = open_project(project)
+    place = terminal.open_project(project)
     comparison = compare_runs(place, a, b)
     drawn_page = None
     if page:
@@ -123,35 +117,145 @@ def diff(
 
         drawn_page = draw_comparison(place, comparison)
     if as_json:
-        print_json(
-            comparison.to_document() | {"page": str(drawn_page) if drawn_page else None}
-        )
+        page_entry = {"page": str(drawn_page) if drawn_page else None}
+        terminal.print_json(comparison.to_document() | page_entry)
         return
-    from curvote.cli.differences import print_comparison
+    from curvote.cli.tables import print_comparison
 
     print_comparison(comparison, every=every, page=drawn_page)
 
 
 def show(
-    pipeline: Pipeline,
+    pipeline: terminal.Pipeline,
     overrides: Set = [],  # noqa: B006 - typer copies the default
-    as_json: Json = False,
-    project: ProjectOption = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
 ) -> None:
     """Print a pipeline with every default filled in, and what it is for."""
     from curvote.papers.registry import file_of
     from curvote.pipeline.config.settings import describe_choices
     from curvote.pipeline.config.yaml_document import as_yaml
 
-    file = file_of(open_project(project, starter=True), pipeline)
+    file = file_of(terminal.open_project(project, starter=True), pipeline)
     values = file.configure_pipeline(pipeline, overrides).values()
     if as_json:
-        print_json(values)
+        terminal.print_json(values)
         return
     stated_values: dict[str, Any] = {k: v for k, v in values.items() if v is not None}
-    for line in filter(
-        None, (stated_values.pop("description", None), *describe_choices(values))
-    ):
+    remarks = (stated_values.pop("description", None), *describe_choices(values))
+    for line in filter(None, remarks):
         typer.echo(f"# {line}")
-    text = as_yaml({pipeline: stated_values}, brief=True)
-    typer.echo(text, nl=False)
+    typer.echo(as_yaml({pipeline: stated_values}, brief=True), nl=False)
+
+
+Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
+
+
+def reproduce(
+    name: Name,
+    replicates: terminal.Replicates = None,
+    seed: terminal.Seed = None,
+    engine: terminal.EngineName = None,
+    workers: terminal.Workers = None,
+    as_json: terminal.Json = False,
+    project: terminal.ProjectOption = None,
+) -> None:
+    """Run what a published table or figure takes; print paper and curvote together.
+
+    `beyond` compares our protocols with the published ones.
+    """
+    from curvote.papers.registry import paper_of
+
+    wing = paper_of(name)
+    entry = wing.REPRODUCTIONS[name]
+    place = find_project(project, starter=True)
+    options: dict[str, Any] = {"replicates": replicates, "seed": seed}
+    options |= {"engine": engine, "workers": workers}
+    records = []
+    with terminal.interruptible(f"reproduce {name}"):
+        if entry.pipelines:  # formulas alone need no Prefect
+            environment.prepare_environment(place.root)
+            from curvote.cli.run import run_reproduction
+
+            records = run_reproduction(place, entry, options)
+        rows, written = wing.compare(place, name, records)
+    if as_json:
+        typer.echo(to_json(rows))
+        return
+    typer.echo(f"{entry.heading}\n")
+    terminal.print_rows(*wing.laid_out(name, rows))
+    paths = map(terminal.relative_to_here, written)
+    for line in (*wing.agreement(name, rows), "\nwritten:", *paths):
+        typer.echo(line)
+
+
+_SHOWN_FIRINGS = 5
+
+
+def serve(
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 4200,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say when pipelines run next.")
+    ] = False,
+    as_json: terminal.Json = False,
+    metrics_port: terminal.MetricsPort = None,
+    log_format: terminal.LogFormat = "text",
+    project: terminal.ProjectOption = None,
+) -> None:
+    """Run the pipelines that carry a schedule, until Ctrl-C."""
+    from curvote.flows.serving.schedules import read_schedules
+    from curvote.pipeline.config.file import PipelinesFile
+
+    place = find_project(project)
+    if check:
+        schedules = PipelinesFile(place).schedules()
+        environment.prepare_environment(place.root)
+        _print_next_firings(schedules, as_json)
+        return
+    schedules, faulty = read_schedules(place)
+    environment.prepare_environment(place.root)
+    if as_json:
+        raise UserError("--json goes with --check; the log is JSON by --log-format.")
+    from curvote.flows import lines
+    from curvote.flows.serving.service import serve_schedules
+
+    lines.set_format(log_format)
+    serve_schedules(
+        place, schedules, port=port, metrics_port=metrics_port, faulty=faulty
+    )
+
+
+def _print_next_firings(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
+    from curvote.flows.serving import schedules as firings
+
+    firings.check_schedules(schedules)
+    now, rows = datetime.now(UTC), list[dict[str, Any]]()
+    for name, schedule in schedules.items():
+        dates = firings.firing_times(schedule, after=now, count=_SHOWN_FIRINGS)
+        rows.append(
+            {
+                "pipeline": name,
+                "schedule": firings.describe_schedule(schedule),
+                "catch_up": schedule.get("catch_up"),
+                "next": [date.isoformat() for date in dates],
+            }
+        )
+    if as_json:
+        terminal.print_json(rows)
+        return
+    for row in rows:
+        typer.echo("\n  ".join([f"{row['pipeline']}: {row['schedule']}", *row["next"]]))
+    if not rows:
+        typer.echo("No pipeline has a schedule.")
+
+
+def ui(
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
+    project: terminal.ProjectOption = None,
+) -> None:
+    """Open MLflow's pages, where runs are compared, until Ctrl-C."""
+    place = find_project(project)
+    environment.prepare_environment(place.root)
+    from curvote.flows.tracking.ui import serve_ui
+
+    serve_ui(place, port)

@@ -35,8 +35,9 @@ from curvote.wire.envelope import (
     Invitation,
     issue_invitations,
     issue_record_invitations,
+    new_private_key,
+    public_key,
 )
-from curvote.wire.sealing import new_private_key, public_key
 from curvote.wire.signing import ServerKey
 from curvote.wire.task import AnyTask
 

@@ -22,6 +22,16 @@ from curvote.curves.direction import (
     Gradients,
     Whitening,
     class_codes,
+from curvote.client.report import DirectionReporter
+from curvote.curves.direction import Directions, class_codes
+from curvote.curves.encoding import Encoding
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.messages.arms import (
+    PUBLISHED_NAMES,
+    check_moment_width,
+    directions_from_params,
+    directions_to_params,
+    make_directions,
 )
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.privunit import MAX_CLASSES, OneOf, PrivUnit

@@ -17,7 +17,7 @@ from curvote.intake.box import Intake
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release.publication import publish_rounds, server_key
 from curvote.pipeline.store.artifacts import artifact
-from curvote.wire import sealing, signing
+from curvote.wire import envelope, signing
 from curvote.wire.envelope import Invitation, seal_message
 from tests import exchange, online_round, plain, production
 from tests.exchange import FAR, NAME, Server
@@ -138,7 +138,7 @@ def test_sealed_envelopes_travel_the_whole_way(tmp_path: Path) -> None:
     assert len({len(data) for data in sent}) == 1
     for line, data in zip(secret.read_text().splitlines(), sent, strict=True):
         invitation = Invitation.from_json(json.loads(line))
-        assert sealing.is_sealed(data)
+        assert envelope.is_sealed(data)
         assert not any(each.encode() in data for each in (invitation.id, "label"))
     seal_to = signing.open_signed(task.read_bytes()).document["seal_to"]
     assert invitation.seal_to == seal_to

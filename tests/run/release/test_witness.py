@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from curvote.cli import doctor_checks
+from curvote.cli import doctor
 from curvote.ledger.book import Ledger
 from curvote.ledger.journal import Journal
 from curvote.pipeline.config.project import Project
@@ -137,7 +137,7 @@ def test_a_witness_may_be_named_later_or_anew(project: Project, tmp_path: Path) 
     lines = path.read_text().splitlines(keepends=True)
     path.write_text(lines[0].replace('"head"', '"haed"') + "".join(lines[1:]))
     assert Journal(path).count_unreadable() == 2
-    (_, found) = doctor_checks.check_witnesses(project)
+    (_, found) = doctor.check_witnesses(project)
     assert (found.status, found.found[-23:]) == ("warning", "lines cannot be read: 2")
 
 
