@@ -31,7 +31,9 @@ def draw_figure(analysis: Analysis, path: Path) -> Path:
         ax = figure.subplots()
         _draw_deployments(ax, analysis)
         _draw_floors(ax, [line for line in analysis.lines if line.free])
-        ax.set_ylim(_axis_start(analysis.lines), 1.02)
+        ax.set_ylim(
+            max(0.0, math.floor(10 * min(_agreements(analysis.lines)) - 0.5) / 10), 1.02
+        )
         ax.set_ylabel("agreement with the answer without noise")
         ax.grid(axis="y")
         names = ", ".join(analysis.ready.setting.names)
@@ -80,11 +82,6 @@ def _group_ways(lines: Sequence[DeploymentRows]) -> list[list[DeploymentRows]]:
         sorted(lines_of_way, key=lambda line: line.row.epsilon)
         for lines_of_way in ways.values()
     ]
-
-
-def _axis_start(lines: Sequence[DeploymentRows]) -> float:
-    """Return the start of the share axis: a tenth below the least share."""
-    return max(0.0, math.floor(10 * min(_agreements(lines)) - 0.5) / 10)
 
 
 def _agreements(lines: Sequence[DeploymentRows]) -> list[float]:

@@ -55,11 +55,6 @@ def _locate_model(request: ModelRequest) -> GivenModel:
         return GivenModel(loaded.model, loaded.notes)
     if request.trusted:
         raise UserError("--trust-pickle is for a model in a file.")
-    return _pipeline_model(request)
-
-
-def _pipeline_model(request: ModelRequest) -> GivenModel:
-    """Return the latest model of a pipeline."""
     from curvote.cli.commands.predict import choose_cell, model_of_cell
     from curvote.papers.registry import file_of
     from curvote.pipeline.config.settings import part_of_cell
@@ -120,7 +115,13 @@ def _fetch_logged(request: ModelRequest) -> Path:
     """Return the folder of a logged model, of the project's store or the user's."""
     if request.project or "MLFLOW_TRACKING_URI" not in os.environ:
         environment.prepare_environment(find_project(request.project).root)
-    _check_database(os.environ["MLFLOW_TRACKING_URI"])
+    uri = os.environ["MLFLOW_TRACKING_URI"]
+    path = uri.removeprefix("sqlite:///")
+    if path != uri and not path.startswith("file:") and not Path(path).is_file():
+        raise UserError(
+            "no model has been logged here: MLflow's database does not exist. Name"
+            " another --project, or set MLFLOW_TRACKING_URI."
+        )
     import mlflow
     from mlflow.artifacts import download_artifacts
     from mlflow.exceptions import MlflowException
@@ -132,16 +133,6 @@ def _fetch_logged(request: ModelRequest) -> Path:
     except (MlflowException, OSError) as error:
         words = str(error).strip().splitlines()[0].rstrip(".")
         raise UserError(f"{request.name} cannot be had from MLflow: {words}.") from None
-
-
-def _check_database(uri: str) -> None:
-    """Refuse a database that is not there; MLflow would make an empty one."""
-    path = uri.removeprefix("sqlite:///")
-    if path != uri and not path.startswith("file:") and not Path(path).is_file():
-        raise UserError(
-            "no model has been logged here: MLflow's database does not exist. Name"
-            " another --project, or set MLFLOW_TRACKING_URI."
-        )
 
 
 def _signature_names(metadata: Any) -> tuple[str, ...] | None:

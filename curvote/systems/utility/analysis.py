@@ -110,7 +110,12 @@ def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
     setting = ready.setting
     if terms.metric == "accuracy" and setting.labels is None:
         raise UserError("accuracy is about a label: name its column by --label.")
-    _check_reads(ready, terms)
+    available = {"decode": ready.setting.public, "retrain": ready.setting.train}
+    options = {"decode": "--public FILE.csv", "retrain": "--train FILE.csv"}
+    whose = {"decode": "public records as its prior", "retrain": "training records"}
+    for name in terms.reads or ():
+        if name in available and available[name] is None:
+            raise UserError(f"--read {name} needs {whose[name]}: {options[name]}")
     if terms.as_published:
         say(
             f"asking about {setting.n} records as published, 516,446 times each or more"
@@ -136,21 +141,23 @@ def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
         for deployment, measurement in scanned
     ]
     advice = {
-        total: _recommend_at(ready, profile, scanned, terms, total)
+        total: (
+            recommend(
+                ready.setting,
+                profile,
+                scanned,
+                target=terms.target,
+                epsilon=total,
+                metric=terms.metric,
+                share=terms.share,
+                sample=ready.sample,
+                seed=SEED,
+            )
+        )
         for total in ((None,) if terms.target is not None else terms.epsilons)
     }
     say("recommended from one half of the records, with the figures of the other")
     return Analysis(ready, profile, lines, advice)
-
-
-def _check_reads(ready: Request, terms: AnalysisTerms) -> None:
-    """Refuse a way to read whose records are missing."""
-    available = {"decode": ready.setting.public, "retrain": ready.setting.train}
-    options = {"decode": "--public FILE.csv", "retrain": "--train FILE.csv"}
-    whose = {"decode": "public records as its prior", "retrain": "training records"}
-    for name in terms.reads or ():
-        if name in available and available[name] is None:
-            raise UserError(f"--read {name} needs {whose[name]}: {options[name]}")
 
 
 def _check_mechanisms(ready: Request, candidates: Sequence[Deployment]) -> None:
@@ -189,24 +196,3 @@ def _measure_all(
         delayed(measure_one)(deployment_of_task) for deployment_of_task in candidates
     )
     return list(zip(candidates, measurements, strict=True))
-
-
-def _recommend_at(
-    ready: Request,
-    profile: Profile,
-    scanned: ScannedDeployments,
-    terms: AnalysisTerms,
-    total: float | None,
-) -> Recommendation:
-    """Return the recommendation at one total, or for the target."""
-    return recommend(
-        ready.setting,
-        profile,
-        scanned,
-        target=terms.target,
-        epsilon=total,
-        metric=terms.metric,
-        share=terms.share,
-        sample=ready.sample,
-        seed=SEED,
-    )

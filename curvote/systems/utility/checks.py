@@ -18,7 +18,17 @@ def check_settings(pipeline: PipelineSettings) -> Problems:
     yield from shared.check_roles(pipeline)
     yield from shared.check_test_clients(pipeline)
     yield from check_study(pipeline)
-    yield from _check_models(pipeline)
+    if not pipeline.models:
+        yield Problem("is missing: name a classifier by its path.", ("models",))
+    labels = [model.label for model in pipeline.models]
+    for index, model in enumerate(pipeline.models):
+        if labels.index(model.label) < index:
+            message = f"two models are called {model.label}: give each a label."
+            yield Problem(message, ("models", index))
+        try:
+            make_classifier(model.model_dump(), seed=0)
+        except UserError as error:
+            yield Problem(str(error), ("models", index))
     yield from check_deployments(pipeline)
 
 
@@ -41,21 +51,6 @@ def check_study(pipeline: PipelineSettings) -> Problems:
         yield Problem(message, ("mode",))
     if pipeline.intake is not None:
         yield Problem("nobody sends anything here: leave it out.", ("intake",))
-
-
-def _check_models(pipeline: PipelineSettings) -> Problems:
-    """Yield the problems of the models."""
-    if not pipeline.models:
-        yield Problem("is missing: name a classifier by its path.", ("models",))
-    labels = [model.label for model in pipeline.models]
-    for index, model in enumerate(pipeline.models):
-        if labels.index(model.label) < index:
-            message = f"two models are called {model.label}: give each a label."
-            yield Problem(message, ("models", index))
-        try:
-            make_classifier(model.model_dump(), seed=0)
-        except UserError as error:
-            yield Problem(str(error), ("models", index))
 
 
 def _check_mechanisms(pipeline: PipelineSettings) -> Problems:

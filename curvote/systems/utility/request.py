@@ -331,6 +331,19 @@ def prepare(model: GivenModel, options: Options) -> Request:
     clipped, notes = records.clip_records(
         sampled.numbers, subject.places, subject.bounds, description.features
     )
+    fields: dict[str, Any] = {}
+    if options.public is not None:
+        table = InputTable.of(options.public)
+        fields["public"] = subject.read(table)
+        if options.label in table.columns:
+            fields["public_labels"] = _read_labels(table, subject, options)
+    if options.train is not None:
+        if options.label is None:
+            raise UserError("--train needs the column of the label: --label NAME.")
+        table = InputTable.of(options.train)
+        classes = np.asarray(subject.described.classes)
+        places = _read_labels(table, subject, options)
+        fields["train"] = (subject.read(table), classes[places])
     checked_setting = make_setting(
         subject.model,
         clipped,
@@ -340,18 +353,19 @@ def prepare(model: GivenModel, options: Options) -> Request:
         labels=sampled.labels,
         groups=sampled.groups,
         client_side=options.client_side,
-        **_optional_fields(subject, options),
+        **fields,
     )
-    all_notes = (*model.notes, *notes, *_answer_notes(checked_setting))
-    return Request(checked_setting, description, all_notes, len(records_all.numbers))
-
-
-def _answer_notes(setting: Setting) -> tuple[str, ...]:
-    """Return notes on the model's own answers to the records."""
-    predictions = classifier.checked_answers(setting.model, setting.records)
-    labels = None if setting.labels is None else setting.classes[setting.labels]
+    predictions = classifier.checked_answers(
+        checked_setting.model, checked_setting.records
+    )
+    labels = (
+        None
+        if checked_setting.labels is None
+        else checked_setting.classes[checked_setting.labels]
+    )
     note = classifier.constant_note(predictions, labels)
-    return () if note is None else (note,)
+    all_notes = (*model.notes, *notes, *(() if note is None else (note,)))
+    return Request(checked_setting, description, all_notes, len(records_all.numbers))
 
 
 def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
@@ -451,21 +465,3 @@ def _sample_rows(n: int, rows: int) -> NDArray[np.int64]:
         return np.arange(n)
     chosen_rows = np.random.default_rng(SEED).choice(n, most, replace=False)
     return np.sort(chosen_rows).astype(np.int64)
-
-
-def _optional_fields(subject: ModelSubject, options: Options) -> dict[str, Any]:
-    """Return public and training data for the setting."""
-    fields: dict[str, Any] = {}
-    if options.public is not None:
-        table = InputTable.of(options.public)
-        fields["public"] = subject.read(table)
-        if options.label in table.columns:
-            fields["public_labels"] = _read_labels(table, subject, options)
-    if options.train is not None:
-        if options.label is None:
-            raise UserError("--train needs the column of the label: --label NAME.")
-        table = InputTable.of(options.train)
-        classes = np.asarray(subject.described.classes)
-        places = _read_labels(table, subject, options)
-        fields["train"] = (subject.read(table), classes[places])
-    return fields

@@ -72,18 +72,13 @@ def deployment_scores(
         mask = (
             np.full(setting.n, True)
             if row.group is None
-            else _in_group(setting, row.group)
+            else np.asarray(setting.groups == row.group)
         )
         labels = None if setting.labels is None else setting.labels[mask]
         for metric, ends in _metric_ends(row, measurement.of(mask), labels).items():
             value = getattr(row, metric)
             if value is not None:
                 yield ScoreRow(method, metric, value, *ends, row.group)
-
-
-def _in_group(setting: Setting, group: str) -> Bools:
-    """Return the mask of a group's records."""
-    return np.asarray(setting.groups == group)
 
 
 def _metric_ends(

@@ -54,7 +54,10 @@ class Channel:
             part.mechanism.law(self._to_domain(part, values)) for part in self.parts
         ]
         laws = [law for law in part_laws if law is not None]
-        if len(laws) < len(part_laws) or _count_terms(laws) > MAX_TERMS:
+        if (
+            len(laws) < len(part_laws)
+            or int(np.prod([float(len(law.terms)) for law in laws])) > MAX_TERMS
+        ):
             return None
         pairs = zip(self.parts, laws, strict=True)
         return self._join_laws([self._map_law(*pair) for pair in pairs], len(values))
@@ -134,11 +137,6 @@ class Channel:
             for place, feature_law in zip(part.places, law.terms[which], strict=True):
                 row[place] = feature_law
         return tuple(row)
-
-
-def _count_terms(laws: list[Mixture]) -> int:
-    """Return the number of terms of a joint law."""
-    return int(np.prod([float(len(law.terms)) for law in laws]))
 
 
 def make_channel(

@@ -77,20 +77,15 @@ def _central_range(laws: Sequence[Law]) -> tuple[float, float]:
 
 def _quantile(law: Law, share: float) -> FloatArray:
     """Return the quantile of each input, (n,), by bisection."""
-    low, high = _outer_bounds(law)
+    reach = 1.0
+    while law.cdf([reach]).min() < 1 - TAIL / 2 or law.cdf([-reach]).max() > TAIL / 2:
+        reach *= 2
+    low, high = np.full(law.n, -reach), np.full(law.n, reach)
     for _ in range(_STEPS):
         middle = (low + high) / 2
         under = law.cdf(middle[:, None])[:, 0] < share
         low, high = np.where(under, middle, low), np.where(under, high, middle)
     return high
-
-
-def _outer_bounds(law: Law) -> tuple[FloatArray, FloatArray]:
-    """Return points below and above which there is next to no mass, (n,) each."""
-    reach = 1.0
-    while law.cdf([reach]).min() < 1 - TAIL / 2 or law.cdf([-reach]).max() > TAIL / 2:
-        reach *= 2
-    return np.full(law.n, -reach), np.full(law.n, reach)
 
 
 def bin_masses(law: Law, ends: FloatArray) -> FloatArray:
@@ -120,15 +115,21 @@ def decode_draws(
     """
     places = [place for part in link.parts for place in part.places]
     table = _likelihood_table(prior, places)
+    work = setting.n * len(table.weights) * len(table.cuts) * len(table.terms)
     number, entropy = (
-        _count_draws(draws, table, setting.n),
+        min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // work))),
         draws.entropy or SystemEntropy(),
     )
     counts = np.zeros((setting.n, profile.n_classes), dtype=np.int64)
     for which in _record_batches(setting.n, number * len(prior.weights)):
         values = np.repeat(setting.values[which], number, axis=0)
         likelihoods = table.likelihood(link.draw(values, entropy)[:, places])
-        answers = _best_of_draws(likelihoods, profile.class_weights(which), number)
+        class_weights = profile.class_weights(which)
+        by_record = likelihoods.reshape(len(class_weights[0]), number, -1)
+        scores = [
+            np.einsum("irm,im->ir", by_record, weights) for weights in class_weights
+        ]
+        answers = np.asarray(np.argmax(scores, axis=0))
         counts[which] = [np.bincount(a, minlength=profile.n_classes) for a in answers]
     low, high = binomial_interval(counts, number, draws.confidence)
     queries = np.full(setting.n, profile.votes.shape[1], dtype=np.int64)
@@ -161,37 +162,17 @@ class _LikelihoodTable:
         return np.asarray(logs + np.log(np.maximum(self.weights[:, t], _LEAST)))
 
 
-def _count_draws(draws: Draws, table: _LikelihoodTable, n: int) -> int:
-    """Return the number of draws of each record that is worth its time."""
-    work = n * len(table.weights) * len(table.cuts) * len(table.terms)
-    return min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // work)))
-
-
 def _likelihood_table(prior: Mixture, places: Sequence[int]) -> _LikelihoodTable:
     """Return the table for a prior and the sent numbers."""
     cuts = [bin_edges([term[place] for term in prior.terms]) for place in places]
     terms = [
         [
-            _log_masses(term[place], ends)
+            np.log(np.maximum(bin_masses(term[place], ends), _LEAST)).T.copy()
             for place, ends in zip(places, cuts, strict=True)
         ]
         for term in prior.terms
     ]
     return _LikelihoodTable(prior.weights, terms, cuts)
-
-
-def _log_masses(law: Law, ends: FloatArray) -> FloatArray:
-    """Return the logarithms of bin masses, (b, m)."""
-    return np.log(np.maximum(bin_masses(law, ends), _LEAST)).T.copy()
-
-
-def _best_of_draws(
-    likelihood: FloatArray, class_weights: list[FloatArray], number: int
-) -> NDArray[np.int64]:
-    """Return the answers to ``number`` outputs of each record, (records, number)."""
-    by_record = likelihood.reshape(len(class_weights[0]), number, -1)
-    scores = [np.einsum("irm,im->ir", by_record, weights) for weights in class_weights]
-    return np.asarray(np.argmax(scores, axis=0))
 
 
 def _record_batches(n: int, numbers_each: int) -> Iterator[slice]:

@@ -152,6 +152,13 @@ def deployment_channel(
     clips = setting.clip if clip is None else clip
     if deployment.mechanism in {WITHHOLD, OUTPUT}:
         return withheld_channel(setting.bounds, setting.fill_value)
+    s = len(setting.sensitive)
+    params = dict(deployment.params)
+    if deployment.delta:
+        params["delta"] = deployment.delta
+    if issubclass(mechanism_class(deployment.mechanism), LabelMechanism):
+        largest = max(deployment.split or [1 / s])
+        params.setdefault("n_classes", level_count(deployment.epsilon * largest))
     return make_channel(
         deployment.mechanism,
         epsilon=deployment.epsilon,
@@ -159,19 +166,8 @@ def deployment_channel(
         fill_value=setting.fill_value,
         split=deployment.split,
         clip=clips,
-        **_mechanism_params(deployment, len(setting.sensitive)),
+        **params,
     )
-
-
-def _mechanism_params(deployment: Deployment, s: int) -> dict[str, Any]:
-    """Return the mechanism's parameters; a label mechanism's levels are filled in."""
-    params = dict(deployment.params)
-    if deployment.delta:
-        params["delta"] = deployment.delta
-    if issubclass(mechanism_class(deployment.mechanism), LabelMechanism):
-        largest = max(deployment.split or [1 / s])
-        params.setdefault("n_classes", level_count(deployment.epsilon * largest))
-    return params
 
 
 def floor_deployments(setting: Setting) -> list[Deployment]:

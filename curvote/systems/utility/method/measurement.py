@@ -97,26 +97,19 @@ def mean_agreement_interval(
     (`bounded.population_mean_interval`), at the evidence's confidence or .95.
     """
     if sample:
-        return _population_interval(measured)
+        by_draws = measured.evidence == "draws"
+        values = (
+            (measured.agreement,) * 2 if by_draws else (measured.lower, measured.upper)
+        )
+        order = random_permutation(len(measured.agreement), SeededEntropy(0))
+        low, high = (np.clip(ends[order], 0.0, 1.0) for ends in values)
+        confidence = CONFIDENCE if measured.confidence is None else measured.confidence
+        down, up = intervals.population_mean_interval(low, high, confidence)
+        mean = float(measured.agreement.mean())
+        return min(down, mean), max(up, mean)
     if measured.evidence == "draws":
         return _drawn_interval(measured)
     return float(measured.lower.mean()), float(measured.upper.mean())
-
-
-def _population_interval(measured: Measurement) -> tuple[float, float]:
-    """Return the interval for the population that the records are sampled of.
-
-    Files are sorted by this or that, and stakes must not know the order: it is dealt
-    anew.
-    """
-    by_draws = measured.evidence == "draws"
-    values = (measured.agreement,) * 2 if by_draws else (measured.lower, measured.upper)
-    order = random_permutation(len(measured.agreement), SeededEntropy(0))
-    low, high = (np.clip(ends[order], 0.0, 1.0) for ends in values)
-    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
-    down, up = intervals.population_mean_interval(low, high, confidence)
-    mean = float(measured.agreement.mean())
-    return min(down, mean), max(up, mean)
 
 
 def _drawn_interval(measured: Measurement) -> tuple[float, float]:
@@ -125,18 +118,13 @@ def _drawn_interval(measured: Measurement) -> tuple[float, float]:
     Those are combined as independent ones (Zou & Donner 2008).
     """
     if not measured.draw_count:
-        return _combined_interval(measured)
+        middle, n = measured.agreement.mean(), len(measured.agreement)
+        down = math.sqrt(np.sum((measured.agreement - measured.lower) ** 2)) / n
+        up = math.sqrt(np.sum((measured.upper - measured.agreement) ** 2)) / n
+        return max(0.0, float(middle - down)), min(1.0, float(middle + up))
     counts = np.rint(measured.agreement * measured.draw_count)
     confidence = CONFIDENCE if measured.confidence is None else measured.confidence
     return intervals.mean_share_interval(counts, measured.draw_count, confidence)
-
-
-def _combined_interval(measured: Measurement) -> tuple[float, float]:
-    """Return the interval of independent shares (Zou & Donner 2008)."""
-    middle, n = measured.agreement.mean(), len(measured.agreement)
-    down = math.sqrt(np.sum((measured.agreement - measured.lower) ** 2)) / n
-    up = math.sqrt(np.sum((measured.upper - measured.agreement) ** 2)) / n
-    return max(0.0, float(middle - down)), min(1.0, float(middle + up))
 
 
 @dataclass(frozen=True)
@@ -200,7 +188,9 @@ def make_row(
         lower=lower,
         upper=upper,
         worst=float(part.lower.min()),
-        under_target=_share_below(part.agreement, target),
+        under_target=None
+        if target is None
+        else float(np.mean(part.agreement < target)),
         bound=_mean_or_none(part.bound),
         claimed=_mean_or_none(part.claimed),
         accuracy=_mean_or_none(part.right),
@@ -245,8 +235,3 @@ def balanced_accuracy(
 
 def _mean_or_none(values: FloatArray | None) -> float | None:
     return None if values is None else float(values.mean())
-
-
-def _share_below(agreement: FloatArray, target: float | None) -> float | None:
-    """Return the share of records below the target, None without one."""
-    return None if target is None else float(np.mean(agreement < target))

@@ -229,7 +229,14 @@ def restore_profile(setting: Setting, arrays: dict[str, NDArray[Any]]) -> Profil
     """Return the profile built again from its ``arrays``."""
     engine = engine_named(str(arrays["engine"]))
     surface_arrays, inner, published = (
-        _with_prefix(prefix, arrays) for prefix in (_SURFACE, _BOX, _PUBLISHED)
+        (
+            {
+                key.removeprefix(prefix): array
+                for key, array in arrays.items()
+                if key.startswith(prefix)
+            }
+        )
+        for prefix in (_SURFACE, _BOX, _PUBLISHED)
     )
     return Profile(
         engine.name,
@@ -243,14 +250,3 @@ def restore_profile(setting: Setting, arrays: dict[str, NDArray[Any]]) -> Profil
         Box(**inner) if inner else None,
         Box(**published) if published else None,
     )
-
-
-def _with_prefix(
-    prefix: str, arrays: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with a prefix, without it."""
-    return {
-        key.removeprefix(prefix): array
-        for key, array in arrays.items()
-        if key.startswith(prefix)
-    }

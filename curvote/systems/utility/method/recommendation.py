@@ -37,22 +37,19 @@ def split_halves(setting: Setting, profile: Profile, seed: int) -> Halves:
             " client's own figure must not decide what that client sends."
         )
     order = random_permutation(setting.n, SeededEntropy(seed))
-    group_codes = _floor_groups(setting, profile)[order]
-    ordered = order[np.argsort(group_codes, kind="stable")]
-    first = np.zeros(setting.n, dtype=bool)
-    first[ordered[::2]] = True
-    return first, ~first
-
-
-def _floor_groups(setting: Setting, profile: Profile) -> NDArray[np.int64]:
-    """Return a group number for records that floors treat alike, (n,)."""
     columns = [profile.clean, profile.withheld]
     columns += [
         column for column in (setting.labels, profile.without) if column is not None
     ]
     if profile.public is not None:
         columns.append(profile.usual_class)
-    return np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].ravel()
+    group_codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[
+        1
+    ].ravel()[order]
+    ordered = order[np.argsort(group_codes, kind="stable")]
+    first = np.zeros(setting.n, dtype=bool)
+    first[ordered[::2]] = True
+    return first, ~first
 
 
 Metric = Literal["agreement", "accuracy"]
@@ -75,7 +72,16 @@ class Goal:
         """
         if self.share is None or self.target is None:
             return float(self._metric_values(measured)[which].mean())
-        return float(np.mean(self._certain_values(measured)[which] >= self.target))
+        return float(
+            np.mean(
+                (
+                    measured.lower
+                    if self.metric == "agreement"
+                    else self._metric_values(measured)
+                )[which]
+                >= self.target
+            )
+        )
 
     def _metric_values(self, measured: Measurement) -> FloatArray:
         """Return the metric of each record."""
@@ -84,14 +90,6 @@ class Goal:
         if measured.right is None:
             raise UserError("Accuracy needs labels: give them, or ask for agreement.")
         return measured.right
-
-    def _certain_values(self, measured: Measurement) -> FloatArray:
-        """Return the lower ends of agreement, or the metric itself."""
-        return (
-            measured.lower
-            if self.metric == "agreement"
-            else self._metric_values(measured)
-        )
 
     @property
     def needed(self) -> float:
@@ -216,7 +214,12 @@ def recommend(
     """
     if (target is None) == (epsilon is None):
         raise UserError("Give one of target and epsilon: what to reach, or to spend.")
-    goal = _make_goal(target, metric, share)
+    validate.one_of(("agreement", "accuracy"), metric=metric)
+    if target is not None:
+        validate.fraction(target=target)
+    if share is not None:
+        validate.fraction(share=share)
+    goal = Goal(metric, target, share)
     limit = math.inf if epsilon is None else validate.positive(epsilon=epsilon)
     within = [
         pair
@@ -242,16 +245,6 @@ def recommend(
         setting, *choice, which=display_mask, target=target, sample=sample
     )
     return Recommendation(choice[0], figures, reasons.why(choice), choice[1].confidence)
-
-
-def _make_goal(target: float | None, metric: Metric, share: float | None) -> Goal:
-    """Return the checked goal of a recommendation."""
-    validate.one_of(("agreement", "accuracy"), metric=metric)
-    if target is not None:
-        validate.fraction(target=target)
-    if share is not None:
-        validate.fraction(share=share)
-    return Goal(metric, target, share)
 
 
 def _best_pair(scan: Scan, goal: Goal, halves: Halves) -> Pair:

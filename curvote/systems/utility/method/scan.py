@@ -295,33 +295,19 @@ def measure(
     measurement = measure_agreement(
         answers, profile.clean, setting.labels, how.confidence
     )
-    return _add_bounds(setting, profile, deployment_checked, measurement)
-
-
-def _add_bounds(
-    setting: Setting, profile: Profile, deployment: Deployment, measurement: Measurement
-) -> Measurement:
-    """Add the box bound and the published claim, where the output is read raw."""
-    if deployment.read != "raw" or deployment.mechanism == OUTPUT:
+    if deployment_checked.read != "raw" or deployment_checked.mechanism == OUTPUT:
         return measurement
-    link, values = deployment_channel(setting, deployment), setting.values
+    link, values = deployment_channel(setting, deployment_checked), setting.values
     box_bound = (
         None if profile.box is None else certified_bound(link, values, profile.box)
     )
     unchanged = profile.clean == profile.surface.clean
+    published = profile.published
     return replace(
         measurement,
         bound=None if box_bound is None else np.where(unchanged, box_bound, 0.0),
-        claimed=_published_claim(link, values, profile),
+        claimed=None if published is None else published_claim(link, values, published),
     )
-
-
-def _published_claim(
-    link: Channel, values: FloatArray, profile: Profile
-) -> FloatArray | None:
-    """Return the published claim, None where it was not computed."""
-    published = profile.published
-    return None if published is None else published_claim(link, values, published)
 
 
 def _deployment_answers(
@@ -333,7 +319,12 @@ def _deployment_answers(
 ) -> Answers:
     """Return the answers' shares by the way of reading."""
     if deployment.free:
-        return _floor_answers(setting, profile, deployment.read)
+        if deployment.read == "decode":
+            return fixed_answers(profile.usual_class, profile.n_classes)
+        places = profile.without if deployment.read == "without" else profile.withheld
+        if places is None:
+            raise UserError(NO_TRAIN)
+        return fixed_answers(places, profile.n_classes)
     if deployment.mechanism == OUTPUT:
         return randomized_answers(profile.clean, profile.n_classes, deployment.epsilon)
     if deployment.read == "decode":
@@ -341,13 +332,3 @@ def _deployment_answers(
     if deployment.read == "retrain":
         return retrain(setting, profile, deployment, draws, refit)
     return profile.surface.answers(deployment_channel(setting, deployment), draws)
-
-
-def _floor_answers(setting: Setting, profile: Profile, read: ReadMode) -> Answers:
-    """Return the answers of a floor."""
-    if read == "decode":
-        return fixed_answers(profile.usual_class, profile.n_classes)
-    places = profile.without if read == "without" else profile.withheld
-    if places is None:
-        raise UserError(NO_TRAIN)
-    return fixed_answers(places, profile.n_classes)

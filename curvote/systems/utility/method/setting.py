@@ -155,7 +155,14 @@ def make_setting(
         fields["public"] = _check_public("public", fields["public"], rows.shape[1])
     for name in {"labels", "groups", "reference"} & fields.keys():
         if fields[name] is not None:
-            fields[name] = _check_per_record(name, fields[name], len(rows))
+            value = fields[name]
+            n = len(rows)
+            values = np.asarray(value)
+            if values.shape != (n,):
+                raise UserError(
+                    f"{name} has shape {values.shape}; give one a record: ({n},)."
+                )
+            fields[name] = values
     ends = _check_bounds(bounds, len(columns))
     return Setting(model, rows, names, columns, ends, **fields)
 
@@ -244,11 +251,3 @@ def _check_public(name: str, records: ArrayLike, width: int) -> FloatArray:
     if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
         raise UserError(f"{name} has shape {rows.shape}; give (m, {width}), m >= 1.")
     return rows
-
-
-def _check_per_record(name: str, value: ArrayLike, n: int) -> NDArray[Any]:
-    """Return one value a record, checked."""
-    values = np.asarray(value)
-    if values.shape != (n,):
-        raise UserError(f"{name} has shape {values.shape}; give one a record: ({n},).")
-    return values

@@ -210,19 +210,6 @@ class SurrogateSurface(Surface):
         exact = self.black_box.exact_answers(channel, draws.number)
         if exact is not None:
             return exact
-        trees, confidence = self._tree_shares(channel, draws)
-        more, less = self.differences(channel, draws)
-        low, high = intervals.paired_interval(more, less, draws.number, confidence)
-        return Answers(
-            np.clip(trees.share + (more - less) / draws.number, 0, 1),
-            np.clip(trees.lower + low, 0, 1),
-            np.clip(trees.upper + high, 0, 1),
-            "draws",
-            np.full(len(self.clean), draws.number, dtype=np.int64),
-        )
-
-    def _tree_shares(self, channel: Channel, draws: Draws) -> tuple[Answers, float]:
-        """Return the trees' shares by class, and the remaining confidence."""
         missed = 1 - draws.confidence
         free = Draws(FREE_DRAWS * draws.number, 1 - FREE_PART * missed, draws.entropy)
         tree_answers = self.tree_surface.answers(channel, free)
@@ -233,7 +220,16 @@ class SurrogateSurface(Surface):
             tree_answers, share=shares[0], lower=shares[1], upper=shares[2]
         )
         remaining = 1 - FREE_PART if tree_answers.evidence == "draws" else 1.0
-        return by_class, 1 - remaining * missed
+        trees, confidence = by_class, 1 - remaining * missed
+        more, less = self.differences(channel, draws)
+        low, high = intervals.paired_interval(more, less, draws.number, confidence)
+        return Answers(
+            np.clip(trees.share + (more - less) / draws.number, 0, 1),
+            np.clip(trees.lower + low, 0, 1),
+            np.clip(trees.upper + high, 0, 1),
+            "draws",
+            np.full(len(self.clean), draws.number, dtype=np.int64),
+        )
 
     def differences(
         self, channel: Channel, draws: Draws

@@ -84,21 +84,11 @@ def judge_boxes(
         low, high = boxes.low[at], boxes.high[at]
         verdict = oracle.judge(who[at[0]], low, high)
         answer[at], certain[at] = verdict.answer, verdict.certain
-        axis[at] = _axis_to_split(verdict.effect, low, high)
+        finite_effect = np.nan_to_num(verdict.effect, posinf=1e300)
+        endless = np.isinf(high - low) & (finite_effect >= 0)
+        wide = np.where(endless, np.inf, np.where(high > low, finite_effect, -1.0))
+        axis[at] = np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
     return replace(boxes, answer=answer, certain=certain, axis=axis)
-
-
-def _axis_to_split(
-    effect: FloatArray, low: FloatArray, high: FloatArray
-) -> NDArray[np.int64]:
-    """Return the coordinate with the largest effect that has any width, else -1.
-
-    One without an end comes before all.
-    """
-    finite_effect = np.nan_to_num(effect, posinf=1e300)
-    endless = np.isinf(high - low) & (finite_effect >= 0)
-    wide = np.where(endless, np.inf, np.where(high > low, finite_effect, -1.0))
-    return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
 
 
 @dataclass(frozen=True)

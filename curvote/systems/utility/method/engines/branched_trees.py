@@ -104,21 +104,22 @@ class TreeBounds(Oracle):
     ) -> Verdict:
         """Return the verdict on boxes of cells of one record."""
         middle = (first + last) // 2
-        answer = self._leading_class(
-            reached.base + _leaves_met(reached, middle, middle) @ reached.value
-        )
+        sums = reached.base + _leaves_met(reached, middle, middle) @ reached.value
+        leads = sums[:, :, None] - sums[:, None, :]
+        wins = (leads >= self.need) | np.eye(self.n_classes, dtype=np.bool_)
+        answer = np.asarray(wins.sum(axis=2).argmax(axis=1))
         met = _leaves_met(reached, first, last)
         certain, doubt = np.full(len(met), False), np.zeros(met.shape)
         for c in np.unique(answer):
             at = answer == c
             certain[at], doubt[at] = self._certain_lead(reached, met[at], c)
-        return Verdict(answer, certain, _axis_effects(reached, first, last, doubt))
-
-    def _leading_class(self, sums: FloatArray) -> Ints:
-        """Return the class that leads all others, where there is one, (m,)."""
-        leads = sums[:, :, None] - sums[:, None, :]
-        wins = (leads >= self.need) | np.eye(self.n_classes, dtype=np.bool_)
-        return np.asarray(wins.sum(axis=2).argmax(axis=1))
+        sides = []
+        for low, high, start, stop in zip(
+            reached.low, reached.high, first, last, strict=True
+        ):
+            ends = (low > start[:, None]) | (high <= stop[:, None])
+            sides.append(np.where(start < stop, (doubt * ends).sum(axis=1), -1.0))
+        return Verdict(answer, certain, np.stack(sides, axis=1))
 
     def _certain_lead(
         self, reached: ReachedLeaves, met: NDArray[np.bool_], c: int
@@ -134,7 +135,9 @@ class TreeBounds(Oracle):
             lead = reached.base[c] - reached.base[k] + least.sum(axis=1)
             won = lead >= self.need[c, k]
             open_ = np.where(won[:, None], 0.0, most - least)
-            doubt += np.repeat(open_, _tree_sizes(reached), axis=1)
+            doubt += np.repeat(
+                open_, np.diff(reached.first, append=len(reached.value)), axis=1
+            )
             certain &= won
         return certain, doubt * met
 
@@ -158,30 +161,12 @@ def _leaves_met(reached: ReachedLeaves, first: Cells, last: Cells) -> NDArray[np
     return met
 
 
-def _tree_sizes(reached: ReachedLeaves) -> Ints:
-    """Return the number of leaves of each tree, (T,)."""
-    return np.diff(reached.first, append=len(reached.value))
-
-
 def _least_values(
     reached: ReachedLeaves, met: NDArray[np.bool_], value: FloatArray
 ) -> FloatArray:
     """Return the least value (L,) of each tree's leaves that are met, (m, T)."""
     values = np.where(met, value, np.inf)
     return np.asarray(np.minimum.reduceat(values, reached.first, axis=1))
-
-
-def _axis_effects(
-    reached: ReachedLeaves, first: Cells, last: Cells, doubt: FloatArray
-) -> FloatArray:
-    """Return the doubt (m, L) at leaves that end within a box, by axis."""
-    sides = []
-    for low, high, start, stop in zip(
-        reached.low, reached.high, first, last, strict=True
-    ):
-        ends = (low > start[:, None]) | (high <= stop[:, None])
-        sides.append(np.where(start < stop, (doubt * ends).sum(axis=1), -1.0))
-    return np.stack(sides, axis=1)
 
 
 def tree_bounds(
@@ -249,8 +234,15 @@ class BranchedTrees(Engine):
         trees = read_trees(question)
         if isinstance(trees, str):
             return trees
-        return _too_many_leaves(
-            int((trees[1].nodes.left_child < 0).sum()), len(question.records)
+        count = int((trees[1].nodes.left_child < 0).sum())
+        n = len(question.records)
+        if count <= MOST_LEAVES and count * n <= MOST_LEAVES_TIMES_RECORDS:
+            return None
+        return (
+            f"The trees have {count} leaves, for {n} records; bounds of more than"
+            f" {MOST_LEAVES} leaves are loose, and those of more than"
+            f" {MOST_LEAVES_TIMES_RECORDS} leaves times"
+            " records slow."
         )
 
     def surface(self, question: Question) -> Surface:
@@ -261,18 +253,6 @@ class BranchedTrees(Engine):
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built again from its ``arrays``."""
         return restore_branched(question, _make_oracle(question), arrays, EFFORT)
-
-
-def _too_many_leaves(count: int, n: int) -> str | None:
-    """Return why the leaves are too many, or None."""
-    if count <= MOST_LEAVES and count * n <= MOST_LEAVES_TIMES_RECORDS:
-        return None
-    return (
-        f"The trees have {count} leaves, for {n} records; bounds of more than"
-        f" {MOST_LEAVES} leaves are loose, and those of more than"
-        f" {MOST_LEAVES_TIMES_RECORDS} leaves times"
-        " records slow."
-    )
 
 
 def _make_oracle(question: Question) -> TreeBounds:

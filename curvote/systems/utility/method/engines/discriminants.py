@@ -101,27 +101,32 @@ _WEIGHT_ATTRIBUTES = ("coef_", "intercept_", "classes_", "decision_function")
 def _read_linear(estimator: Any) -> LinearScores | None:
     """Return the estimator's linear scores, None if it has none."""
     if all(hasattr(estimator, name) for name in _WEIGHT_ATTRIBUTES):
-        return _scores_of_weights(estimator)
+        weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
+        classes = len(estimator.classes_)
+        constants = np.broadcast_to(estimator.intercept_, len(weights))
+        if classes == 2 and len(weights) == 1:
+            nothing = np.zeros_like(weights)
+            return LinearScores(
+                np.vstack([nothing, weights]).T, np.array([0.0, constants[0]])
+            )
+        return LinearScores(weights.T, constants) if len(weights) == classes else None
     if hasattr(estimator, "feature_log_prob_") and not hasattr(estimator, "binarize"):
         return _scores_of_counts(estimator)
     if hasattr(estimator, "centroids_"):
-        return _scores_of_centroids(estimator)
+        priors = np.asarray(estimator.class_prior_)
+        if estimator.metric != "euclidean":
+            return None
+        if np.isclose(priors, 1 / len(priors)).all():
+            return _scores_of_nearest(estimator.centroids_)
+        within = estimator.within_class_std_dev_
+        scale = np.where(within != 0, within, 1.0)
+        near = _scores_of_nearest(estimator.centroids_ / scale)
+        return LinearScores(
+            near.weights / scale[:, None], near.constants + np.log(priors)
+        )
     if hasattr(estimator, "cluster_centers_"):
         return _scores_of_nearest(estimator.cluster_centers_)
     return None
-
-
-def _scores_of_weights(estimator: Any) -> LinearScores | None:
-    """Return the scores of an estimator with ``coef_``."""
-    weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
-    classes = len(estimator.classes_)
-    constants = np.broadcast_to(estimator.intercept_, len(weights))
-    if classes == 2 and len(weights) == 1:
-        nothing = np.zeros_like(weights)
-        return LinearScores(
-            np.vstack([nothing, weights]).T, np.array([0.0, constants[0]])
-        )
-    return LinearScores(weights.T, constants) if len(weights) == classes else None
 
 
 def _scores_of_counts(estimator: Any) -> LinearScores:
@@ -130,19 +135,6 @@ def _scores_of_counts(estimator: Any) -> LinearScores:
     priors = np.asarray(estimator.class_log_prior_, dtype=np.float64)
     weights = estimator.feature_log_prob_.T
     return LinearScores(weights, np.zeros_like(priors) if complement else priors)
-
-
-def _scores_of_centroids(estimator: Any) -> LinearScores | None:
-    """Return the scores of NearestCentroid, scaled for unequal priors."""
-    priors = np.asarray(estimator.class_prior_)
-    if estimator.metric != "euclidean":
-        return None
-    if np.isclose(priors, 1 / len(priors)).all():
-        return _scores_of_nearest(estimator.centroids_)
-    within = estimator.within_class_std_dev_
-    scale = np.where(within != 0, within, 1.0)
-    near = _scores_of_nearest(estimator.centroids_ / scale)
-    return LinearScores(near.weights / scale[:, None], near.constants + np.log(priors))
 
 
 def _scores_of_nearest(centres: FloatArray) -> LinearScores:
@@ -167,18 +159,17 @@ class Gaussians:
         at_zero = front.features(question.records) - question.values @ front.slopes
         pulled = np.einsum("kde,ke->kd", self.precisions, self.means)
         curved = np.einsum("nd,kde->nke", at_zero, self.precisions)
-        constant = self._constant_part(pulled) + at_zero @ pulled.T
+        _, volumes = np.linalg.slogdet(self.precisions)
+        distances = (self.means * pulled).sum(axis=1)
+        constant = (
+            np.asarray(np.log(self.shares) + (volumes - distances) / 2)
+            + at_zero @ pulled.T
+        )
         constant -= np.einsum("nke,ne->nk", curved, at_zero) / 2
         linear = np.einsum("sd,nkd->nsk", front.slopes, pulled - curved)
         half = front.slopes @ self.precisions / 2 @ front.slopes.T
         square = -np.moveaxis(half + np.swapaxes(half, 1, 2), 0, 2) / 2
         return Scores(constant, linear, square)
-
-    def _constant_part(self, pulled: FloatArray) -> FloatArray:
-        """Return the part that does not depend on the features, (K,)."""
-        _, volumes = np.linalg.slogdet(self.precisions)
-        distances = (self.means * pulled).sum(axis=1)
-        return np.asarray(np.log(self.shares) + (volumes - distances) / 2)
 
 
 class ClosedForm(ScoreEngine):

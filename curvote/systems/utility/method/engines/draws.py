@@ -171,7 +171,8 @@ class PoolSurface(Surface):
         missed = (1 - draws.confidence) / 2
         weights = self.points.weights(channel)
         hit = [self.answer == place for place in range(self.n_classes)]
-        stake_and_level = _best_stake(m, worth, missed), -math.log(missed)
+        best = math.sqrt(-2 * math.log(missed) * 4 * worth) / m
+        stake_and_level = min(best, MOST_STAKE), -math.log(missed)
         low = np.stack(
             [_lower_means(weights * hits, *stake_and_level) for hits in hit], axis=1
         )
@@ -195,12 +196,6 @@ class PoolSurface(Surface):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the black box; the pool is drawn anew."""
         return self.black_box.arrays()
-
-
-def _best_stake(m: int, worth: float, missed: float) -> float:
-    """Return the best stake at a variance of a quarter of the weights'."""
-    best = math.sqrt(-2 * math.log(missed) * 4 * worth) / m
-    return min(best, MOST_STAKE)
 
 
 def _lower_means(values: FloatArray, stake: float, needed: float) -> FloatArray:

@@ -150,24 +150,18 @@ class NetworkBounds(Oracle):
     ) -> Verdict:
         """Return the verdict on the boxes; unbounded ones are never certain."""
         with np.errstate(invalid="ignore", over="ignore"):
-            form = self._first_layer(who, low, high)
+            centre = low + (high - low) / 2
+            radius = np.maximum(high - centre, centre - low)
+            size = self.size[who] + (np.abs(centre) + radius) @ self.reach
+            slopes = radius[:, :, None] * self.first
+            form = NeuronForm(
+                slopes, self.base[who] + centre @ self.first, ROUNDING * size, size
+            )
             for weights, shift in self.layers[:-1]:
                 form = form.activate(self.relaxed).next_layer(weights, shift)
             verdict = self._judge_outputs(form.activate(self.relaxed))
         finite = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
         return replace(verdict, certain=verdict.certain & finite)
-
-    def _first_layer(
-        self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
-    ) -> NeuronForm:
-        """Return the forms of the first layer."""
-        centre = low + (high - low) / 2
-        radius = np.maximum(high - centre, centre - low)
-        size = self.size[who] + (np.abs(centre) + radius) @ self.reach
-        slopes = radius[:, :, None] * self.first
-        return NeuronForm(
-            slopes, self.base[who] + centre @ self.first, ROUNDING * size, size
-        )
 
     def _judge_outputs(self, form: NeuronForm) -> Verdict:
         """Return the classes at the centres, certain where they lead throughout."""

@@ -152,20 +152,13 @@ def checked_answers(model: Any, records: FloatArray) -> NDArray[Any]:
             " Fix"
             " its random numbers (random_state), or ask about one record at a time."
         )
-    return _check_classes(model, first)
-
-
-def _check_classes(model: Any, predictions: NDArray[Any]) -> NDArray[Any]:
-    """Return the predictions; one that is no class is a UserError."""
-    unknown = sorted(
-        set(predictions.tolist()) - set(np.asarray(model.classes_).tolist())
-    )
+    unknown = sorted(set(first.tolist()) - set(np.asarray(model.classes_).tolist()))
     if unknown:
         raise UserError(
             f"the model answers {unknown[0]!r}, which is none of its classes"
             f" {', '.join(map(repr, np.asarray(model.classes_).tolist()))}."
         )
-    return predictions
+    return first
 
 
 def constant_note(predictions: NDArray[Any], labels: NDArray[Any] | None) -> str | None:

@@ -51,7 +51,19 @@ def check_memory(model: Any) -> None:
         if not _tree_is_sound(tree, width, categorical):
             raise _harmful_error("a tree whose nodes lead nowhere")
     for part in _iterate_parts(model, set()):
-        for kind, sound, description in _sound_checks():
+        from sklearn.cluster._kmeans import _BaseKMeans
+        from sklearn.ensemble._gb import BaseGradientBoosting
+        from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+        from sklearn.neighbors._base import NeighborsBase
+        from sklearn.svm._base import BaseLibSVM
+
+        for kind, sound, description in [
+            (BaseLibSVM, _vectors_fit, "support vectors that do not fit each other"),
+            (BaseGradientBoosting, _stages_fit, "more trees in a stage than classes"),
+            (_BinMapper, _categories_fit, "categories that no column can have"),
+            (NeighborsBase, _labels_fit, "labels of neighbours that are no classes"),
+            (_BaseKMeans, _centres_fit, "centres of another width than its records"),
+        ]:
             if isinstance(part, kind) and not _is_sound(sound, part):
                 raise _harmful_error(description)
 
@@ -79,23 +91,6 @@ def _iterate_parts(owner: Any, visited: set[int]) -> Iterator[Any]:
         yield owner
         for part in _direct_parts(owner):
             yield from _iterate_parts(part, visited)
-
-
-def _sound_checks() -> list[tuple[Any, Callable[[Any], bool], str]]:
-    """Return the types to check, their checks, and words for a failure."""
-    from sklearn.cluster._kmeans import _BaseKMeans
-    from sklearn.ensemble._gb import BaseGradientBoosting
-    from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
-    from sklearn.neighbors._base import NeighborsBase
-    from sklearn.svm._base import BaseLibSVM
-
-    return [
-        (BaseLibSVM, _vectors_fit, "support vectors that do not fit each other"),
-        (BaseGradientBoosting, _stages_fit, "more trees in a stage than classes"),
-        (_BinMapper, _categories_fit, "categories that no column can have"),
-        (NeighborsBase, _labels_fit, "labels of neighbours that are no classes"),
-        (_BaseKMeans, _centres_fit, "centres of another width than its records"),
-    ]
 
 
 def _vectors_fit(svm: Any) -> bool:
@@ -181,19 +176,6 @@ def _iterate_trees(
     if type(owner).__name__ in {"Tree", "TreePredictor"}:
         yield owner, width, categorical
         return
-    if _reads_columns(owner):
-        own_width = int(getattr(owner, "n_features_in_", 0))
-        width = own_width if width is None else min(own_width, width)
-        mapper = getattr(owner, "_bin_mapper", None)
-        categorical = getattr(mapper, "is_categorical_", categorical)
-    elif hasattr(owner, "predict") or hasattr(owner, "transform"):
-        width = categorical = None
-    for part in _direct_parts(owner):
-        yield from _iterate_trees(part, width, categorical, visited)
-
-
-def _reads_columns(estimator: Any) -> bool:
-    """Return whether an estimator hands its columns to its trees unchanged."""
     from sklearn.ensemble._forest import BaseForest
     from sklearn.ensemble._gb import BaseGradientBoosting
     from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import (
@@ -202,7 +184,15 @@ def _reads_columns(estimator: Any) -> bool:
     from sklearn.tree import BaseDecisionTree
 
     boosting = BaseGradientBoosting | BaseHistGradientBoosting
-    return isinstance(estimator, BaseDecisionTree | BaseForest | boosting)
+    if isinstance(owner, BaseDecisionTree | BaseForest | boosting):
+        own_width = int(getattr(owner, "n_features_in_", 0))
+        width = own_width if width is None else min(own_width, width)
+        mapper = getattr(owner, "_bin_mapper", None)
+        categorical = getattr(mapper, "is_categorical_", categorical)
+    elif hasattr(owner, "predict") or hasattr(owner, "transform"):
+        width = categorical = None
+    for part in _direct_parts(owner):
+        yield from _iterate_trees(part, width, categorical, visited)
 
 
 def _direct_parts(part: Any) -> list[Any]:

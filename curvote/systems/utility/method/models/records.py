@@ -94,7 +94,11 @@ def model_matrix(
     ``where`` is what errors call the file. UserError, with every problem: a column that
     is not there, gaps, or text that means nothing, each with its count.
     """
-    problems = [_missing_column(columns, name) for name in names if name not in columns]
+    problems = [
+        f"there is no column {name!r}.{did_you_mean(name, columns)}"
+        for name in names
+        if name not in columns
+    ]
     texts_by_column = texts or {}
     values_by_name = {
         name: _text_codes(columns[name], texts_by_column[name])
@@ -114,11 +118,6 @@ def model_matrix(
     if not len(table):
         raise UserError(f"{where}: it has no record.")
     return table
-
-
-def _missing_column(columns: Columns, name: str) -> str:
-    """Return the problem of a missing column."""
-    return f"there is no column {name!r}.{did_you_mean(name, columns)}"
 
 
 def _to_numbers(cells: Sequence[Any]) -> FloatArray:

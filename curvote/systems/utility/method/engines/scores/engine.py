@@ -110,7 +110,13 @@ def _term_shares(scores: Scores, term: tuple[Law, ...]) -> Shares:
     values = [nothing if value is None else value for value in fixed]
     free_scores = scores.fix_values(np.stack(values, axis=1), free)
     if len(free) > 2:
-        return _bracketed_shares(free_scores, tuple(term[i] for i in free))
+        laws = tuple(term[i] for i in free)
+        lead, slopes = (
+            np.diff(free_scores.constant)[:, 0],
+            np.diff(free_scores.linear)[0, :, 0],
+        )
+        low, high = bracket_positive(lead, slopes, laws)
+        return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
     won = _exact_shares(free_scores, [term[i] for i in free])
     return won, won
 
@@ -125,13 +131,6 @@ def _exact_shares(scores: Scores, laws: list[Law]) -> FloatArray:
             return shares_of_one(scores, law)
         case _:
             return shares_of_two(scores, (laws[0], laws[1]))
-
-
-def _bracketed_shares(scores: Scores, laws: tuple[Law, ...]) -> Shares:
-    """Return bracketed shares of two classes for many noised values."""
-    lead, slopes = np.diff(scores.constant)[:, 0], np.diff(scores.linear)[0, :, 0]
-    low, high = bracket_positive(lead, slopes, laws)
-    return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
 
 
 def _constant_value(law: Law) -> FloatArray | None:
@@ -160,7 +159,21 @@ class ScoreEngine(Engine):
         scores = self.scores(question)
         if isinstance(scores, str):
             return scores
-        if _answers_differ(question, scores):
+        which = np.arange(PROBES) % len(question.records)
+        rows = question.records[which].copy()
+        shares_of_range = np.random.default_rng(0).random(
+            (PROBES, len(question.sensitive))
+        )
+        low, high = question.bounds.T
+        values = low + (high - low) * shares_of_range
+        rows[:, list(question.sensitive)] = values
+        answers = _class_answers(question, rows, scores)
+        probe_scores = scores.of(which)
+        ordered = np.sort(probe_scores.at(values), axis=1)
+        clear = ordered[:, -1] - ordered[:, -2] > CLOSE_LEAD * np.abs(ordered).max(
+            axis=1
+        )
+        if bool((answers != probe_scores.places(values))[clear].any()):
             name = type(split_front(question)[0]).__name__
             return f"{name} answers otherwise than the largest of its scores."
         return None
@@ -178,21 +191,6 @@ class ScoreEngine(Engine):
         stored = {name: arrays[name] for name in ("constant", "linear", "square")}
         scores = Scores(**stored)
         return ScoreSurface(arrays["clean"], scores.classes, question, scores)
-
-
-def _answers_differ(question: Question, scores: Scores) -> bool:
-    """Return whether the model answers otherwise than by its scores."""
-    which = np.arange(PROBES) % len(question.records)
-    rows = question.records[which].copy()
-    shares_of_range = np.random.default_rng(0).random((PROBES, len(question.sensitive)))
-    low, high = question.bounds.T
-    values = low + (high - low) * shares_of_range
-    rows[:, list(question.sensitive)] = values
-    answers = _class_answers(question, rows, scores)
-    probe_scores = scores.of(which)
-    ordered = np.sort(probe_scores.at(values), axis=1)
-    clear = ordered[:, -1] - ordered[:, -2] > CLOSE_LEAD * np.abs(ordered).max(axis=1)
-    return bool((answers != probe_scores.places(values))[clear].any())
 
 
 def _class_answers(

@@ -146,7 +146,15 @@ def least_lead(
         return np.asarray(
             constant + _least_separable(linear, np.diag(square), low, high)
         )
-    return np.asarray(constant + _least_of_two(linear, square, low, high))
+    edges = []
+    for place, end in every((0, 1), (low, high)):
+        v, free = end[:, place], 1 - place
+        along = linear[:, [free]] + 2 * square[0, 1] * v[:, None]
+        edge_part = (linear[:, place] + square[place, place] * v) * v
+        box = low[:, [free]], high[:, [free]]
+        edges.append(edge_part + _least_separable(along, square[[free], [free]], *box))
+    bottom = _stationary_value(linear, square, low, high)
+    return np.asarray(constant + np.asarray(np.min([*edges, bottom], axis=0)))
 
 
 def _least_separable(
@@ -157,21 +165,6 @@ def _least_separable(
         bottom = np.where(square > 0, np.clip(-linear / (2 * square), low, high), low)
     values = [(linear + square * v) * v for v in (low, high, bottom)]
     return np.asarray(np.min(values, axis=0).sum(axis=1))
-
-
-def _least_of_two(
-    linear: FloatArray, square: FloatArray, low: FloatArray, high: FloatArray
-) -> FloatArray:
-    """Return the least of a quadratic of two values in a box."""
-    edges = []
-    for place, end in every((0, 1), (low, high)):
-        v, free = end[:, place], 1 - place
-        along = linear[:, [free]] + 2 * square[0, 1] * v[:, None]
-        edge_part = (linear[:, place] + square[place, place] * v) * v
-        box = low[:, [free]], high[:, [free]]
-        edges.append(edge_part + _least_separable(along, square[[free], [free]], *box))
-    bottom = _stationary_value(linear, square, low, high)
-    return np.asarray(np.min([*edges, bottom], axis=0))
 
 
 def _stationary_value(

@@ -67,16 +67,11 @@ def _linear_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
     won = np.zeros(along.constant.shape)
     for place in range(1, classes):
         low, high = _winning_interval(along, place)
-        won[..., place] = _interval_share(spread, low, high)
+        upper = spread.total if (high == np.inf).all() else spread.upto(high)
+        lower = 0.0 if (low == -np.inf).all() else spread.below(low)
+        won[..., place] = np.maximum(upper - lower, 0.0)
     won[..., 0] = np.maximum(spread.total - won[..., 1:].sum(axis=-1), 0.0)
     return won
-
-
-def _interval_share(spread: ValueLaw, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the mass between two ends, both included."""
-    upper = spread.total if (high == np.inf).all() else spread.upto(high)
-    lower = 0.0 if (low == -np.inf).all() else spread.below(low)
-    return np.maximum(upper - lower, 0.0)
 
 
 def _winning_interval(along: ScoreLine, place: int) -> tuple[FloatArray, FloatArray]:
@@ -114,23 +109,6 @@ def _winning_half_line(
 
 def _quadratic_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
     """Return the shares where scores cross at most twice."""
-    at = _crossings(along)
-    ends = np.full((*at.shape[:2], 1), np.inf)
-    edges = np.concatenate([-ends, at, ends], axis=2)
-    flat = edges.reshape(len(edges), -1)
-    upto = spread.upto(flat).reshape(edges.shape)
-    below = spread.below(flat).reshape(edges.shape)
-    gaps = np.maximum(below[..., 1:] - upto[..., :-1], 0.0)
-    won = _won_mass(along, _interval_points(edges[..., :-1], edges[..., 1:]), gaps)
-    if spread.law.masses.shape[1]:
-        # Equal crossings are one point.
-        points = (upto - below)[..., 1:-1] * (edges[..., 1:-1] > edges[..., :-2])
-        won += _won_mass(along, np.clip(at, -_FAR, _FAR), points)
-    return won
-
-
-def _crossings(along: ScoreLine) -> FloatArray:
-    """Return the places where pairs of scores are equal, increasing; else inf."""
     first, second = np.triu_indices(along.constant.shape[-1], 1)
     c = along.constant[..., first] - along.constant[..., second]
     b = along.linear[..., first] - along.linear[..., second]
@@ -138,15 +116,24 @@ def _crossings(along: ScoreLine) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         half = -(b + np.copysign(np.sqrt(b * b - 4 * a * c), b)) / 2
         roots = np.concatenate([half / a, c / half], axis=-1)
-    return np.sort(np.where(np.isfinite(roots), roots, np.inf), axis=-1)
-
-
-def _interval_points(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return a point within each open interval, whose ends may be infinite."""
+    at = np.sort(np.where(np.isfinite(roots), roots, np.inf), axis=-1)
+    ends = np.full((*at.shape[:2], 1), np.inf)
+    edges = np.concatenate([-ends, at, ends], axis=2)
+    flat = edges.reshape(len(edges), -1)
+    upto = spread.upto(flat).reshape(edges.shape)
+    below = spread.below(flat).reshape(edges.shape)
+    gaps = np.maximum(below[..., 1:] - upto[..., :-1], 0.0)
+    low = edges[..., :-1]
+    high = edges[..., 1:]
     lower = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high - 1), low)
     upper = np.where(np.isinf(high), np.where(np.isinf(low), 0.0, low + 1), high)
     wide = lower - np.abs(lower) * np.isinf(low), upper + np.abs(upper) * np.isinf(high)
-    return np.asarray(np.nan_to_num((wide[0] + wide[1]) / 2))
+    won = _won_mass(along, np.asarray(np.nan_to_num((wide[0] + wide[1]) / 2)), gaps)
+    if spread.law.masses.shape[1]:
+        # Equal crossings are one point.
+        points = (upto - below)[..., 1:-1] * (edges[..., 1:-1] > edges[..., :-2])
+        won += _won_mass(along, np.clip(at, -_FAR, _FAR), points)
+    return won
 
 
 def _won_mass(along: ScoreLine, at: FloatArray, mass: FloatArray) -> FloatArray:
@@ -234,8 +221,17 @@ class _Samples:
         """Return the trapezoidal sum, (n, K), corrected where the share is smooth."""
         mass = np.maximum(np.diff(self.upto), 0)
         middle = (self.at[:, 1:] + self.at[:, :-1]) / 2
+        change = np.diff(self.at, axis=1)
+        wide = np.maximum(mass, 1e-12)[..., None]
+        slope = change / wide
+        bend = 2 * np.diff(slope, axis=1) / (wide[:, 1:] + wide[:, :-1])
+        before, after = bend[:, :-1], bend[:, 1:]
+        flatter = np.where(np.abs(before) < np.abs(after), before, after)
+        inner = np.where(before * after > 0, flatter, 0.0)
         return _weighted_sum(
-            mass, middle - _trapezoid_error(mass, np.diff(self.at, axis=1))
+            mass,
+            middle
+            - (np.pad(inner, ((0, 0), (1, 1), (0, 0))) * mass[..., None] ** 2 / 12),
         )
 
 
@@ -252,21 +248,6 @@ def integrate(over: ValueLaw, integrand: Integrand, dense: int = 1) -> FloatArra
     for number in LOOK_POINTS[1:]:
         samples = samples.merge(sample(_new_points(samples, dense * number)))
     return samples.integral()
-
-
-def _trapezoid_error(mass: FloatArray, change: FloatArray) -> FloatArray:
-    """Return the error of the trapezoidal rule for parabolas, cell by cell.
-
-    Of the parabolas through either neighbour the flatter one; none where they bend in
-    two ways, as at a kink.
-    """
-    wide = np.maximum(mass, 1e-12)[..., None]
-    slope = change / wide
-    bend = 2 * np.diff(slope, axis=1) / (wide[:, 1:] + wide[:, :-1])
-    before, after = bend[:, :-1], bend[:, 1:]
-    flatter = np.where(np.abs(before) < np.abs(after), before, after)
-    inner = np.where(before * after > 0, flatter, 0.0)
-    return np.pad(inner, ((0, 0), (1, 1), (0, 0))) * mass[..., None] ** 2 / 12
 
 
 def _new_points(samples: _Samples, number: int) -> FloatArray:
@@ -364,7 +345,11 @@ def _bracket_at_step(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the bracket with a lattice of this step."""
     parts = zip(laws, slopes, spans, strict=True)
-    start, mass = _sum_law([_round_down(*part, step) for part in parts])
+    terms = [_round_down(*part, step) for part in parts]
+    while len(terms) > 1:
+        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
+        terms = [reduce(_convolve, pair) for pair in pairs]
+    start, mass = terms[0]
     below = np.hstack([np.zeros((len(mass), 1)), np.cumsum(mass, axis=1)])
     # A sum at place L lies within [start + L, start + L + k], in steps.
     need = -constant / step - start
@@ -387,14 +372,6 @@ def _round_down(law: Law, slope: float, span: tuple[float, float], step: float) 
     edges = np.arange(first, last + 2) * step / slope
     sums = law.below(edges) if slope > 0 else 1 - law.cdf(edges)
     return _trim(first, np.maximum(np.diff(sums), 0))
-
-
-def _sum_law(terms: list[Term]) -> Term:
-    """Return the law of the sum of all terms."""
-    while len(terms) > 1:
-        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
-        terms = [reduce(_convolve, pair) for pair in pairs]
-    return terms[0]
 
 
 def _convolve(first: Term, second: Term) -> Term:

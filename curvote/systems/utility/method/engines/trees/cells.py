@@ -163,7 +163,18 @@ def reachable_leaves(table: TreeTable, axes: Axes, values: FloatArray) -> Leaves
         paths = paths[:, ~ended]
         split = axes.place[paths[1]] >= 0
         decided = paths[:, ~split]
-        decided[1] = _follow_values(nodes, values, decided)
+        at = decided[1]
+        value = values[decided[0], nodes.feature[at]]
+        goes = value <= nodes.threshold[at]
+        categorical = np.flatnonzero(nodes.category[at] >= 0)
+        if len(categorical):
+            goes[categorical] = _category_goes_left(
+                nodes, at[categorical], value[categorical]
+            )
+        goes = np.where(np.isnan(value), nodes.gap_left[at], goes)
+        decided[1] = np.asarray(
+            np.where(goes, nodes.left_child[at], nodes.right_child[at])
+        )
         paths = np.hstack([decided, *_follow_both(nodes, axes, paths[:, split])])
     ended_paths = np.hstack(finished)
     ended_paths = ended_paths[:, np.argsort(ended_paths[0], kind="stable")]
@@ -179,22 +190,6 @@ def _root_paths(table: TreeTable, axes: Axes, n: int) -> NDArray[np.int64]:
     paths[0], paths[1] = np.repeat(np.arange(n), t), np.tile(table.roots, n)
     paths[2 + s :] = axes.ends[:, None]
     return paths
-
-
-def _follow_values(
-    nodes: Nodes, values: FloatArray, paths: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the next node of each path by the record's own value."""
-    at = paths[1]
-    value = values[paths[0], nodes.feature[at]]
-    goes = value <= nodes.threshold[at]
-    categorical = np.flatnonzero(nodes.category[at] >= 0)
-    if len(categorical):
-        goes[categorical] = _category_goes_left(
-            nodes, at[categorical], value[categorical]
-        )
-    goes = np.where(np.isnan(value), nodes.gap_left[at], goes)
-    return np.asarray(np.where(goes, nodes.left_child[at], nodes.right_child[at]))
 
 
 def _category_goes_left(
@@ -302,19 +297,12 @@ def cell_classes(
 ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.bool_]]:
     """Return each cell's class, and where a tie is too near to be sure."""
     if rule == "largest":
-        return _largest_sum(total, slack)
+        first = np.argmax(total, axis=0).astype(np.min_scalar_type(len(total) - 1))
+        if not slack:
+            return first, np.zeros(first.shape, dtype=bool)
+        ordered = np.partition(total, len(total) - 2, axis=0)
+        return first, ordered[-1] - ordered[-2] <= slack
     margin = total[0]
     second = margin > 0 if rule == "positive" else margin >= 0
     near = np.abs(margin) <= slack if slack else np.zeros_like(second)
     return second.view(np.uint8), near
-
-
-def _largest_sum(
-    total: WholeNumbers, slack: int
-) -> tuple[NDArray[np.unsignedinteger], NDArray[np.bool_]]:
-    """Return the class of the largest sum, and where a tie is near."""
-    first = np.argmax(total, axis=0).astype(np.min_scalar_type(len(total) - 1))
-    if not slack:
-        return first, np.zeros(first.shape, dtype=bool)
-    ordered = np.partition(total, len(total) - 2, axis=0)
-    return first, ordered[-1] - ordered[-2] <= slack

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law, Mixture
 from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.engines.base import (
     Answers,
@@ -91,7 +90,9 @@ def cells_to_boxes(classes: Places, ends: list[Places]) -> CellBoxes:
     line, and then one with its equals on the lines beside it.
     """
     for axis in range(classes.ndim - 1):
-        changed = _class_changes(classes, axis)
+        lines = np.moveaxis(classes, axis, 0).reshape(classes.shape[axis], -1)
+        differs = (lines[1:] != lines[:-1]).any(axis=1)
+        changed = np.concatenate([[True], differs, [True]])
         classes = classes.compress(changed[:-1], axis=axis)
         ends[axis] = ends[axis][changed]
     low, high, answer = _class_runs(classes, ends)
@@ -129,13 +130,6 @@ def _merge_boxes(
     return low[:, new], high[:, last], answer[order][new]
 
 
-def _class_changes(classes: Places, axis: int) -> NDArray[np.bool_]:
-    """Return the mask of ends of cells where a class changes, (m + 1,)."""
-    lines = np.moveaxis(classes, axis, 0).reshape(classes.shape[axis], -1)
-    differs = (lines[1:] != lines[:-1]).any(axis=1)
-    return np.concatenate([[True], differs, [True]])
-
-
 # Probabilities of records at cuts, and boxes, that are held at once.
 CHUNK_NUMBERS = 1 << 22
 
@@ -170,7 +164,29 @@ class TreeSurface(Surface):
             law = channel.law(self.question.values[first:last])
             if law is None:
                 return
-            yield self._mixture_shares(law, self.boxes.of(first, last))
+            boxes = self.boxes.of(first, last)
+            record, n = boxes.record, len(law.weights)
+            masses: dict[tuple[int, int], FloatArray] = {}
+            share = np.zeros(len(record))
+            for weight, term in zip(law.weights.T, law.terms, strict=True):
+                mass = weight[record]
+                for axis, law_of_axis in enumerate(term):
+                    key = axis, id(law_of_axis)
+                    if key not in masses:
+                        cuts = self.cuts[axis]
+                        upto = np.zeros((law_of_axis.n, len(cuts) + 2))
+                        upto[:, -1] = 1.0
+                        upto[:, 1:-1] = law_of_axis.cdf(cuts)
+                        row = record * upto.shape[1]
+                        flat = upto.ravel()
+                        masses[key] = np.asarray(
+                            flat[row + boxes.high[axis]] - flat[row + boxes.low[axis]]
+                        )
+                    mass = mass * masses[key]
+                share += mass
+            cell = record * self.n_classes + boxes.answer
+            sums = np.bincount(cell, weights=share, minlength=n * self.n_classes)
+            yield np.clip(sums.reshape(n, self.n_classes), 0.0, 1.0)
 
     def _record_chunks(self) -> Iterator[tuple[int, int]]:
         """Yield the first record and the one after the last of each chunk."""
@@ -184,35 +200,6 @@ class TreeSurface(Surface):
             last = min(max(few, first + 1), first + size, len(self.clean))
             yield first, last
             first = last
-
-    def _mixture_shares(self, law: Mixture, boxes: CellBoxes) -> FloatArray:
-        """Return the shares (n, K) of some records under their laws."""
-        record, n = boxes.record, len(law.weights)
-        masses: dict[tuple[int, int], FloatArray] = {}
-        share = np.zeros(len(record))
-        for weight, term in zip(law.weights.T, law.terms, strict=True):
-            mass = weight[record]
-            for axis, law_of_axis in enumerate(term):
-                key = axis, id(law_of_axis)
-                if key not in masses:
-                    masses[key] = self._box_masses(law_of_axis, axis, boxes, record)
-                mass = mass * masses[key]
-            share += mass
-        cell = record * self.n_classes + boxes.answer
-        sums = np.bincount(cell, weights=share, minlength=n * self.n_classes)
-        return np.clip(sums.reshape(n, self.n_classes), 0.0, 1.0)
-
-    def _box_masses(
-        self, law: Law, axis: int, boxes: CellBoxes, record: Ints
-    ) -> FloatArray:
-        """Return P(output on an axis lies in each box), (B,)."""
-        cuts = self.cuts[axis]
-        upto = np.zeros((law.n, len(cuts) + 2))
-        upto[:, -1] = 1.0
-        upto[:, 1:-1] = law.cdf(cuts)
-        row = record * upto.shape[1]
-        flat = upto.ravel()
-        return np.asarray(flat[row + boxes.high[axis]] - flat[row + boxes.low[axis]])
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Return whether each record's answer is the clean one in a closed box."""

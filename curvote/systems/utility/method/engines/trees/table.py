@@ -209,26 +209,22 @@ def _read_boosting(model: Any) -> TreeTable | str:
     if isinstance(model.init_, str) or type(model.init_).__name__ == "DummyClassifier":
         if getattr(model.init_, "strategy", "prior") == "stratified":
             return "The first guess of the boosting is drawn."
-        return _read_boosted(model)
-    return "The first guess of the boosting is a model of its own, not a constant."
-
-
-def _read_boosted(model: Any) -> TreeTable:
-    """Return the table of boosted trees with a constant start."""
-    width = model.estimators_.shape[1]
-    trees = [
-        nodes_of_tree(
-            tree.tree_, _in_sum(k, width, model.learning_rate * tree.tree_.value[:, 0])
+        width = model.estimators_.shape[1]
+        trees = [
+            nodes_of_tree(
+                tree.tree_,
+                _in_sum(k, width, model.learning_rate * tree.tree_.value[:, 0]),
+            )
+            for row in model.estimators_
+            for k, tree in enumerate(row)
+        ]
+        # The library has no public way to the constant that its sums begin with.
+        zero_record = np.zeros((1, model.n_features_in_), dtype=np.float32)
+        start = model._raw_predict_init(zero_record)[0]  # noqa: SLF001
+        return TreeTable(
+            *join_trees(trees), start, "not_negative" if width == 1 else "largest"
         )
-        for row in model.estimators_
-        for k, tree in enumerate(row)
-    ]
-    # The library has no public way to the constant that its sums begin with.
-    zero_record = np.zeros((1, model.n_features_in_), dtype=np.float32)
-    start = model._raw_predict_init(zero_record)[0]  # noqa: SLF001
-    return TreeTable(
-        *join_trees(trees), start, "not_negative" if width == 1 else "largest"
-    )
+    return "The first guess of the boosting is a model of its own, not a constant."
 
 
 def _in_sum(k: int, width: int, value: FloatArray) -> FloatArray:
