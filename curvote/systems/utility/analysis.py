@@ -12,7 +12,6 @@ from curvote.base.errors import UserError
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import mechanism_class
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.systems.utility import request
 from curvote.systems.utility.method.deployment import (
     OUTPUT,
     Deployment,
@@ -24,11 +23,10 @@ from curvote.systems.utility.method.measurement import Measurement, Row, make_ro
 from curvote.systems.utility.method.profile import Profile, build_profile
 from curvote.systems.utility.method.recommendation import Recommendation, recommend
 from curvote.systems.utility.method.scan import Refit, list_deployments, measure
-from curvote.systems.utility.request import SEED, Request
+from curvote.systems.utility.request import SEED, Request, check_epsilons
 
 READ_ORDER: tuple[ReadMode, ...] = ("raw", "decode", "retrain")
 Progress = Callable[[str], None]
-ScannedDeployments = list[tuple[Deployment, Measurement]]
 
 
 @dataclass(frozen=True)
@@ -98,11 +96,9 @@ def check_terms(
     validate.at_least(1, draws=options["draws"])
     if not 0 <= options["delta"] < 1:
         raise UserError(f"delta is {options['delta']!r}; it must be in [0, 1).")
-    reads = tuple(name_of_read for name_of_read in READ_ORDER if name_of_read in read)
-    names = tuple(mechanism)
-    return AnalysisTerms(
-        request.check_epsilons(epsilon), names or None, reads or None, **options
-    )
+    reads = tuple(name for name in READ_ORDER if name in read)
+    totals = check_epsilons(epsilon)
+    return AnalysisTerms(totals, tuple(mechanism) or None, reads or None, **options)
 
 
 def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
@@ -110,51 +106,43 @@ def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
     setting = ready.setting
     if terms.metric == "accuracy" and setting.labels is None:
         raise UserError("accuracy is about a label: name its column by --label.")
-    available = {"decode": ready.setting.public, "retrain": ready.setting.train}
-    options = {"decode": "--public FILE.csv", "retrain": "--train FILE.csv"}
-    whose = {"decode": "public records as its prior", "retrain": "training records"}
+    needs = {
+        "decode": (setting.public, "public records as its prior: --public FILE.csv"),
+        "retrain": (setting.train, "training records: --train FILE.csv"),
+    }
     for name in terms.reads or ():
-        if name in available and available[name] is None:
-            raise UserError(f"--read {name} needs {whose[name]}: {options[name]}")
+        if name in needs and needs[name][0] is None:
+            raise UserError(f"--read {name} needs {needs[name][1]}")
+    n = setting.n
     if terms.as_published:
-        say(
-            f"asking about {setting.n} records as published, 516,446 times each or more"
-        )
+        say(f"asking about {n} records as published, 516,446 times each or more")
+    totals, names = terms.epsilons, terms.mechanisms
     candidates = list_deployments(
-        setting,
-        terms.epsilons,
-        terms.mechanisms,
-        reads=terms.reads,
-        delta=terms.delta,
+        setting, totals, names, reads=terms.reads, delta=terms.delta
     )
     _check_mechanisms(ready, candidates)
     published = SeededEntropy(SEED) if terms.as_published else None
     profile = build_profile(setting, published=published)
-    say(f"the model is known around {setting.n} records (engine {profile.engine})")
-    scanned = _measure_all(ready, profile, candidates, terms)
+    say(f"the model is known around {n} records (engine {profile.engine})")
+    from joblib import Parallel, delayed
+
+    def measure_one(deployment: Deployment) -> Measurement:
+        draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
+        return measure(setting, profile, deployment, draws, Refit(seed=SEED))
+
+    measurements = Parallel(n_jobs=-1, prefer="threads")(
+        map(delayed(measure_one), candidates)
+    )
+    scanned = list(zip(candidates, measurements, strict=True))
     say(f"{len(candidates)} deployments measured")
-    row_options = {"target": terms.target, "sample": ready.sample}
+    common: dict[str, Any] = {"target": terms.target, "sample": ready.sample}
     lines = [
-        DeploymentRows(
-            deployment, make_rows(setting, deployment, measurement, **row_options)
-        )
-        for deployment, measurement in scanned
+        DeploymentRows(pair[0], make_rows(setting, *pair, **common)) for pair in scanned
     ]
+    aim = {**common, "metric": terms.metric, "share": terms.share, "seed": SEED}
     advice = {
-        total: (
-            recommend(
-                ready.setting,
-                profile,
-                scanned,
-                target=terms.target,
-                epsilon=total,
-                metric=terms.metric,
-                share=terms.share,
-                sample=ready.sample,
-                seed=SEED,
-            )
-        )
-        for total in ((None,) if terms.target is not None else terms.epsilons)
+        total: recommend(setting, profile, scanned, epsilon=total, **aim)
+        for total in ((None,) if terms.target is not None else totals)
     }
     say("recommended from one half of the records, with the figures of the other")
     return Analysis(ready, profile, lines, advice)
@@ -162,37 +150,14 @@ def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
 
 def _check_mechanisms(ready: Request, candidates: Sequence[Deployment]) -> None:
     """Refuse a mechanism that cannot be made, or whose outputs are no number each."""
-    first = {
-        deployment.mechanism: deployment
-        for deployment in reversed(candidates)
-        if not deployment.free
-    }
-    first.pop(OUTPUT, None)
+    setting = ready.setting
+    first = {candidate.mechanism: candidate for candidate in reversed(candidates)}
     for name, deployment in first.items():
-        law = deployment_channel(ready.setting, deployment).law(
-            ready.setting.values[:1]
-        )
+        if deployment.free or name == OUTPUT:
+            continue
+        law = deployment_channel(setting, deployment).law(setting.values[:1])
         if law is None and issubclass(mechanism_class(name), LabelMechanism):
             raise UserError(
                 f"--mechanism {name}: its outputs are codes, and no number that could"
                 " stand in a feature's place."
             )
-
-
-def _measure_all(
-    ready: Request,
-    profile: Profile,
-    candidates: Sequence[Deployment],
-    terms: AnalysisTerms,
-) -> ScannedDeployments:
-    """Return each deployment with its measurement, in parallel threads."""
-    from joblib import Parallel, delayed
-
-    def measure_one(deployment: Deployment) -> Measurement:
-        draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
-        return measure(ready.setting, profile, deployment, draws, Refit(seed=SEED))
-
-    measurements = Parallel(n_jobs=-1, prefer="threads")(
-        delayed(measure_one)(deployment_of_task) for deployment_of_task in candidates
-    )
-    return list(zip(candidates, measurements, strict=True))

@@ -1,8 +1,4 @@
-"""curvote's own classifiers of curves, as models of the coefficients that are sent.
-
-A client would send its coefficients, noised, and the server would judge those; a
-linear classifier of z, or of the coefficients, is one of what the server then has.
-"""
+"""Request of `curvote utility`: options as written, checked with model and records."""
 
 from __future__ import annotations
 
@@ -23,12 +19,11 @@ from curvote.curves.curve_classifier import CurveClassifier
 from curvote.curves.encoding import Encoded, Encoding
 from curvote.mechanisms.base import SMALLEST_EPSILON
 from curvote.messages.roles import roles_of_table
+from curvote.systems.utility.method.deployment import Setting, make_setting
 from curvote.systems.utility.method.engines.discriminants import LinearModel
-from curvote.systems.utility.method.models import classifier, records
+from curvote.systems.utility.method.models import records
 from curvote.systems.utility.method.models.records import code_texts
-from curvote.systems.utility.method.setting import Setting, make_setting
 
-Array = NDArray[np.float64]
 # Coefficients beyond so many public scales from the public centre are clipped.
 REACH = 3
 
@@ -37,20 +32,22 @@ REACH = 3
 class CoefficientModel:
     """Classifier of the d numbers that a client would send: c1, ..., cd.
 
+    A client would send its coefficients, noised, and the server would judge those; a
+    linear classifier of z, or of the coefficients, is one of what the server then has.
     ``bounds`` (d, 2) are public: those of z, or what the pipeline states.
     """
 
     model: Any
     encoding: Encoding
     names: tuple[str, ...]
-    bounds: Array
+    bounds: FloatArray
 
     @property
     def uses_z(self) -> bool:
         """Whether the model reads z, not the coefficients."""
         return self.encoding.feature_map == "rescaled"
 
-    def numbers(self, encoded: Encoded) -> Array:
+    def numbers(self, encoded: Encoded) -> FloatArray:
         """Return the numbers that the classifier reads, (n, d)."""
         return encoded.z if self.uses_z else encoded.coefficients
 
@@ -60,10 +57,8 @@ def coefficient_model(classifier: CurveClassifier) -> CoefficientModel:
 
     UserError: what is sent has no public bounds.
     """
-    encoding, coef = (
-        Encoding.from_json(classifier.encoding),
-        np.asarray(classifier.coef),
-    )
+    encoding = Encoding.from_json(classifier.encoding)
+    coef = np.asarray(classifier.coef)
     if encoding.feature_map == "inner_products":
         coef = encoding.projection.gram @ coef
     negative, positive = classifier.classes_
@@ -72,37 +67,32 @@ def coefficient_model(classifier: CurveClassifier) -> CoefficientModel:
     return CoefficientModel(model, encoding, names, _coefficient_bounds(encoding))
 
 
-def _coefficient_bounds(encoding: Encoding) -> Array:
+def _coefficient_bounds(encoding: Encoding) -> FloatArray:
     """Return the public bounds of the numbers; without any a UserError."""
-    constants = encoding.constants
-    if encoding.feature_map == "rescaled" and encoding.rescale in _BOUNDED:
-        return np.tile([-1.0, 1.0], (encoding.d, 1))
-    if "lower" in constants:
-        return _bound_columns(encoding.d, constants["lower"], constants["upper"])
-    if "scale" in constants:
+    constants, rescaled = encoding.constants, encoding.feature_map == "rescaled"
+    ends: tuple[Any, Any]
+    if rescaled and encoding.rescale in {"tanh", "max_abs", "min_max"}:
+        ends = -1.0, 1.0
+    elif "lower" in constants:
+        ends = constants["lower"], constants["upper"]
+    elif "scale" in constants:
         reach = REACH * np.asarray(constants["scale"])
         centre = np.asarray(constants["centre"])
-        if encoding.feature_map == "rescaled":
-            return np.tile([-float(REACH), float(REACH)], (encoding.d, 1))
-        return _bound_columns(encoding.d, centre - reach, centre + reach)
-    raise UserError(
-        "this pipeline states no public bounds of its coefficients (rescale:"
-        f" {encoding.rescale}): no noise on them can be measured. State centre and"
-        " scale, or lower and upper, and run it again."
-    )
-
-
-_BOUNDED = ("tanh", "max_abs", "min_max")
-
-
-def _bound_columns(d: int, low: Any, high: Any) -> Array:
-    """Return bounds (d, 2) from scalars or arrays."""
-    return np.column_stack([np.broadcast_to(low, d), np.broadcast_to(high, d)])
+        ends = centre - reach, centre + reach
+        if rescaled:
+            ends = -float(REACH), float(REACH)
+    else:
+        raise UserError(
+            "this pipeline states no public bounds of its coefficients (rescale:"
+            f" {encoding.rescale}): no noise on them can be measured. State centre and"
+            " scale, or lower and upper, and run it again."
+        )
+    return np.column_stack([np.broadcast_to(end, encoding.d) for end in ends])
 
 
 def test_client_records(
     view: Any, model: CoefficientModel
-) -> tuple[Array, NDArray[np.int64]]:
+) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return the numbers and labels of a study's own test clients, (n, d) and (n,).
 
     UserError: in production nobody may read them, or the pipeline has none.
@@ -117,20 +107,9 @@ def test_client_records(
     rows = view.columns("project", "encoded")
     params = {name: view.setting(name) for name in ("seed", "clients")}
     params["source.groups"] = getattr(view.settings.source, "groups", None)
-    test_mask = roles_of_table(rows, params, 0)["test"]
-    numbers = rows["z"] if model.uses_z else rows["coefficients"]
-    return numbers[test_mask], (np.asarray(rows["label"])[test_mask] > 0).astype(
-        np.int64
-    )
-
-
-def table_records(
-    frame: Any, model: CurveClassifier, coefficients: CoefficientModel
-) -> Array:
-    """Return the numbers of curves in a table's columns, (n, d)."""
-    return coefficients.numbers(
-        coefficients.encoding.encode(record_matrix(frame, model.columns))
-    )
+    test = roles_of_table(rows, params, 0)["test"]
+    numbers, labels = rows["z" if model.uses_z else "coefficients"], rows["label"]
+    return numbers[test], (np.asarray(labels)[test] > 0).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -164,13 +143,13 @@ def parse_bounds(texts: Sequence[str], sensitive: Sequence[str]) -> FloatArray:
     """
     by_name: dict[str, tuple[float, float]] = {}
     for text in texts:
-        name, low, high = _parse_bound(text)
+        name, least, most = _parse_bound(text)
         if name not in sensitive:
             hint = did_you_mean(name, sensitive)
             raise UserError(f"--bounds {text}: {name!r} is not sensitive.{hint}")
         if name in by_name:
             raise UserError(f"--bounds gives those of {name} twice.")
-        by_name[name] = low, high
+        by_name[name] = least, most
     absent = [name for name in sensitive if name not in by_name]
     if absent:
         ask = " ".join(f"--bounds {name}=LOW:HIGH" for name in absent)
@@ -194,12 +173,8 @@ def _parse_bound(text: str) -> tuple[str, float, float]:
     if not (math.isfinite(least) and math.isfinite(most)):
         raise UserError(f"--bounds {text}: bounds are finite numbers.")
     if least >= most:
-        correction = (
-            f"; the other way round: {name}={high}:{low}" if least > most else ""
-        )
-        raise UserError(
-            f"--bounds {text}: the first must be below the second{correction}."
-        )
+        turned = f"; the other way round: {name}={high}:{low}" if least > most else ""
+        raise UserError(f"--bounds {text}: the first must be below the second{turned}.")
     return name.strip(), least, most
 
 
@@ -242,7 +217,7 @@ class Options:
         text = getattr(self, name)
         if text is None:
             return None
-        return [name_part.strip() for name_part in text.split(",") if name_part.strip()]
+        return [part.strip() for part in text.split(",") if part.strip()]
 
 
 @dataclass(frozen=True)
@@ -280,7 +255,7 @@ class ModelSubject:
     """
 
     model: Any
-    described: classifier.ModelDescription
+    described: records.ModelDescription
     places: tuple[int, ...]
     bounds: FloatArray
     read: Callable[[InputTable], FloatArray]
@@ -309,7 +284,7 @@ class Request:
     """
 
     setting: Setting
-    described: classifier.ModelDescription
+    described: records.ModelDescription
     notes: tuple[str, ...]
     total: int
 
@@ -325,8 +300,11 @@ def prepare(model: GivenModel, options: Options) -> Request:
     subject = (
         _curves_subject(model, options) if curves else _columns_subject(model, options)
     )
-    records_all = _read_records(model, subject, options)
-    sampled = records_all.of(_sample_rows(len(records_all.numbers), options.rows))
+    sampled = _read_records(model, subject, options)
+    total, most = len(sampled.numbers), validate.at_least(1, rows=options.rows)
+    if total > most:  # a fixed random sample, in order
+        chosen = np.random.default_rng(SEED).choice(total, most, replace=False)
+        sampled = sampled.of(np.sort(chosen).astype(np.int64))
     description = subject.described
     clipped, notes = records.clip_records(
         sampled.numbers, subject.places, subject.bounds, description.features
@@ -341,10 +319,10 @@ def prepare(model: GivenModel, options: Options) -> Request:
         if options.label is None:
             raise UserError("--train needs the column of the label: --label NAME.")
         table = InputTable.of(options.train)
-        classes = np.asarray(subject.described.classes)
+        classes = np.asarray(description.classes)
         places = _read_labels(table, subject, options)
         fields["train"] = (subject.read(table), classes[places])
-    checked_setting = make_setting(
+    setting = make_setting(
         subject.model,
         clipped,
         sensitive=subject.places,
@@ -355,17 +333,11 @@ def prepare(model: GivenModel, options: Options) -> Request:
         client_side=options.client_side,
         **fields,
     )
-    predictions = classifier.checked_answers(
-        checked_setting.model, checked_setting.records
-    )
-    labels = (
-        None
-        if checked_setting.labels is None
-        else checked_setting.classes[checked_setting.labels]
-    )
-    note = classifier.constant_note(predictions, labels)
+    predictions = records.checked_answers(setting.model, setting.records)
+    labels = None if setting.labels is None else setting.classes[setting.labels]
+    note = records.constant_note(predictions, labels)
     all_notes = (*model.notes, *notes, *(() if note is None else (note,)))
-    return Request(checked_setting, description, all_notes, len(records_all.numbers))
+    return Request(setting, description, all_notes, total)
 
 
 def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
@@ -373,56 +345,45 @@ def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
     feature_names = options.listed("features")
     if feature_names is None and not hasattr(model_given.model, "feature_names_in_"):
         feature_names = list(model_given.names or ()) or None
-    description = classifier.describe_model(model_given.model, feature_names)
+    description = records.describe_model(model_given.model, feature_names)
     model, texts = code_texts(model_given.model)
     names = options.listed("sensitive")
     if names is None:
         raise UserError(
             f"say which of {', '.join(description.features[:20])} are sensitive, with"
-            " public"
-            " bounds: --sensitive NAME,NAME --bounds NAME=LOW:HIGH ..."
+            " public bounds: --sensitive NAME,NAME --bounds NAME=LOW:HIGH ..."
         )
     places = sensitive_columns(names, description.features)
     for name in names:
         if name in texts:
-            listed_texts = ", ".join(texts[name][:5])
-            raise UserError(
-                f"{name} holds text ({listed_texts}); noise is for numbers."
-            )
+            listed = ", ".join(texts[name][:5])
+            raise UserError(f"{name} holds text ({listed}); noise is for numbers.")
 
     def read(table: InputTable) -> FloatArray:
-        return records.model_matrix(
-            table.columns, description.features, str(table.path), texts
-        )
+        where, columns = str(table.path), description.features
+        return records.model_matrix(table.columns, columns, where, texts)
 
-    return ModelSubject(
-        model, description, places, parse_bounds(options.bounds, names), read
-    )
+    bounds = parse_bounds(options.bounds, names)
+    return ModelSubject(model, description, places, bounds, read)
 
 
 def _curves_subject(model_given: GivenModel, options: Options) -> ModelSubject:
     """Return the subject of a classifier of curves."""
     coefficients = coefficient_model(model_given.model)
-    ends = (
-        parse_bounds(options.bounds, coefficients.names)
-        if options.bounds
-        else coefficients.bounds
-    )
-    description = classifier.describe_model(coefficients.model, coefficients.names)
+    names, ends = coefficients.names, coefficients.bounds
+    if options.bounds:
+        ends = parse_bounds(options.bounds, names)
+    description = records.describe_model(coefficients.model, names)
     description = replace(description, kind=type(model_given.model).__name__)
 
     def read(table: InputTable) -> FloatArray:
-        names = model_given.model.columns
-        curves = records.model_matrix(table.columns, names, str(table.path))
-        return table_records(curves, model_given.model, coefficients)
+        columns = model_given.model.columns
+        curves = records.model_matrix(table.columns, columns, str(table.path))
+        encoding = coefficients.encoding
+        return coefficients.numbers(encoding.encode(record_matrix(curves, columns)))
 
-    return ModelSubject(
-        coefficients.model,
-        description,
-        tuple(range(len(coefficients.names))),
-        ends,
-        read,
-    )
+    places = tuple(range(len(names)))
+    return ModelSubject(coefficients.model, description, places, ends, read)
 
 
 def _read_records(
@@ -430,11 +391,8 @@ def _read_records(
 ) -> RequestRecords:
     """Return the records that the options name, with labels and groups."""
     if options.data is None and model_given.pipeline and options.sensitive is None:
-        return RequestRecords(
-            *test_client_records(
-                model_given.pipeline, coefficient_model(model_given.model)
-            )
-        )
+        coefficients = coefficient_model(model_given.model)
+        return RequestRecords(*test_client_records(model_given.pipeline, coefficients))
     table = InputTable.of(options.data)
     numbers = subject.read(table)
     labels = groups = None
@@ -452,16 +410,6 @@ def _read_labels(
     table: InputTable, subject: ModelSubject, options: Options
 ) -> NDArray[np.int64]:
     """Return the class index of each record's label."""
-    name = str(options.label)
-    classes = subject.described.classes
+    name, classes = str(options.label), subject.described.classes
     cells = table.cells(name, "--label")
     return records.label_codes(cells, name, classes, options.positive)
-
-
-def _sample_rows(n: int, rows: int) -> NDArray[np.int64]:
-    """Return the rows to take, in order: a fixed random sample."""
-    most = validate.at_least(1, rows=rows)
-    if n <= most:
-        return np.arange(n)
-    chosen_rows = np.random.default_rng(SEED).choice(n, most, replace=False)
-    return np.sort(chosen_rows).astype(np.int64)

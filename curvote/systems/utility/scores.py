@@ -23,8 +23,12 @@ from curvote.systems.utility.measures import (
     WITHOUT,
     WORST,
 )
-from curvote.systems.utility.method.deployment import Deployment, floor_deployments
-from curvote.systems.utility.method.engines.base import Evidence
+from curvote.systems.utility.method.deployment import (
+    Deployment,
+    Places,
+    Setting,
+    floor_deployments,
+)
 from curvote.systems.utility.method.measurement import (
     Measurement,
     Row,
@@ -34,7 +38,6 @@ from curvote.systems.utility.method.measurement import (
 )
 from curvote.systems.utility.method.profile import Profile
 from curvote.systems.utility.method.scan import measure
-from curvote.systems.utility.method.setting import Places, Setting
 
 Bools = NDArray[np.bool_]
 Ends = tuple[float, float]
@@ -69,11 +72,9 @@ def deployment_scores(
 ) -> Iterator[ScoreRow]:
     """Yield every metric of a deployment, for all records and each group."""
     for row in make_rows(setting, deployment, measurement):
-        mask = (
-            np.full(setting.n, True)
-            if row.group is None
-            else np.asarray(setting.groups == row.group)
-        )
+        mask = np.full(setting.n, True)
+        if row.group is not None:
+            mask = np.asarray(setting.groups == row.group)
         labels = None if setting.labels is None else setting.labels[mask]
         for metric, ends in _metric_ends(row, measurement.of(mask), labels).items():
             value = getattr(row, metric)
@@ -94,24 +95,16 @@ def _metric_ends(
     }
     if labels is None:
         return ends
-    equal_weights = np.full(len(labels), 1 / len(labels))
-    classes, class_codes, counts = np.unique(
-        labels, return_inverse=True, return_counts=True
-    )
-    class_weights = 1 / (len(classes) * counts[class_codes])
-    return ends | {
-        ACCURACY.name: _share_interval(
-            row.accuracy or 0.0, _mean_error(measurement, equal_weights)
-        ),
-        BALANCED.name: _share_interval(
-            row.balanced_accuracy or 0.0, _mean_error(measurement, class_weights)
-        ),
-    }
-
-
-def _share_interval(value: float, reach: float) -> Ends:
-    """Return the interval around a share, within [0, 1]."""
-    return max(0.0, value - reach), min(1.0, value + reach)
+    equal = np.full(len(labels), 1 / len(labels))
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    by_class = 1 / (len(classes) * counts[codes])
+    for metric, value, weights in (
+        (ACCURACY, row.accuracy or 0.0, equal),
+        (BALANCED, row.balanced_accuracy or 0.0, by_class),
+    ):
+        reach = _mean_error(measurement, weights)
+        ends[metric.name] = max(0.0, value - reach), min(1.0, value + reach)
+    return ends
 
 
 def _mean_error(measurement: Measurement, weights: FloatArray) -> float:
@@ -163,6 +156,10 @@ def read_deployment(text: str) -> Deployment:
 
 def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
     """Return the table ``agreed`` of deployments, descriptions and measurements."""
+    nothing, vectors = np.zeros(len(results[0][2].agreement)), {}
+    for name in VECTORS:  # (deployments, n); what is missing is 0
+        rows = [getattr(measured, name) for _, _, measured in results]
+        vectors[name] = np.stack([nothing if row is None else row for row in rows])
     return {
         "deployment": _text_column(
             write_deployment(deployment) for deployment, _, _ in results
@@ -171,7 +168,7 @@ def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
         "evidence": _text_column(measured.evidence for _, _, measured in results),
         "drawn": np.array([m.draw_count for _, _, m in results], dtype=np.int64),
         "bounded": np.array([m.bound is not None for _, _, m in results]),
-        **{name: _field_matrix(results, name) for name in VECTORS},
+        **vectors,
     }
 
 
@@ -180,31 +177,15 @@ def _text_column(words: Iterable[str]) -> NDArray[Any]:
     return np.array([*words], dtype=object)
 
 
-def _field_matrix(
-    results: Sequence[DeploymentResult], name: str
-) -> NDArray[np.float64]:
-    """Return a field of each measurement, (deployments, n); missing ones are 0."""
-    n = len(results[0][2].agreement)
-    rows = [getattr(measured, name) for _, _, measured in results]
-    return np.stack([np.zeros(n) if row is None else row for row in rows])
-
-
 def read_measurements(columns: Columns) -> list[DeploymentResult]:
     """Return the deployments of a table ``agreed``, with measurements."""
-    return [
-        (read_deployment(text), str(columns["words"][i]), _row_measurement(columns, i))
-        for i, text in enumerate(columns["deployment"])
-    ]
-
-
-def _row_measurement(columns: Columns, row: int) -> Measurement:
-    """Return the measurement in one row."""
-    fields: dict[str, Any] = {name: columns[name][row] for name in VECTORS}
-    evidence: Evidence = columns["evidence"][row]
-    fields["bound"] = fields["bound"] if columns["bounded"][row] else None
-    fields["queries"] = fields["queries"].astype(np.int64)
-    confidence = CONFIDENCE if evidence == "draws" else None
-    draw_count = int(columns["drawn"][row])
-    return Measurement(
-        **fields, evidence=evidence, confidence=confidence, draw_count=draw_count
-    )
+    results = []
+    for row, text in enumerate(columns["deployment"]):
+        fields: dict[str, Any] = {name: columns[name][row] for name in VECTORS}
+        fields["bound"] = fields["bound"] if columns["bounded"][row] else None
+        fields["queries"] = fields["queries"].astype(np.int64)
+        fields["evidence"] = columns["evidence"][row]
+        fields["confidence"] = CONFIDENCE if fields["evidence"] == "draws" else None
+        measured = Measurement(**fields, draw_count=int(columns["drawn"][row]))
+        results.append((read_deployment(text), str(columns["words"][row]), measured))
+    return results

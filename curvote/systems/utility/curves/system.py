@@ -23,9 +23,12 @@ from curvote.systems.common.declarations import (
 )
 from curvote.systems.common.settings import Clients, Learner, Representation
 from curvote.systems.utility import system as utility_system
-from curvote.systems.utility.checks import check_deployments, check_study
-from curvote.systems.utility.settings import Deployments
-from curvote.systems.utility.system import final_rule
+from curvote.systems.utility.system import (
+    Deployments,
+    check_deployments,
+    check_study,
+    final_rule,
+)
 
 
 class Settings(Strict):
@@ -72,7 +75,7 @@ def _on_coefficients(stage: Stage) -> Stage:
 
 _FIT = Stage(
     "fit",
-    "curvote.systems.utility.curves.stages:fit_curves",
+    "curvote.systems.utility.stages:fit_curves",
     inputs=("project",),
     axes=("learner",),
     params=("learner", *ROLE_PARAMS),

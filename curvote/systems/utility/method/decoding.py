@@ -1,4 +1,4 @@
-"""Public bins on a noised number's line, fine where the noise is narrow."""
+"""Decoding of noised numbers by public bins, fine where the noise is narrow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.law import Law, Mixture
 from curvote.systems.utility.method.channel import Channel
-from curvote.systems.utility.method.deployment import Deployment, deployment_channel
+from curvote.systems.utility.method.deployment import (
+    Deployment,
+    Setting,
+    deployment_channel,
+)
 from curvote.systems.utility.method.engines.base import Answers, Draws
 from curvote.systems.utility.method.intervals import binomial_interval
 from curvote.systems.utility.method.measurement import exact_answers
 from curvote.systems.utility.method.profile import Profile
-from curvote.systems.utility.method.setting import Setting
 
 # A bin is so many times narrower than the middle half of the noise.
 FINENESS = 12
@@ -114,21 +117,24 @@ def decode_draws(
     itself, and read by their exact likelihood.
     """
     places = [place for part in link.parts for place in part.places]
-    table = _likelihood_table(prior, places)
+    cuts = [bin_edges([term[place] for term in prior.terms]) for place in places]
+    logs = [
+        [np.log(np.maximum(masses, _LEAST)).T.copy() for masses in numbers]
+        for numbers in _bin_law(prior, places, cuts).terms
+    ]
+    table = _LikelihoodTable(prior.weights, logs, cuts)
     work = setting.n * len(table.weights) * len(table.cuts) * len(table.terms)
-    number, entropy = (
-        min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // work))),
-        draws.entropy or SystemEntropy(),
-    )
+    number = min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // work)))
+    entropy = draws.entropy or SystemEntropy()
     counts = np.zeros((setting.n, profile.n_classes), dtype=np.int64)
-    for which in _record_batches(setting.n, number * len(prior.weights)):
+    size = max(1, _BATCH_NUMBERS // (number * len(prior.weights)))
+    for start in range(0, setting.n, size):
+        which = slice(start, min(start + size, setting.n))
         values = np.repeat(setting.values[which], number, axis=0)
         likelihoods = table.likelihood(link.draw(values, entropy)[:, places])
         class_weights = profile.class_weights(which)
         by_record = likelihoods.reshape(len(class_weights[0]), number, -1)
-        scores = [
-            np.einsum("irm,im->ir", by_record, weights) for weights in class_weights
-        ]
+        scores = [np.einsum("irm,im->ir", by_record, w) for w in class_weights]
         answers = np.asarray(np.argmax(scores, axis=0))
         counts[which] = [np.bincount(a, minlength=profile.n_classes) for a in answers]
     low, high = binomial_interval(counts, number, draws.confidence)
@@ -151,35 +157,13 @@ class _LikelihoodTable:
         """Return P(bins of the output | public point), (r, m), up to a factor a row."""
         pairs = zip(self.cuts, outputs.T, strict=True)
         bins = [np.searchsorted(ends, column) for ends, column in pairs]
-        parts = [self._term(t, bins) for t in range(len(self.terms))]
+        parts = []
+        for t, tables in enumerate(self.terms):
+            pairs = zip(tables, bins, strict=True)
+            sums = sum(table[places] for table, places in pairs)
+            parts.append(sums + np.log(np.maximum(self.weights[:, t], _LEAST)))
         logs = np.logaddexp.reduce(parts, axis=0)
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
-
-    def _term(self, t: int, bins: Sequence[NDArray[np.intp]]) -> FloatArray:
-        """Return the log-likelihood of one term, (r, m)."""
-        pairs = zip(self.terms[t], bins, strict=True)
-        logs = sum(table[places] for table, places in pairs)
-        return np.asarray(logs + np.log(np.maximum(self.weights[:, t], _LEAST)))
-
-
-def _likelihood_table(prior: Mixture, places: Sequence[int]) -> _LikelihoodTable:
-    """Return the table for a prior and the sent numbers."""
-    cuts = [bin_edges([term[place] for term in prior.terms]) for place in places]
-    terms = [
-        [
-            np.log(np.maximum(bin_masses(term[place], ends), _LEAST)).T.copy()
-            for place, ends in zip(places, cuts, strict=True)
-        ]
-        for term in prior.terms
-    ]
-    return _LikelihoodTable(prior.weights, terms, cuts)
-
-
-def _record_batches(n: int, numbers_each: int) -> Iterator[slice]:
-    """Return slices of records whose draws fit into memory."""
-    size = max(1, _BATCH_NUMBERS // numbers_each)
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
 
 
 # Bins of two features together: what more of them gain is below .001.
@@ -209,22 +193,14 @@ class Binned:
 
     def block(self, which: slice) -> FloatArray:
         """Return P(bin), (n, bins), for some bins of the first number."""
-        parts = [
-            weight[:, None] * self._term(term, which)
-            for weight, term in zip(self.weights.T, self.terms, strict=True)
-        ]
+        parts = []
+        for weight, (first, *remaining) in zip(self.weights.T, self.terms, strict=True):
+            masses = first[:, which]
+            for other in remaining:
+                pairs = masses[:, :, None] * other[:, None]
+                masses = pairs.reshape(len(masses), -1)
+            parts.append(weight[:, None] * masses)
         return np.asarray(sum(parts))
-
-    @staticmethod
-    def _term(term: Sequence[FloatArray], which: slice) -> FloatArray:
-        """Return P(bin) of one term, (n, bins)."""
-        first, *remaining = term
-        masses_of_bins = first[:, which]
-        for other in remaining:
-            masses_of_bins = (masses_of_bins[:, :, None] * other[:, None]).reshape(
-                len(masses_of_bins), -1
-            )
-        return masses_of_bins
 
 
 def can_enumerate(prior: Mixture, places: Sequence[int]) -> bool:
@@ -240,33 +216,18 @@ def bin_laws(
     ``places`` are the places of the one or two numbers that are sent.
     """
     laws_by_number = [[term[place] for term in prior.terms] for place in places]
-    cuts = [
-        bin_edges(laws, number)
-        for laws, number in zip(
-            laws_by_number, _bin_counts(laws_by_number), strict=True
-        )
-    ]
+    counts = [count_bins(laws) for laws in laws_by_number]
+    if len(counts) > 1:  # reduced to fit together
+        shrink = min(1.0, np.sqrt(MOST_BINS / np.prod(counts)))
+        counts = [max(4, round(count * shrink)) for count in counts]
+    cuts = list(map(bin_edges, laws_by_number, counts))
     return _bin_law(prior, places, cuts), _bin_law(law, places, cuts)
-
-
-def _bin_counts(laws_by_number: Sequence[Sequence[Law]]) -> list[int]:
-    """Return the numbers of bins of each number, reduced to fit together."""
-    numbers = [count_bins(laws) for laws in laws_by_number]
-    if len(numbers) == 1:
-        return numbers
-    shrink = min(1.0, np.sqrt(MOST_BINS / np.prod(numbers)))
-    return [max(4, round(number * shrink)) for number in numbers]
 
 
 def _bin_law(law: Mixture, places: Sequence[int], cuts: Sequence[FloatArray]) -> Binned:
     """Return a law's masses on given bins."""
-    terms = [
-        [
-            bin_masses(term[place], ends)
-            for place, ends in zip(places, cuts, strict=True)
-        ]
-        for term in law.terms
-    ]
+    pairs = list(zip(places, cuts, strict=True))
+    terms = [[bin_masses(term[i], ends) for i, ends in pairs] for term in law.terms]
     return Binned(law.weights, terms)
 
 
@@ -291,21 +252,15 @@ def decode(
         )
     if not can_enumerate(prior, places):
         return decode_draws(setting, profile, link, prior, draws)
-    shares = _decoded_shares(profile.class_weights(), *bin_laws(prior, law, places))
-    return exact_answers(shares, profile.votes.shape[1])
-
-
-def _decoded_shares(
-    class_weights: list[FloatArray], prior: Binned, law: Binned
-) -> FloatArray:
-    """Return the exact share of each class among the answers, (n, K)."""
+    class_weights = profile.class_weights()
+    binned_prior, binned_law = bin_laws(prior, law, places)
     shares = np.zeros((len(class_weights[0]), len(class_weights)))
-    for block in bin_blocks(law.shape, len(shares)):
-        likelihood, chance = prior.block(block), law.block(block)
+    for block in bin_blocks(binned_law.shape, len(shares)):
+        likelihood, chance = binned_prior.block(block), binned_law.block(block)
         answer = _best_class(class_weights, likelihood)
         for place in range(len(class_weights)):
             shares[:, place] += np.einsum("ij,ij->i", chance, answer == place)
-    return shares
+    return exact_answers(shares, profile.votes.shape[1])
 
 
 def _best_class(
@@ -313,9 +268,8 @@ def _best_class(
 ) -> NDArray[np.int64]:
     """Return the class of most posterior weight, (n, bins); ties: the first."""
     if len(class_weights) == 2:
-        return np.asarray(
-            ((class_weights[1] - class_weights[0]) @ likelihood > 0).astype(np.int64)
-        )
+        first, second = class_weights
+        return np.asarray(((second - first) @ likelihood > 0).astype(np.int64))
     best = class_weights[0] @ likelihood
     answer = np.zeros(best.shape, dtype=np.int64)
     for place, weights in enumerate(class_weights[1:], 1):

@@ -25,12 +25,10 @@ def binomial_interval(
     every share; the number of draws was fixed beforehand. Clopper & Pearson (1934).
     """
     missed = (1 - validate.fraction(confidence=confidence)) / 2
-    hits, number = (
-        np.asarray(numbers, dtype=np.float64) for numbers in (counts, draws)
-    )
+    hits, number = (np.asarray(part, dtype=np.float64) for part in (counts, draws))
     if not ((hits >= 0) & (hits <= number) & (number >= 1)).all():
         raise UserError("Hits lie between 0 and the number of draws, which is >= 1.")
-    return one_sided_ends(*(hits, number), missed)
+    return one_sided_ends(hits, number, missed)
 
 
 def one_sided_ends(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interval:
@@ -100,10 +98,8 @@ def _lower_end(values: FloatArray, missed: float) -> float:
     means = (0.5 + np.cumsum(values)) / (counts + 1)
     variances = (0.25 + np.cumsum((values - means) ** 2)) / (counts + 1)
     before = np.concatenate([[0.25], variances[:-1]])
-    stakes, needed = (
-        np.asarray(np.sqrt(-2 * math.log(missed) / (n * before))),
-        -math.log(missed),
-    )
+    needed = -math.log(missed)
+    stakes = np.asarray(np.sqrt(-2 * math.log(missed) / (n * before)))
     low, high = 0.0, 1.0
     for _ in range(MEAN_HALVINGS):
         middle = (low + high) / 2
@@ -130,9 +126,8 @@ def paired_interval(
     """
     missed = (1 - validate.fraction(confidence=confidence)) / 2
     first, second = np.broadcast_arrays(more, less)
-    return -_upper_difference(second, first, draws, missed), _upper_difference(
-        first, second, draws, missed
-    )
+    low = -_upper_difference(second, first, draws, missed)
+    return low, _upper_difference(first, second, draws, missed)
 
 
 def _upper_difference(

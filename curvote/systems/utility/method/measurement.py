@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from curvote.base.entropy import SeededEntropy, random_permutation
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method import intervals
-from curvote.systems.utility.method.deployment import Deployment
+from curvote.systems.utility.method.deployment import Deployment, Places, Setting
 from curvote.systems.utility.method.engines.base import Answers, Evidence
-from curvote.systems.utility.method.setting import Places, Setting
 
 
 @dataclass(frozen=True)
@@ -41,18 +40,12 @@ class Measurement:
 
     def of(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Measurement:
         """Return some of the records."""
-        return Measurement(
-            self.agreement[which],
-            self.lower[which],
-            self.upper[which],
-            None if self.right is None else self.right[which],
-            self.evidence,
-            self.queries[which],
-            None if self.bound is None else self.bound[which],
-            None if self.claimed is None else self.claimed[which],
-            self.confidence,
-            self.draw_count,
-        )
+        arrays: dict[str, Any] = {
+            name: value[which]
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray)
+        }
+        return replace(self, **arrays)
 
 
 def measure_agreement(
@@ -96,34 +89,24 @@ def mean_agreement_interval(
     ``sample``, of the population that the records are drawn from
     (`bounded.population_mean_interval`), at the evidence's confidence or .95.
     """
+    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
     if sample:
-        by_draws = measured.evidence == "draws"
-        values = (
-            (measured.agreement,) * 2 if by_draws else (measured.lower, measured.upper)
-        )
+        values = measured.lower, measured.upper
+        if measured.evidence == "draws":
+            values = measured.agreement, measured.agreement
         order = random_permutation(len(measured.agreement), SeededEntropy(0))
         low, high = (np.clip(ends[order], 0.0, 1.0) for ends in values)
-        confidence = CONFIDENCE if measured.confidence is None else measured.confidence
         down, up = intervals.population_mean_interval(low, high, confidence)
         mean = float(measured.agreement.mean())
         return min(down, mean), max(up, mean)
-    if measured.evidence == "draws":
-        return _drawn_interval(measured)
-    return float(measured.lower.mean()), float(measured.upper.mean())
-
-
-def _drawn_interval(measured: Measurement) -> tuple[float, float]:
-    """Return the interval of drawn shares of these very records.
-
-    Those are combined as independent ones (Zou & Donner 2008).
-    """
-    if not measured.draw_count:
+    if measured.evidence != "draws":
+        return float(measured.lower.mean()), float(measured.upper.mean())
+    if not measured.draw_count:  # combined as independent ones (Zou & Donner 2008)
         middle, n = measured.agreement.mean(), len(measured.agreement)
         down = math.sqrt(np.sum((measured.agreement - measured.lower) ** 2)) / n
         up = math.sqrt(np.sum((measured.upper - measured.agreement) ** 2)) / n
         return max(0.0, float(middle - down)), min(1.0, float(middle + up))
     counts = np.rint(measured.agreement * measured.draw_count)
-    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
     return intervals.mean_share_interval(counts, measured.draw_count, confidence)
 
 
@@ -173,11 +156,15 @@ def make_row(
     With ``sample`` the records are a sample of a larger population and the interval
     says so (`intervals.mean_agreement_interval`).
     """
-    chosen = _select_records(setting, which, group)
+    chosen = np.ones(setting.n, dtype=bool) if which is None else which
+    if group is not None and setting.groups is not None:
+        chosen = np.asarray(chosen & (setting.groups == group))
     part = measured.of(chosen)
     labels = None if setting.labels is None else setting.labels[chosen]
     lower, upper = mean_agreement_interval(part, sample=sample)
-    split = deployment.split
+    split, under = deployment.split, None
+    if target is not None:
+        under = float(np.mean(part.agreement < target))
     return Row(
         mechanism=deployment.mechanism,
         split=None if split is None else dict(zip(setting.names, split, strict=True)),
@@ -188,9 +175,7 @@ def make_row(
         lower=lower,
         upper=upper,
         worst=float(part.lower.min()),
-        under_target=None
-        if target is None
-        else float(np.mean(part.agreement < target)),
+        under_target=under,
         bound=_mean_or_none(part.bound),
         claimed=_mean_or_none(part.claimed),
         accuracy=_mean_or_none(part.right),
@@ -205,21 +190,11 @@ def make_rows(
     setting: Setting, deployment: Deployment, measured: Measurement, **options: Any
 ) -> list[Row]:
     """Return the row of all records and one for each group."""
-    names = [] if setting.groups is None else sorted(set(setting.groups.tolist()))
-    rows = [make_row(setting, deployment, measured, **options)]
-    return rows + [
-        make_row(setting, deployment, measured, group=name, **options) for name in names
+    groups = () if setting.groups is None else sorted(set(setting.groups.tolist()))
+    return [
+        make_row(setting, deployment, measured, group=group, **options)
+        for group in (None, *groups)
     ]
-
-
-def _select_records(
-    setting: Setting, which: NDArray[np.bool_] | None, group: str | None
-) -> NDArray[np.bool_]:
-    """Return the mask of the selected records."""
-    chosen = np.ones(setting.n, dtype=bool) if which is None else which
-    if group is None or setting.groups is None:
-        return chosen
-    return np.asarray(chosen & (setting.groups == group))
 
 
 def balanced_accuracy(
@@ -228,9 +203,8 @@ def balanced_accuracy(
     """Return the mean over the classes of the share answered right."""
     if right is None or labels is None:
         return None
-    return float(
-        np.mean([right[labels == label].mean() for label in np.unique(labels)])
-    )
+    shares = [right[labels == label].mean() for label in np.unique(labels)]
+    return float(np.mean(shares))
 
 
 def _mean_or_none(values: FloatArray | None) -> float | None:

@@ -1,8 +1,4 @@
-"""Weights of public records in a prior, by likeness in insensitive features.
-
-The server sees the other features as they are, and they tell about the sensitive ones
-(who is married is rarely a child). Using them costs no epsilon.
-"""
+"""Profile of a model: what is known of it, and what public records weigh in a prior."""
 
 from __future__ import annotations
 
@@ -16,11 +12,20 @@ from numpy.typing import NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.deployment import answers_withheld, answers_without
+from curvote.systems.utility.method.deployment import (
+    NO_PRIOR,
+    Places,
+    Setting,
+    answers_withheld,
+    answers_without,
+)
 from curvote.systems.utility.method.engines.base import Engine, Surface, choose_engine
 from curvote.systems.utility.method.engines.base import make_engine as engine_named
-from curvote.systems.utility.method.robustness import Box, certify_box, published_boxes
-from curvote.systems.utility.method.setting import NO_PRIOR, Places, Setting
+from curvote.systems.utility.method.robustness import (
+    Box,
+    certified_box,
+    published_boxes,
+)
 
 # How far alike reaches, in standard deviations of the public records' other features.
 REACHES = (1.0, 0.6, 0.4, 0.3)
@@ -38,29 +43,32 @@ def prior_weights(setting: Setting) -> FloatArray | None:
     exp(-distance^2 / (2 reach^2)), the distance a root mean square over the other
     features, each in public standard deviations. The reach is the one of `REACHES`
     with which public records' answers are guessed best from the other public records,
-    nothing being sent; None, all weigh alike, where no reach does clearly better.
+    nothing being sent; None, all weigh alike, where no reach does clearly better. The
+    server sees the other features as they are, and they tell about the sensitive ones
+    (who is married is rarely a child): using them costs no epsilon.
     """
     public = setting.public
     if public is None or not setting.alike:
         return None
-    columns = _public_columns(public, setting.sensitive)
+    insensitive = np.setdiff1d(np.arange(public.shape[1]), setting.sensitive)
+    columns = [int(column) for column in insensitive if np.ptp(public[:, column]) > 0]
     if not columns or len(public) < 2:
         return None
     sample = public[:_SAMPLE_SIZE]
     squared = _distances(sample[:, columns], public[:, columns])
     np.fill_diagonal(squared, np.inf)  # no record is its own prior
-    best = _best_reach(setting.put(sample), setting.answers(sample), squared)
-    if best == np.inf:
-        return None
-    return _kernel_weights(
-        _distances(setting.records[:, columns], public[:, columns]), best
+    votes, clean = setting.put(sample), setting.answers(sample)
+    plain, *guesses = (
+        _guesses_right(votes, clean, _kernel_weights(squared, reach))
+        for reach in (np.inf, *REACHES)
     )
-
-
-def _public_columns(public: FloatArray, sensitive: tuple[int, ...]) -> list[int]:
-    """Return the insensitive columns that differ among public records."""
-    columns = np.setdiff1d(np.arange(public.shape[1]), sensitive)
-    return [int(column) for column in columns if np.ptp(public[:, column]) > 0]
+    best = int(np.argmax([right.sum() for right in guesses]))
+    gain = guesses[best].sum() - plain.sum()
+    differ = int(np.count_nonzero(guesses[best] != plain))
+    if not gain > CLEAR_ERRORS * np.sqrt(differ):
+        return None
+    squared = _distances(setting.records[:, columns], public[:, columns])
+    return _kernel_weights(squared, REACHES[best])
 
 
 def _distances(records: FloatArray, public: FloatArray) -> FloatArray:
@@ -68,22 +76,8 @@ def _distances(records: FloatArray, public: FloatArray) -> FloatArray:
     spread = public.std(axis=0)
     scaled_records, scaled_public = records / spread, public / spread
     squares = (scaled_records**2).sum(axis=1)[:, None] + (scaled_public**2).sum(axis=1)
-    return np.asarray(
-        np.maximum(squares - 2 * scaled_records @ scaled_public.T, 0) / len(spread)
-    )
-
-
-def _best_reach(votes: NDArray[np.uint16], clean: Places, squared: FloatArray) -> float:
-    """Return the reach that guesses best; infinity where none is clearly better."""
-    plain = _guesses_right(votes, clean, _kernel_weights(squared, np.inf))
-    guesses = [
-        _guesses_right(votes, clean, _kernel_weights(squared, candidate))
-        for candidate in REACHES
-    ]
-    best = int(np.argmax([candidate.sum() for candidate in guesses]))
-    gain = guesses[best].sum() - plain.sum()
-    differ = int(np.count_nonzero(guesses[best] != plain))
-    return REACHES[best] if gain > CLEAR_ERRORS * np.sqrt(differ) else np.inf
+    squares = squares - 2 * scaled_records @ scaled_public.T
+    return np.asarray(np.maximum(squares, 0) / len(spread))
 
 
 def _kernel_weights(squared: FloatArray, reach: float) -> FloatArray:
@@ -156,9 +150,7 @@ class Profile:
     @cached_property
     def usual_class(self) -> Places:
         """Class of most weight among public values, (n,)."""
-        scores = [
-            weights_of_class.sum(axis=1) for weights_of_class in self.class_weights()
-        ]
+        scores = [weights.sum(axis=1) for weights in self.class_weights()]
         return np.asarray(np.argmax(scores, axis=0), dtype=np.int64)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -212,31 +204,17 @@ def build_profile(
         None if setting.public is None else setting.put(setting.records),
         None if setting.train is None else answers_without(setting),
         prior_weights(setting),
-        _certified_box(setting, surface),
+        certified_box(surface, setting.question),
         None if published is None else published_boxes(setting.question, published),
     )
-
-
-def _certified_box(setting: Setting, surface: Surface) -> Box | None:
-    """Return the certified box, None where the surface cannot tell."""
-    try:
-        return certify_box(surface, setting.values, bounds=setting.bounds)
-    except NotImplementedError:
-        return None
 
 
 def restore_profile(setting: Setting, arrays: dict[str, NDArray[Any]]) -> Profile:
     """Return the profile built again from its ``arrays``."""
     engine = engine_named(str(arrays["engine"]))
     surface_arrays, inner, published = (
-        (
-            {
-                key.removeprefix(prefix): array
-                for key, array in arrays.items()
-                if key.startswith(prefix)
-            }
-        )
-        for prefix in (_SURFACE, _BOX, _PUBLISHED)
+        {key.removeprefix(pre): a for key, a in arrays.items() if key.startswith(pre)}
+        for pre in (_SURFACE, _BOX, _PUBLISHED)
     )
     return Profile(
         engine.name,

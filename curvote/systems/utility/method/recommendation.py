@@ -1,4 +1,4 @@
-"""The records in two halves: one to choose by, one to show figures of."""
+"""Recommendation of a deployment: one half of the records chooses, the other shows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from curvote.base import validate
 from curvote.base.entropy import SeededEntropy, random_permutation
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.deployment import OUTPUT, Deployment
+from curvote.systems.utility.method.deployment import OUTPUT, Deployment, Setting
 from curvote.systems.utility.method.measurement import Measurement, Row, make_row
 from curvote.systems.utility.method.profile import Profile
-from curvote.systems.utility.method.setting import Setting
 
 Half = NDArray[np.bool_]
 Halves = tuple[Half, Half]
@@ -37,16 +36,11 @@ def split_halves(setting: Setting, profile: Profile, seed: int) -> Halves:
             " client's own figure must not decide what that client sends."
         )
     order = random_permutation(setting.n, SeededEntropy(seed))
-    columns = [profile.clean, profile.withheld]
-    columns += [
-        column for column in (setting.labels, profile.without) if column is not None
-    ]
-    if profile.public is not None:
-        columns.append(profile.usual_class)
-    group_codes = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[
-        1
-    ].ravel()[order]
-    ordered = order[np.argsort(group_codes, kind="stable")]
+    usual = None if profile.public is None else profile.usual_class
+    alike = profile.clean, profile.withheld, setting.labels, profile.without, usual
+    columns = np.column_stack([column for column in alike if column is not None])
+    _, codes = np.unique(columns, axis=0, return_inverse=True)
+    ordered = order[np.argsort(codes.ravel()[order], kind="stable")]
     first = np.zeros(setting.n, dtype=bool)
     first[ordered[::2]] = True
     return first, ~first
@@ -72,16 +66,9 @@ class Goal:
         """
         if self.share is None or self.target is None:
             return float(self._metric_values(measured)[which].mean())
-        return float(
-            np.mean(
-                (
-                    measured.lower
-                    if self.metric == "agreement"
-                    else self._metric_values(measured)
-                )[which]
-                >= self.target
-            )
-        )
+        certain = self.metric == "agreement"
+        values = measured.lower if certain else self._metric_values(measured)
+        return float(np.mean(values[which] >= self.target))
 
     def _metric_values(self, measured: Measurement) -> FloatArray:
         """Return the metric of each record."""
@@ -118,41 +105,35 @@ class Explanation:
 
     def why(self, pair: Pair) -> str:
         """Return the sentence on a chosen pair."""
-        n, against = int(self.displayed.sum()), self._best_alternative(pair)
-        begin = "Send nothing" if pair[0].free else f"Send {self._describe(pair[0])}"
-        undecided = f"the {n} records that did not choose it"
-        basis = f"on all {n} records" if pair[0].free else f"on {undecided}"
-        return f"{begin}: {self._format_figure(pair)} {basis}; {against}."
+        free, n = pair[0].free, int(self.displayed.sum())
+        alternatives = [p for p in self.scan if p[0].free != free]
+        against = "nothing that is sent was looked at"
+        if alternatives:  # a floor, or a noised deployment
+            other = best_pair(alternatives, self.goal, self.displayed)
+            against = f"{self._describe(other[0])} has {self._format_figure(other)}"
+        begin = "Send nothing" if free else f"Send {self._describe(pair[0])}"
+        basis = (
+            f"all {n} records" if free else f"the {n} records that did not choose it"
+        )
+        return f"{begin}: {self._format_figure(pair)} on {basis}; {against}."
 
     def explain_failure(self) -> str:
         """Return the sentence where nothing reaches the target."""
         most = max(deployment.epsilon for deployment, _ in self.scan)
         near = best_pair(self.scan, self.goal, self.displayed)
         nearest = f"{self._describe(near[0])}, {self._format_figure(near)}"
+        goal = f"{self.goal.metric} {self.goal.target:g}"
+        if self.goal.share is not None:
+            goal = f"{goal} in {self.goal.share:.0%} of the records"
         return (
-            f"No total epsilon up to {most:g} reaches {self._format_goal()} on both"
-            " halves of"
+            f"No total epsilon up to {most:g} reaches {goal} on both halves of"
             f" the records; the nearest is {nearest}."
-        )
-
-    def _best_alternative(self, pair: Pair) -> str:
-        """Return the best alternative in words: a floor, or a noised deployment."""
-        alternatives = [p for p in self.scan if p[0].free != pair[0].free]
-        if not alternatives:
-            return "nothing that is sent was looked at"
-        alternative = best_pair(alternatives, self.goal, self.displayed)
-        return (
-            f"{self._describe(alternative[0])} has {self._format_figure(alternative)}"
         )
 
     def _describe(self, deployment: Deployment) -> str:
         """Return a deployment in words, with its total epsilon."""
-        words = deployment.describe(self.names)
-        return (
-            words
-            if deployment.free
-            else f"{words}, total epsilon {deployment.epsilon:g}"
-        )
+        words, total = deployment.describe(self.names), deployment.epsilon
+        return words if deployment.free else f"{words}, total epsilon {total:g}"
 
     def _format_figure(self, pair: Pair) -> str:
         """Return a pair's value in words."""
@@ -160,13 +141,6 @@ class Explanation:
         if self.goal.share is None:
             return f"{self.goal.metric} {value:.3f}"
         return f"{value:.1%} of records with {self.goal.metric} {self.goal.target:g}"
-
-    def _format_goal(self) -> str:
-        """Return the goal in words."""
-        if self.goal.share is None:
-            return f"{self.goal.metric} {self.goal.target:g}"
-        every = f"{self.goal.share:.0%} of the records"
-        return f"{self.goal.metric} {self.goal.target:g} in {every}"
 
 
 @dataclass(frozen=True)
@@ -229,60 +203,46 @@ def recommend(
     ]
     if not any(deployment.free for deployment, _ in within):
         raise UserError("A recommendation needs the floors: scan them as well.")
-    halves_of_records = split_halves(setting, profile, seed)
+    halves = split_halves(setting, profile, seed)
     find = _best_pair if target is None else _least_pair
-    choice = find(within, goal, halves_of_records)
+    choice = find(within, goal, halves)
     if choice is None:
-        reasons = Explanation(setting.names, within, goal, halves_of_records[1])
+        reasons = Explanation(setting.names, within, goal, halves[1])
         return Recommendation(None, None, reasons.explain_failure())
-    display_mask = (
-        halves_of_records[0] | halves_of_records[1]
-        if choice[0].free
-        else halves_of_records[1]
-    )
-    reasons = Explanation(setting.names, within, goal, display_mask)
-    figures = make_row(
-        setting, *choice, which=display_mask, target=target, sample=sample
-    )
-    return Recommendation(choice[0], figures, reasons.why(choice), choice[1].confidence)
+    displayed = halves[0] | halves[1] if choice[0].free else halves[1]
+    reasons = Explanation(setting.names, within, goal, displayed)
+    row = make_row(setting, *choice, which=displayed, target=target, sample=sample)
+    return Recommendation(choice[0], row, reasons.why(choice), choice[1].confidence)
 
 
 def _best_pair(scan: Scan, goal: Goal, halves: Halves) -> Pair:
     """Return the best pair on the first half, or the best floor if as good."""
-    candidate = best_pair(scan, goal, halves[0])
-    return (
-        candidate
-        if _beats_floors(candidate, scan, goal, halves)
-        else _best_floor(scan, goal, halves)
-    )
+    best = best_pair(scan, goal, halves[0])
+    beats = _beats_floors(best, scan, goal, halves)
+    return best if beats else _best_floor(scan, goal, halves)
 
 
 def _least_pair(scan: Scan, goal: Goal, halves: Halves) -> Pair | None:
     """Return the pair that reaches the target at the least total, if any."""
-    best = _best_floor(scan, goal, halves)
-    if _reaches_goal(best, goal, halves):
-        return best
+
+    def reaches(pair: Pair) -> bool:
+        return all(goal.value(pair[1], half) >= goal.needed for half in halves)
+
+    floor = _best_floor(scan, goal, halves)
+    if reaches(floor):
+        return floor
     for total in sorted({deployment.epsilon for deployment, _ in scan}):
-        candidate = best_pair(
-            [pair for pair in scan if pair[0].epsilon == total], goal, halves[0]
-        )
-        if _reaches_goal(candidate, goal, halves) and _beats_floors(
-            candidate, scan, goal, halves
-        ):
-            return candidate
+        of_total = [pair for pair in scan if pair[0].epsilon == total]
+        best = best_pair(of_total, goal, halves[0])
+        if reaches(best) and _beats_floors(best, scan, goal, halves):
+            return best
     return None
 
 
 def _best_floor(scan: Scan, goal: Goal, halves: Halves) -> Pair:
     """Return the best floor on all records."""
-    return best_pair(
-        [pair for pair in scan if pair[0].free], goal, halves[0] | halves[1]
-    )
-
-
-def _reaches_goal(pair: Pair, goal: Goal, halves: Halves) -> bool:
-    """Return whether a pair reaches the goal on both halves."""
-    return all(goal.value(pair[1], half) >= goal.needed for half in halves)
+    floors = [pair for pair in scan if pair[0].free]
+    return best_pair(floors, goal, halves[0] | halves[1])
 
 
 def _beats_floors(pair: Pair, scan: Scan, goal: Goal, halves: Halves) -> bool:

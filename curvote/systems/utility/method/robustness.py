@@ -17,13 +17,13 @@ from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.law import Mixture
 from curvote.systems.utility.method.channel import Channel
+from curvote.systems.utility.method.deployment import make_setting
 from curvote.systems.utility.method.engines.base import (
     Question,
     Surface,
     choose_engine,
     predict_batched,
 )
-from curvote.systems.utility.method.setting import make_setting
 
 # Of the bounds' widths: sides, and the radius, are at most so much short.
 SIDE_PRECISION = 2.0**-12
@@ -139,10 +139,8 @@ def bisect_radius(
         middle = (accepted + refused) / 2
         ends = ball_boxes(values, middle, bounds)
         holding = holds(ends[..., 0], ends[..., 1], every)
-        accepted, refused = (
-            np.where(holding, middle, accepted),
-            np.where(holding, refused, middle),
-        )
+        accepted = np.where(holding, middle, accepted)
+        refused = np.where(holding, refused, middle)
     return accepted
 
 
@@ -230,18 +228,13 @@ class BoxTester:
         for i, record in enumerate(which):
             for start in range(0, number, _MOST_ROWS):
                 size = min(_MOST_ROWS, number - start)
-                counts[i] += self._count_batch(record, low[i], high[i], size)
+                rows = np.repeat(self.question.records[[record]], size, axis=0)
+                share = uniform_numbers((size, low.shape[1]), self.entropy)
+                points = low[i] + (high[i] - low[i]) * share
+                rows[:, list(self.question.sensitive)] = points
+                answers = predict_batched(self.question.model, rows)
+                counts[i] += np.count_nonzero(answers != self.clean[record])
         return counts
-
-    def _count_batch(
-        self, record: np.intp, low: FloatArray, high: FloatArray, size: int
-    ) -> int:
-        """Return the number of wrong answers in one batch of points."""
-        rows = np.repeat(self.question.records[[record]], size, axis=0)
-        share = uniform_numbers((size, len(low)), self.entropy)
-        rows[:, list(self.question.sensitive)] = low + (high - low) * share
-        answers = predict_batched(self.question.model, rows)
-        return int(np.count_nonzero(answers != self.clean[record]))
 
 
 # What a tested box is found to, a share of the bounds' widths, as in the paper.
@@ -299,16 +292,13 @@ def grow_by_trials(
     **how_far: float,
 ) -> Box:
     """Return the boxes that pass a trial each time that they grow."""
-    tester, values = BoxTester(question, entropy), question.values
-    bounds = question.bounds
-    inner = np.clip(values, *bounds.T)
-    remaining = np.full(len(values), trial_rule.trials)
+    tester, bounds = BoxTester(question, entropy), question.bounds
+    inner = np.clip(question.values, *bounds.T)
+    remaining = np.full(len(inner), trial_rule.trials)
 
     def passes(low: FloatArray, high: FloatArray, which: Mask) -> Mask:
-        passed, places = (
-            np.zeros(len(low), dtype=bool),
-            np.flatnonzero(which & (remaining > 0)),
-        )
+        passed = np.zeros(len(low), dtype=bool)
+        places = np.flatnonzero(which & (remaining > 0))
         remaining[places] -= 1
         wrong = tester.wrong(places, low[places], high[places], trial_rule.number)
         passed[places] = wrong <= trial_rule.most
@@ -317,7 +307,7 @@ def grow_by_trials(
     balls = ball_boxes(inner, bisect_radius(passes, inner, bounds, precision), bounds)
     ends = grow_boxes(passes, balls, bounds, precision, **how_far)
     reach = inscribed_radius(ends, inner, bounds)
-    never = np.zeros(len(values), dtype=bool)
+    never = np.zeros(len(inner), dtype=bool)
     return Box(reach, ends[..., 0], ends[..., 1], never, tester.queries)
 
 
@@ -379,22 +369,16 @@ def robust_box(
     question = make_setting(
         model, np.atleast_2d(record), sensitive=sensitive, bounds=bounds
     ).question
-    result = _certified_box(question) or box_by_trials(
-        question, entropy or SystemEntropy()
-    )
-    return RobustBox(
-        float(result.radius[0]),
-        result.low[0],
-        result.high[0],
-        bool(result.certified[0]),
-        int(result.queries[0]),
-    )
-
-
-def _certified_box(question: Question) -> Box | None:
-    """Return the certified box, None where the engine cannot tell."""
     engine, _ = choose_engine(question)
-    surface = engine.surface(question)
+    box = certified_box(engine.surface(question), question)
+    if box is None:
+        box = box_by_trials(question, entropy or SystemEntropy())
+    radius, certified = float(box.radius[0]), bool(box.certified[0])
+    return RobustBox(radius, box.low[0], box.high[0], certified, int(box.queries[0]))
+
+
+def certified_box(surface: Surface, question: Question) -> Box | None:
+    """Return the certified boxes of records, None where the surface cannot tell."""
     try:
         return certify_box(surface, question.values, bounds=question.bounds)
     except NotImplementedError:

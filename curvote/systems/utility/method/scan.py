@@ -18,12 +18,15 @@ from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import mechanism_class, names
 from curvote.mechanisms.randomized_response import KRR
-from curvote.systems.utility.method.channel import Channel, Part, make_channel
+from curvote.systems.utility.method.channel import make_channel
 from curvote.systems.utility.method.decoding import decode
 from curvote.systems.utility.method.deployment import (
+    NO_TRAIN,
     OUTPUT,
     Deployment,
+    Places,
     ReadMode,
+    Setting,
     check_deployment,
     deployment_channel,
     fit_again,
@@ -40,7 +43,6 @@ from curvote.systems.utility.method.measurement import (
 )
 from curvote.systems.utility.method.profile import Profile
 from curvote.systems.utility.method.robustness import certified_bound, published_claim
-from curvote.systems.utility.method.setting import NO_TRAIN, Places, Setting
 
 Split = tuple[float, ...]
 # The steps of a grid over two features.
@@ -59,31 +61,18 @@ def candidate_splits(setting: Setting) -> list[Split]:
     upper half.
     """
     s = len(setting.sensitive)
-    equal = (1 / s,) * s
+    splits: list[Split] = [(1 / s,) * s]
     if s <= 2:
-        return _drop_repeated([equal, *_quarter_splits(s)])
-    alone = [tuple(map(float, row)) for row in np.eye(s)] if s <= MOST_ALONE else []
-    return _drop_repeated([equal, *alone, *_influence_splits(setting)])
-
-
-def _quarter_splits(s: int) -> list[Split]:
-    """Return the splits in quarters over ``s`` features."""
-    steps = product(range(QUARTERS + 1), repeat=s)
-    return [tuple(k / QUARTERS for k in row) for row in steps if sum(row) == QUARTERS]
-
-
-def _drop_repeated(candidates: list[Split]) -> list[Split]:
-    """Return the splits without repetitions, in order."""
-    return list(dict.fromkeys(candidates))
-
-
-def _influence_splits(setting: Setting) -> list[Split]:
-    """Return splits in proportion to `influence`, with public records."""
-    if setting.public is None:
-        return []
-    weight = influence(setting, setting.public)
-    upper = weight * (weight >= np.median(weight))
-    return [tuple((weights / weights.sum()).tolist()) for weights in (weight, upper)]
+        steps = product(range(QUARTERS + 1), repeat=s)
+        quarters = (row for row in steps if sum(row) == QUARTERS)
+        splits += [tuple(k / QUARTERS for k in row) for row in quarters]
+    elif s <= MOST_ALONE:
+        splits += [tuple(map(float, row)) for row in np.eye(s)]
+    if s > 2 and setting.public is not None:
+        weight = influence(setting, setting.public)
+        upper = weight * (weight >= np.median(weight))
+        splits += [tuple((part / part.sum()).tolist()) for part in (weight, upper)]
+    return list(dict.fromkeys(splits))
 
 
 def influence(setting: Setting, public: FloatArray) -> FloatArray:
@@ -91,25 +80,17 @@ def influence(setting: Setting, public: FloatArray) -> FloatArray:
 
     Over public records with the values of others in place; all equal where none moves.
     """
-    records = public[:_PUBLIC_SAMPLE]
+    records, moved = public[:_PUBLIC_SAMPLE], []
     clean = setting.answers(records)
-    moved = [
-        _moved_share(setting, records, clean, column) for column in setting.sensitive
-    ]
-    return np.array(moved) if max(moved) > 0 else np.ones(len(moved))
-
-
-def _moved_share(
-    setting: Setting, records: FloatArray, clean: Places, column: int
-) -> float:
-    """Return the share of answers that one column's values move."""
     shifts = np.linspace(1, len(records), _SHIFTS, endpoint=False).astype(int)
-    shares = []
-    for shift in shifts:
-        shifted = records.copy()
-        shifted[:, column] = np.roll(records[:, column], shift)
-        shares.append(np.mean(setting.answers(shifted) != clean))
-    return float(np.mean(shares))
+    for column in setting.sensitive:
+        shares = []
+        for shift in shifts:
+            shifted = records.copy()
+            shifted[:, column] = np.roll(records[:, column], shift)
+            shares.append(np.mean(setting.answers(shifted) != clean))
+        moved.append(float(np.mean(shares)))
+    return np.array(moved) if max(moved) > 0 else np.ones(len(moved))
 
 
 def randomized_answers(clean: Places, n_classes: int, epsilon: float) -> Answers:
@@ -160,24 +141,13 @@ def retrain(
     values = np.clip(rows[:, columns], *setting.bounds.T)
     rows[:, columns] = link.draw(values, SeededEntropy(refit.seed))
     model = fit_again(setting.model, rows, np.tile(targets, refit.copies))
-    return _retrained_answers(replace(setting, model=model), profile, link, draws)
-
-
-def _retrained_answers(
-    setting: Setting, profile: Profile, link: Channel, draws: Draws
-) -> Answers:
-    """Return the answers of the refitted model, exact where that is cheap."""
-    name = profile.engine if _is_cheap(setting, profile) else "black_box"
-    surface = make_engine(name).surface(setting.question)
-    return surface.answers(link, draws)
-
-
-def _is_cheap(setting: Setting, profile: Profile) -> bool:
-    """Return whether the engine's surface costs no more than draws do."""
-    if profile.engine != "trees":
-        return profile.engine == "linear"
-    sample = replace(setting.question, records=setting.records[:_SAMPLE_RECORDS])
-    return float(cell_counts(sample).mean()) <= MOST_CELLS
+    question = replace(setting.question, model=model)
+    cheap = profile.engine == "linear"
+    if profile.engine == "trees":
+        sample = replace(question, records=setting.records[:_SAMPLE_RECORDS])
+        cheap = float(cell_counts(sample).mean()) <= MOST_CELLS
+    engine = make_engine(profile.engine if cheap else "black_box")
+    return engine.surface(question).answers(link, draws)
 
 
 @cache
@@ -200,17 +170,14 @@ def _can_carry(name: str, d: int, delta: float) -> bool:
         link = make_channel(
             name, epsilon=1.0, bounds=bounds, fill_value=middle[0], **needs
         )
-        return link.law(middle) is not None and all(map(_outputs_numbers, link.parts))
+        # Outputs are to be numbers like the inputs, not codes.
+        return link.law(middle) is not None and not any(
+            isinstance(kind := part.mechanism, LabelMechanism)
+            and not np.array_equal(kind.outputs(), np.arange(kind.n_classes))
+            for part in link.parts
+        )
     except UserError:
         return False
-
-
-def _outputs_numbers(part: Part) -> bool:
-    """Return whether outputs are numbers like the inputs, not codes."""
-    mechanism = part.mechanism
-    if not isinstance(mechanism, LabelMechanism):
-        return True
-    return np.array_equal(mechanism.outputs(), np.arange(mechanism.n_classes))
 
 
 def _accepted_params(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,28 +211,16 @@ def list_deployments(
     for epsilon in epsilons:
         result.append(Deployment(OUTPUT, validate.positive(epsilon=epsilon)))
         for name in chosen:
-            result += _mechanism_deployments(
-                name, epsilon, shares, read, _accepted_params(name, accepted)
-            )
+            own_params = _accepted_params(name, accepted)
+            own_delta = own_params.pop("delta", 0.0)
+            tried = [None] if is_vector(name) else shares
+            result += [
+                Deployment(name, float(epsilon), split, way, own_delta, own_params)
+                for split in tried
+                for way in read
+                if way != "retrain" or split == tried[0]
+            ]
     return result
-
-
-def _mechanism_deployments(
-    name: str,
-    epsilon: float,
-    shares: Sequence[Split],
-    reads: Sequence[ReadMode],
-    params: dict[str, Any],
-) -> list[Deployment]:
-    """Return one mechanism's deployments for all splits and reads."""
-    tried = [None] if is_vector(name) else list(shares)
-    delta = params.pop("delta", 0.0)
-    return [
-        Deployment(name, float(epsilon), split, read, delta, params)
-        for split in tried
-        for read in reads
-        if read != "retrain" or split == tried[0]
-    ]
 
 
 def _available_reads(setting: Setting) -> tuple[ReadMode, ...]:
@@ -288,26 +243,20 @@ def measure(
     are fitted again. A deployment that is none for the setting is a UserError.
     """
     how = Draws() if draws is None else draws
-    deployment_checked = check_deployment(deployment, setting)
-    answers = _deployment_answers(
-        setting, profile, deployment_checked, how, refit or Refit()
-    )
-    measurement = measure_agreement(
-        answers, profile.clean, setting.labels, how.confidence
-    )
-    if deployment_checked.read != "raw" or deployment_checked.mechanism == OUTPUT:
-        return measurement
-    link, values = deployment_channel(setting, deployment_checked), setting.values
-    box_bound = (
-        None if profile.box is None else certified_bound(link, values, profile.box)
-    )
-    unchanged = profile.clean == profile.surface.clean
-    published = profile.published
-    return replace(
-        measurement,
-        bound=None if box_bound is None else np.where(unchanged, box_bound, 0.0),
-        claimed=None if published is None else published_claim(link, values, published),
-    )
+    check_deployment(deployment, setting)
+    answers = _deployment_answers(setting, profile, deployment, how, refit or Refit())
+    measured = measure_agreement(answers, profile.clean, setting.labels, how.confidence)
+    if deployment.read != "raw" or deployment.mechanism == OUTPUT:
+        return measured
+    link, values = deployment_channel(setting, deployment), setting.values
+    bound = claimed = None
+    if profile.box is not None:
+        unchanged = profile.clean == profile.surface.clean
+        bound = certified_bound(link, values, profile.box)
+        bound = np.where(unchanged, bound, 0.0)
+    if profile.published is not None:
+        claimed = published_claim(link, values, profile.published)
+    return replace(measured, bound=bound, claimed=claimed)
 
 
 def _deployment_answers(

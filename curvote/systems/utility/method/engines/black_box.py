@@ -1,7 +1,4 @@
-"""Noise that has few outputs, listed: asking for each of them leaves nothing to chance.
-
-A feature sent by k-RR on 101 levels takes 101 questions, two by Duchi's method four.
-"""
+"""Engine of any model that answers: by draws, or by all outputs where they are few."""
 
 from __future__ import annotations
 
@@ -41,6 +38,7 @@ def list_outputs(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return all outputs of discrete noise, (n, m, d), and their probabilities.
 
+    A feature sent by k-RR on 101 levels has 101 outputs, two by Duchi's method four.
     None where they are more than ``most``, or not atoms alone. One output may stand
     there several times.
     """
@@ -49,27 +47,23 @@ def list_outputs(
     laws = [law for term in mixture.terms for law in term]
     if any((law.masses.sum(axis=1) < 1 - ROUNDING).any() for law in laws):
         return None
-    possible = [[_drop_impossible(law) for law in term] for term in mixture.terms]
+    possible = []
+    for term in mixture.terms:
+        used = [(law.masses > 0).any(axis=0) for law in term]  # by some record
+        pairs = zip(term, used, strict=True)
+        possible.append([Law(law.points[:, i], law.masses[:, i]) for law, i in pairs])
     if sum(math.prod(law.masses.shape[1] for law in term) for term in possible) > most:
         return None
-    crossed = [_cross_atoms(term) for term in possible]
-    shares = [mass * mixture.weights[:, [i]] for i, (_, mass) in enumerate(crossed)]
-    return np.concatenate([points for points, _ in crossed], axis=1), np.hstack(shares)
-
-
-def _drop_impossible(law: Law) -> Law:
-    """Return the law without the atoms that no record has."""
-    some = (law.masses > 0).any(axis=0)
-    return Law(law.points[:, some], law.masses[:, some])
-
-
-def _cross_atoms(term: list[Law]) -> tuple[FloatArray, FloatArray]:
-    """Return every choice of one atom from each law, and its probability."""
-    sizes = [law.masses.shape[1] for law in term]
-    chosen = np.indices(sizes).reshape(len(sizes), -1)
-    pairs = list(zip(term, chosen, strict=True))
-    points = np.stack([law.points[:, at] for law, at in pairs], axis=2)
-    return points, np.prod([law.masses[:, at] for law, at in pairs], axis=0)
+    points, shares = [], []
+    for i, laws in enumerate(possible):
+        # Every choice of one atom from each law, and its probability.
+        sizes = [law.masses.shape[1] for law in laws]
+        chosen = np.indices(sizes).reshape(len(sizes), -1)
+        choices = list(zip(laws, chosen, strict=True))
+        points.append(np.stack([law.points[:, at] for law, at in choices], axis=2))
+        masses = np.prod([law.masses[:, at] for law, at in choices], axis=0)
+        shares.append(masses * mixture.weights[:, [i]])
+    return np.concatenate(points, axis=1), np.hstack(shares)
 
 
 Places = NDArray[np.int64]
@@ -123,26 +117,18 @@ class BlackBoxSurface(Surface):
             outputs = None if law is None else list_outputs(law.select(block), most)
             if outputs is None:
                 return None
-            queries[block] = outputs[1].shape[1]
-            share += self._weighted_shares(block, *outputs)
+            points, chances = outputs
+            m = queries[block] = chances.shape[1]
+            record, weights = np.repeat(np.arange(n)[block], m), chances.ravel()
+            added, start = np.zeros_like(share), 0
+            for piece in self.ask_pieces(record, points.reshape(len(record), -1)):
+                valid, stop = piece.answer >= 0, start + len(piece.answer)
+                where = (piece.record * self.n_classes + piece.answer)[valid]
+                added += np.bincount(where, weights[start:stop][valid], len(share))
+                start = stop
+            share += added
         shares = np.clip(share.reshape(n, -1), 0, 1)
         return Answers(shares, shares, shares, "exact", queries)
-
-    def _weighted_shares(
-        self, which: slice, outputs: FloatArray, chances: FloatArray
-    ) -> FloatArray:
-        """Return the shares (n K,) of some records from all m outputs."""
-        m, k = chances.shape[1], self.n_classes
-        record = np.repeat(np.arange(which.start, which.stop), m)
-        weights = chances.ravel()
-        share = np.zeros(len(self.clean) * k)
-        start = 0
-        for piece in self.ask_pieces(record, outputs.reshape(len(record), -1)):
-            valid, stop = piece.answer >= 0, start + len(piece.answer)
-            where = (piece.record * k + piece.answer)[valid]
-            share += np.bincount(where, weights[start:stop][valid], len(share))
-            start = stop
-        return share
 
     def counts(
         self, channel: Channel, number: int, entropy: Entropy | None = None
@@ -187,11 +173,8 @@ class BlackBoxSurface(Surface):
         """Return the answers for records (m,) noised to ``values`` (m, s)."""
         rows = self.question.records[record]
         rows[:, list(self.question.sensitive)] = values
-        return Piece(
-            record,
-            rows,
-            class_indices(self.classes, predict_batched(self.question.model, rows)),
-        )
+        answers = predict_batched(self.question.model, rows)
+        return Piece(record, rows, class_indices(self.classes, answers))
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Raise NotImplementedError: answers that were not asked for are unknown."""
@@ -225,19 +208,17 @@ class BlackBox(Engine):
 
         UserError if the two differ: agreement with what is not fixed says nothing.
         """
-        first, second = (
-            predict_batched(question.model, question.records) for _ in range(2)
-        )
+        model, records = question.model, question.records
+        first, second = (predict_batched(model, records) for _ in range(2))
         if differ := int(np.count_nonzero(first != second)):
             raise UserError(
                 f"The model answered {differ} of {len(first)} records differently when"
                 " asked twice. Fix its random state or its temperature, or hand over a"
                 " model whose `predict` gives the most frequent of several answers."
             )
-        classes = classes_of(question.model, first)
-        return BlackBoxSurface(
-            class_indices(classes, first), len(classes), question, classes
-        )
+        classes = classes_of(model, first)
+        clean = class_indices(classes, first)
+        return BlackBoxSurface(clean, len(classes), question, classes)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built from ``arrays``; the model is not asked."""

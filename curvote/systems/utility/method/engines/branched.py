@@ -1,4 +1,4 @@
-"""Reference law for which a partition is made once."""
+"""Surface of branch and bound: a partition made once, for a reference law."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ from curvote.systems.utility.method.engines.base import (
     Question,
     Surface,
 )
-from curvote.systems.utility.method.engines.boxes import (
+from curvote.systems.utility.method.engines.branch import (
     Boxes,
-    Weigher,
+    Oracle,
+    Search,
+    SettledTest,
     empty_boxes,
+    judge_boxes,
     make_snap,
     mass_weigher,
     root_boxes,
     volume_weigher,
-)
-from curvote.systems.utility.method.engines.branch import (
-    Oracle,
-    Search,
-    SettledTest,
-    judge_boxes,
 )
 
 EDGE = 0.15
@@ -41,18 +38,14 @@ SPREAD = 0.1
 
 def reference_law(values: FloatArray, bounds: FloatArray) -> Mixture:
     """Return the reference laws of n records (n, s)."""
-    columns = zip(values.T, bounds, strict=True)
-    return product_law(
-        *(_feature_law(column, low, high) for column, (low, high) in columns)
-    )
-
-
-def _feature_law(values: FloatArray, low: float, high: float) -> Law:
-    """Return the reference law of one feature."""
-    inside = np.clip(values, low, high)[:, None]
-    points = np.broadcast_to([[low, high]], (len(values), 2))
-    masses = np.full(points.shape, EDGE)
-    return Law(points, masses, _continuous_part(low, high), inside, low, high)
+    laws = []
+    for column, (low, high) in zip(values.T, bounds, strict=True):
+        inside = np.clip(column, low, high)[:, None]
+        points = np.broadcast_to([[low, high]], (len(column), 2))
+        masses = np.full(points.shape, EDGE)
+        rest = _continuous_part(low, high)
+        laws.append(Law(points, masses, rest, inside, low, high))
+    return product_law(*laws)
 
 
 def _continuous_part(low: float, high: float) -> Rest:
@@ -122,20 +115,14 @@ class BranchedSurface(Surface):
         """
         n = len(self.clean)
         chunks = [slice(i, i + RECORDS_AT_ONCE) for i in range(0, n, RECORDS_AT_ONCE)]
-        chunk_shares = [self._chunk_shares(channel, chunk) for chunk in chunks]
-        if any(part is None for part in chunk_shares):
+        parts = [self._chunk_shares(channel, chunk) for chunk in chunks]
+        known_parts = [part for part in parts if part is not None]
+        if len(known_parts) < len(parts):
             return self._draw(channel, draws)
-        share, lower = np.concatenate(
-            [part_shares for part_shares in chunk_shares if part_shares is not None],
-            axis=1,
-        )
-        bracket_answers = bracket_from_certain(share, lower)
-        if (
-            not draws.number
-            or (bracket_answers.upper - bracket_answers.lower <= LOOSE_WIDTH).all()
-        ):
-            return bracket_answers
-        return intersect_answers(bracket_answers, self._draw(channel, draws))
+        bracket = bracket_from_certain(*np.concatenate(known_parts, axis=1))
+        if not draws.number or (bracket.upper - bracket.lower <= LOOSE_WIDTH).all():
+            return bracket
+        return intersect_answers(bracket, self._draw(channel, draws))
 
     def _chunk_shares(self, channel: Channel, chunk: slice) -> FloatArray | None:
         """Return guessed and certain shares of a chunk, None without a law."""
@@ -165,25 +152,16 @@ class BranchedSurface(Surface):
         certain = np.asarray(~(other & ~parts.empty()).any(axis=1), dtype=np.bool_)
         rows = np.flatnonzero(certain)
         open_ = _pad_rows(*_flatten_boxes([parts.of(certain)], certain=False))
-        tried_boxes = self._try_boxes(
-            rows, open_, volume_weigher(low[rows], high[rows])
-        )
-        certain[rows] = self._agrees(rows, tried_boxes).all(axis=1)
-        return certain
+        open_ = judge_boxes(self.oracle, rows, open_, ~open_.empty())
 
-    def _try_boxes(self, rows: NDArray[np.intp], boxes: Boxes, weigh: Weigher) -> Boxes:
-        """Return the boxes of some records, split until one has another answer."""
-        boxes = judge_boxes(self.oracle, rows, boxes, ~boxes.empty())
-
-        def refuted(
-            at: NDArray[np.intp], boxes: Boxes, _: FloatArray
-        ) -> NDArray[np.bool_]:
+        def refuted(at: NDArray[Any], boxes: Boxes, _: FloatArray) -> NDArray[Any]:
             other = boxes.certain & ~self._agrees(rows[at], boxes)
             return np.asarray(other.any(axis=1))
 
-        return Search(self.oracle, rows, weigh).refined(
-            boxes, refuted, boxes.m + TRIED_BOXES
-        )[0]
+        search = Search(self.oracle, rows, volume_weigher(low[rows], high[rows]))
+        tried, _ = search.refined(open_, refuted, open_.m + TRIED_BOXES)
+        certain[rows] = self._agrees(rows, tried).all(axis=1)
+        return certain
 
     def _agrees(self, rows: NDArray[np.intp], boxes: Boxes) -> NDArray[np.bool_]:
         """Return the mask of boxes that are empty or certainly clean."""
@@ -243,9 +221,8 @@ def branch_surface(
 
     The reference has mass at the bounds, between them, and near the record's values.
     """
-    n = len(clean)
+    n, parts = len(clean), []
     most = effort.stored_limit(n)
-    parts = []
     for start in range(0, n, RECORDS_AT_ONCE):
         who = np.arange(start, min(start + RECORDS_AT_ONCE, n))
         law = reference_law(question.values[who], question.bounds)
@@ -253,10 +230,8 @@ def branch_surface(
         boxes = root_boxes(len(who), question.bounds)
         boxes = judge_boxes(oracle, who, boxes, np.full(boxes.certain.shape, True))
         parts.append(search.refined(boxes, stop_when_narrow(effort.width), most)[0])
-    flat, counts = _flatten_boxes(parts)
-    return BranchedSurface(
-        clean, oracle.n_classes, question, oracle, _pad_rows(flat, counts), effort
-    )
+    boxes = _pad_rows(*_flatten_boxes(parts))
+    return BranchedSurface(clean, oracle.n_classes, question, oracle, boxes, effort)
 
 
 def restore_branched(
@@ -264,9 +239,8 @@ def restore_branched(
 ) -> BranchedSurface:
     """Return the surface built again from its ``arrays``."""
     boxes = _pad_rows([arrays[name] for name in BOX_FIELDS], arrays["counts"])
-    return BranchedSurface(
-        arrays["clean"], oracle.n_classes, question, oracle, boxes, effort
-    )
+    clean = arrays["clean"]
+    return BranchedSurface(clean, oracle.n_classes, question, oracle, boxes, effort)
 
 
 def _flatten_boxes(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.engines.base import (
     Engine,
+    Front,
     Question,
     Surface,
     predict_indices,
@@ -24,15 +24,17 @@ from curvote.systems.utility.method.engines.branched import (
     branch_surface,
     restore_branched,
 )
-from curvote.systems.utility.method.engines.fronts import Front
 from curvote.systems.utility.method.engines.trees.cells import (
     Axes,
     Leaves,
+    TreeTable,
     reachable_leaves,
     whole_units,
 )
-from curvote.systems.utility.method.engines.trees.engine import read_trees
-from curvote.systems.utility.method.engines.trees.table import TreeTable
+from curvote.systems.utility.method.engines.trees.engine import (
+    read_trees,
+    require_trees,
+)
 
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
@@ -78,7 +80,16 @@ class TreeBounds(Oracle):
         self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
     ) -> Verdict:
         """Return the verdict on the boxes, a record at a time."""
-        first, last = (self._to_cells(end) for end in (low, high))
+        first, last = (
+            np.array(
+                [
+                    np.searchsorted(c, side)
+                    for c, side in zip(self.cuts, ends.T, strict=True)
+                ],
+                dtype=np.int32,
+            )
+            for ends in (low, high)
+        )
         answer, certain = np.zeros_like(who), np.zeros(len(who), dtype=np.bool_)
         effect = np.full(low.shape, -1.0)
         for i in np.unique(who):
@@ -92,12 +103,6 @@ class TreeBounds(Oracle):
                 answer[at], certain[at] = verdict.answer, verdict.certain
                 effect[at] = verdict.effect
         return Verdict(answer, certain, effect)
-
-    def _to_cells(self, ends: FloatArray) -> Cells:
-        """Return the cell of each end (m, s), (s, m)."""
-        columns = zip(self.cuts, ends.T, strict=True)
-        cells = [np.searchsorted(cuts, column) for cuts, column in columns]
-        return np.array(cells, dtype=np.int32)
 
     def _judge_record(
         self, reached: ReachedLeaves, first: Cells, last: Cells
@@ -114,9 +119,8 @@ class TreeBounds(Oracle):
             at = answer == c
             certain[at], doubt[at] = self._certain_lead(reached, met[at], c)
         sides = []
-        for low, high, start, stop in zip(
-            reached.low, reached.high, first, last, strict=True
-        ):
+        cells = zip(reached.low, reached.high, first, last, strict=True)
+        for low, high, start, stop in cells:
             ends = (low > start[:, None]) | (high <= stop[:, None])
             sides.append(np.where(start < stop, (doubt * ends).sum(axis=1), -1.0))
         return Verdict(answer, certain, np.stack(sides, axis=1))
@@ -128,16 +132,13 @@ class TreeBounds(Oracle):
         certain, doubt = np.full(len(met), True), np.zeros(met.shape)
         for k in np.flatnonzero(np.arange(self.n_classes) != c):
             ahead = reached.value[:, c] - reached.value[:, k]
-            least, most = (
-                _least_values(reached, met, ahead),
-                -_least_values(reached, met, -ahead),
-            )
+            least = _least_values(reached, met, ahead)
+            most = -_least_values(reached, met, -ahead)
             lead = reached.base[c] - reached.base[k] + least.sum(axis=1)
             won = lead >= self.need[c, k]
             open_ = np.where(won[:, None], 0.0, most - least)
-            doubt += np.repeat(
-                open_, np.diff(reached.first, append=len(reached.value)), axis=1
-            )
+            sizes = np.diff(reached.first, append=len(reached.value))
+            doubt += np.repeat(open_, sizes, axis=1)
             certain &= won
         return certain, doubt * met
 
@@ -154,9 +155,8 @@ class TreeBounds(Oracle):
 def _leaves_met(reached: ReachedLeaves, first: Cells, last: Cells) -> NDArray[np.bool_]:
     """Return the mask of leaves that boxes of cells meet, (m, L)."""
     met = np.ones((first.shape[1], len(reached.value)), dtype=np.bool_)
-    for low, high, start, stop in zip(
-        reached.low, reached.high, first, last, strict=True
-    ):
+    cells = zip(reached.low, reached.high, first, last, strict=True)
+    for low, high, start, stop in cells:
         met &= (low <= stop[:, None]) & (high > start[:, None])
     return met
 
@@ -175,15 +175,20 @@ def tree_bounds(
     """Return the oracle for the question's trees around its records."""
     unit_values = whole_units(trees)
     value, start = _pair_sums(unit_values.value), _pair_sums(unit_values.start[None])[0]
-    reachable = reachable_leaves(
-        trees, cuts, trees.compared_values(front.features(question.records))
-    )
+    values = trees.compared_values(front.features(question.records))
+    reachable = reachable_leaves(trees, cuts, values)
     number = np.searchsorted(trees.roots, reachable.node, side="right")
     ends = np.searchsorted(reachable.record, np.arange(len(question.records) + 1))
     parts = [np.arange(*pair) for pair in pairwise(ends)]
     reached = [_record_leaves(reachable, number, value, start, part) for part in parts]
-    need = _needed_leads(trees, unit_values.slack, len(start))
-    return TreeBounds(cuts.cuts, reached, need, len(start))
+    # The least certain leads: more than the slack, or the tie rule.
+    k = len(start)
+    if unit_values.slack:
+        need = np.full((k, k), unit_values.slack + 1.0)
+    else:
+        first = np.triu(np.ones((k, k)))
+        need = first if trees.rule == "not_negative" else 1 - first
+    return TreeBounds(cuts.cuts, reached, need, k)
 
 
 def _pair_sums(value: Ints) -> FloatArray:
@@ -192,32 +197,21 @@ def _pair_sums(value: Ints) -> FloatArray:
     return pair.astype(np.float64)
 
 
-def _needed_leads(trees: TreeTable, slack: int, k: int) -> FloatArray:
-    """Return the least certain leads: more than the slack, or the tie rule."""
-    if slack:
-        return np.full((k, k), slack + 1.0)
-    first = np.triu(np.ones((k, k)))
-    return first if trees.rule == "not_negative" else 1 - first
-
-
 def _record_leaves(
     reachable: Leaves,
     number: Ints,
     value: FloatArray,
     start: FloatArray,
-    leaves_of_record: Ints,
+    leaves: Ints,
 ) -> ReachedLeaves:
     """Return the leaves of one record; constant trees are added to ``base``."""
-    leaves_of_record = leaves_of_record[
-        np.argsort(number[leaves_of_record], kind="stable")
-    ]
-    _, place, sizes = np.unique(
-        number[leaves_of_record], return_inverse=True, return_counts=True
-    )
+    leaves = leaves[np.argsort(number[leaves], kind="stable")]
+    tree = number[leaves]
+    _, place, sizes = np.unique(tree, return_inverse=True, return_counts=True)
     single = sizes[place] == 1
-    varying = leaves_of_record[~single]
+    varying = leaves[~single]
     first = np.flatnonzero(np.diff(number[varying], prepend=-1))
-    base = start + value[reachable.node[leaves_of_record[single]]].sum(axis=0)
+    base = start + value[reachable.node[leaves[single]]].sum(axis=0)
     low, high = (
         side[:, varying].astype(np.int32) for side in (reachable.low, reachable.high)
     )
@@ -241,23 +235,16 @@ class BranchedTrees(Engine):
         return (
             f"The trees have {count} leaves, for {n} records; bounds of more than"
             f" {MOST_LEAVES} leaves are loose, and those of more than"
-            f" {MOST_LEAVES_TIMES_RECORDS} leaves times"
-            " records slow."
+            f" {MOST_LEAVES_TIMES_RECORDS} leaves times records slow."
         )
 
     def surface(self, question: Question) -> Surface:
         """Return the surface around the records; UserError if refused."""
         clean = predict_indices(question.model, question.records)
-        return branch_surface(question, _make_oracle(question), clean, EFFORT)
+        oracle = tree_bounds(question, *require_trees(question))
+        return branch_surface(question, oracle, clean, EFFORT)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built again from its ``arrays``."""
-        return restore_branched(question, _make_oracle(question), arrays, EFFORT)
-
-
-def _make_oracle(question: Question) -> TreeBounds:
-    """Return the oracle of the question's trees."""
-    trees = read_trees(question)
-    if isinstance(trees, str):
-        raise UserError(trees)
-    return tree_bounds(question, *trees)
+        oracle = tree_bounds(question, *require_trees(question))
+        return restore_branched(question, oracle, arrays, EFFORT)

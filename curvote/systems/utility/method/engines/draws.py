@@ -1,4 +1,4 @@
-"""Densities of laws at points that were drawn, for ratios of one law to another."""
+"""Draws that many channels share, weighed by densities, and draws until decided."""
 
 from __future__ import annotations
 
@@ -49,19 +49,14 @@ def mixture_density(
         share = np.tile(weight[:, None], points.shape[1])
         for i, law in enumerate(term):
             if (i, id(law)) not in cache:
-                near = points[:, :, i], atoms[:, :, i], CELL_WIDTH * widths[i] / 2
-                cache[i, id(law)] = _law_density(law, *near)
+                at, half = points[:, :, i], CELL_WIDTH * widths[i] / 2
+                density = (law.cdf(at + half) - law.cdf(at - half)) / (2 * half)
+                if atoms[:, :, i].any():
+                    density = np.where(atoms[:, :, i], _point_mass(law, at), density)
+                cache[i, id(law)] = density
             share *= cache[i, id(law)]
         total += share
     return total
-
-
-def _law_density(
-    law: Law, at: FloatArray, atoms: NDArray[np.bool_], half: float
-) -> FloatArray:
-    """Return one law's density at points, (n, m)."""
-    smooth = (law.cdf(at + half) - law.cdf(at - half)) / (2 * half)
-    return np.where(atoms, _point_mass(law, at), smooth) if atoms.any() else smooth
 
 
 def _point_mass(law: Law, at: FloatArray) -> FloatArray:
@@ -77,7 +72,7 @@ PILOT_POINTS = 2048
 MOST_STAKE = 0.5
 BISECTIONS = 60
 # More points are not held: each takes about a hundred bytes.
-MOST_POINTS = 1 << 23
+MOST_POOL_POINTS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -98,9 +93,8 @@ class PoolPoints:
 
         0 where the density is too small for a float: that makes lower ends lower.
         """
-        densities = mixture_density(
-            _require_law(channel, self.record), self.values, self.atoms, self.widths
-        )
+        law = _require_law(channel, self.record)
+        densities = mixture_density(law, self.values, self.atoms, self.widths)
         nothing = np.zeros_like(densities)
         return np.divide(densities, self.mean, out=nothing, where=self.mean > 0)
 
@@ -123,10 +117,8 @@ def _draw_points(
     """Return ``number`` draws of each channel for each of ``values`` (n, s)."""
     repeated = np.repeat(values, number, axis=0)
     shape = (len(values), number, values.shape[1])
-    draws_by_channel = [
-        channel.draw(repeated, entropy).reshape(shape) for channel in channels
-    ]
-    points = np.concatenate(draws_by_channel, axis=1)
+    samples = [channel.draw(repeated, entropy).reshape(shape) for channel in channels]
+    points = np.concatenate(samples, axis=1)
     laws = [_require_law(channel, values) for channel in channels]
     atoms = np.logical_or.reduce([atom_mask(law, points) for law in laws])
     widths = np.diff(channels[0].bounds, axis=1)[:, 0]
@@ -171,23 +163,15 @@ class PoolSurface(Surface):
         missed = (1 - draws.confidence) / 2
         weights = self.points.weights(channel)
         hit = [self.answer == place for place in range(self.n_classes)]
-        best = math.sqrt(-2 * math.log(missed) * 4 * worth) / m
-        stake_and_level = min(best, MOST_STAKE), -math.log(missed)
-        low = np.stack(
-            [_lower_means(weights * hits, *stake_and_level) for hits in hit], axis=1
-        )
-        lower_of_rest = np.stack(
-            [_lower_means(weights * ~hits, *stake_and_level) for hits in hit], axis=1
+        needed = -math.log(missed)
+        stake = min(math.sqrt(-2 * math.log(missed) * 4 * worth) / m, MOST_STAKE)
+        low, missed_low = (
+            np.stack([_lower_means(weights * k, stake, needed) for k in kinds], axis=1)
+            for kinds in (hit, [~hits for hits in hit])
         )
         share = np.stack([(weights * hits).mean(axis=1) for hits in hit], axis=1)
-        queries = np.full(len(weights), m, dtype=np.int64)
-        return Answers(
-            np.clip(share, low, 1 - lower_of_rest),
-            low,
-            1 - lower_of_rest,
-            "draws",
-            queries,
-        )
+        queries, high = np.full(len(weights), m, dtype=np.int64), 1 - missed_low
+        return Answers(np.clip(share, low, high), low, high, "draws", queries)
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Raise NotImplementedError, as a black box does."""
@@ -222,26 +206,24 @@ def draw_pool(
     """Return the pool of ``draws.number`` draws of each channel.
 
     The channels have the surface's bounds and each a law; one that has none is a
-    UserError, and so are more than ``MOST_POINTS`` points.
+    UserError, and so are more than ``MOST_POOL_POINTS`` points.
     """
     entropy, values = draws.entropy or SystemEntropy(), black_box.question.values
     total = len(values) * len(channels) * draws.number
-    if total > MOST_POINTS:
+    if total > MOST_POOL_POINTS:
         raise UserError(
-            f"A pool of {total:,} points does not fit; at most {MOST_POINTS:,} do. Take"
+            f"A pool of {total:,} points does not fit; at most {MOST_POOL_POINTS:,} do. Take"
             " fewer draws or fewer records at a time, or draw each channel by itself."
         )
     points = _draw_points(channels, values, draws.number, entropy)
     pilot_size = max(1, PILOT_POINTS // (len(values) * len(channels)))
     pilot = _draw_points(channels, values, pilot_size, entropy)
     n, m, s = points.values.shape
-    pieces = black_box.ask_pieces(
-        np.repeat(np.arange(n), m), points.values.reshape(-1, s)
-    )
+    record = np.repeat(np.arange(n), m)
+    pieces = black_box.ask_pieces(record, points.values.reshape(-1, s))
     answer = np.concatenate([piece.answer for piece in pieces]).reshape(n, m)
-    return PoolSurface(
-        black_box.clean, black_box.n_classes, black_box, points, pilot, answer
-    )
+    clean, k = black_box.clean, black_box.n_classes
+    return PoolSurface(clean, k, black_box, points, pilot, answer)
 
 
 # Draws between two looks: a call of a model is dear, a look is not.

@@ -1,16 +1,176 @@
-"""Shares of the classes when values are noised: winning intervals and their masses."""
+"""Scores of classes, and the share that each wins when the values are noised."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
+from itertools import product as every
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.law import Law
-from curvote.systems.utility.method.engines.scores.forms import ScoreLine, Scores
+
+
+@dataclass(frozen=True)
+class ScoreLine:
+    """Scores of K classes as quadratics of one value, for n records, m settings.
+
+    ``constant`` and ``linear`` are (n, m, K), ``square`` is (K,).
+    """
+
+    constant: FloatArray
+    linear: FloatArray
+    square: FloatArray
+
+    def at(self, values: FloatArray) -> FloatArray:
+        """Return the scores at ``values`` (n, m), (n, m, K)."""
+        v = values[..., None]
+        return np.asarray(self.constant + (self.linear + self.square * v) * v)
+
+    @property
+    def straight(self) -> bool:
+        """Whether the scores differ by straight lines only."""
+        return bool((self.square == self.square[0]).all())
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of K classes: constant + v @ linear + v' square v, v (s,) sensitive.
+
+    ``constant`` (n, K); ``linear`` (n, s, K), or (1, s, K) where records share it;
+    ``square`` (s, s, K), symmetric. The largest score answers;
+    of equal ones the first, as argmax has it.
+    """
+
+    constant: FloatArray
+    linear: FloatArray
+    square: FloatArray
+
+    @property
+    def s(self) -> int:
+        """Number of sensitive values."""
+        return int(self.square.shape[0])
+
+    @property
+    def curved(self) -> bool:
+        """Whether some scores differ by more than straight lines."""
+        return bool((self.square != self.square[..., :1]).any())
+
+    @property
+    def classes(self) -> int:
+        """Number of classes K."""
+        return int(self.constant.shape[1])
+
+    def at(self, values: FloatArray) -> FloatArray:
+        """Return the scores at ``values`` (n, s), (n, K)."""
+        linear = np.broadcast_to(self.linear, (len(values), *self.linear.shape[1:]))
+        straight = np.einsum("ns,nsk->nk", values, linear)
+        quadratic = np.einsum("ns,nt,stk->nk", values, values, self.square)
+        return np.asarray(self.constant + straight + quadratic)
+
+    def places(self, values: FloatArray) -> NDArray[np.int64]:
+        """Return the class indices of the answers at ``values`` (n, s), (n,)."""
+        return np.asarray(np.argmax(self.at(values), axis=1), dtype=np.int64)
+
+    def of(self, rows: slice | NDArray[np.intp]) -> Scores:
+        """Return the scores of some records."""
+        shared = len(self.linear) == 1
+        linear = self.linear if shared else self.linear[rows]
+        return Scores(self.constant[rows], linear, self.square)
+
+    def fix_values(self, values: FloatArray, free: list[int]) -> Scores:
+        """Return the scores of the ``free`` values, the others fixed at ``values``.
+
+        What stands in ``values`` for the free ones does not matter.
+        """
+        fixed = np.array(values, dtype=np.float64)
+        fixed[:, free] = 0.0
+        linear = self.linear + 2 * np.einsum("nt,stk->nsk", fixed, self.square)
+        constant = self.at(fixed)
+        return Scores(constant, linear[:, free], self.square[np.ix_(free, free)])
+
+    def along(self, place: int, other: int, at: FloatArray) -> ScoreLine:
+        """Return the scores along a value, the ``other`` one at ``at`` (n, m)."""
+        v = at[..., None]
+        first, second = self.linear[:, None, other], self.linear[:, None, place]
+        constant = (first + self.square[other, other] * v) * v
+        constant += self.constant[:, None]
+        cross = self.square[place, other]
+        linear = second + 2 * cross * v if cross.any() else second
+        return ScoreLine(constant, linear, self.square[place, place])
+
+    def alone(self) -> ScoreLine:
+        """Return the scores along their only value, m = 1."""
+        return ScoreLine(self.constant[:, None], self.linear, self.square[0, 0])
+
+    def active_values(self) -> list[int]:
+        """Return the indices of values that move some difference of scores."""
+        curved = (self.square != self.square[..., :1]).any(axis=(1, 2))
+        straight = (self.linear != self.linear[..., :1]).any(axis=(0, 2))
+        return [int(i) for i in np.flatnonzero(curved | straight)]
+
+
+def class_wins(
+    scores: Scores, clean: NDArray[np.int64], low: FloatArray, high: FloatArray
+) -> NDArray[np.bool_]:
+    """Return for each record whether class ``clean`` (n,) wins in its whole box.
+
+    The box is ``low`` to ``high``, (n, s). A tie is won by the first class.
+    """
+    free = scores.active_values()
+    scores = scores.fix_values(np.zeros_like(low), free)
+    low, high = low[:, free], high[:, free]
+    wins = np.ones(len(clean), dtype=bool)
+    for first, second in every(range(scores.classes), repeat=2):
+        if first != second:
+            lead = least_lead(scores, first, second, low, high)
+            won = lead >= 0 if first < second else lead > 0
+            wins &= won | (clean != first)
+    return wins
+
+
+def least_lead(
+    scores: Scores, first: int, second: int, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return the least lead of one class over another in each box, (n,).
+
+    Exact for straight lines, for sums of one-value terms, and for two values; else
+    nothing is above it.
+    """
+    constant, linear, square = (
+        part[..., first] - part[..., second]
+        for part in (scores.constant, scores.linear, scores.square)
+    )
+    linear = np.broadcast_to(linear, low.shape)
+    if not (square - np.diag(np.diag(square))).any():
+        least = _least_separable(linear, np.diag(square), low, high)
+        return np.asarray(constant + least)
+    edges = []
+    for place, end in every((0, 1), (low, high)):
+        v, free = end[:, place], 1 - place
+        along = linear[:, [free]] + 2 * square[0, 1] * v[:, None]
+        edge_part = (linear[:, place] + square[place, place] * v) * v
+        box = low[:, [free]], high[:, [free]]
+        edges.append(edge_part + _least_separable(along, square[[free], [free]], *box))
+    if np.linalg.det(square) > 0:  # else nothing is least inside
+        at = np.linalg.solve(2 * square, -linear.T).T
+        inside = ((at >= low) & (at <= high)).all(axis=1)
+        bottom = np.einsum("ns,ns->n", linear, at) / 2
+        edges.append(np.where(inside, bottom, np.inf))
+    return np.asarray(constant + np.min(edges, axis=0))
+
+
+def _least_separable(
+    linear: FloatArray, square: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return the least of sum of linear v + square v^2, value by value."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = np.where(square > 0, np.clip(-linear / (2 * square), low, high), low)
+    values = [(linear + square * v) * v for v in (low, high, bottom)]
+    return np.asarray(np.min(values, axis=0).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -54,35 +214,22 @@ _FAR = 1e30
 
 def winning_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
     """Return the chance that each class wins, (n, m, K), for a law of the value."""
-    return (
-        _linear_shares(along, spread)
-        if along.straight
-        else _quadratic_shares(along, spread)
-    )
-
-
-def _linear_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
-    """Return the shares of classes that each win on one interval."""
-    classes = along.constant.shape[-1]
+    if not along.straight:
+        return _quadratic_shares(along, spread)
     won = np.zeros(along.constant.shape)
+    shape, classes = along.constant.shape[:-1], along.constant.shape[-1]
     for place in range(1, classes):
-        low, high = _winning_interval(along, place)
+        # The ends (n, m) of the interval where the class beats all others.
+        low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+        for other in range(classes):
+            if other != place:
+                below, above = _winning_half_line(along, place, other)
+                low, high = np.maximum(low, below), np.minimum(high, above)
         upper = spread.total if (high == np.inf).all() else spread.upto(high)
         lower = 0.0 if (low == -np.inf).all() else spread.below(low)
         won[..., place] = np.maximum(upper - lower, 0.0)
     won[..., 0] = np.maximum(spread.total - won[..., 1:].sum(axis=-1), 0.0)
     return won
-
-
-def _winning_interval(along: ScoreLine, place: int) -> tuple[FloatArray, FloatArray]:
-    """Return the ends (n, m) of the interval where a class beats all others."""
-    shape = along.constant.shape[:-1]
-    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
-    for other in range(along.constant.shape[-1]):
-        if other != place:
-            below, above = _winning_half_line(along, place, other)
-            low, high = np.maximum(low, below), np.minimum(high, above)
-    return low, high
 
 
 def _winning_half_line(
@@ -93,9 +240,8 @@ def _winning_half_line(
     An open end is written as the closed one of the next number.
     """
     lead = along.constant[..., first] - along.constant[..., second]
-    slope = np.broadcast_to(
-        along.linear[..., first] - along.linear[..., second], lead.shape
-    )
+    slope = along.linear[..., first] - along.linear[..., second]
+    slope = np.broadcast_to(slope, lead.shape)
     ties = first < second
     with np.errstate(divide="ignore", invalid="ignore"):
         meet = -lead / slope
@@ -123,8 +269,7 @@ def _quadratic_shares(along: ScoreLine, spread: ValueLaw) -> FloatArray:
     upto = spread.upto(flat).reshape(edges.shape)
     below = spread.below(flat).reshape(edges.shape)
     gaps = np.maximum(below[..., 1:] - upto[..., :-1], 0.0)
-    low = edges[..., :-1]
-    high = edges[..., 1:]
+    low, high = edges[..., :-1], edges[..., 1:]
     lower = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high - 1), low)
     upper = np.where(np.isinf(high), np.where(np.isinf(low), 0.0, low + 1), high)
     wide = lower - np.abs(lower) * np.isinf(low), upper + np.abs(upper) * np.isinf(high)
@@ -170,27 +315,19 @@ def shares_of_two(scores: Scores, laws: tuple[Law, Law]) -> FloatArray:
     at = winning_shares(scores.along(1, 0, first.points), ValueLaw.with_atoms(second))
     won = _weighted_sum(first.masses, at)
     if not first_rest.empty and second.points.shape[1]:
-        won += _weighted_sum(
-            second.masses, winning_shares(scores.along(0, 1, second.points), first_rest)
-        )
+        at = winning_shares(scores.along(0, 1, second.points), first_rest)
+        won += _weighted_sum(second.masses, at)
     if not first_rest.empty and not second_rest.empty:
-        won += _continuous_shares(scores, first_rest, second_rest)
+
+        def later_classes(at: FloatArray) -> FloatArray:
+            return winning_shares(scores.along(1, 0, at), second_rest)[..., 1:]
+
+        dense = CURVED if scores.curved else 1
+        later_shares = integrate(first_rest, later_classes, dense)
+        total = first_rest.total * second_rest.total
+        first_share = np.maximum(total - later_shares.sum(axis=1, keepdims=True), 0)
+        won += np.hstack([first_share, later_shares])
     return won
-
-
-def _continuous_shares(
-    scores: Scores, first_rest: ValueLaw, second_rest: ValueLaw
-) -> FloatArray:
-    """Return the shares where both values have no atom."""
-    along = partial(scores.along, 1, 0)
-    later_shares = integrate(
-        first_rest,
-        lambda at: winning_shares(along(at), second_rest)[..., 1:],
-        CURVED if scores.curved else 1,
-    )
-    total = first_rest.total * second_rest.total
-    first = np.maximum(total - later_shares.sum(axis=1, keepdims=True), 0)
-    return np.hstack([first, later_shares])
 
 
 def _weighted_sum(masses: FloatArray, at: FloatArray) -> FloatArray:
@@ -228,11 +365,8 @@ class _Samples:
         before, after = bend[:, :-1], bend[:, 1:]
         flatter = np.where(np.abs(before) < np.abs(after), before, after)
         inner = np.where(before * after > 0, flatter, 0.0)
-        return _weighted_sum(
-            mass,
-            middle
-            - (np.pad(inner, ((0, 0), (1, 1), (0, 0))) * mass[..., None] ** 2 / 12),
-        )
+        bends = np.pad(inner, ((0, 0), (1, 1), (0, 0)))
+        return _weighted_sum(mass, middle - (bends * mass[..., None] ** 2 / 12))
 
 
 def integrate(over: ValueLaw, integrand: Integrand, dense: int = 1) -> FloatArray:
@@ -256,21 +390,17 @@ def _new_points(samples: _Samples, number: int) -> FloatArray:
     A cell's sum is off by the area of the bend, at most mass x change.
     """
     mass, change = np.maximum(np.diff(samples.upto), 0), np.diff(samples.at, axis=1)
-    weight = np.cbrt(_cell_bends(mass, change))
+    # The departure of each cell and its neighbours from a line.
+    wide = mass[..., None]
+    cross = np.abs(wide[:, 1:] * change[:, :-1] - wide[:, :-1] * change[:, 1:])
+    between = np.pad(cross.max(axis=-1), ((0, 0), (1, 1)))
+    weight = np.cbrt(np.maximum(between[:, 1:], between[:, :-1]))
     weight /= np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
     spread = np.sqrt(mass * np.abs(change).max(axis=-1))
     weight += 0.5 * spread + 0.05 * mass + 1e-9 / mass.shape[1]
     sums = np.zeros(samples.points.shape)
     np.cumsum(weight, axis=1, out=sums[:, 1:])
     return _invert_levels(sums / sums[:, -1:], samples.points, number)
-
-
-def _cell_bends(mass: FloatArray, change: FloatArray) -> FloatArray:
-    """Return the departure of each cell and its neighbours from a line."""
-    weight = mass[..., None]
-    cross = np.abs(weight[:, 1:] * change[:, :-1] - weight[:, :-1] * change[:, 1:])
-    between = np.pad(cross.max(axis=-1), ((0, 0), (1, 1)))
-    return np.asarray(np.maximum(between[:, 1:], between[:, :-1]))
 
 
 def _invert_levels(sums: FloatArray, points: FloatArray, number: int) -> FloatArray:
@@ -317,7 +447,11 @@ def bracket_positive(
 
     ``constant`` is (n,), ``slopes`` (k,) are those of all records, none is 0.
     """
-    spans = [_term_span(law, slope) for law, slope in zip(laws, slopes, strict=True)]
+    spans = []  # of slope x value for all records, up to lost mass
+    for law, slope in zip(laws, slopes, strict=True):
+        below, above = law_ends(ValueLaw.with_atoms(law))
+        ends = slope * below.min(), slope * above.max()
+        spans.append((min(ends), max(ends)))
     longest = max(high - low for low, high in spans)
     step = sum(high - low for low, high in spans) / 2**12
     while True:
@@ -329,13 +463,6 @@ def bracket_positive(
         step /= max(1.25 * excess, 2)
 
 
-def _term_span(law: Law, slope: float) -> tuple[float, float]:
-    """Return the ends of slope x value for all records, up to lost mass."""
-    low, high = law_ends(ValueLaw.with_atoms(law))
-    ends = slope * low.min(), slope * high.max()
-    return min(ends), max(ends)
-
-
 def _bracket_at_step(
     constant: FloatArray,
     slopes: FloatArray,
@@ -344,8 +471,12 @@ def _bracket_at_step(
     step: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the bracket with a lattice of this step."""
-    parts = zip(laws, slopes, spans, strict=True)
-    terms = [_round_down(*part, step) for part in parts]
+    terms = []  # slope x value rounded down: first place, and masses
+    for law, slope, span in zip(laws, slopes, spans, strict=True):
+        first, last = (int(np.floor(end / step)) for end in span)
+        edges = np.arange(first, last + 2) * step / slope
+        sums = law.below(edges) if slope > 0 else 1 - law.cdf(edges)
+        terms.append(_trim(first, np.maximum(np.diff(sums), 0)))
     while len(terms) > 1:
         pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
         terms = [reduce(_convolve, pair) for pair in pairs]
@@ -355,23 +486,12 @@ def _bracket_at_step(
     need = -constant / step - start
     certain = np.floor(need + 1e-9) + 1
     possible = np.floor(need - len(slopes) - 1e-9) + 1
-    low, high = (1 - _value_at(below, place) for place in (certain, possible))
+    low, high = (
+        1 - np.take_along_axis(below, inside.astype(int)[:, None], axis=1)[:, 0]
+        for inside in np.clip((certain, possible), 0, below.shape[1] - 1)
+    )
     lost = np.maximum(1 - below[:, -1], 0)
     return np.clip(low - lost, 0, 1), np.clip(high, 0, 1)
-
-
-def _value_at(sums: FloatArray, place: FloatArray) -> FloatArray:
-    """Return the cumulative mass at each place."""
-    inside = np.clip(place, 0, sums.shape[1] - 1).astype(int)
-    return np.asarray(np.take_along_axis(sums, inside[:, None], axis=1)[:, 0])
-
-
-def _round_down(law: Law, slope: float, span: tuple[float, float], step: float) -> Term:
-    """Return the law of slope x value rounded down: first place, and masses."""
-    first, last = (int(np.floor(end / step)) for end in span)
-    edges = np.arange(first, last + 2) * step / slope
-    sums = law.below(edges) if slope > 0 else 1 - law.cdf(edges)
-    return _trim(first, np.maximum(np.diff(sums), 0))
 
 
 def _convolve(first: Term, second: Term) -> Term:
