@@ -117,11 +117,12 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
     from curvote.cli.utility_model import ModelRequest, find_model
-    from curvote.systems.utility.analysis import analyse, check_terms
     from curvote.systems.utility.request import (
         ROWS,
         ROWS_AS_PUBLISHED,
         Options,
+        analyse,
+        check_terms,
         prepare,
     )
 

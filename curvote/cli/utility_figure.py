@@ -16,8 +16,8 @@ from curvote.base.errors import UserError
 from curvote.cli.utility_output import is_equal_split
 from curvote.papers.drawing import log_axis
 from curvote.report import style
-from curvote.systems.utility.analysis import Analysis, DeploymentRows
 from curvote.systems.utility.method.deployment import OUTPUT
+from curvote.systems.utility.request import Analysis, DeploymentRows
 
 DOTS = 160
 TITLE = 70  # characters of a line

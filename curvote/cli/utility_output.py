@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 
 from curvote.cli.tables import make_console
-from curvote.systems.utility.analysis import Analysis, DeploymentRows
 from curvote.systems.utility.method.deployment import OUTPUT
 from curvote.systems.utility.method.measurement import Row
+from curvote.systems.utility.request import Analysis, DeploymentRows
 
 # The deployments of a total that the table shows; --json prints every one.
 DISPLAYED_DEPLOYMENTS: Final = 3

@@ -48,11 +48,8 @@ def record_columns(metadata: Metadata, record: Mapping[str, Any]) -> RecordColum
         ends = record["bounds"].get(name)
         if not ends:
             if not features:
-                raise UserError(
-                    f"record: state the bounds of {name}: the source has no public"
-                    " ones.",
-                    where=("record", "bounds"),
-                )
+                why = f"state the bounds of {name}: the source has no public ones."
+                raise UserError(f"record: {why}", where=("record", "bounds"))
             feature = features[names_of_source.index(name)]
             ends = feature["lower"], feature["upper"]
         bounds.append(ends)

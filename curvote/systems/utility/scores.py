@@ -15,14 +15,7 @@ from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.messages.measures import AGREEMENT
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
-from curvote.systems.utility.measures import (
-    BOUND,
-    CLEAN,
-    DECODED,
-    WITHHOLD,
-    WITHOUT,
-    WORST,
-)
+from curvote.systems.utility import measures
 from curvote.systems.utility.method.deployment import (
     Deployment,
     Places,
@@ -39,10 +32,13 @@ from curvote.systems.utility.method.measurement import (
 from curvote.systems.utility.method.profile import Profile
 from curvote.systems.utility.method.scan import measure
 
-Bools = NDArray[np.bool_]
 Ends = tuple[float, float]
 CONFIDENCE: Final = 0.95
-_FLOORS: Final = {"raw": WITHHOLD, "decode": DECODED, "without": WITHOUT}
+_FLOORS: Final = {
+    "raw": measures.WITHHOLD,
+    "decode": measures.DECODED,
+    "without": measures.WITHOUT,
+}
 
 
 @dataclass(frozen=True)
@@ -90,8 +86,8 @@ def _metric_ends(
     bound = row.bound or 0.0
     ends = {
         AGREEMENT.name: (row.lower, row.upper),
-        WORST.name: worst,
-        BOUND.name: (bound, bound),
+        measures.WORST.name: worst,
+        measures.BOUND.name: (bound, bound),
     }
     if labels is None:
         return ends
@@ -132,7 +128,7 @@ def clean_scores(setting: Setting, profile: Profile) -> Iterator[ScoreRow]:
     answers = fixed_answers(profile.clean, profile.n_classes)
     measurement = measure_agreement(answers, profile.clean, setting.labels, CONFIDENCE)
     for score in deployment_scores(
-        CLEAN.name, setting, floor_deployments(setting)[0], measurement
+        measures.CLEAN.name, setting, floor_deployments(setting)[0], measurement
     ):
         if score.metric in {ACCURACY.name, BALANCED.name}:
             yield score

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,23 +19,8 @@ from curvote.learning.learners import registry
 from curvote.messages.measures import AGREEMENT
 from curvote.messages.roles import roles_of_table
 from curvote.systems.common.model_file import pack_model, unpack_model
-from curvote.systems.utility.inputs import (
-    Arrays,
-    RecordColumns,
-    column_names,
-    fit_classifier,
-    pack_arrays,
-    record_columns,
-    unpack_arrays,
-)
-from curvote.systems.utility.measures import (
-    EQUAL,
-    FEATURES,
-    METRICS,
-    OUTPUT,
-    RECOMMENDED,
-    VECTOR_METHOD,
-)
+from curvote.systems.utility import inputs, measures, scores
+from curvote.systems.utility.method import projections
 from curvote.systems.utility.method.deployment import OUTPUT as ANSWER
 from curvote.systems.utility.method.deployment import (
     Deployment,
@@ -45,31 +30,17 @@ from curvote.systems.utility.method.deployment import (
 )
 from curvote.systems.utility.method.engines.base import Draws, choose_engine
 from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
-from curvote.systems.utility.method.measurement import Measurement
+from curvote.systems.utility.method.measurement import (
+    Measurement,
+    Recommendation,
+    recommend,
+)
 from curvote.systems.utility.method.profile import (
     Profile,
     build_profile,
     restore_profile,
 )
-from curvote.systems.utility.method.projections import (
-    Coordinates,
-    direction_coordinates,
-    principal_coordinates,
-    project_setting,
-)
-from curvote.systems.utility.method.recommendation import Recommendation, recommend
 from curvote.systems.utility.method.scan import Refit, list_deployments, measure
-from curvote.systems.utility.scores import (
-    CONFIDENCE,
-    ScoreRow,
-    clean_scores,
-    deployment_scores,
-    deployment_table,
-    floor_scores,
-    read_measurements,
-    score_table,
-    write_deployment,
-)
 
 Settings = dict[str, Setting]
 
@@ -77,12 +48,14 @@ Settings = dict[str, Setting]
 def sent_settings(context: StageContext) -> Settings:
     """Return the settings of the features and of each projection, by name."""
     plain = plain_setting(context)
-    settings, params = {FEATURES: plain}, context.params
+    settings, params = {measures.FEATURES: plain}, context.params
     for k in params["deployments.components"]:
-        coordinates = principal_coordinates(plain.prior, k)
+        coordinates = projections.principal_coordinates(plain.prior, k)
         settings[f"{k} components"] = _projected_setting(plain, coordinates)
     numbers = params["deployments.directions"]
-    for coordinates in direction_coordinates(plain, numbers) if numbers else ():
+    for coordinates in (
+        projections.direction_coordinates(plain, numbers) if numbers else ()
+    ):
         k = len(coordinates.bounds)
         name_sent = f"{k} directions" if k > 1 else "1 direction"
         settings[name_sent] = _projected_setting(plain, coordinates)
@@ -119,7 +92,7 @@ class _SourceRecords:
 
     clients: Columns
     records: FloatArray
-    columns: RecordColumns
+    columns: inputs.RecordColumns
     groups: NDArray[np.str_] | None = None
     refits: bool = True
 
@@ -132,14 +105,14 @@ def _read_source(context: StageContext) -> _SourceRecords:
         places = tuple(range(clients["z"].shape[1]))
         names = tuple(f"z{place + 1}" for place in places)
         bounds = np.tile([-1.0, 1.0], (len(places), 1))
-        columns = RecordColumns(names, places, places, bounds)
+        columns = inputs.RecordColumns(names, places, places, bounds)
         return _SourceRecords(clients, clients["z"], columns, refits=False)
     clients, record = context.rows("ingest", "clients"), context.params["record"]
     facts = context.inputs["ingest"].metadata
-    columns = record_columns(facts, record)
+    columns = inputs.record_columns(facts, record)
     groups, name = None, record["group"]
     if name is not None:  # as its column writes it
-        names_of_source = column_names(facts)
+        names_of_source = inputs.column_names(facts)
         if name not in names_of_source:
             raise UserError(f"record.group: there is no column {name}.")
         values = clients["curve"][:, names_of_source.index(name)]
@@ -147,25 +120,16 @@ def _read_source(context: StageContext) -> _SourceRecords:
     return _SourceRecords(clients, columns.of(clients["curve"]), columns, groups)
 
 
-def _projected_setting(plain: Setting, coordinates: Coordinates) -> Setting:
+def _projected_setting(plain: Setting, coordinates: projections.Coordinates) -> Setting:
     """Return the setting of coordinates; several have no prior."""
-    setting_sent = project_setting(plain, coordinates)
+    setting_sent = projections.project_setting(plain, coordinates)
     alone = len(setting_sent.sensitive) == 1
     return setting_sent if alone else replace(setting_sent, public=None)
 
 
-def profile_arrays(profiles: Mapping[str, Profile]) -> Arrays:
-    """Return the arrays of each profile, prefixed by the way to send."""
-    return {
-        f"{name_sent}/{name}": array
-        for name_sent, profile in profiles.items()
-        for name, array in profile.arrays().items()
-    }
-
-
 def read_profile(context: StageContext, name_sent: str, setting: Setting) -> Profile:
     """Return the profile that stage ``surface`` stored for one way to send."""
-    stored = unpack_arrays(context.rows("surface", "known")["known"][0])
+    stored = inputs.unpack_arrays(context.rows("surface", "known")["known"][0])
     start = f"{name_sent}/"
     arrays = {
         name.removeprefix(start): array
@@ -179,11 +143,11 @@ def fit(context: StageContext) -> Rows:
     """Return the table ``estimator``: one model, fitted on the training clients."""
     clients = context.rows("ingest", "clients")
     facts = context.inputs["ingest"].metadata
-    columns = record_columns(facts, context.params["record"])
+    columns = inputs.record_columns(facts, context.params["record"])
     train = roles_of_table(clients, context.params, context.number)["train"]
     seed = int(context.generator("fit").integers(1 << 31))
     X, y = columns.of(clients["curve"][train]), clients["label"][train]
-    model = fit_classifier(context.params["learner"], X, y, seed)
+    model = inputs.fit_classifier(context.params["learner"], X, y, seed)
     return {"estimator": {"model": pack_model(model)}}
 
 
@@ -194,19 +158,24 @@ def surface(context: StageContext) -> Rows:
         # A linear model of coordinates is as cheap as one of features; all others of
         # them are drawn.
         cheap = (
-            name_sent == FEATURES
+            name_sent == measures.FEATURES
             or choose_engine(setting.question)[0].name == Linear.name
         )
         profile = build_profile(setting, evidence="auto" if cheap else "draws")
         profiles[name_sent] = profile
-    plain, profile = settings[FEATURES], profiles[FEATURES]
-    rows: list[ScoreRow] = []
+    arrays = {
+        f"{name_sent}/{name}": array
+        for name_sent, profile in profiles.items()
+        for name, array in profile.arrays().items()
+    }
+    plain, profile = settings[measures.FEATURES], profiles[measures.FEATURES]
+    rows: list[scores.ScoreRow] = []
     for floor in floor_deployments(plain):
-        rows += floor_scores(plain, profile, floor)
-    rows += clean_scores(plain, profile)
+        rows += scores.floor_scores(plain, profile, floor)
+    rows += scores.clean_scores(plain, profile)
     return {
-        "known": {"known": pack_arrays(profile_arrays(profiles))},
-        SCORES.name: score_table(rows),
+        "known": {"known": inputs.pack_arrays(arrays)},
+        SCORES.name: scores.score_table(rows),
     }
 
 
@@ -219,14 +188,14 @@ def agree(context: StageContext) -> Rows:
             purpose = f"{name_sent} {deployment.split} {deployment.read}"
             seed = int(context.generator(purpose).integers(1 << 31))
             number, entropy = context.params["deployments.draws"], SeededEntropy(seed)
-            draws, refit = Draws(number, CONFIDENCE, entropy), Refit(seed=seed)
+            draws, refit = Draws(number, scores.CONFIDENCE, entropy), Refit(seed=seed)
             measurement = measure(setting, profile, deployment, draws, refit)
             words = deployment.describe(setting.names)
             # The shares of features, which a projection does not send, are none.
             if deployment.project:
                 deployment = replace(deployment, split=None)  # noqa: PLW2901
             results.append((deployment, words, measurement))
-    return {"agreed": deployment_table(results)}
+    return {"agreed": scores.deployment_table(results)}
 
 
 def _mechanism_deployments(
@@ -246,7 +215,7 @@ def _mechanism_deployments(
         params=params["deployments.params"].get(name),
     )
     matching = [deployment for deployment in candidates if deployment.mechanism == name]
-    if name_sent == FEATURES:
+    if name_sent == measures.FEATURES:
         return matching
     alone = len(setting.sensitive) == 1
     fit = (deployment for deployment in matching if deployment.split is None or alone)
@@ -255,12 +224,12 @@ def _mechanism_deployments(
 
 def report(context: StageContext) -> Rows:
     """Return the tables ``scores`` and ``recommended`` of one total epsilon."""
-    setting, params = sent_settings(context)[FEATURES], context.params
-    profile = read_profile(context, FEATURES, setting)
+    setting, params = sent_settings(context)[measures.FEATURES], context.params
+    profile = read_profile(context, measures.FEATURES, setting)
     sent_results: list[tuple[Deployment, str, Measurement]] = []
     for name in context.inputs:
         if name.startswith("agree@"):
-            sent_results += read_measurements(context.rows(name, "agreed"))
+            sent_results += scores.read_measurements(context.rows(name, "agreed"))
     answer = Deployment(ANSWER, params["epsilon"])
     free_results = [
         (deployment, measure(setting, profile, deployment))
@@ -271,43 +240,43 @@ def report(context: StageContext) -> Rows:
     choose = partial(recommend, setting, profile, scan, seed=params["seed"])
     best, target = choose(epsilon=params["epsilon"]), params["deployments.target"]
     reached = None if target is None else choose(target=target)
-    rows: list[ScoreRow] = []
-    named = {OUTPUT.name: free_results[-1]}
+    rows: list[scores.ScoreRow] = []
+    named = {measures.OUTPUT.name: free_results[-1]}
     for deployment, words, measured in sent_results:
-        rows += deployment_scores(words, setting, deployment, measured)
+        rows += scores.deployment_scores(words, setting, deployment, measured)
         # The first that the pipeline names has a name, not the best: a choice would
         # flatter.
         if deployment.read == "raw" and not deployment.project:
             if deployment.split is None:
-                named.setdefault(VECTOR_METHOD.name, (deployment, measured))
+                named.setdefault(measures.VECTOR_METHOD.name, (deployment, measured))
             elif len(set(deployment.split)) == 1:
-                named.setdefault(EQUAL.name, (deployment, measured))
+                named.setdefault(measures.EQUAL.name, (deployment, measured))
     for name, (deployment, measured) in named.items():
-        rows += deployment_scores(name, setting, deployment, measured)
+        rows += scores.deployment_scores(name, setting, deployment, measured)
     rows += _recommended_scores(best)
     chosen = best.deployment
     texts = {
-        "deployment": "" if chosen is None else write_deployment(chosen),
+        "deployment": "" if chosen is None else scores.write_deployment(chosen),
         "words": _recommended_words(setting, best),
         "reason": best.reason,
         "reaches": _recommended_words(setting, reached),
     }
     recommended = {key: np.array([text], dtype=object) for key, text in texts.items()}
-    return {SCORES.name: score_table(rows), "recommended": recommended}
+    return {SCORES.name: scores.score_table(rows), "recommended": recommended}
 
 
-def _recommended_scores(best: Recommendation) -> Iterator[ScoreRow]:
+def _recommended_scores(best: Recommendation) -> Iterator[scores.ScoreRow]:
     """Yield the scores of the half of the records that chose nothing."""
     row = best.row
     if row is None:
         return
-    for metric in METRICS:
+    for metric in measures.METRICS:
         value = getattr(row, metric.name)
         if value is not None:
             ends = value, value
             if metric is AGREEMENT:
                 ends = row.lower, row.upper
-            yield ScoreRow(RECOMMENDED.name, metric.name, value, *ends)
+            yield scores.ScoreRow(measures.RECOMMENDED.name, metric.name, value, *ends)
 
 
 def _recommended_words(setting: Setting, advice: Recommendation | None) -> str:

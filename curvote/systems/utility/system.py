@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
@@ -215,7 +216,6 @@ LIBRARIES: Final = ("scikit-learn", "scipy", "skops")
 ENGINES: Final = ("curvote.systems.utility.method.engines.base:ENGINES", "")
 MECHANISMS: Final = ("curvote.mechanisms.registry:MECHANISMS", "mechanism")
 
-
 MECHANISM: Final = Axis(
     "mechanism",
     lambda settings: settings.deployments.mechanisms,
@@ -229,18 +229,16 @@ _PROJECTION_SETTINGS: Final = (
     "deployments.clip",
 )
 
-FIT = Stage(
+_stage = partial(Stage, side=_SIDE, libraries=LIBRARIES, block=1)
+FIT = _stage(
     "fit",
     "curvote.systems.utility.stages:fit",
     inputs=("ingest",),
     axes=("learner",),
     params=("learner", *_RECORD_SETTINGS),
     tables=(MODEL,),
-    side=_SIDE,
-    libraries=LIBRARIES,
-    block=1,
 )
-SURFACE = Stage(
+SURFACE = _stage(
     "surface",
     "curvote.systems.utility.stages:surface",
     inputs=("ingest", "fit"),
@@ -248,11 +246,8 @@ SURFACE = Stage(
     params=(*_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
     plugins=(ENGINES,),
     tables=(PROFILES, SCORES),
-    side=_SIDE,
-    libraries=LIBRARIES,
-    block=1,
 )
-AGREE = Stage(
+AGREE = _stage(
     "agree",
     "curvote.systems.utility.stages:agree",
     inputs=("ingest", "fit", "surface"),
@@ -263,30 +258,22 @@ AGREE = Stage(
     ),
     plugins=(MECHANISMS, ENGINES),
     tables=(AGREED,),
-    side=_SIDE,
-    libraries=LIBRARIES,
-    block=1,
 )
-REPORT = Stage(
+REPORT = _stage(
     "report",
     "curvote.systems.utility.stages:report",
     inputs=("ingest", "fit", "surface", "agree@mechanism"),
     axes=("epsilon", "learner"),
     params=(
         *("epsilon", "deployments.client_side", "deployments.target"),
-        *_PROJECTION_SETTINGS,
-        *_RECORD_SETTINGS,
+        *(*_PROJECTION_SETTINGS, *_RECORD_SETTINGS),
     ),
     plugins=(ENGINES,),
     tables=(SCORES, CHOSEN),
-    side=_SIDE,
-    libraries=LIBRARIES,
-    block=1,
 )
-_PAGE: Final = "curvote.systems.utility.page"
 UTILITY_SECTIONS: Final = (
-    f"{_PAGE}:gather_recommendations",
-    f"{_PAGE}:gather_deployments",
+    "curvote.systems.utility.page:gather_recommendations",
+    "curvote.systems.utility.page:gather_deployments",
 )
 
 SYSTEM = System(

@@ -16,11 +16,7 @@ from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism, VectorMechanism
 from curvote.mechanisms.factory import mechanism_class
-from curvote.systems.utility.method.channel import (
-    Channel,
-    make_channel,
-    withheld_channel,
-)
+from curvote.systems.utility.method import channel
 from curvote.systems.utility.method.engines.base import (
     Question,
     class_indices,
@@ -268,20 +264,19 @@ class Deployment:
     def describe(self, names: tuple[str, ...]) -> str:
         """Return a description; ``names`` are the sensitive features'."""
         how = {"decode": ", decoded", "retrain": ", retrained"}.get(self.read, "")
-        return f"{self._describe_noise(names)}{how}"
-
-    def _describe_noise(self, names: tuple[str, ...]) -> str:
-        """Return the description without the way of reading."""
-        if self.free:
-            trained = "the model trained without them"
-            return trained if self.read == "without" else "nothing sent"
-        if self.mechanism == OUTPUT:
-            return "randomised response on the answer"
-        if self.project:
-            return f"{self.mechanism} on {self.project}"
-        if self.split is None:
-            return f"{self.mechanism} on all jointly"
-        return f"{self.mechanism}, {_describe_shares(self.split, names)}"
+        if self.free and self.read == "without":
+            noise = "the model trained without them"
+        elif self.free:
+            noise = "nothing sent"
+        elif self.mechanism == OUTPUT:
+            noise = "randomised response on the answer"
+        elif self.project:
+            noise = f"{self.mechanism} on {self.project}"
+        elif self.split is None:
+            noise = f"{self.mechanism} on all jointly"
+        else:
+            noise = f"{self.mechanism}, {_describe_shares(self.split, names)}"
+        return f"{noise}{how}"
 
 
 def _describe_shares(split: tuple[float, ...], names: tuple[str, ...]) -> str:
@@ -350,10 +345,10 @@ def level_count(epsilon: float) -> int:
 
 def deployment_channel(
     setting: Setting, deployment: Deployment, *, clip: bool | None = None
-) -> Channel:
+) -> channel.Channel:
     """Return the channel between record and model; ``clip`` overrules."""
     if deployment.mechanism in {WITHHOLD, OUTPUT}:
-        return withheld_channel(setting.bounds, setting.fill_value)
+        return channel.withheld_channel(setting.bounds, setting.fill_value)
     s = len(setting.sensitive)
     params = dict(deployment.params)
     if deployment.delta:
@@ -361,7 +356,7 @@ def deployment_channel(
     if issubclass(mechanism_class(deployment.mechanism), LabelMechanism):
         largest = max(deployment.split or [1 / s])
         params.setdefault("n_classes", level_count(deployment.epsilon * largest))
-    return make_channel(
+    return channel.make_channel(
         deployment.mechanism,
         epsilon=deployment.epsilon,
         bounds=setting.bounds,

@@ -19,11 +19,7 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.deployment import NO_PRIOR, Setting
-from curvote.systems.utility.method.engines.base import (
-    classes_of,
-    model_input,
-    predict_batched,
-)
+from curvote.systems.utility.method.engines import base
 
 # The share of public records whose component lies within its bounds: on digits, 12 to
 # 24 components at a total of 49, 1 to 5 points better than bounds that hold them all.
@@ -189,11 +185,11 @@ def _class_scores(model: Any, rows: FloatArray) -> FloatArray:
     """
     for name in ("decision_function", "predict_proba"):
         if hasattr(model, name):
-            raw = getattr(model, name)(model_input(model, rows))
+            raw = getattr(model, name)(base.model_input(model, rows))
             scores = np.asarray(raw, np.float64)
             return scores if scores.ndim > 1 else np.stack([-scores, scores], axis=1)
-    answers = predict_batched(model, rows)
-    indicators = answers[:, None] == classes_of(model, answers)
+    answers = base.predict_batched(model, rows)
+    indicators = answers[:, None] == base.classes_of(model, answers)
     return np.asarray(indicators, dtype=np.float64)
 
 

@@ -23,15 +23,7 @@ from curvote.systems.utility.method.deployment import (
     equal_split,
     make_setting,
 )
-from curvote.systems.utility.method.engines.base import (
-    Answers,
-    Draws,
-    Evidence,
-    Surface,
-    choose_engine,
-    class_indices,
-    predict_batched,
-)
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.systems.utility.method.profile import (
     EvidenceWanted,
@@ -80,7 +72,7 @@ class Surrogate:
     def beside(self, black_box: BlackBoxSurface) -> SurrogateSurface:
         """Return the black box's surface with the trees beside it."""
         question = replace(black_box.question, model=self.trees)
-        engine, _ = choose_engine(question)
+        engine, _ = base.choose_engine(question)
         clean, k = black_box.clean, black_box.n_classes
         surface = engine.surface(question)
         return SurrogateSurface(clean, k, black_box, surface, self.trees)
@@ -156,7 +148,7 @@ def surrogate(
     forest = RandomForestClassifier(TREES, bootstrap=False, random_state=seed)
     size = validate.at_least(ROUNDS, queries=queries) // ROUNDS
     points = sample(queries - (ROUNDS - 1) * size)
-    answers = predict_batched(model, points)
+    answers = base.predict_batched(model, points)
     for _ in range(1, ROUNDS):
         forest.fit(points, answers)
         candidates = sample(CANDIDATES_FACTOR * size)
@@ -164,19 +156,19 @@ def surrogate(
         lead = votes[:, -1] - votes[:, -2] if votes.shape[1] > 1 else votes[:, 0]
         more = candidates[np.argsort(lead, kind="stable")][:size]
         points = np.vstack([points, more])
-        answers = np.concatenate([answers, predict_batched(model, more)])
+        answers = np.concatenate([answers, base.predict_batched(model, more)])
     return Surrogate(forest.fit(points, answers), queries)
 
 
 @dataclass(frozen=True)
-class SurrogateSurface(Surface):
+class SurrogateSurface(base.Surface):
     """Surface of a black box with trees as a control variate."""
 
     black_box: BlackBoxSurface
-    tree_surface: Surface
+    tree_surface: base.Surface
     trees: Any
 
-    def answers(self, channel: Channel, draws: Draws) -> Answers:
+    def answers(self, channel: Channel, draws: base.Draws) -> base.Answers:
         """Return the trees' shares, corrected by drawn differences.
 
         Each interval by itself covers with the confidence, as those of
@@ -189,9 +181,11 @@ class SurrogateSurface(Surface):
         if exact is not None:
             return exact
         missed = 1 - draws.confidence
-        free = Draws(FREE_DRAWS * draws.number, 1 - FREE_PART * missed, draws.entropy)
+        free = base.Draws(
+            FREE_DRAWS * draws.number, 1 - FREE_PART * missed, draws.entropy
+        )
         tree_answers = self.tree_surface.answers(channel, free)
-        at = class_indices(self.black_box.classes, self.trees.classes_)
+        at = base.class_indices(self.black_box.classes, self.trees.classes_)
         shares = np.zeros((3, len(self.clean), self.n_classes))
         shares[:, :, at] = tree_answers.share, tree_answers.lower, tree_answers.upper
         share, lower, upper = shares
@@ -199,7 +193,7 @@ class SurrogateSurface(Surface):
         confidence = 1 - remaining * missed
         more, less = self.differences(channel, draws)
         low, high = intervals.paired_interval(more, less, draws.number, confidence)
-        return Answers(
+        return base.Answers(
             np.clip(share + (more - less) / draws.number, 0, 1),
             np.clip(lower + low, 0, 1),
             np.clip(upper + high, 0, 1),
@@ -208,7 +202,7 @@ class SurrogateSurface(Surface):
         )
 
     def differences(
-        self, channel: Channel, draws: Draws
+        self, channel: Channel, draws: base.Draws
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return draws of each class by the model alone and the trees alone.
 
@@ -217,8 +211,8 @@ class SurrogateSurface(Surface):
         n, k = len(self.clean), self.n_classes
         counts = np.zeros((2, n * k), dtype=np.int64)
         for piece in self.black_box.repeated(channel, draws.number, draws.entropy):
-            tree_answers = predict_batched(self.trees, piece.rows)
-            other = class_indices(self.black_box.classes, tree_answers)
+            tree_answers = base.predict_batched(self.trees, piece.rows)
+            other = base.class_indices(self.black_box.classes, tree_answers)
             for side, answer in enumerate((piece.answer, other)):
                 differs = (piece.answer != other) & (answer >= 0)
                 at = (piece.record * k + answer)[differs]
@@ -266,7 +260,7 @@ class Agreement:
     lower: FloatArray
     upper: FloatArray
     bound: FloatArray
-    evidence: Evidence
+    evidence: base.Evidence
     queries: NDArray[np.int64]
 
     def __repr__(self) -> str:
@@ -365,7 +359,7 @@ def quantify(
     # Before anything is asked of the model.
     deployment_channel(setting, check_deployment(deployment, setting))
     number = validate.at_least(1, draws=draws)
-    drawing = Draws(number, validate.fraction(confidence=confidence), entropy)
+    drawing = base.Draws(number, validate.fraction(confidence=confidence), entropy)
     if surrogate is None:
         profile = build_profile(setting, evidence=evidence)
     else:  # its trees stand beside the black box

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Literal, cast
 
@@ -242,7 +242,7 @@ class _Step:
     """Affine ``matrix`` (D, D') of a step; ``reasons`` why columns are not affine."""
 
     matrix: FloatArray
-    reasons: Mapping[int, str]
+    reasons: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def is_opaque(self) -> bool:
@@ -289,7 +289,7 @@ def _is_idle(part: Any) -> bool:
 
 def _chain_steps(parts: Sequence[Any], width: int) -> _Step:
     """Return the composition of some steps."""
-    result = _affine_step(np.eye(width))
+    result = _Step(np.eye(width))
     for part in parts:
         step = _read_step(part, result.matrix.shape[1])
         if step.is_opaque:
@@ -299,35 +299,27 @@ def _chain_steps(parts: Sequence[Any], width: int) -> _Step:
     return result
 
 
-def _affine_step(matrix: FloatArray) -> _Step:
-    """Return an affine step."""
-    return _Step(matrix, {})
-
-
 def _read_step(part: Any, width: int) -> _Step:
     """Return a transformer as a step."""
     if _is_idle(part):
-        return _affine_step(np.eye(width))
+        return _Step(np.eye(width))
     if hasattr(part, "steps"):
         return _chain_steps([inner for _, inner in part.steps], width)
     if hasattr(part, "transformers_"):
         return _read_columns(part, width)
-    matrix = _affine_matrix(part, width)
+    matrix: FloatArray | None
+    if hasattr(part, "slopes_"):
+        matrix = np.asarray(part.slopes_, dtype=np.float64)
+    elif hasattr(part, "get_support"):
+        matrix = np.eye(width)[:, part.get_support()]
+    else:
+        rule = _AFFINE.get(type(part).__name__)
+        matrix = None if rule is None else rule(part, width)
     if matrix is not None:
-        return _affine_step(matrix)
+        return _Step(matrix)
     # Nothing but the name is known.
     why = f"{type(part).__name__} in front of the model bends a sensitive feature."
     return _Step(np.empty((width, 0)), dict.fromkeys(range(width), why))
-
-
-def _affine_matrix(part: Any, width: int) -> FloatArray | None:
-    """Return the matrix (width, D') of an affine transformer, None if it is not one."""
-    if hasattr(part, "slopes_"):
-        return np.asarray(part.slopes_, dtype=np.float64)
-    if hasattr(part, "get_support"):
-        return np.eye(width)[:, part.get_support()]
-    rule = _AFFINE.get(type(part).__name__)
-    return None if rule is None else rule(part, width)
 
 
 def _scaler_matrix(part: Any, width: int) -> FloatArray:

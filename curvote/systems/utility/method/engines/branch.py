@@ -70,31 +70,12 @@ class Boxes:
         """Return the arrays in the order of the fields."""
         return self.low, self.high, self.answer, self.certain, self.axis
 
-    def replace_columns(
-        self, columns: NDArray[np.intp], first: Boxes, more: Boxes
-    ) -> Boxes:
-        """Return the boxes with ``first`` (n, k) in place of some, ``more`` added."""
-        rows, parts = np.arange(self.n)[:, None], []
-        triples = zip(self.parts(), first.parts(), more.parts(), strict=True)
-        for part, new, added in triples:
-            joined = np.concatenate([part, added], axis=1)
-            joined[rows, columns] = new
-            parts.append(joined)
-        return Boxes(*parts)
-
 
 def empty_boxes(n: int, m: int, s: int) -> Boxes:
     """Return empty boxes of this shape."""
     low, high = np.ones((n, m, s)), np.zeros((n, m, s))
     none = np.full((n, m), -1)
     return Boxes(low, high, np.zeros_like(none), np.full((n, m), True), none)
-
-
-def open_boxes(low: FloatArray, high: FloatArray) -> Boxes:
-    """Return boxes (n, m, s) without any verdict yet."""
-    shape = low.shape[:2]
-    zeros = np.zeros(shape, dtype=np.int64)
-    return Boxes(low, high, zeros, np.zeros(shape, dtype=np.bool_), zeros)
 
 
 def root_boxes(n: int, bounds: FloatArray) -> Boxes:
@@ -110,7 +91,8 @@ def root_boxes(n: int, bounds: FloatArray) -> Boxes:
         sides.append(((-inf, below), points[0], (start, stop), points[1], (above, inf)))
     ends = np.array(list(every(*sides)))
     low, high = np.moveaxis(np.broadcast_to(ends, (n, *ends.shape)), -1, 0)
-    return open_boxes(low, high)
+    nothing = np.zeros(low.shape[:2], dtype=np.int64)  # no verdict yet
+    return Boxes(low, high, nothing, nothing.astype(np.bool_), nothing)
 
 
 def split_boxes(
@@ -331,14 +313,16 @@ class Search:
         while len(rows):
             waiting = weights * (~boxes.certain & (boxes.axis >= 0))
             waiting[settled(rows, boxes, weights)] = 0.0
-            heaviest = waiting.max(axis=1, keepdims=True, initial=0.0)
-            waiting = np.where(waiting < LIGHT_SHARE * heaviest, 0.0, waiting)
+            largest = waiting.max(axis=1, keepdims=True, initial=0.0)
+            waiting = np.where(waiting < LIGHT_SHARE * largest, 0.0, waiting)
             active = (waiting > 0).any(axis=1) & np.array(boxes.m < most)
             done.append((rows[~active], boxes.of(~active), weights[~active]))
             rows, boxes, weights = rows[active], boxes.of(active), weights[active]
             if len(rows):
                 size = min(most - boxes.m, max(FEWEST, int(SPLIT_SHARE * boxes.m)))
-                columns = _heaviest(waiting[active], size)
+                size = min(size, int((waiting[active] > 0).sum(axis=1).max()))
+                heaviest = np.argpartition(-waiting[active], size - 1, axis=1)
+                columns = heaviest[:, :size]
                 splits = np.take_along_axis(waiting[active], columns, axis=1) > 0
                 boxes, weights = self._split(rows, boxes, weights, columns, splits)
         return _join_rows(done)
@@ -367,23 +351,20 @@ class Search:
         )
         weights = np.concatenate([weights, added], axis=1)
         np.put_along_axis(weights, columns, lighter, axis=1)
-        return boxes.replace_columns(columns, first, more), weights
-
-
-def _heaviest(waiting: FloatArray, most: int) -> NDArray[np.intp]:
-    """Return the columns (n, k) of each row's heaviest boxes, k at most ``most``."""
-    k = min(most, int((waiting > 0).sum(axis=1).max()))
-    return np.argpartition(-waiting, k - 1, axis=1)[:, :k]
+        places, parts = (np.arange(boxes.n)[:, None], columns), []
+        arrays = zip(boxes.parts(), first.parts(), more.parts(), strict=True)
+        for part, replaced, appended in arrays:
+            parts.append(np.concatenate([part, appended], axis=1))
+            parts[-1][places] = replaced
+        return Boxes(*parts), weights
 
 
 def _join_rows(
     finished: list[tuple[Rows, Boxes, FloatArray]],
 ) -> tuple[Boxes, FloatArray]:
     """Return the boxes and weights of all rows, shorter rows padded."""
-    n, m = (
-        sum(len(rows) for rows, _, _ in finished),
-        max(row_boxes.m for _, row_boxes, _ in finished),
-    )
+    n = sum(len(rows) for rows, _, _ in finished)
+    m = max(row_boxes.m for _, row_boxes, _ in finished)
     boxes, weights = empty_boxes(n, m, finished[0][1].low.shape[2]), np.zeros((n, m))
     for rows, part_boxes, part_weights in finished:
         weights[rows, : part_boxes.m] = part_weights

@@ -88,14 +88,6 @@ class Effort:
     together: int = 1 << 24
     stored: int = 1 << 19
 
-    def answer_limit(self, n: int) -> int:
-        """Return the number of boxes of one of n records in an answer."""
-        return int(np.clip(self.together // max(n, 1), self.most // 8, self.most))
-
-    def stored_limit(self, n: int) -> int:
-        """Return the number of boxes that a surface stores of one of n records."""
-        return int(np.clip(self.stored // max(n, 1), 128, self.most // 4))
-
 
 @dataclass(frozen=True)
 class BranchedSurface(Surface):
@@ -132,7 +124,8 @@ class BranchedSurface(Surface):
         who = np.arange(len(self.clean))[chunk]
         search = Search(self.oracle, who, mass_weigher(law), make_snap(law))
         boxes = search.snap_boxes(self.boxes.of(chunk))
-        most = self.effort.answer_limit(len(self.clean))
+        limits, n = self.effort, max(len(self.clean), 1)
+        most = int(np.clip(limits.together // n, limits.most // 8, limits.most))
         refined_boxes = search.refined(boxes, stop_when_narrow(self.effort.width), most)
         return box_shares(*refined_boxes, self.n_classes)
 
@@ -183,11 +176,8 @@ def stop_when_narrow(width: float) -> SettledTest:
 def box_shares(boxes: Boxes, weights: FloatArray, n_classes: int) -> FloatArray:
     """Return the guessed and the certain mass of each class, (2, n, K)."""
     places = boxes.answer + n_classes * np.arange(boxes.n)[:, None]
-    size = n_classes * boxes.n
-    sums = [
-        np.bincount(places.ravel(), mass.ravel(), size)
-        for mass in (weights, weights * boxes.certain)
-    ]
+    masses, size = (weights, weights * boxes.certain), n_classes * boxes.n
+    sums = [np.bincount(places.ravel(), mass.ravel(), size) for mass in masses]
     return np.asarray(np.stack(sums).reshape(2, boxes.n, n_classes), dtype=np.float64)
 
 
@@ -222,7 +212,7 @@ def branch_surface(
     The reference has mass at the bounds, between them, and near the record's values.
     """
     n, parts = len(clean), []
-    most = effort.stored_limit(n)
+    most = int(np.clip(effort.stored // max(n, 1), 128, effort.most // 4))
     for start in range(0, n, RECORDS_AT_ONCE):
         who = np.arange(start, min(start + RECORDS_AT_ONCE, n))
         law = reference_law(question.values[who], question.bounds)
@@ -250,13 +240,13 @@ def _flatten_boxes(
 
     Without the certain ones, too, unless ``certain``.
     """
-    masks = [~item.empty() & (certain | ~item.certain) for item in parts]
-    counts = np.concatenate([item.sum(axis=1) for item in masks])
-    flat = [
-        [part[which] for part in boxes.parts()]
-        for boxes, which in zip(parts, masks, strict=True)
-    ]
-    return [np.concatenate(item) for item in zip(*flat, strict=True)], counts
+    flat, counts = [], []
+    for boxes in parts:
+        which = ~boxes.empty() & (certain | ~boxes.certain)
+        counts.append(which.sum(axis=1))
+        flat.append([part[which] for part in boxes.parts()])
+    columns = [np.concatenate(column) for column in zip(*flat, strict=True)]
+    return columns, np.concatenate(counts)
 
 
 def _pad_rows(flat: list[NDArray[Any]], counts: NDArray[np.int64]) -> Boxes:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
+from curvote.systems.utility.method.engines import branched
 from curvote.systems.utility.method.engines.base import (
     Engine,
     Front,
@@ -19,11 +20,6 @@ from curvote.systems.utility.method.engines.base import (
     predict_indices,
 )
 from curvote.systems.utility.method.engines.branch import Oracle, Verdict
-from curvote.systems.utility.method.engines.branched import (
-    Effort,
-    branch_surface,
-    restore_branched,
-)
 from curvote.systems.utility.method.engines.trees.cells import (
     Axes,
     Leaves,
@@ -45,7 +41,7 @@ MOST_LEAVES = 1 << 12
 MOST_LEAVES_TIMES_RECORDS = 1 << 19
 # Boxes times leaves that are looked at together.
 BATCH_NUMBERS = 1 << 21
-EFFORT = Effort(most=1 << 14)
+EFFORT = branched.Effort(most=1 << 14)
 
 
 @dataclass(frozen=True)
@@ -81,13 +77,7 @@ class TreeBounds(Oracle):
     ) -> Verdict:
         """Return the verdict on the boxes, a record at a time."""
         first, last = (
-            np.array(
-                [
-                    np.searchsorted(c, side)
-                    for c, side in zip(self.cuts, ends.T, strict=True)
-                ],
-                dtype=np.int32,
-            )
+            np.array(list(map(np.searchsorted, self.cuts, ends.T)), dtype=np.int32)
             for ends in (low, high)
         )
         answer, certain = np.zeros_like(who), np.zeros(len(who), dtype=np.bool_)
@@ -242,9 +232,9 @@ class BranchedTrees(Engine):
         """Return the surface around the records; UserError if refused."""
         clean = predict_indices(question.model, question.records)
         oracle = tree_bounds(question, *require_trees(question))
-        return branch_surface(question, oracle, clean, EFFORT)
+        return branched.branch_surface(question, oracle, clean, EFFORT)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built again from its ``arrays``."""
         oracle = tree_bounds(question, *require_trees(question))
-        return restore_branched(question, oracle, arrays, EFFORT)
+        return branched.restore_branched(question, oracle, arrays, EFFORT)

@@ -13,19 +13,7 @@ from curvote.base.errors import InternalError, UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.law import Law, Mixture
 from curvote.systems.utility.method.channel import Channel
-from curvote.systems.utility.method.engines.base import (
-    Answers,
-    Draws,
-    Engine,
-    Evidence,
-    Front,
-    Question,
-    Surface,
-    class_indices,
-    classes_of,
-    predict_batched,
-    split_front,
-)
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
 from curvote.systems.utility.method.engines.scores import (
     Scores,
@@ -44,13 +32,13 @@ Shares = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class ScoreSurface(Surface):
+class ScoreSurface(base.Surface):
     """Surface of class scores; the model is asked only to draw."""
 
-    question: Question
+    question: base.Question
     scores: Scores
 
-    def answers(self, channel: Channel, draws: Draws) -> Answers:
+    def answers(self, channel: Channel, draws: base.Draws) -> base.Answers:
         """Return the shares of the classes from the channel's law.
 
         Exact (to `quadrature.TOLERANCE`) where at most two values that matter are
@@ -58,7 +46,7 @@ class ScoreSurface(Surface):
         """
         question, k = self.question, self.n_classes
         if channel.law(question.values[:1]) is None:
-            classes = classes_of(question.model, np.arange(k))
+            classes = base.classes_of(question.model, np.arange(k))
             black_box = BlackBoxSurface(self.clean, k, question, classes)
             return black_box.answers(channel, draws)
         size, parts = max(FEW_RECORDS, VALUES // max(self.scores.s, 1)), []
@@ -70,9 +58,9 @@ class ScoreSurface(Surface):
                 raise InternalError(why)
             parts.append(mixture_shares(self.scores.of(rows), law))
         low, high = (np.vstack(side) for side in zip(*parts, strict=True))
-        evidence: Evidence = "exact" if (low == high).all() else "bracket"
+        evidence: base.Evidence = "exact" if (low == high).all() else "bracket"
         none = np.zeros(len(low), dtype=np.int64)
-        return Answers((low + high) / 2, low, high, evidence, none)
+        return base.Answers((low + high) / 2, low, high, evidence, none)
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Return whether the clean class wins in each record's whole box."""
@@ -127,14 +115,14 @@ PROBES = 1000
 CLOSE_LEAD = 1e-9
 
 
-class ScoreEngine(Engine):
+class ScoreEngine(base.Engine):
     """Engine for estimators that answer the class of the largest score."""
 
     @abstractmethod
-    def scores(self, question: Question) -> Scores | str:
+    def scores(self, question: base.Question) -> Scores | str:
         """Return the scores around the records, or why there are none."""
 
-    def refusal(self, question: Question) -> str | None:
+    def refusal(self, question: base.Question) -> str | None:
         """Return why the model is not read so, or None, after `PROBES`."""
         scores = self.scores(question)
         if isinstance(scores, str):
@@ -151,11 +139,11 @@ class ScoreEngine(Engine):
         lead, size = ordered[:, -1] - ordered[:, -2], np.abs(ordered).max(axis=1)
         clear = lead > CLOSE_LEAD * size
         if bool((answers != probe_scores.places(values))[clear].any()):
-            name = type(split_front(question)[0]).__name__
+            name = type(base.split_front(question)[0]).__name__
             return f"{name} answers otherwise than the largest of its scores."
         return None
 
-    def surface(self, question: Question) -> Surface:
+    def surface(self, question: base.Question) -> base.Surface:
         """Return the surface of the scores; a model without: UserError."""
         scores = self.scores(question)
         if isinstance(scores, str):
@@ -163,7 +151,9 @@ class ScoreEngine(Engine):
         clean = _class_answers(question, question.records, scores)
         return ScoreSurface(clean, scores.classes, question, scores)
 
-    def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
+    def restored(
+        self, question: base.Question, arrays: dict[str, NDArray[Any]]
+    ) -> base.Surface:
         """Return the surface built again from its ``arrays``."""
         stored = {name: arrays[name] for name in ("constant", "linear", "square")}
         scores = Scores(**stored)
@@ -171,11 +161,13 @@ class ScoreEngine(Engine):
 
 
 def _class_answers(
-    question: Question, rows: FloatArray, scores: Scores
+    question: base.Question, rows: FloatArray, scores: Scores
 ) -> NDArray[np.int64]:
     """Return the model's answers as class indices."""
     classes = getattr(question.model, "classes_", np.arange(scores.classes))
-    return class_indices(np.asarray(classes), predict_batched(question.model, rows))
+    return base.class_indices(
+        np.asarray(classes), base.predict_batched(question.model, rows)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +213,7 @@ class LinearScores:
     weights: FloatArray
     constants: FloatArray
 
-    def scores(self, question: Question, front: Front) -> Scores:
+    def scores(self, question: base.Question, front: base.Front) -> Scores:
         """Return the scores as functions of the sensitive values."""
         slopes = front.slopes @ self.weights
         at_records = front.features(question.records) @ self.weights + self.constants
@@ -240,9 +232,9 @@ class Linear(ScoreEngine):
 
     name = "linear"
 
-    def scores(self, question: Question) -> Scores | str:
+    def scores(self, question: base.Question) -> Scores | str:
         """Return the scores around the records, or why there are none."""
-        estimator, front = split_front(question)
+        estimator, front = base.split_front(question)
         lines = _read_linear(estimator)
         if lines is None:
             return f"{type(estimator).__name__} is not linear."
@@ -311,7 +303,7 @@ class Gaussians:
     precisions: FloatArray
     shares: FloatArray
 
-    def scores(self, question: Question, front: Front) -> Scores:
+    def scores(self, question: base.Question, front: base.Front) -> Scores:
         """Return ln(share x density) around the records, up to a constant."""
         at_zero = front.features(question.records) - question.values @ front.slopes
         pulled = np.einsum("kde,ke->kd", self.precisions, self.means)
@@ -335,9 +327,9 @@ class ClosedForm(ScoreEngine):
 
     name = "closed_form"
 
-    def scores(self, question: Question) -> Scores | str:
+    def scores(self, question: base.Question) -> Scores | str:
         """Return the scores around the records, or why there are none."""
-        estimator, front = split_front(question)
+        estimator, front = base.split_front(question)
         laws = _read_gaussians(estimator)
         if laws is None:
             return f"{type(estimator).__name__} is no discriminant of normal laws."

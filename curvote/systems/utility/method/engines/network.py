@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,16 +46,6 @@ def relax_relu(low: FloatArray, high: FloatArray) -> Envelope:
     return slope, np.zeros_like(low), np.where(open_, -slope * low, 0.0)
 
 
-def relax_tanh(low: FloatArray, high: FloatArray) -> Envelope:
-    """Return slope, least and largest remainder of tanh on [low, high]."""
-    return _relax_rising(np.tanh, lambda value: 1 - value * value, low, high)
-
-
-def relax_logistic(low: FloatArray, high: FloatArray) -> Envelope:
-    """Return slope, least and largest remainder of 1/(1 + exp(-x)) on [low, high]."""
-    return _relax_rising(expit, lambda value: value * (1 - value), low, high)
-
-
 def _relax_rising(
     function: Callable[[FloatArray], FloatArray],
     slope_at: Callable[[FloatArray], FloatArray],
@@ -73,8 +64,8 @@ def _relax_rising(
 RELAXATIONS: dict[str, Relaxation] = {
     "identity": relax_identity,
     "relu": relax_relu,
-    "tanh": relax_tanh,
-    "logistic": relax_logistic,
+    "tanh": partial(_relax_rising, np.tanh, lambda value: 1 - value * value),
+    "logistic": partial(_relax_rising, expit, lambda value: value * (1 - value)),
 }
 
 

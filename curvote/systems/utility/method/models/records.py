@@ -185,9 +185,8 @@ def code_texts(model: Any) -> tuple[Any, Texts]:
     texts: dict[str, tuple[str, ...]] = {}
     copy = deepcopy(model)
     for columns, encoder, step, place in _text_encoders(copy):
-        for i, (name, levels) in enumerate(
-            zip(columns, encoder.categories_, strict=True)
-        ):
+        levels_by_name = zip(columns, encoder.categories_, strict=True)
+        for i, (name, levels) in enumerate(levels_by_name):
             if _are_texts(levels):
                 texts[name] = tuple(str(level) for level in levels)
                 encoder.categories_[i] = np.arange(len(levels), dtype=np.float64)
@@ -297,10 +296,8 @@ def _column_problems(
         )
     if strange.any():
         first = _cell_text(cells[int(np.argmax(strange))])[:40]
-        what, hint = (
-            "values that are no finite numbers",
-            ("; encode it as the model's training did."),
-        )
+        what = "values that are no finite numbers"
+        hint = "; encode it as the model's training did."
         if texts is not None:
             what = "texts that the model does not know"
             hint = f".{did_you_mean(first, texts)}"

@@ -70,11 +70,6 @@ class TreeTable:
         columns = at if self.columns is None else self.columns[at]
         return np.where(self.nodes.left_child < 0, -1, columns)
 
-    def largest_sum(self) -> float:
-        """Return a bound on the size of every sum."""
-        sizes = np.maximum.reduceat(np.abs(self.nodes.value).max(axis=1), self.roots)
-        return float(sizes.sum() + np.abs(self.start).max())
-
 
 def join_trees(trees: Sequence[Nodes]) -> tuple[Nodes, NDArray[np.int64]]:
     """Return the nodes of all trees, and the index of each tree's root."""
@@ -389,29 +384,24 @@ def reachable_leaves(table: TreeTable, axes: Axes, values: FloatArray) -> Leaves
             goes[categorical] = (word >> (code % 32).astype(np.uint32)) & 1 == 1
         goes = np.where(np.isnan(value), nodes.gap_left[at], goes)
         decided[1] = np.where(goes, nodes.left_child[at], nodes.right_child[at])
-        paths = np.hstack([decided, *_follow_both(nodes, axes, paths[:, split])])
+        # Paths go on both sides of sensitive splits, where they are not empty.
+        paths = paths[:, split]
+        at, every = paths[1], np.arange(paths.shape[1])
+        low, high = 2 + axes.place[at], 2 + s + axes.place[at]
+        middle = axes.rank[at] + 1
+        lefts = np.flatnonzero(paths[low, every] < middle)
+        rights = np.flatnonzero(paths[high, every] > middle)
+        left_paths, right_paths = paths[:, lefts], paths[:, rights]
+        left_paths[1] = nodes.left_child[at[lefts]]
+        right_paths[1] = nodes.right_child[at[rights]]
+        ends = high[lefts], every[: len(lefts)]
+        starts = low[rights], every[: len(rights)]
+        left_paths[ends] = np.minimum(left_paths[ends], middle[lefts])
+        right_paths[starts] = np.maximum(right_paths[starts], middle[rights])
+        paths = np.hstack([decided, left_paths, right_paths])
     ended = np.hstack(finished)
     ended = ended[:, np.argsort(ended[0], kind="stable")]
     return Leaves(ended[0], ended[1], ended[2 : 2 + s], ended[2 + s :])
-
-
-def _follow_both(
-    nodes: Nodes, axes: Axes, paths: NDArray[np.int64]
-) -> list[NDArray[np.int64]]:
-    """Return the paths on both sides of sensitive splits, the nonempty ones."""
-    s, at = len(axes.cuts), paths[1]
-    low, high = 2 + axes.place[at], 2 + s + axes.place[at]
-    middle, all_paths = axes.rank[at] + 1, np.arange(len(at))
-    lefts = np.flatnonzero(paths[low, all_paths] < middle)
-    rights = np.flatnonzero(paths[high, all_paths] > middle)
-    left_paths, right_paths = paths[:, lefts], paths[:, rights]
-    left_paths[1] = nodes.left_child[at[lefts]]
-    right_paths[1] = nodes.right_child[at[rights]]
-    ends = high[lefts], all_paths[: len(lefts)]
-    starts = low[rights], all_paths[: len(rights)]
-    left_paths[ends] = np.minimum(left_paths[ends], middle[lefts])
-    right_paths[starts] = np.maximum(right_paths[starts], middle[rights])
-    return [left_paths, right_paths]
 
 
 # Sums that are not whole fit 2^52 units, so that the model's own floats hold them too.
@@ -441,7 +431,9 @@ def whole_units(table: TreeTable) -> Units:
     Twice that for a difference of two sums, and as much again for what the model
     computes of them (shares, rates).
     """
-    largest = max(table.largest_sum(), 2.0**-900)
+    sizes = np.maximum.reduceat(np.abs(table.nodes.value).max(axis=1), table.roots)
+    # No sum is larger.
+    largest = max(float(sizes.sum() + np.abs(table.start).max()), 2.0**-900)
     for unit in (1.0, 2.0 ** (MANTISSA_BITS - np.ceil(np.log2(largest)))):
         scaled = table.nodes.value * unit, table.start * unit
         rounded = [np.rint(numbers) for numbers in scaled]

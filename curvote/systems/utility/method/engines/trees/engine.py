@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,17 +13,7 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.channel import Channel
-from curvote.systems.utility.method.engines.base import (
-    Answers,
-    Draws,
-    Engine,
-    Front,
-    Question,
-    Surface,
-    class_indices,
-    predict_batched,
-    split_front,
-)
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
 from curvote.systems.utility.method.engines.trees.cells import (
     Axes,
@@ -71,27 +61,14 @@ class CellBoxes:
         return np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin))
 
 
-def join_boxes(parts: Iterable[CellBoxes]) -> CellBoxes:
+def join_boxes(parts: Sequence[CellBoxes]) -> CellBoxes:
     """Return the boxes of all parts' records, in order."""
-    all_parts = list(parts)
-    sizes = np.concatenate([np.diff(part.begin) for part in all_parts])
-    return CellBoxes(
-        np.hstack([part.low for part in all_parts]),
-        np.hstack([part.high for part in all_parts]),
-        np.concatenate([part.answer for part in all_parts]),
-        np.concatenate([[0], np.cumsum(sizes)]),
-    )
-
-
-def stack_slabs(slabs: Sequence[CellBoxes]) -> CellBoxes:
-    """Return one record's boxes from its slabs along the first axis."""
-    if len(slabs) == 1:
-        return slabs[0]
     low, high, answer = (
-        np.concatenate([getattr(slab, name) for slab in slabs], axis=-1)
+        np.concatenate([getattr(part, name) for part in parts], axis=-1)
         for name in ("low", "high", "answer")
     )
-    return _one_record(*_merge_boxes(low, high, answer, 0))
+    sizes = np.concatenate([np.diff(part.begin) for part in parts])
+    return CellBoxes(low, high, answer, np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def _one_record(low: Places, high: Places, answer: Places) -> CellBoxes:
@@ -148,18 +125,18 @@ CHUNK_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True)
-class TreeSurface(Surface):
+class TreeSurface(base.Surface):
     """Surface of trees: boxes of one answer, between ``cuts`` of s features.
 
     ``query_counts`` (n,) counts the model's answers that it took to know them.
     """
 
-    question: Question
+    question: base.Question
     cuts: list[FloatArray]
     boxes: CellBoxes
     query_counts: Ints
 
-    def answers(self, channel: Channel, draws: Draws) -> Answers:
+    def answers(self, channel: Channel, draws: base.Draws) -> base.Answers:
         """Return exact shares; drawn ones where a mechanism states no law."""
         pieces = list(self._chunk_shares(channel))
         if not pieces:
@@ -169,7 +146,7 @@ class TreeSurface(Surface):
             )
             return black_box.answers(channel, draws)
         share = np.vstack(pieces)
-        return Answers(share, share, share, "exact", self.query_counts)
+        return base.Answers(share, share, share, "exact", self.query_counts)
 
     def _chunk_shares(self, channel: Channel) -> Iterator[FloatArray]:
         """Yield the shares of each chunk of records."""
@@ -239,14 +216,6 @@ class TreeSurface(Surface):
 
 
 _BOX_FIELDS = ("low", "high", "answer", "begin")
-
-
-def restore_trees(question: Question, arrays: dict[str, NDArray[Any]]) -> TreeSurface:
-    """Return the surface built again from its ``arrays``."""
-    cuts = [arrays[f"cuts_{axis}"] for axis in range(len(question.sensitive))]
-    boxes = CellBoxes(*(arrays[name] for name in _BOX_FIELDS))
-    k = len(question.model.classes_)
-    return TreeSurface(arrays["clean"], k, question, cuts, boxes, arrays["asked"])
 
 
 def prune_cuts(
@@ -320,7 +289,7 @@ def count_cells(table: TreeTable, axes: Axes, features: FloatArray) -> Ints:
 class _BoxBuilder:
     """Builder of the boxes of all records."""
 
-    question: Question
+    question: base.Question
     table: TreeTable
     axes: Axes
     units: Units
@@ -348,7 +317,11 @@ class _BoxBuilder:
                 classes[near] = _class_answers(self.question.model, points)
             query_count += len(near[0])
             slabs.append(cells_to_boxes(classes, slab))
-        return stack_slabs(slabs), query_count
+        if len(slabs) == 1:
+            return slabs[0], query_count
+        joined = join_boxes(slabs)
+        merged = _merge_boxes(joined.low, joined.high, joined.answer, 0)
+        return _one_record(*merged), query_count
 
     def _slab_classes(
         self, batch: Batch, i: int, begin: int, thickness: int
@@ -369,20 +342,9 @@ class _BoxBuilder:
 
 def _class_answers(model: Any, rows: FloatArray) -> Ints:
     """Return the model's answers as class indices."""
-    return class_indices(np.asarray(model.classes_), predict_batched(model, rows))
-
-
-def build_boxes(
-    question: Question, table: TreeTable, axes: Axes, features: FloatArray
-) -> tuple[CellBoxes, Ints]:
-    """Return all records' boxes, and the number of queries of each record."""
-    builder = _BoxBuilder(question, table, axes, whole_units(table))
-    built: list[tuple[CellBoxes, int]] = []
-    for batch in leaf_batches(table, axes, features):
-        for i in range(len(batch.shape)):
-            built.append(builder.boxes(batch, i, question.records[len(built)]))
-    parts, query_counts = zip(*built, strict=True)
-    return join_boxes(parts), np.array(query_counts)
+    return base.class_indices(
+        np.asarray(model.classes_), base.predict_batched(model, rows)
+    )
 
 
 # Cells of all records, some minutes; and bytes of the sums that are held at once, those
@@ -391,12 +353,12 @@ MOST_CELLS = 1 << 34
 MOST_BYTES = 1 << 27
 
 
-class Trees(Engine):
+class Trees(base.Engine):
     """Engine of decision trees, forests and boosted trees of scikit-learn."""
 
     name = "trees"
 
-    def refusal(self, question: Question) -> str | None:
+    def refusal(self, question: base.Question) -> str | None:
         """Return why the cells cannot be made, or None."""
         trees_found = read_trees(question)
         if isinstance(trees_found, str):
@@ -417,22 +379,32 @@ class Trees(Engine):
             " place."
         )
 
-    def surface(self, question: Question) -> Surface:
+    def surface(self, question: base.Question) -> base.Surface:
         """Return the boxes of one answer around each record; UserError if refused."""
         front, trees, cuts = require_trees(question)
         features = front.features(question.records)
-        boxes, query_counts = build_boxes(question, trees, cuts, features)
+        builder = _BoxBuilder(question, trees, cuts, whole_units(trees))
+        built: list[tuple[CellBoxes, int]] = []
+        for batch in leaf_batches(trees, cuts, features):
+            for i in range(len(batch.shape)):
+                built.append(builder.boxes(batch, i, question.records[len(built)]))
+        parts, counts = zip(*built, strict=True)
         clean = _class_answers(question.model, question.records)
-        used_cuts, boxes = prune_cuts(cuts.cuts, boxes)
+        used_cuts, boxes = prune_cuts(cuts.cuts, join_boxes(parts))
         k = len(question.model.classes_)
-        return TreeSurface(clean, k, question, used_cuts, boxes, query_counts)
+        return TreeSurface(clean, k, question, used_cuts, boxes, np.array(counts))
 
-    def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
+    def restored(
+        self, question: base.Question, arrays: dict[str, NDArray[Any]]
+    ) -> base.Surface:
         """Return the surface built again from its ``arrays``."""
-        return restore_trees(question, arrays)
+        cuts = [arrays[f"cuts_{axis}"] for axis in range(len(question.sensitive))]
+        boxes = CellBoxes(*(arrays[name] for name in _BOX_FIELDS))
+        k = len(question.model.classes_)
+        return TreeSurface(arrays["clean"], k, question, cuts, boxes, arrays["asked"])
 
 
-def cell_counts(question: Question) -> FloatArray:
+def cell_counts(question: base.Question) -> FloatArray:
     """Return the number of cells of each record of trees, (n,).
 
     UserError where the model cannot be read as trees.
@@ -442,9 +414,9 @@ def cell_counts(question: Question) -> FloatArray:
     return np.asarray(np.prod(shape, axis=1, dtype=np.float64))
 
 
-def read_trees(question: Question) -> tuple[Front, TreeTable, Axes] | str:
+def read_trees(question: base.Question) -> tuple[base.Front, TreeTable, Axes] | str:
     """Return front, table of trees and their cuts, or why they cannot be read."""
-    estimator, front = split_front(question)
+    estimator, front = base.split_front(question)
     trees = read_table(estimator)
     if isinstance(trees, str):
         return trees
@@ -454,7 +426,7 @@ def read_trees(question: Question) -> tuple[Front, TreeTable, Axes] | str:
     return (front, trees, make_axes(question, front, trees)) if why is None else why
 
 
-def require_trees(question: Question) -> tuple[Front, TreeTable, Axes]:
+def require_trees(question: base.Question) -> tuple[base.Front, TreeTable, Axes]:
     """Return what `read_trees` does; the reason why there is none is a UserError."""
     trees = read_trees(question)
     if isinstance(trees, str):
