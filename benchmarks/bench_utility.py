@@ -37,12 +37,16 @@ from curvote.systems.utility.method.engines.base import (
     Surface,
     choose_engine,
 )
-from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
+from curvote.systems.utility.method.engines.black_box import (
+    BlackBox,
+    BlackBoxSurface,
+    decide_records,
+    draw_pool,
+)
 from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
-from curvote.systems.utility.method.engines.draws import decide_records, draw_pool
 from curvote.systems.utility.method.engines.trees.engine import Trees
+from curvote.systems.utility.method.quantification import surrogate
 from curvote.systems.utility.method.robustness import published_boxes
-from curvote.systems.utility.method.surrogates import surrogate
 from tests.utility.black_boxes import grid_shares
 
 Array = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,12 +14,6 @@ from curvote.cli.terminal import (
     print_json,
     relative_to_here,
 )
-
-if TYPE_CHECKING:
-    from curvote.cli.utility_model import ModelRequest
-    from curvote.systems.utility.analysis import Analysis, AnalysisTerms
-    from curvote.systems.utility.request import Options
-
 
 Model = Annotated[
     str,
@@ -122,9 +116,15 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     project: ProjectOption = None,
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
-    from curvote.cli.utility_model import ModelRequest
-    from curvote.systems.utility.analysis import check_terms
-    from curvote.systems.utility.request import ROWS, ROWS_AS_PUBLISHED, Options
+    from curvote.cli.utility_model import ModelRequest, find_model
+    from curvote.systems.utility.request import (
+        ROWS,
+        ROWS_AS_PUBLISHED,
+        Options,
+        analyse,
+        check_terms,
+        prepare,
+    )
 
     terms = check_terms(
         epsilon,
@@ -151,41 +151,23 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         rows=rows or (ROWS_AS_PUBLISHED if as_published else ROWS),
         client_side=client_side,
     )
-    analysis = _analyse(
-        ModelRequest(model, project, trust_pickle, cell), options, terms
-    )
-    _print_analysis(analysis, figure or _figure_path(data, model), as_json)
+    from curvote.cli import utility_output as words
 
-
-def _analyse(model: ModelRequest, options: Options, terms: AnalysisTerms) -> Analysis:
-    """Return the analysis; each step is printed on the way."""
-    from curvote.cli.utility_model import find_model
-    from curvote.systems.utility.analysis import analyse
-    from curvote.systems.utility.request import prepare
-
-    say = numbered_lines(5 if terms.as_published else 4)
-    request = prepare(find_model(model), options)
+    say = numbered_lines(5 if as_published else 4)
+    given_model = find_model(ModelRequest(model, project, trust_pickle, cell))
+    request = prepare(given_model, options)
     say(f"{request.described.kind}, {request.setting.n} of {request.total} records")
     for note in request.notes:
         typer.echo(f"note: {note}", err=True)
-    return analyse(request, terms, say)
-
-
-def _print_analysis(analysis: Analysis, figure: Path, as_json: bool) -> None:
-    """Print the analysis as JSON, or as a table with a figure."""
-    from curvote.cli import utility_output as words
-
+    analysis = analyse(request, terms, say)
     if as_json:
         print_json(words.analysis_document(analysis))
         return
     words.print_analysis(analysis)
     from curvote.cli.utility_figure import draw_figure
 
+    if figure is None:
+        figure = Path(f"{model}-utility.png")
+        if data is not None:
+            figure = data.with_name(f"{data.stem}-utility.png")
     typer.echo(f"\nfigure: {relative_to_here(draw_figure(analysis, figure))}")
-
-
-def _figure_path(data: Path | None, model: Any) -> Path:
-    """Return the figure's path: beside the records, or here."""
-    if data is None:
-        return Path(f"{model}-utility.png")
-    return data.with_name(f"{data.stem}-utility.png")

@@ -16,8 +16,8 @@ from curvote.base.errors import UserError
 from curvote.cli.utility_output import is_equal_split
 from curvote.papers.drawing import log_axis
 from curvote.report import style
-from curvote.systems.utility.analysis import Analysis, DeploymentRows
 from curvote.systems.utility.method.deployment import OUTPUT
+from curvote.systems.utility.request import Analysis, DeploymentRows
 
 DOTS = 160
 TITLE = 70  # characters of a line
@@ -30,8 +30,15 @@ def draw_figure(analysis: Analysis, path: Path) -> Path:
         figure = Figure(figsize=(6.4, 4.2), layout="constrained")
         ax = figure.subplots()
         _draw_deployments(ax, analysis)
-        _draw_floors(ax, [line for line in analysis.lines if line.free])
-        ax.set_ylim(_axis_start(analysis.lines), 1.02)
+        styles = {"raw": "-", "decode": "--", "without": "-."}
+        words = {"raw": "nothing sent", "decode": "nothing sent, decoded"}
+        for row in (line.row for line in analysis.lines if line.free):
+            label = f"{words.get(row.read, 'trained without them')}: epsilon 0"
+            ink: dict[str, Any] = {"color": style.GREEN, "zorder": 1, "lw": 1.2}
+            ls = styles.get(row.read, ":")
+            ax.axhline(row.agreement, label=label, ls=ls, **ink)
+        least = math.floor(10 * min(_agreements(analysis.lines)) - 0.5) / 10
+        ax.set_ylim(max(0.0, least), 1.02)
         ax.set_ylabel("agreement with the answer without noise")
         ax.grid(axis="y")
         names = ", ".join(analysis.ready.setting.names)
@@ -41,8 +48,8 @@ def draw_figure(analysis: Analysis, path: Path) -> Path:
         try:
             figure.savefig(path, dpi=DOTS)
         except OSError as error:
-            words = error.strerror or error
-            raise UserError(f"{path}: {words}; name another by --figure.") from None
+            why = error.strerror or error
+            raise UserError(f"{path}: {why}; name another by --figure.") from None
     return path
 
 
@@ -52,65 +59,33 @@ def _draw_deployments(ax: Axes, analysis: Analysis) -> None:
     totals = sorted({line.row.epsilon for line in noised_lines})
     noised = [line for line in noised_lines if line.row.mechanism != OUTPUT]
     label = "every deployment that was looked at"
-    for way in _group_ways(noised):
-        at = [line.row.epsilon for line in way]
+    ways: dict[str, list[DeploymentRows]] = {}
+    for line in noised:
+        way = f"{line.row.mechanism} {line.row.split} {line.row.read}"
+        ways.setdefault(way, []).append(line)
+    for lines in ways.values():
+        lines.sort(key=lambda line: line.row.epsilon)
+        at = [line.row.epsilon for line in lines]
         marker = "." if len(at) == 1 else None
-        ax.plot(at, _agreements(way), label=label, marker=marker, **FAINT)
+        ax.plot(at, _agreements(lines), label=label, marker=marker, **FAINT)
         label = "_"
     equal = [line for line in noised if is_equal_split(line.row)]
     output = [line for line in noised_lines if line.row.mechanism == OUTPUT]
-    _draw_best(
-        ax, equal, totals, color=style.BLUE, label="equal split, the best mechanism"
-    )
-    _draw_best(ax, noised, totals, color=style.USED, lw=2.2, label="the best of all")
-    _draw_best(
-        ax, output, totals, color=style.BROWN, ls=":", label="clients run the model"
-    )
+    for lines, label, ink in (
+        (equal, "equal split, the best mechanism", {"color": style.BLUE}),
+        (noised, "the best of all", {"color": style.USED, "lw": 2.2}),
+        (output, "clients run the model", {"color": style.BROWN, "ls": ":"}),
+    ):
+        if lines:
+            best = [
+                max(_agreements([line for line in lines if line.row.epsilon == total]))
+                for total in totals
+            ]
+            ax.plot(totals, best, marker="o", ms=4, label=label, **ink)
     log_axis(ax, totals)
     ax.set_xlabel("total epsilon (smaller: more private)")
-
-
-def _group_ways(lines: Sequence[DeploymentRows]) -> list[list[DeploymentRows]]:
-    """Return the lines of each way to send, by rising epsilon."""
-    ways: dict[str, list[DeploymentRows]] = {}
-    for line in lines:
-        row = line.row
-        ways.setdefault(f"{row.mechanism} {row.split} {row.read}", []).append(line)
-    return [
-        sorted(lines_of_way, key=lambda line: line.row.epsilon)
-        for lines_of_way in ways.values()
-    ]
-
-
-def _axis_start(lines: Sequence[DeploymentRows]) -> float:
-    """Return the start of the share axis: a tenth below the least share."""
-    return max(0.0, math.floor(10 * min(_agreements(lines)) - 0.5) / 10)
 
 
 def _agreements(lines: Sequence[DeploymentRows]) -> list[float]:
     """Return the agreement of each line."""
     return [line.row.agreement for line in lines]
-
-
-def _draw_best(
-    ax: Axes, lines: Sequence[DeploymentRows], totals: Sequence[float], **ink: Any
-) -> None:
-    """Draw the best of some lines at each total, if there are any."""
-    if lines:
-        shares_by_total = [
-            _agreements([x for x in lines if x.row.epsilon == e]) for e in totals
-        ]
-        ax.plot(
-            totals, [max(shares) for shares in shares_by_total], marker="o", ms=4, **ink
-        )
-
-
-def _draw_floors(ax: Axes, lines: Sequence[DeploymentRows]) -> None:
-    """Draw the floors as levels."""
-    styles = {"raw": "-", "decode": "--", "without": "-."}
-    words = {"raw": "nothing sent", "decode": "nothing sent, decoded"}
-    for line in lines:
-        read = line.row.read
-        label = f"{words.get(read, 'trained without them')}: epsilon 0"
-        ink: dict[str, Any] = {"color": style.GREEN, "ls": styles.get(read, ":")}
-        ax.axhline(line.row.agreement, label=label, zorder=1, lw=1.2, **ink)

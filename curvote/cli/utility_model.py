@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from curvote.base.errors import UserError, suggest_closest
 from curvote.flows import environment
@@ -14,7 +15,6 @@ from curvote.pipeline.config.project import find_project
 from curvote.pipeline.config.yaml_document import parse_value
 from curvote.systems.utility.method.models.loading import (
     SUFFIXES,
-    LoadedModel,
     load_model,
     load_skops,
 )
@@ -36,11 +36,11 @@ class ModelRequest:
 
 def find_model(request: ModelRequest) -> GivenModel:
     """Return the requested model; UserError: none, or none that loads safely."""
-    found_model = _locate_model(request)
-    model = found_model.model
+    given_model = _locate_model(request)
+    model = given_model.model
     if isinstance(model, RecordClassifier):  # of all columns; here those that it reads
-        return replace(found_model, model=model.model, names=tuple(model.read))
-    return found_model
+        return replace(given_model, model=model.model, names=tuple(model.read))
+    return given_model
 
 
 def _locate_model(request: ModelRequest) -> GivenModel:
@@ -49,17 +49,11 @@ def _locate_model(request: ModelRequest) -> GivenModel:
     if request.name.startswith(URIS):
         return _mlflow_model(request)
     if path.suffix.lower() in SUFFIXES or path.is_file():
-        loaded = load_model(
-            path, trusted=Path(request.trusted) if request.trusted else None
-        )
+        trusted = Path(request.trusted) if request.trusted else None
+        loaded = load_model(path, trusted=trusted)
         return GivenModel(loaded.model, loaded.notes)
     if request.trusted:
         raise UserError("--trust-pickle is for a model in a file.")
-    return _pipeline_model(request)
-
-
-def _pipeline_model(request: ModelRequest) -> GivenModel:
-    """Return the latest model of a pipeline."""
     from curvote.cli.commands.predict import choose_cell, model_of_cell
     from curvote.papers.registry import file_of
     from curvote.pipeline.config.settings import part_of_cell
@@ -67,21 +61,17 @@ def _pipeline_model(request: ModelRequest) -> GivenModel:
     from curvote.pipeline.store.history import completed_run
 
     project = find_project(request.project)
-    _check_known(file_of(project, request.name).names(), request.name)
-    record = completed_run(project, request.name)
-    cell = choose_cell(project, record, list(request.cell))
-    model = model_of_cell(project, record, cell)
-    view = RunView(project, record, cell, part_of_cell(record.config, cell))
-    return GivenModel(model, pipeline=view)
-
-
-def _check_known(names: Sequence[str], name: str) -> None:
-    """Refuse a name that is no file, no URI and no pipeline."""
+    name, names = request.name, file_of(project, request.name).names()
     if name not in names:
         raise UserError(
             f"{name} is no file of a model ({', '.join(SUFFIXES)}), no URI of MLflow's"
             f" ({', '.join(URIS)}) and no pipeline.{suggest_closest(name, names)}"
         )
+    record = completed_run(project, request.name)
+    cell = choose_cell(project, record, list(request.cell))
+    model = model_of_cell(project, record, cell)
+    view = RunView(project, record, cell, part_of_cell(record.config, cell))
+    return GivenModel(model, pipeline=view)
 
 
 def _mlflow_model(request: ModelRequest) -> GivenModel:
@@ -96,31 +86,38 @@ def _mlflow_model(request: ModelRequest) -> GivenModel:
             f"{request.name} is no scikit-learn model of MLflow's; log it by"
             " mlflow.sklearn.log_model(..., serialization_format='skops')."
         ) from None
-    loaded = _load_logged(request, file, str(flavor.get("serialization_format")))
-    return GivenModel(loaded.model, loaded.notes, _signature_names(metadata))
-
-
-def _load_logged(request: ModelRequest, file: Path, form: str) -> LoadedModel:
-    """Return a logged model from its file."""
+    name, form = request.name, str(flavor.get("serialization_format"))
     if form == "skops":
-        return load_skops(file, request.name)
-    if request.trusted == request.name:
-        return load_model(file, trusted=file)
-    raise UserError(
-        f"{request.name} was logged as {form}, and loading that runs whatever code is"
-        " in"
-        " it: nothing was loaded. If you trust whoever logged it, convert it:\n"
-        "  import mlflow.sklearn, skops.io\n"
-        f'  skops.io.dump(mlflow.sklearn.load_model("{request.name}"), "model.skops")\n'
-        f"or load it here by naming it: --trust-pickle {request.name}"
-    )
+        loaded = load_skops(file, name)
+    elif request.trusted == name:
+        loaded = load_model(file, trusted=file)
+    else:
+        raise UserError(
+            f"{name} was logged as {form}, and loading that runs whatever code is in"
+            " it: nothing was loaded. If you trust whoever logged it, convert it:\n"
+            "  import mlflow.sklearn, skops.io\n"
+            f'  skops.io.dump(mlflow.sklearn.load_model("{name}"), "model.skops")\n'
+            f"or load it here by naming it: --trust-pickle {name}"
+        )
+    try:
+        inputs = json.loads(metadata["signature"]["inputs"])
+        names = tuple(str(column["name"]) for column in inputs)
+    except (KeyError, TypeError, ValueError):
+        names = None
+    return GivenModel(loaded.model, loaded.notes, names)
 
 
 def _fetch_logged(request: ModelRequest) -> Path:
     """Return the folder of a logged model, of the project's store or the user's."""
     if request.project or "MLFLOW_TRACKING_URI" not in os.environ:
         environment.prepare_environment(find_project(request.project).root)
-    _check_database(os.environ["MLFLOW_TRACKING_URI"])
+    uri = os.environ["MLFLOW_TRACKING_URI"]
+    path = uri.removeprefix("sqlite:///")
+    if path != uri and not path.startswith("file:") and not Path(path).is_file():
+        raise UserError(
+            "no model has been logged here: MLflow's database does not exist. Name"
+            " another --project, or set MLFLOW_TRACKING_URI."
+        )
     import mlflow
     from mlflow.artifacts import download_artifacts
     from mlflow.exceptions import MlflowException
@@ -132,24 +129,3 @@ def _fetch_logged(request: ModelRequest) -> Path:
     except (MlflowException, OSError) as error:
         words = str(error).strip().splitlines()[0].rstrip(".")
         raise UserError(f"{request.name} cannot be had from MLflow: {words}.") from None
-
-
-def _check_database(uri: str) -> None:
-    """Refuse a database that is not there; MLflow would make an empty one."""
-    path = uri.removeprefix("sqlite:///")
-    if path != uri and not path.startswith("file:") and not Path(path).is_file():
-        raise UserError(
-            "no model has been logged here: MLflow's database does not exist. Name"
-            " another --project, or set MLFLOW_TRACKING_URI."
-        )
-
-
-def _signature_names(metadata: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns in the model's signature, if any."""
-    import json
-
-    try:
-        inputs = json.loads(metadata["signature"]["inputs"])
-        return tuple(str(column["name"]) for column in inputs)
-    except (KeyError, TypeError, ValueError):
-        return None

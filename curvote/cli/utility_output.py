@@ -8,10 +8,13 @@ from typing import Any, Final
 import typer
 from rich.table import Table
 
+from curvote.cli.tables import make_console
+from curvote.systems.utility.method.deployment import OUTPUT
 from curvote.cli.terminal import make_console
 from curvote.systems.utility.analysis import Analysis, DeploymentRows
 from curvote.systems.utility.method.deployment import OUTPUT, Deployment
 from curvote.systems.utility.method.measurement import Row
+from curvote.systems.utility.request import Analysis, DeploymentRows
 
 # The deployments of a total that the table shows; --json prints every one.
 DISPLAYED_DEPLOYMENTS: Final = 3
@@ -61,16 +64,14 @@ def print_analysis(analysis: Analysis) -> None:
         name for name in COLUMN_HEADS if any(getattr(r, name) is not None for r in rows)
     ]
     table = Table(box=None, pad_edge=False)
-    for head in (
-        "epsilon",
-        "what is sent",
-        *map(COLUMN_HEADS.__getitem__, columns),
-        "evidence",
-    ):
+    heads = [COLUMN_HEADS[name] for name in columns]
+    for head in ("epsilon", "what is sent", *heads, "evidence"):
         right = head not in {"what is sent", "evidence"}
         table.add_column(head, justify="right" if right else "left")
     for line in lines:
-        words = _describe_deployment(line.deployment, analysis.ready.setting.names)
+        words = line.deployment.describe(analysis.ready.setting.names)
+        if line.deployment.mechanism == OUTPUT:
+            words = f"{words} (clients run the model)"
         for row in line.rows:
             table.add_row(*_row_cells(words, row, columns))
     make_console().print(table)
@@ -104,44 +105,28 @@ def _row_cells(words: str, row: Row, columns: Sequence[str]) -> Iterator[str]:
     yield words if row.group is None else f"  of them {row.group}"
     for name in columns:
         value = getattr(row, name)
-        yield "" if value is None else _format_share(row, name, value)
+        text = "" if value is None else f"{value:.3f}"
+        if name == "agreement" and row.upper - row.lower > 5e-4:
+            text = f"{text} [{row.lower:.3f}, {row.upper:.3f}]"
+        yield text
     yield row.evidence
 
 
-def _describe_deployment(deployment: Deployment, names: tuple[str, ...]) -> str:
-    """Return a deployment in words."""
-    words = deployment.describe(names)
-    client = deployment.mechanism == OUTPUT
-    return f"{words} (clients run the model)" if client else words
-
-
-def _format_share(row: Row, name: str, value: float) -> str:
-    """Return a share as text, with its interval if that is wide."""
-    if name == "agreement" and row.upper - row.lower > 5e-4:
-        return f"{value:.3f} [{row.lower:.3f}, {row.upper:.3f}]"
-    return f"{value:.3f}"
-
-
 def analysis_sentences(analysis: Analysis) -> Iterator[str]:
-    """Yield the recommendations, a line for each total without a target."""
+    """Yield the recommendations, a line for each total without a target, and notes."""
     yield ""
     for total, advice in analysis.advice.items():
         at = "" if total is None else f"total epsilon {total:g}: "
         yield f"{at}{advice.reason}"
-    yield from _notes(analysis)
-
-
-def _notes(analysis: Analysis) -> Iterator[str]:
-    """Yield notes on sampling, evidence and the meaning of agreement."""
     if analysis.ready.sample:
         total = analysis.ready.total
         yield (
             f"{analysis.ready.setting.n} of {total:,} records, drawn at random:"
-            " intervals"
-            " are of all of them and more like them (--rows N takes more)."
+            " intervals are of all of them and more like them (--rows N takes more)."
         )
-    if analysis.profile.why and weakest_evidence(analysis) != "exact":
-        yield f"why {weakest_evidence(analysis)}: {analysis.profile.why}"
+    weakest = weakest_evidence(analysis)
+    if analysis.profile.why and weakest != "exact":
+        yield f"why {weakest}: {analysis.profile.why}"
     yield (
         "agreement is with the answer without noise, not with the truth. The figures"
         " are a population's: nobody should choose epsilon, or whether to take part, by"

@@ -12,17 +12,21 @@ from curvote.base.lazy import exports
 __all__ = ["Agreement", "Surrogate", "quantify", "robust_box", "surrogate"]
 
 if TYPE_CHECKING:
-    from curvote.systems.utility.method.quantification import Agreement, quantify
+    from curvote.systems.utility.method.quantification import (
+        Agreement,
+        Surrogate,
+        quantify,
+        surrogate,
+    )
     from curvote.systems.utility.method.robustness import robust_box
-    from curvote.systems.utility.method.surrogates import Surrogate, surrogate
 else:
     __getattr__ = exports(
         __name__,
         {
             "Agreement": "curvote.systems.utility.method.quantification",
-            "Surrogate": "curvote.systems.utility.method.surrogates",
+            "Surrogate": "curvote.systems.utility.method.quantification",
             "quantify": "curvote.systems.utility.method.quantification",
             "robust_box": "curvote.systems.utility.method.robustness",
-            "surrogate": "curvote.systems.utility.method.surrogates",
+            "surrogate": "curvote.systems.utility.method.quantification",
         },
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from curvote.systems.utility.method.deployment import Setting, make_setting
 from curvote.systems.utility.method.profile import Profile, build_profile
-from curvote.systems.utility.method.setting import Setting, make_setting
 from tests.utility import models_of
 
 RECORDS, PUBLIC = 60, 80

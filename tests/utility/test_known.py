@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from curvote.base.entropy import SeededEntropy
-from curvote.systems.utility.method.deployment import Deployment
+from curvote.systems.utility.method.deployment import Deployment, make_setting
 from curvote.systems.utility.method.engines.black_box import BlackBox
 from curvote.systems.utility.method.engines.discriminants import LinearModel
 from curvote.systems.utility.method.profile import (
@@ -17,7 +17,6 @@ from curvote.systems.utility.method.profile import (
     restore_profile,
 )
 from curvote.systems.utility.method.scan import measure
-from curvote.systems.utility.method.setting import make_setting
 from tests.utility.settings_of import people, people_known
 
 SETTING, KNOWN = people(), people_known()

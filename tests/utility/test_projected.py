@@ -10,6 +10,7 @@ from sklearn.neural_network import MLPClassifier
 
 from curvote.base.entropy import SeededEntropy
 from curvote.systems.utility.method.channel import make_channel
+from curvote.systems.utility.method.deployment import Setting, make_setting
 from curvote.systems.utility.method.engines.base import Draws, choose_engine
 from curvote.systems.utility.method.profile import build_profile
 from curvote.systems.utility.method.projections import (
@@ -17,7 +18,6 @@ from curvote.systems.utility.method.projections import (
     principal_coordinates,
     project_setting,
 )
-from curvote.systems.utility.method.setting import Setting, make_setting
 from tests.utility import models_of
 
 SIDE = 24

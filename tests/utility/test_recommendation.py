@@ -7,8 +7,11 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.systems.utility.method.deployment import Deployment
-from curvote.systems.utility.method.measurement import Measurement
-from curvote.systems.utility.method.recommendation import recommend, split_halves
+from curvote.systems.utility.method.measurement import (
+    Measurement,
+    recommend,
+    split_halves,
+)
 from curvote.systems.utility.method.scan import list_deployments, measure
 from tests.utility.settings_of import people, people_known
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.setting import make_setting
+from curvote.systems.utility.method.deployment import make_setting
 from tests.utility import models_of
 
 DATA = models_of.stroke_like(400)

@@ -15,7 +15,7 @@ from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.channel import Channel, make_channel
 from curvote.systems.utility.method.engines.base import Draws, Question
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.systems.utility.method.surrogates import (
+from curvote.systems.utility.method.quantification import (
     Surrogate,
     SurrogateSurface,
     surrogate,

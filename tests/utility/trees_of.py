@@ -11,8 +11,7 @@ from sklearn import ensemble, tree
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Mixture, atomic_law, product_law
 from curvote.systems.utility.method.engines.base import Question
-from curvote.systems.utility.method.engines.trees.engine import Trees
-from curvote.systems.utility.method.engines.trees.surface import TreeSurface
+from curvote.systems.utility.method.engines.trees.engine import Trees, TreeSurface
 from tests.utility.models_of import DATA
 
 KINDS: dict[str, Any] = {

@@ -39,19 +39,20 @@ def record_columns(metadata: Metadata, record: Mapping[str, Any]) -> RecordColum
     names_of_source = column_names(metadata)
     names = tuple(record["features"] or names_of_source)
     places = tuple(_column_index(names_of_source, name, "features") for name in names)
-    sensitive_names = (
-        names if record["sensitive"] == ALL else tuple(record["sensitive"])
-    )
-    sensitive = tuple(
-        _column_index(names, name, "sensitive") for name in sensitive_names
-    )
-    stated_bounds = record["bounds"]
-    for name in stated_bounds:
-        _column_index(sensitive_names, name, "bounds")
-    bounds = [
-        stated_bounds.get(name) or _public_bounds(metadata, names_of_source, name)
-        for name in sensitive_names
-    ]
+    noised = names if record["sensitive"] == ALL else tuple(record["sensitive"])
+    sensitive = tuple(_column_index(names, name, "sensitive") for name in noised)
+    for name in record["bounds"]:
+        _column_index(noised, name, "bounds")
+    bounds, features = [], metadata.get("features")
+    for name in noised:
+        ends = record["bounds"].get(name)
+        if not ends:
+            if not features:
+                why = f"state the bounds of {name}: the source has no public ones."
+                raise UserError(f"record: {why}", where=("record", "bounds"))
+            feature = features[names_of_source.index(name)]
+            ends = feature["lower"], feature["upper"]
+        bounds.append(ends)
     return RecordColumns(names, places, sensitive, np.array(bounds, dtype=np.float64))
 
 
@@ -67,20 +68,6 @@ def _column_index(names: Sequence[str], name: str, key: str) -> int:
     return list(names).index(name)
 
 
-def _public_bounds(
-    metadata: Metadata, names: Sequence[str], name: str
-) -> tuple[float, float]:
-    """Return the public bounds of a column; without any a UserError."""
-    features = metadata.get("features")
-    if not features:
-        raise UserError(
-            f"record: state the bounds of {name}: the source has no public ones.",
-            where=("record", "bounds"),
-        )
-    feature = features[list(names).index(name)]
-    return feature["lower"], feature["upper"]
-
-
 # Only code of these packages is run: a path is a text from a file.
 ALLOWED_PACKAGES: Final = ("sklearn.",)
 
@@ -90,28 +77,22 @@ def make_classifier(spec: Mapping[str, Any], seed: int) -> Any:
 
     One that draws gets ``seed``, unless its parameters name one.
     """
+    from sklearn.base import is_classifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = _make_instance(spec["path"], spec["params"])
-    if model.get_params().get("random_state", 0) is None:
-        model.set_params(random_state=seed)
-    scaled = spec["scale"] == "standard"
-    return make_pipeline(StandardScaler(), model) if scaled else model
-
-
-def _make_instance(path: str, params: Mapping[str, Any]) -> Any:
-    """Return the classifier at a path; anything else is a UserError."""
-    from sklearn.base import is_classifier
-
+    path = spec["path"]
     kind = _find_class(path)
     try:
-        model = kind(**params)
+        model = kind(**spec["params"])
     except TypeError as error:
         raise UserError(f"{path}: {error}.") from None
     if not is_classifier(model):
         raise UserError(f"{path} is no classifier.")
-    return model
+    if model.get_params().get("random_state", 0) is None:
+        model.set_params(random_state=seed)
+    scaled = spec["scale"] == "standard"
+    return make_pipeline(StandardScaler(), model) if scaled else model
 
 
 def _find_class(path: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from curvote.chain.measure import Look, Method, Metric
@@ -56,32 +57,27 @@ OUTPUT: Final = Method(
     Look("#7f52a3", "D", "--"),
     rank=903,
 )
-WITHHOLD: Final = Method(
+_floor = partial(Method, reference=True, free=True)
+WITHHOLD: Final = _floor(
     "withhold",
     "nothing sent",
     "A public value stands in the place of each sensitive feature: epsilon 0.",
     Look("#22262b", "", (0, (1, 2)), width=1.6, above=2),
     rank=990,
-    reference=True,
-    free=True,
 )
-DECODED: Final = Method(
+DECODED: Final = _floor(
     "withhold decoded",
     "nothing, decoded",
     "The likeliest answer given the other features and public records: epsilon 0.",
     Look("#56616c", "", (0, (4, 2)), width=1.4, above=2),
     rank=991,
-    reference=True,
-    free=True,
 )
-WITHOUT: Final = Method(
+WITHOUT: Final = _floor(
     "without",
     "trained without",
     "A model trained without the sensitive features: epsilon 0.",
     Look("#8a6d3b", "", (0, (6, 2, 1, 2)), width=1.4, above=2),
     rank=992,
-    reference=True,
-    free=True,
 )
 CLEAN: Final = Method(
     "clean answers",

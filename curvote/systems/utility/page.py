@@ -47,30 +47,20 @@ def gather_recommendations(
     cells = [view for view in views if view.holds("report", CHOSEN.name)]
     if not cells:
         return None
-    return RecommendationSection(
-        list(map(_recommendation_row, cells)), list(_target_lines(cells))
-    )
-
-
-def _recommendation_row(view: RunView) -> RecommendationRow:
-    """Return the texts of one cell's recommendation."""
-    chosen = view.columns("report", CHOSEN.name)
-    return RecommendationRow(
-        str(view.cell["learner"]),
-        f"{view.cell['epsilon']:g}",
-        str(chosen["words"][0]) or "nothing",
-        format_percent(_method_agreement(view, "report", RECOMMENDED.name)),
-        format_percent(max(_floor_agreements(view))),
-        str(chosen["reason"][0]),
-    )
-
-
-def _floor_agreements(view: RunView) -> Iterator[float]:
-    """Yield the agreement of each floor."""
-    for floor in FLOORS:
-        agreement = _method_agreement(view, "surface", floor.name)
-        if agreement is not None:
-            yield agreement
+    rows = []
+    for view in cells:
+        chosen = view.columns("report", CHOSEN.name)
+        floors = [_method_agreement(view, "surface", floor.name) for floor in FLOORS]
+        row = RecommendationRow(
+            str(view.cell["learner"]),
+            f"{view.cell['epsilon']:g}",
+            str(chosen["words"][0]) or "nothing",
+            format_percent(_method_agreement(view, "report", RECOMMENDED.name)),
+            format_percent(max(floor for floor in floors if floor is not None)),
+            str(chosen["reason"][0]),
+        )
+        rows.append(row)
+    return RecommendationSection(rows, list(_target_lines(cells)))
 
 
 def _method_agreement(view: RunView, stage: str, method: str) -> float | None:
@@ -89,19 +79,17 @@ def _target_lines(views: Sequence[RunView]) -> Iterator[str]:
         return
     for learner in dict.fromkeys(view.cell["learner"] for view in views):
         cells = [view for view in views if view.cell["learner"] == learner]
-        yield f"{learner}: {_describe_reached(cells, target)}"
-
-
-def _describe_reached(views: Sequence[RunView], target: float) -> str:
-    """Return the sentence on the least total epsilon of a model."""
-    for view in sorted(views, key=lambda view: view.cell["epsilon"]):
-        words = str(view.columns("report", CHOSEN.name)["reaches"][0])
-        if words:
-            return (
-                f"agreement {100 * target:g} % needs a total epsilon of"
-                f" {view.cell['epsilon']:g} among those looked at: {words}."
-            )
-    return f"no total epsilon that was looked at reaches {100 * target:g} %."
+        for view in sorted(cells, key=lambda view: view.cell["epsilon"]):
+            words = str(view.columns("report", CHOSEN.name)["reaches"][0])
+            if words:
+                yield (
+                    f"{learner}: agreement {100 * target:g} % needs a total epsilon of"
+                    f" {view.cell['epsilon']:g} among those looked at: {words}."
+                )
+                break
+        else:
+            reach = f"no total epsilon that was looked at reaches {100 * target:g} %."
+            yield f"{learner}: {reach}"
 
 
 DISPLAYED_ROWS: Final = 5
@@ -134,25 +122,19 @@ def gather_deployments(
 ) -> DeploymentsSection | None:
     """Return the best deployments of every cell that has any."""
     cells = [view for view in views if view.holds("agree") or view.holds("report")]
-    rows = [row for view in cells for row in _deployment_rows(view)]
-    names = [metric.name.replace("_", " ") for metric in _DISPLAYED_METRICS]
-    return DeploymentsSection(rows, names) if rows else None
-
-
-def _deployment_rows(view: RunView) -> Iterator[DeploymentRow]:
-    """Yield the rows of a cell's best deployments."""
-    scores = view.read("report", SCORES.name)
+    rows, metrics = [], [metric.name for metric in _DISPLAYED_METRICS]
     named = {method.name for method in METHODS}
-    unnamed = scores[(scores["replicate"] == 0) & scores["group"].isna()]
-    unnamed = unnamed[~unnamed["method"].isin(named)]
-    wide = unnamed.pivot_table(index="method", columns="metric", values="value")
-    if wide.empty:
-        return
-    best = wide.sort_values(AGREEMENT.name, ascending=False).head(DISPLAYED_ROWS)
-    for words, values in best.iterrows():
-        numbers = [
-            format_percent(values.get(metric.name)) for metric in _DISPLAYED_METRICS
-        ]
-        yield DeploymentRow(
-            str(view.cell["learner"]), f"{view.cell['epsilon']:g}", str(words), numbers
-        )
+    for view in cells:
+        scores = view.read("report", SCORES.name)
+        unnamed = scores[(scores["replicate"] == 0) & scores["group"].isna()]
+        unnamed = unnamed[~unnamed["method"].isin(named)]
+        wide = unnamed.pivot_table(index="method", columns="metric", values="value")
+        if wide.empty:
+            continue
+        best = wide.sort_values(AGREEMENT.name, ascending=False).head(DISPLAYED_ROWS)
+        for words, values in best.iterrows():
+            numbers = [format_percent(values.get(metric)) for metric in metrics]
+            learner, epsilon = str(view.cell["learner"]), f"{view.cell['epsilon']:g}"
+            rows.append(DeploymentRow(learner, epsilon, str(words), numbers))
+    names = [metric.replace("_", " ") for metric in metrics]
+    return DeploymentsSection(rows, names) if rows else None

@@ -1,8 +1,4 @@
-"""curvote's own classifiers of curves, as models of the coefficients that are sent.
-
-A client would send its coefficients, noised, and the server would judge those; a
-linear classifier of z, or of the coefficients, is one of what the server then has.
-"""
+"""Request of `curvote utility`: options as written, checked with model and records."""
 
 from __future__ import annotations
 
@@ -10,25 +6,38 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base import table_file, validate
+from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError, did_you_mean
 from curvote.base.validate import FloatArray
 from curvote.curves.columns import record_matrix
 from curvote.curves.curve_classifier import CurveClassifier
 from curvote.curves.encoding import Encoded, Encoding
-from curvote.mechanisms.base import SMALLEST_EPSILON
+from curvote.mechanisms.base import SMALLEST_EPSILON, LabelMechanism
+from curvote.mechanisms.factory import mechanism_class
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.messages.roles import roles_of_table
+from curvote.systems.utility.method import measurement
+from curvote.systems.utility.method.deployment import (
+    OUTPUT,
+    Deployment,
+    ReadMode,
+    Setting,
+    deployment_channel,
+    make_setting,
+)
+from curvote.systems.utility.method.engines.base import Draws
 from curvote.systems.utility.method.engines.discriminants import LinearModel
-from curvote.systems.utility.method.models import classifier, records
+from curvote.systems.utility.method.models import records
 from curvote.systems.utility.method.models.records import code_texts
-from curvote.systems.utility.method.setting import Setting, make_setting
+from curvote.systems.utility.method.profile import Profile, build_profile
+from curvote.systems.utility.method.scan import Refit, list_deployments, measure
 
-Array = NDArray[np.float64]
 # Coefficients beyond so many public scales from the public centre are clipped.
 REACH = 3
 
@@ -37,20 +46,22 @@ REACH = 3
 class CoefficientModel:
     """Classifier of the d numbers that a client would send: c1, ..., cd.
 
+    A client would send its coefficients, noised, and the server would judge those; a
+    linear classifier of z, or of the coefficients, is one of what the server then has.
     ``bounds`` (d, 2) are public: those of z, or what the pipeline states.
     """
 
     model: Any
     encoding: Encoding
     names: tuple[str, ...]
-    bounds: Array
+    bounds: FloatArray
 
     @property
     def uses_z(self) -> bool:
         """Whether the model reads z, not the coefficients."""
         return self.encoding.feature_map == "rescaled"
 
-    def numbers(self, encoded: Encoded) -> Array:
+    def numbers(self, encoded: Encoded) -> FloatArray:
         """Return the numbers that the classifier reads, (n, d)."""
         return encoded.z if self.uses_z else encoded.coefficients
 
@@ -60,10 +71,8 @@ def coefficient_model(classifier: CurveClassifier) -> CoefficientModel:
 
     UserError: what is sent has no public bounds.
     """
-    encoding, coef = (
-        Encoding.from_json(classifier.encoding),
-        np.asarray(classifier.coef),
-    )
+    encoding = Encoding.from_json(classifier.encoding)
+    coef = np.asarray(classifier.coef)
     if encoding.feature_map == "inner_products":
         coef = encoding.projection.gram @ coef
     negative, positive = classifier.classes_
@@ -72,37 +81,32 @@ def coefficient_model(classifier: CurveClassifier) -> CoefficientModel:
     return CoefficientModel(model, encoding, names, _coefficient_bounds(encoding))
 
 
-def _coefficient_bounds(encoding: Encoding) -> Array:
+def _coefficient_bounds(encoding: Encoding) -> FloatArray:
     """Return the public bounds of the numbers; without any a UserError."""
-    constants = encoding.constants
-    if encoding.feature_map == "rescaled" and encoding.rescale in _BOUNDED:
-        return np.tile([-1.0, 1.0], (encoding.d, 1))
-    if "lower" in constants:
-        return _bound_columns(encoding.d, constants["lower"], constants["upper"])
-    if "scale" in constants:
+    constants, rescaled = encoding.constants, encoding.feature_map == "rescaled"
+    ends: tuple[Any, Any]
+    if rescaled and encoding.rescale in {"tanh", "max_abs", "min_max"}:
+        ends = -1.0, 1.0
+    elif "lower" in constants:
+        ends = constants["lower"], constants["upper"]
+    elif "scale" in constants:
         reach = REACH * np.asarray(constants["scale"])
         centre = np.asarray(constants["centre"])
-        if encoding.feature_map == "rescaled":
-            return np.tile([-float(REACH), float(REACH)], (encoding.d, 1))
-        return _bound_columns(encoding.d, centre - reach, centre + reach)
-    raise UserError(
-        "this pipeline states no public bounds of its coefficients (rescale:"
-        f" {encoding.rescale}): no noise on them can be measured. State centre and"
-        " scale, or lower and upper, and run it again."
-    )
-
-
-_BOUNDED = ("tanh", "max_abs", "min_max")
-
-
-def _bound_columns(d: int, low: Any, high: Any) -> Array:
-    """Return bounds (d, 2) from scalars or arrays."""
-    return np.column_stack([np.broadcast_to(low, d), np.broadcast_to(high, d)])
+        ends = centre - reach, centre + reach
+        if rescaled:
+            ends = -float(REACH), float(REACH)
+    else:
+        raise UserError(
+            "this pipeline states no public bounds of its coefficients (rescale:"
+            f" {encoding.rescale}): no noise on them can be measured. State centre and"
+            " scale, or lower and upper, and run it again."
+        )
+    return np.column_stack([np.broadcast_to(end, encoding.d) for end in ends])
 
 
 def test_client_records(
     view: Any, model: CoefficientModel
-) -> tuple[Array, NDArray[np.int64]]:
+) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return the numbers and labels of a study's own test clients, (n, d) and (n,).
 
     UserError: in production nobody may read them, or the pipeline has none.
@@ -117,20 +121,9 @@ def test_client_records(
     rows = view.columns("project", "encoded")
     params = {name: view.setting(name) for name in ("seed", "clients")}
     params["source.groups"] = getattr(view.settings.source, "groups", None)
-    test_mask = roles_of_table(rows, params, 0)["test"]
-    numbers = rows["z"] if model.uses_z else rows["coefficients"]
-    return numbers[test_mask], (np.asarray(rows["label"])[test_mask] > 0).astype(
-        np.int64
-    )
-
-
-def table_records(
-    frame: Any, model: CurveClassifier, coefficients: CoefficientModel
-) -> Array:
-    """Return the numbers of curves in a table's columns, (n, d)."""
-    return coefficients.numbers(
-        coefficients.encoding.encode(record_matrix(frame, model.columns))
-    )
+    test = roles_of_table(rows, params, 0)["test"]
+    numbers, labels = rows["z" if model.uses_z else "coefficients"], rows["label"]
+    return numbers[test], (np.asarray(labels)[test] > 0).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -164,13 +157,29 @@ def parse_bounds(texts: Sequence[str], sensitive: Sequence[str]) -> FloatArray:
     """
     by_name: dict[str, tuple[float, float]] = {}
     for text in texts:
-        name, low, high = _parse_bound(text)
+        name, _, ends = text.partition("=")
+        low, _, high = ends.partition(":")
+        try:
+            least, most = float(low), float(high)
+        except ValueError:
+            raise UserError(
+                f"--bounds {text}: write NAME=LOW:HIGH, such as age=0:100."
+            ) from None
+        if not (math.isfinite(least) and math.isfinite(most)):
+            raise UserError(f"--bounds {text}: bounds are finite numbers.")
+        if least >= most:
+            turned = f"; the other way round: {name}={high}:{low}"
+            turned = turned if least > most else ""
+            raise UserError(
+                f"--bounds {text}: the first must be below the second{turned}."
+            )
+        name = name.strip()
         if name not in sensitive:
             hint = did_you_mean(name, sensitive)
             raise UserError(f"--bounds {text}: {name!r} is not sensitive.{hint}")
         if name in by_name:
             raise UserError(f"--bounds gives those of {name} twice.")
-        by_name[name] = low, high
+        by_name[name] = least, most
     absent = [name for name in sensitive if name not in by_name]
     if absent:
         ask = " ".join(f"--bounds {name}=LOW:HIGH" for name in absent)
@@ -179,28 +188,6 @@ def parse_bounds(texts: Sequence[str], sensitive: Sequence[str]) -> FloatArray:
             f" least and the largest value, never the extremes of the records: {ask}"
         )
     return np.array([by_name[name] for name in sensitive])
-
-
-def _parse_bound(text: str) -> tuple[str, float, float]:
-    """Return name and bounds of one text ``name=low:high``."""
-    name, _, ends = text.partition("=")
-    low, _, high = ends.partition(":")
-    try:
-        least, most = float(low), float(high)
-    except ValueError:
-        raise UserError(
-            f"--bounds {text}: write NAME=LOW:HIGH, such as age=0:100."
-        ) from None
-    if not (math.isfinite(least) and math.isfinite(most)):
-        raise UserError(f"--bounds {text}: bounds are finite numbers.")
-    if least >= most:
-        correction = (
-            f"; the other way round: {name}={high}:{low}" if least > most else ""
-        )
-        raise UserError(
-            f"--bounds {text}: the first must be below the second{correction}."
-        )
-    return name.strip(), least, most
 
 
 def check_epsilons(totals: Sequence[float]) -> tuple[float, ...]:
@@ -242,7 +229,7 @@ class Options:
         text = getattr(self, name)
         if text is None:
             return None
-        return [name_part.strip() for name_part in text.split(",") if name_part.strip()]
+        return [part.strip() for part in text.split(",") if part.strip()]
 
 
 @dataclass(frozen=True)
@@ -280,7 +267,7 @@ class ModelSubject:
     """
 
     model: Any
-    described: classifier.ModelDescription
+    described: records.ModelDescription
     places: tuple[int, ...]
     bounds: FloatArray
     read: Callable[[InputTable], FloatArray]
@@ -309,7 +296,7 @@ class Request:
     """
 
     setting: Setting
-    described: classifier.ModelDescription
+    described: records.ModelDescription
     notes: tuple[str, ...]
     total: int
 
@@ -325,13 +312,29 @@ def prepare(model: GivenModel, options: Options) -> Request:
     subject = (
         _curves_subject(model, options) if curves else _columns_subject(model, options)
     )
-    records_all = _read_records(model, subject, options)
-    sampled = records_all.of(_sample_rows(len(records_all.numbers), options.rows))
+    sampled = _read_records(model, subject, options)
+    total, most = len(sampled.numbers), validate.at_least(1, rows=options.rows)
+    if total > most:  # a fixed random sample, in order
+        chosen = np.random.default_rng(SEED).choice(total, most, replace=False)
+        sampled = sampled.of(np.sort(chosen).astype(np.int64))
     description = subject.described
     clipped, notes = records.clip_records(
         sampled.numbers, subject.places, subject.bounds, description.features
     )
-    checked_setting = make_setting(
+    fields: dict[str, Any] = {}
+    if options.public is not None:
+        table = InputTable.of(options.public)
+        fields["public"] = subject.read(table)
+        if options.label in table.columns:
+            fields["public_labels"] = _read_labels(table, subject, options)
+    if options.train is not None:
+        if options.label is None:
+            raise UserError("--train needs the column of the label: --label NAME.")
+        table = InputTable.of(options.train)
+        classes = np.asarray(description.classes)
+        places = _read_labels(table, subject, options)
+        fields["train"] = (subject.read(table), classes[places])
+    setting = make_setting(
         subject.model,
         clipped,
         sensitive=subject.places,
@@ -340,18 +343,13 @@ def prepare(model: GivenModel, options: Options) -> Request:
         labels=sampled.labels,
         groups=sampled.groups,
         client_side=options.client_side,
-        **_optional_fields(subject, options),
+        **fields,
     )
-    all_notes = (*model.notes, *notes, *_answer_notes(checked_setting))
-    return Request(checked_setting, description, all_notes, len(records_all.numbers))
-
-
-def _answer_notes(setting: Setting) -> tuple[str, ...]:
-    """Return notes on the model's own answers to the records."""
-    predictions = classifier.checked_answers(setting.model, setting.records)
+    predictions = records.checked_answers(setting.model, setting.records)
     labels = None if setting.labels is None else setting.classes[setting.labels]
-    note = classifier.constant_note(predictions, labels)
-    return () if note is None else (note,)
+    note = records.constant_note(predictions, labels)
+    all_notes = (*model.notes, *notes, *(() if note is None else (note,)))
+    return Request(setting, description, all_notes, total)
 
 
 def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
@@ -359,56 +357,45 @@ def _columns_subject(model_given: GivenModel, options: Options) -> ModelSubject:
     feature_names = options.listed("features")
     if feature_names is None and not hasattr(model_given.model, "feature_names_in_"):
         feature_names = list(model_given.names or ()) or None
-    description = classifier.describe_model(model_given.model, feature_names)
+    description = records.describe_model(model_given.model, feature_names)
     model, texts = code_texts(model_given.model)
     names = options.listed("sensitive")
     if names is None:
         raise UserError(
             f"say which of {', '.join(description.features[:20])} are sensitive, with"
-            " public"
-            " bounds: --sensitive NAME,NAME --bounds NAME=LOW:HIGH ..."
+            " public bounds: --sensitive NAME,NAME --bounds NAME=LOW:HIGH ..."
         )
     places = sensitive_columns(names, description.features)
     for name in names:
         if name in texts:
-            listed_texts = ", ".join(texts[name][:5])
-            raise UserError(
-                f"{name} holds text ({listed_texts}); noise is for numbers."
-            )
+            listed = ", ".join(texts[name][:5])
+            raise UserError(f"{name} holds text ({listed}); noise is for numbers.")
 
     def read(table: InputTable) -> FloatArray:
-        return records.model_matrix(
-            table.columns, description.features, str(table.path), texts
-        )
+        where, columns = str(table.path), description.features
+        return records.model_matrix(table.columns, columns, where, texts)
 
-    return ModelSubject(
-        model, description, places, parse_bounds(options.bounds, names), read
-    )
+    bounds = parse_bounds(options.bounds, names)
+    return ModelSubject(model, description, places, bounds, read)
 
 
 def _curves_subject(model_given: GivenModel, options: Options) -> ModelSubject:
     """Return the subject of a classifier of curves."""
     coefficients = coefficient_model(model_given.model)
-    ends = (
-        parse_bounds(options.bounds, coefficients.names)
-        if options.bounds
-        else coefficients.bounds
-    )
-    description = classifier.describe_model(coefficients.model, coefficients.names)
+    names, ends = coefficients.names, coefficients.bounds
+    if options.bounds:
+        ends = parse_bounds(options.bounds, names)
+    description = records.describe_model(coefficients.model, names)
     description = replace(description, kind=type(model_given.model).__name__)
 
     def read(table: InputTable) -> FloatArray:
-        names = model_given.model.columns
-        curves = records.model_matrix(table.columns, names, str(table.path))
-        return table_records(curves, model_given.model, coefficients)
+        columns = model_given.model.columns
+        curves = records.model_matrix(table.columns, columns, str(table.path))
+        encoding = coefficients.encoding
+        return coefficients.numbers(encoding.encode(record_matrix(curves, columns)))
 
-    return ModelSubject(
-        coefficients.model,
-        description,
-        tuple(range(len(coefficients.names))),
-        ends,
-        read,
-    )
+    places = tuple(range(len(names)))
+    return ModelSubject(coefficients.model, description, places, ends, read)
 
 
 def _read_records(
@@ -416,11 +403,8 @@ def _read_records(
 ) -> RequestRecords:
     """Return the records that the options name, with labels and groups."""
     if options.data is None and model_given.pipeline and options.sensitive is None:
-        return RequestRecords(
-            *test_client_records(
-                model_given.pipeline, coefficient_model(model_given.model)
-            )
-        )
+        coefficients = coefficient_model(model_given.model)
+        return RequestRecords(*test_client_records(model_given.pipeline, coefficients))
     table = InputTable.of(options.data)
     numbers = subject.read(table)
     labels = groups = None
@@ -438,34 +422,145 @@ def _read_labels(
     table: InputTable, subject: ModelSubject, options: Options
 ) -> NDArray[np.int64]:
     """Return the class index of each record's label."""
-    name = str(options.label)
-    classes = subject.described.classes
+    name, classes = str(options.label), subject.described.classes
     cells = table.cells(name, "--label")
     return records.label_codes(cells, name, classes, options.positive)
 
 
-def _sample_rows(n: int, rows: int) -> NDArray[np.int64]:
-    """Return the rows to take, in order: a fixed random sample."""
-    most = validate.at_least(1, rows=rows)
-    if n <= most:
-        return np.arange(n)
-    chosen_rows = np.random.default_rng(SEED).choice(n, most, replace=False)
-    return np.sort(chosen_rows).astype(np.int64)
+READ_ORDER: tuple[ReadMode, ...] = ("raw", "decode", "retrain")
+Progress = Callable[[str], None]
 
 
-def _optional_fields(subject: ModelSubject, options: Options) -> dict[str, Any]:
-    """Return public and training data for the setting."""
-    fields: dict[str, Any] = {}
-    if options.public is not None:
-        table = InputTable.of(options.public)
-        fields["public"] = subject.read(table)
-        if options.label in table.columns:
-            fields["public_labels"] = _read_labels(table, subject, options)
-    if options.train is not None:
-        if options.label is None:
-            raise UserError("--train needs the column of the label: --label NAME.")
-        table = InputTable.of(options.train)
-        classes = np.asarray(subject.described.classes)
-        places = _read_labels(table, subject, options)
-        fields["train"] = (subject.read(table), classes[places])
-    return fields
+@dataclass(frozen=True)
+class AnalysisTerms:
+    """Totals, mechanisms, reads and target of an analysis."""
+
+    epsilons: tuple[float, ...]
+    mechanisms: tuple[str, ...] | None = None
+    reads: tuple[ReadMode, ...] | None = None
+    target: float | None = None
+    metric: Literal["agreement", "accuracy"] = "agreement"
+    share: float | None = None
+    confidence: float = 0.95
+    draws: int = 2000
+    delta: float = 0.0
+    as_published: bool = False
+
+
+@dataclass(frozen=True)
+class DeploymentRows:
+    """Deployment with its rows: of all records, then of each group."""
+
+    deployment: Deployment
+    rows: list[measurement.Row]
+
+    @property
+    def free(self) -> bool:
+        """Whether the deployment is a floor."""
+        return self.deployment.free
+
+    @property
+    def row(self) -> measurement.Row:
+        """Row of all records."""
+        return self.rows[0]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Result of the command: rows, floors among them, and recommendations."""
+
+    ready: Request
+    profile: Profile
+    lines: list[DeploymentRows]
+    advice: dict[float | None, measurement.Recommendation]
+
+    def rows(self, *, free: bool) -> list[measurement.Row]:
+        """Return the rows of the floors, or of all other deployments."""
+        return [row for line in self.lines if line.free == free for row in line.rows]
+
+
+def check_terms(
+    epsilon: Sequence[float],
+    mechanism: Sequence[str],
+    read: Sequence[str],
+    **options: Any,
+) -> AnalysisTerms:
+    """Return the checked terms; a wrong one is a UserError."""
+    for name in mechanism:
+        validate.one_of(MECHANISMS, mechanism=name)
+    for name in read:
+        validate.one_of(READ_ORDER, read=name)
+    for name in ("target", "share"):
+        if options[name] is not None:
+            validate.fraction(**{name: options[name]})
+    validate.one_of(("agreement", "accuracy"), metric=options["metric"])
+    validate.fraction(confidence=options["confidence"])
+    validate.at_least(1, draws=options["draws"])
+    if not 0 <= options["delta"] < 1:
+        raise UserError(f"delta is {options['delta']!r}; it must be in [0, 1).")
+    reads = tuple(name for name in READ_ORDER if name in read)
+    totals = check_epsilons(epsilon)
+    return AnalysisTerms(totals, tuple(mechanism) or None, reads or None, **options)
+
+
+def analyse(ready: Request, terms: AnalysisTerms, say: Progress) -> Analysis:
+    """Return the analysis of a model and its records."""
+    setting = ready.setting
+    if terms.metric == "accuracy" and setting.labels is None:
+        raise UserError("accuracy is about a label: name its column by --label.")
+    needs = {
+        "decode": (setting.public, "public records as its prior: --public FILE.csv"),
+        "retrain": (setting.train, "training records: --train FILE.csv"),
+    }
+    for name in terms.reads or ():
+        if name in needs and needs[name][0] is None:
+            raise UserError(f"--read {name} needs {needs[name][1]}")
+    n = setting.n
+    if terms.as_published:
+        say(f"asking about {n} records as published, 516,446 times each or more")
+    totals, names = terms.epsilons, terms.mechanisms
+    candidates = list_deployments(
+        setting, totals, names, reads=terms.reads, delta=terms.delta
+    )
+    _check_mechanisms(ready, candidates)
+    published = SeededEntropy(SEED) if terms.as_published else None
+    profile = build_profile(setting, published=published)
+    say(f"the model is known around {n} records (engine {profile.engine})")
+    from joblib import Parallel, delayed
+
+    def measure_one(deployment: Deployment) -> measurement.Measurement:
+        draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
+        return measure(setting, profile, deployment, draws, Refit(seed=SEED))
+
+    measurements = Parallel(n_jobs=-1, prefer="threads")(
+        map(delayed(measure_one), candidates)
+    )
+    scanned = list(zip(candidates, measurements, strict=True))
+    say(f"{len(candidates)} deployments measured")
+    common: dict[str, Any] = {"target": terms.target, "sample": ready.sample}
+    lines = [
+        DeploymentRows(pair[0], measurement.make_rows(setting, *pair, **common))
+        for pair in scanned
+    ]
+    aim = {**common, "metric": terms.metric, "share": terms.share, "seed": SEED}
+    advice = {
+        total: measurement.recommend(setting, profile, scanned, epsilon=total, **aim)
+        for total in ((None,) if terms.target is not None else totals)
+    }
+    say("recommended from one half of the records, with the figures of the other")
+    return Analysis(ready, profile, lines, advice)
+
+
+def _check_mechanisms(ready: Request, candidates: Sequence[Deployment]) -> None:
+    """Refuse a mechanism that cannot be made, or whose outputs are no number each."""
+    setting = ready.setting
+    first = {candidate.mechanism: candidate for candidate in reversed(candidates)}
+    for name, deployment in first.items():
+        if deployment.free or name == OUTPUT:
+            continue
+        law = deployment_channel(setting, deployment).law(setting.values[:1])
+        if law is None and issubclass(mechanism_class(name), LabelMechanism):
+            raise UserError(
+                f"--mechanism {name}: its outputs are codes, and no number that could"
+                " stand in a feature's place."
+            )

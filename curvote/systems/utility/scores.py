@@ -15,16 +15,13 @@ from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.messages.measures import AGREEMENT
 from curvote.systems.labels.metrics import ACCURACY, BALANCED
-from curvote.systems.utility.measures import (
-    BOUND,
-    CLEAN,
-    DECODED,
-    WITHHOLD,
-    WITHOUT,
-    WORST,
+from curvote.systems.utility import measures
+from curvote.systems.utility.method.deployment import (
+    Deployment,
+    Places,
+    Setting,
+    floor_deployments,
 )
-from curvote.systems.utility.method.deployment import Deployment, floor_deployments
-from curvote.systems.utility.method.engines.base import Evidence
 from curvote.systems.utility.method.measurement import (
     Measurement,
     Row,
@@ -34,12 +31,14 @@ from curvote.systems.utility.method.measurement import (
 )
 from curvote.systems.utility.method.profile import Profile
 from curvote.systems.utility.method.scan import measure
-from curvote.systems.utility.method.setting import Places, Setting
 
-Bools = NDArray[np.bool_]
 Ends = tuple[float, float]
 CONFIDENCE: Final = 0.95
-_FLOORS: Final = {"raw": WITHHOLD, "decode": DECODED, "without": WITHOUT}
+_FLOORS: Final = {
+    "raw": measures.WITHHOLD,
+    "decode": measures.DECODED,
+    "without": measures.WITHOUT,
+}
 
 
 @dataclass(frozen=True)
@@ -69,21 +68,14 @@ def deployment_scores(
 ) -> Iterator[ScoreRow]:
     """Yield every metric of a deployment, for all records and each group."""
     for row in make_rows(setting, deployment, measurement):
-        mask = (
-            np.full(setting.n, True)
-            if row.group is None
-            else _in_group(setting, row.group)
-        )
+        mask = np.full(setting.n, True)
+        if row.group is not None:
+            mask = np.asarray(setting.groups == row.group)
         labels = None if setting.labels is None else setting.labels[mask]
         for metric, ends in _metric_ends(row, measurement.of(mask), labels).items():
             value = getattr(row, metric)
             if value is not None:
                 yield ScoreRow(method, metric, value, *ends, row.group)
-
-
-def _in_group(setting: Setting, group: str) -> Bools:
-    """Return the mask of a group's records."""
-    return np.asarray(setting.groups == group)
 
 
 def _metric_ends(
@@ -94,29 +86,21 @@ def _metric_ends(
     bound = row.bound or 0.0
     ends = {
         AGREEMENT.name: (row.lower, row.upper),
-        WORST.name: worst,
-        BOUND.name: (bound, bound),
+        measures.WORST.name: worst,
+        measures.BOUND.name: (bound, bound),
     }
     if labels is None:
         return ends
-    equal_weights = np.full(len(labels), 1 / len(labels))
-    classes, class_codes, counts = np.unique(
-        labels, return_inverse=True, return_counts=True
-    )
-    class_weights = 1 / (len(classes) * counts[class_codes])
-    return ends | {
-        ACCURACY.name: _share_interval(
-            row.accuracy or 0.0, _mean_error(measurement, equal_weights)
-        ),
-        BALANCED.name: _share_interval(
-            row.balanced_accuracy or 0.0, _mean_error(measurement, class_weights)
-        ),
-    }
-
-
-def _share_interval(value: float, reach: float) -> Ends:
-    """Return the interval around a share, within [0, 1]."""
-    return max(0.0, value - reach), min(1.0, value + reach)
+    equal = np.full(len(labels), 1 / len(labels))
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    by_class = 1 / (len(classes) * counts[codes])
+    for metric, value, weights in (
+        (ACCURACY, row.accuracy or 0.0, equal),
+        (BALANCED, row.balanced_accuracy or 0.0, by_class),
+    ):
+        reach = _mean_error(measurement, weights)
+        ends[metric.name] = max(0.0, value - reach), min(1.0, value + reach)
+    return ends
 
 
 def _mean_error(measurement: Measurement, weights: FloatArray) -> float:
@@ -144,7 +128,7 @@ def clean_scores(setting: Setting, profile: Profile) -> Iterator[ScoreRow]:
     answers = fixed_answers(profile.clean, profile.n_classes)
     measurement = measure_agreement(answers, profile.clean, setting.labels, CONFIDENCE)
     for score in deployment_scores(
-        CLEAN.name, setting, floor_deployments(setting)[0], measurement
+        measures.CLEAN.name, setting, floor_deployments(setting)[0], measurement
     ):
         if score.metric in {ACCURACY.name, BALANCED.name}:
             yield score
@@ -168,6 +152,10 @@ def read_deployment(text: str) -> Deployment:
 
 def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
     """Return the table ``agreed`` of deployments, descriptions and measurements."""
+    nothing, vectors = np.zeros(len(results[0][2].agreement)), {}
+    for name in VECTORS:  # (deployments, n); what is missing is 0
+        rows = [getattr(measured, name) for _, _, measured in results]
+        vectors[name] = np.stack([nothing if row is None else row for row in rows])
     return {
         "deployment": _text_column(
             write_deployment(deployment) for deployment, _, _ in results
@@ -176,7 +164,7 @@ def deployment_table(results: Sequence[DeploymentResult]) -> Columns:
         "evidence": _text_column(measured.evidence for _, _, measured in results),
         "drawn": np.array([m.draw_count for _, _, m in results], dtype=np.int64),
         "bounded": np.array([m.bound is not None for _, _, m in results]),
-        **{name: _field_matrix(results, name) for name in VECTORS},
+        **vectors,
     }
 
 
@@ -185,31 +173,15 @@ def _text_column(words: Iterable[str]) -> NDArray[Any]:
     return np.array([*words], dtype=object)
 
 
-def _field_matrix(
-    results: Sequence[DeploymentResult], name: str
-) -> NDArray[np.float64]:
-    """Return a field of each measurement, (deployments, n); missing ones are 0."""
-    n = len(results[0][2].agreement)
-    rows = [getattr(measured, name) for _, _, measured in results]
-    return np.stack([np.zeros(n) if row is None else row for row in rows])
-
-
 def read_measurements(columns: Columns) -> list[DeploymentResult]:
     """Return the deployments of a table ``agreed``, with measurements."""
-    return [
-        (read_deployment(text), str(columns["words"][i]), _row_measurement(columns, i))
-        for i, text in enumerate(columns["deployment"])
-    ]
-
-
-def _row_measurement(columns: Columns, row: int) -> Measurement:
-    """Return the measurement in one row."""
-    fields: dict[str, Any] = {name: columns[name][row] for name in VECTORS}
-    evidence: Evidence = columns["evidence"][row]
-    fields["bound"] = fields["bound"] if columns["bounded"][row] else None
-    fields["queries"] = fields["queries"].astype(np.int64)
-    confidence = CONFIDENCE if evidence == "draws" else None
-    draw_count = int(columns["drawn"][row])
-    return Measurement(
-        **fields, evidence=evidence, confidence=confidence, draw_count=draw_count
-    )
+    results = []
+    for row, text in enumerate(columns["deployment"]):
+        fields: dict[str, Any] = {name: columns[name][row] for name in VECTORS}
+        fields["bound"] = fields["bound"] if columns["bounded"][row] else None
+        fields["queries"] = fields["queries"].astype(np.int64)
+        fields["evidence"] = columns["evidence"][row]
+        fields["confidence"] = CONFIDENCE if fields["evidence"] == "draws" else None
+        measured = Measurement(**fields, draw_count=int(columns["drawn"][row]))
+        results.append((read_deployment(text), str(columns["words"][row]), measured))
+    return results

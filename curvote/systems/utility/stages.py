@@ -2,132 +2,200 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
+from curvote.base.classes import class_signs
 from curvote.base.entropy import SeededEntropy
+from curvote.base.errors import InternalError, UserError
+from curvote.base.validate import FloatArray
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Rows, StageContext
+from curvote.learning.learners import registry
 from curvote.messages.measures import AGREEMENT
 from curvote.messages.roles import roles_of_table
-from curvote.systems.common.model_file import pack_model
-from curvote.systems.utility import scores
-from curvote.systems.utility import scores as deployed
-from curvote.systems.utility.inputs import fit_classifier, pack_arrays, record_columns
-from curvote.systems.utility.measures import (
-    EQUAL,
-    FEATURES,
-    METRICS,
-    OUTPUT,
-    RECOMMENDED,
-    VECTOR_METHOD,
-)
+from curvote.systems.common.model_file import pack_model, unpack_model
+from curvote.systems.utility import inputs, measures, scores
+from curvote.systems.utility.method import projections
 from curvote.systems.utility.method.deployment import OUTPUT as ANSWER
 from curvote.systems.utility.method.deployment import (
     Deployment,
-    ReadMode,
+    Setting,
     floor_deployments,
+    make_setting,
 )
 from curvote.systems.utility.method.engines.base import Draws, choose_engine
-from curvote.systems.utility.method.engines.discriminants import Linear
-from curvote.systems.utility.method.profile import Profile, build_profile
-from curvote.systems.utility.method.recommendation import Recommendation, recommend
+from curvote.systems.utility.method.engines.discriminants import Linear, LinearModel
+from curvote.systems.utility.method.measurement import (
+    Measurement,
+    Recommendation,
+    recommend,
+)
+from curvote.systems.utility.method.profile import (
+    Profile,
+    build_profile,
+    restore_profile,
+)
 from curvote.systems.utility.method.scan import Refit, list_deployments, measure
-from curvote.systems.utility.method.setting import Setting
-from curvote.systems.utility.questions import (
-    Settings,
-    profile_arrays,
-    read_profile,
-    sent_settings,
-)
-from curvote.systems.utility.scores import (
-    CONFIDENCE,
-    DeploymentResult,
-    ScoreRow,
-    clean_scores,
-    deployment_scores,
-    floor_scores,
-    score_table,
-)
+
+Settings = dict[str, Setting]
+
+
+def sent_settings(context: StageContext) -> Settings:
+    """Return the settings of the features and of each projection, by name."""
+    plain = plain_setting(context)
+    settings, params = {measures.FEATURES: plain}, context.params
+    for k in params["deployments.components"]:
+        coordinates = projections.principal_coordinates(plain.prior, k)
+        settings[f"{k} components"] = _projected_setting(plain, coordinates)
+    numbers = params["deployments.directions"]
+    for coordinates in (
+        projections.direction_coordinates(plain, numbers) if numbers else ()
+    ):
+        k = len(coordinates.bounds)
+        name_sent = f"{k} directions" if k > 1 else "1 direction"
+        settings[name_sent] = _projected_setting(plain, coordinates)
+    return settings
+
+
+def plain_setting(context: StageContext) -> Setting:
+    """Return the setting of the features themselves, or the coefficients."""
+    source, params = _read_source(context), context.params
+    roles = roles_of_table(source.clients, params, context.number)
+    test, train, public = roles["test"], roles["train"], roles["public"]
+    labels = source.clients["label"]
+    model = unpack_model(context.rows("fit", "estimator")["model"][0])
+    if "project" in context.inputs and not isinstance(model, LinearModel):
+        raise InternalError(f"{type(model).__name__} is no rule on coefficients")
+    return make_setting(
+        model,
+        source.records[test],
+        sensitive=source.columns.sensitive,
+        bounds=source.columns.bounds,
+        features=source.columns.names,
+        labels=labels[test],
+        groups=None if source.groups is None else source.groups[test],
+        public=source.records[public] if len(public) else None,
+        train=(source.records[train], labels[train]) if source.refits else None,
+        client_side=params.get("deployments.client_side", False),
+        clip=params["deployments.clip"],
+    )
+
+
+@dataclass(frozen=True)
+class _SourceRecords:
+    """Clients of a source, and the model's columns of them: records (n, D)."""
+
+    clients: Columns
+    records: FloatArray
+    columns: inputs.RecordColumns
+    groups: NDArray[np.str_] | None = None
+    refits: bool = True
+
+
+def _read_source(context: StageContext) -> _SourceRecords:
+    """Return the records of the source, or the coefficients."""
+    if "project" in context.inputs:
+        # Rescaled coefficients are all of them sensitive: public bounds are -1, 1.
+        clients = context.rows("project", "encoded")
+        places = tuple(range(clients["z"].shape[1]))
+        names = tuple(f"z{place + 1}" for place in places)
+        bounds = np.tile([-1.0, 1.0], (len(places), 1))
+        columns = inputs.RecordColumns(names, places, places, bounds)
+        return _SourceRecords(clients, clients["z"], columns, refits=False)
+    clients, record = context.rows("ingest", "clients"), context.params["record"]
+    facts = context.inputs["ingest"].metadata
+    columns = inputs.record_columns(facts, record)
+    groups, name = None, record["group"]
+    if name is not None:  # as its column writes it
+        names_of_source = inputs.column_names(facts)
+        if name not in names_of_source:
+            raise UserError(f"record.group: there is no column {name}.")
+        values = clients["curve"][:, names_of_source.index(name)]
+        groups = np.array([f"{value:g}" for value in values])
+    return _SourceRecords(clients, columns.of(clients["curve"]), columns, groups)
+
+
+def _projected_setting(plain: Setting, coordinates: projections.Coordinates) -> Setting:
+    """Return the setting of coordinates; several have no prior."""
+    setting_sent = projections.project_setting(plain, coordinates)
+    alone = len(setting_sent.sensitive) == 1
+    return setting_sent if alone else replace(setting_sent, public=None)
+
+
+def read_profile(context: StageContext, name_sent: str, setting: Setting) -> Profile:
+    """Return the profile that stage ``surface`` stored for one way to send."""
+    stored = inputs.unpack_arrays(context.rows("surface", "known")["known"][0])
+    start = f"{name_sent}/"
+    arrays = {
+        name.removeprefix(start): array
+        for name, array in stored.items()
+        if name.startswith(start)
+    }
+    return restore_profile(setting, arrays)
 
 
 def fit(context: StageContext) -> Rows:
     """Return the table ``estimator``: one model, fitted on the training clients."""
     clients = context.rows("ingest", "clients")
-    columns = record_columns(
-        context.inputs["ingest"].metadata, context.params["record"]
-    )
+    facts = context.inputs["ingest"].metadata
+    columns = inputs.record_columns(facts, context.params["record"])
     train = roles_of_table(clients, context.params, context.number)["train"]
     seed = int(context.generator("fit").integers(1 << 31))
     X, y = columns.of(clients["curve"][train]), clients["label"][train]
-    return {
-        "estimator": {
-            "model": pack_model(fit_classifier(context.params["learner"], X, y, seed))
-        }
-    }
+    model = inputs.fit_classifier(context.params["learner"], X, y, seed)
+    return {"estimator": {"model": pack_model(model)}}
 
 
 def surface(context: StageContext) -> Rows:
     """Return the table ``known``, and the scores of the floors."""
-    settings = sent_settings(context)
-    profiles = {
-        name_sent: _sent_profile(name_sent, setting)
-        for name_sent, setting in settings.items()
+    profiles, settings = {}, sent_settings(context)
+    for name_sent, setting in settings.items():
+        # A linear model of coordinates is as cheap as one of features; all others of
+        # them are drawn.
+        cheap = (
+            name_sent == measures.FEATURES
+            or choose_engine(setting.question)[0].name == Linear.name
+        )
+        profile = build_profile(setting, evidence="auto" if cheap else "draws")
+        profiles[name_sent] = profile
+    arrays = {
+        f"{name_sent}/{name}": array
+        for name_sent, profile in profiles.items()
+        for name, array in profile.arrays().items()
     }
-    scores = score_table(_free_scores(settings, profiles[FEATURES]))
+    plain, profile = settings[measures.FEATURES], profiles[measures.FEATURES]
+    rows: list[scores.ScoreRow] = []
+    for floor in floor_deployments(plain):
+        rows += scores.floor_scores(plain, profile, floor)
+    rows += scores.clean_scores(plain, profile)
     return {
-        "known": {"known": pack_arrays(profile_arrays(profiles))},
-        SCORES.name: scores,
+        "known": {"known": inputs.pack_arrays(arrays)},
+        SCORES.name: scores.score_table(rows),
     }
-
-
-def _sent_profile(name_sent: str, setting: Setting) -> Profile:
-    """Return the profile of one way to send; coordinates of nonlinear models drawn.
-
-    A linear model of them is as cheap as one of features; all others are drawn.
-    """
-    if name_sent == FEATURES or choose_engine(setting.question)[0].name == Linear.name:
-        return build_profile(setting)
-    return build_profile(setting, evidence="draws")
-
-
-def _free_scores(settings: Settings, profile: Profile) -> Iterator[ScoreRow]:
-    """Yield the scores of the floors, and of the clean answers."""
-    setting = settings[FEATURES]
-    for floor in floor_deployments(setting):
-        yield from floor_scores(setting, profile, floor)
-    yield from clean_scores(setting, profile)
 
 
 def agree(context: StageContext) -> Rows:
     """Return the table ``agreed``: the deployments of one mechanism and epsilon."""
-    settings = sent_settings(context)
-    results = [
-        result
-        for name_sent in settings
-        for result in _deployment_results(context, name_sent, settings[name_sent])
-    ]
+    results = []
+    for name_sent, setting in sent_settings(context).items():
+        profile = read_profile(context, name_sent, setting)
+        for deployment in _mechanism_deployments(context, name_sent, setting):
+            purpose = f"{name_sent} {deployment.split} {deployment.read}"
+            seed = int(context.generator(purpose).integers(1 << 31))
+            number, entropy = context.params["deployments.draws"], SeededEntropy(seed)
+            draws, refit = Draws(number, scores.CONFIDENCE, entropy), Refit(seed=seed)
+            measurement = measure(setting, profile, deployment, draws, refit)
+            words = deployment.describe(setting.names)
+            # The shares of features, which a projection does not send, are none.
+            if deployment.project:
+                deployment = replace(deployment, split=None)  # noqa: PLW2901
+            results.append((deployment, words, measurement))
     return {"agreed": scores.deployment_table(results)}
-
-
-def _deployment_results(
-    context: StageContext, name_sent: str, setting: Setting
-) -> Iterator[scores.DeploymentResult]:
-    """Yield deployment, description and measurement of one way to send."""
-    profile = read_profile(context, name_sent, setting)
-    for deployment in _mechanism_deployments(context, name_sent, setting):
-        purpose = f"{name_sent} {deployment.split} {deployment.read}"
-        seed = int(context.generator(purpose).integers(1 << 31))
-        draws = Draws(
-            context.params["deployments.draws"], CONFIDENCE, SeededEntropy(seed)
-        )
-        measurement = measure(setting, profile, deployment, draws, Refit(seed=seed))
-        # The shares of features, which a projection does not send, are none.
-        stored = replace(deployment, split=None) if deployment.project else deployment
-        yield stored, deployment.describe(setting.names), measurement
 
 
 def _mechanism_deployments(
@@ -138,135 +206,92 @@ def _mechanism_deployments(
     Several coordinates are sent jointly, and read raw; training data have none.
     """
     params, name = context.params, context.params["mechanism"]
+    needed = {"decode": setting.public, "retrain": setting.train}
     candidates = list_deployments(
         setting,
         [params["epsilon"]],
         [name],
-        reads=_available_reads(params["deployments.reads"], setting),
+        reads=[x for x in params["deployments.reads"] if needed.get(x, ()) is not None],
         params=params["deployments.params"].get(name),
     )
     matching = [deployment for deployment in candidates if deployment.mechanism == name]
-    if name_sent == FEATURES:
+    if name_sent == measures.FEATURES:
         return matching
     alone = len(setting.sensitive) == 1
     fit = (deployment for deployment in matching if deployment.split is None or alone)
     return [replace(deployment, project=name_sent) for deployment in fit]
 
 
-def _available_reads(reads: Sequence[ReadMode], setting: Setting) -> list[ReadMode]:
-    """Return the ways of reading for which the setting has the data."""
-    needed = {"decode": setting.public, "retrain": setting.train}
-    return [read for read in reads if needed.get(read, ()) is not None]
-
-
-_TARGET = "deployments.target"
-
-
 def report(context: StageContext) -> Rows:
     """Return the tables ``scores`` and ``recommended`` of one total epsilon."""
-    setting = sent_settings(context)[FEATURES]
-    profile = read_profile(context, FEATURES, setting)
-    sent_results, free_results = (
-        [*_sent_results(context)],
-        [*_free_results(context, setting, profile)],
-    )
-    scan = [
-        (deployment, measurement)
-        for deployment, _, measurement in (*free_results, *sent_results)
-    ]
-    choose = partial(recommend, setting, profile, scan, seed=context.params["seed"])
-    best, target = choose(epsilon=context.params["epsilon"]), context.params[_TARGET]
-    reached = None if target is None else choose(target=target)
-    scores = [
-        *_report_scores(setting, sent_results, free_results),
-        *_recommended_scores(best),
-    ]
-    chosen = _recommended_table(setting, best, reached)
-    return {SCORES.name: score_table(scores), "recommended": chosen}
-
-
-def _sent_results(context: StageContext) -> Iterator[DeploymentResult]:
-    """Yield the stored results of each mechanism's deployments."""
+    setting, params = sent_settings(context)[measures.FEATURES], context.params
+    profile = read_profile(context, measures.FEATURES, setting)
+    sent_results: list[tuple[Deployment, str, Measurement]] = []
     for name in context.inputs:
         if name.startswith("agree@"):
-            yield from deployed.read_measurements(context.rows(name, "agreed"))
-
-
-def _free_results(
-    context: StageContext, setting: Setting, profile: Profile
-) -> Iterator[DeploymentResult]:
-    """Yield the results of the floors, and of the randomised answer."""
-    answer = Deployment(ANSWER, context.params["epsilon"])
-    for deployment in (*floor_deployments(setting), answer):
-        yield (
-            deployment,
-            deployment.describe(setting.names),
-            measure(setting, profile, deployment),
-        )
-
-
-def _report_scores(
-    setting: Setting,
-    sent_results: list[DeploymentResult],
-    free_results: list[DeploymentResult],
-) -> Iterator[ScoreRow]:
-    """Yield the scores of each deployment in its words, and of those with a name."""
-    for deployment, words, measurement in sent_results:
-        yield from deployment_scores(words, setting, deployment, measurement)
-    named = {
-        OUTPUT.name: free_results[-1],
-        **_first_of_kind(sent_results, EQUAL.name, VECTOR_METHOD.name),
-    }
-    for name, (deployment, _, measurement) in named.items():
-        yield from deployment_scores(name, setting, deployment, measurement)
-
-
-def _first_of_kind(
-    sent_results: list[DeploymentResult], equal: str, joint: str
-) -> dict[str, DeploymentResult]:
-    """Return the first raw deployment with equal split, and the first joint one.
-
-    The first that the pipeline names, not the best: a choice would flatter.
-    """
-    named: dict[str, DeploymentResult] = {}
-    for result in sent_results:
-        deployment = result[0]
+            sent_results += scores.read_measurements(context.rows(name, "agreed"))
+    answer = Deployment(ANSWER, params["epsilon"])
+    free_results = [
+        (deployment, measure(setting, profile, deployment))
+        for deployment in (*floor_deployments(setting), answer)
+    ]
+    pairs = ((deployment, measured) for deployment, _, measured in sent_results)
+    scan = [*free_results, *pairs]
+    choose = partial(recommend, setting, profile, scan, seed=params["seed"])
+    best, target = choose(epsilon=params["epsilon"]), params["deployments.target"]
+    reached = None if target is None else choose(target=target)
+    rows: list[scores.ScoreRow] = []
+    named = {measures.OUTPUT.name: free_results[-1]}
+    for deployment, words, measured in sent_results:
+        rows += scores.deployment_scores(words, setting, deployment, measured)
+        # The first that the pipeline names has a name, not the best: a choice would
+        # flatter.
         if deployment.read == "raw" and not deployment.project:
             if deployment.split is None:
-                named.setdefault(joint, result)
+                named.setdefault(measures.VECTOR_METHOD.name, (deployment, measured))
             elif len(set(deployment.split)) == 1:
-                named.setdefault(equal, result)
-    return named
+                named.setdefault(measures.EQUAL.name, (deployment, measured))
+    for name, (deployment, measured) in named.items():
+        rows += scores.deployment_scores(name, setting, deployment, measured)
+    rows += _recommended_scores(best)
+    chosen = best.deployment
+    texts = {
+        "deployment": "" if chosen is None else scores.write_deployment(chosen),
+        "words": _recommended_words(setting, best),
+        "reason": best.reason,
+        "reaches": _recommended_words(setting, reached),
+    }
+    recommended = {key: np.array([text], dtype=object) for key, text in texts.items()}
+    return {SCORES.name: scores.score_table(rows), "recommended": recommended}
 
 
-def _recommended_scores(best: Recommendation) -> Iterator[ScoreRow]:
+def _recommended_scores(best: Recommendation) -> Iterator[scores.ScoreRow]:
     """Yield the scores of the half of the records that chose nothing."""
     row = best.row
     if row is None:
         return
-    ends = {AGREEMENT.name: (row.lower, row.upper)}
-    for metric in METRICS:
+    for metric in measures.METRICS:
         value = getattr(row, metric.name)
         if value is not None:
-            low, high = ends.get(metric.name, (value, value))
-            yield ScoreRow(RECOMMENDED.name, metric.name, value, low, high)
+            ends = value, value
+            if metric is AGREEMENT:
+                ends = row.lower, row.upper
+            yield scores.ScoreRow(measures.RECOMMENDED.name, metric.name, value, *ends)
 
 
-def _recommended_table(
-    setting: Setting, best: Recommendation, reached: Recommendation | None
-) -> Columns:
-    """Return the recommendation as a row, with the one for the target, if any."""
-    chosen = best.deployment
-    texts = {
-        "deployment": "" if chosen is None else deployed.write_deployment(chosen),
-        "words": _recommended_words(setting, best),
-        "reason": best.reason,
-        "reaches": "" if reached is None else _recommended_words(setting, reached),
-    }
-    return {name: np.array([text], dtype=object) for name, text in texts.items()}
-
-
-def _recommended_words(setting: Setting, recommendation: Recommendation) -> str:
-    """Return the recommended deployment in words."""
-    chosen = recommendation.deployment
+def _recommended_words(setting: Setting, advice: Recommendation | None) -> str:
+    """Return the recommended deployment in words, if there is one."""
+    chosen = None if advice is None else advice.deployment
     return "" if chosen is None else chosen.describe(setting.names)
+
+
+def fit_curves(context: StageContext) -> Rows:
+    """Return the table ``estimator``: one rule, fitted on the training clients."""
+    clients, learner = context.rows("project", "encoded"), context.params["learner"]
+    train = roles_of_table(clients, context.params, context.number)["train"]
+    reports, labels = clients["z"][train], class_signs(clients["label"][train])
+    fits = registry.fit(
+        learner["name"], reports[None], labels[None], **learner["params"]
+    )
+    model = LinearModel(fits.coef[0], float(fits.intercept[0]))
+    return {"estimator": {"model": pack_model(model)}}

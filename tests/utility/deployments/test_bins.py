@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from curvote.mechanisms import make
-from curvote.systems.utility.method.decoding import (
+from curvote.systems.utility.method.scan import (
     MOST,
     bin_edges,
     bin_masses,

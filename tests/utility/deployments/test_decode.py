@@ -5,11 +5,10 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.utility.method import decoding
-from curvote.systems.utility.method.decoding import bin_laws, decode_draws
+from curvote.systems.utility.method import scan
 from curvote.systems.utility.method.deployment import Deployment, deployment_channel
 from curvote.systems.utility.method.engines.base import Draws
-from curvote.systems.utility.method.scan import measure
+from curvote.systems.utility.method.scan import bin_laws, decode_draws, measure
 from tests.utility.settings_of import other, people, people_known
 
 AGE = Deployment("pm_01", 3.0, (1.0, 0.0), "decode")
@@ -43,7 +42,7 @@ def on_bins(deployment):
 def test_exact_decoding_agrees_with_outputs_that_are_drawn_and_decoded(deployment):
     """Sums over bins are what draws of the same rule come to."""
     setting, known = people(), people_known()
-    exact = decoding.decode(setting, known, deployment, Draws())
+    exact = scan.decode(setting, known, deployment, Draws())
     seen = deployment_channel(setting, deployment, clip=False)
     prior = seen.law(setting.prior)
     found = decode_draws(
@@ -66,7 +65,7 @@ def test_no_other_rule_agrees_more_where_the_prior_is_true(deployment):
     np.testing.assert_allclose(likelihood.sum(axis=1), 1, atol=1e-9)
     np.testing.assert_allclose(own.block(slice(None)).sum(axis=1), 1, atol=1e-9)
     scores = np.stack([each @ likelihood for each in held])
-    answer = decoding._best_class(held, likelihood)
+    answer = scan._best_class(held, likelihood)
     reached = np.take_along_axis(scores, answer[None], axis=0)[0].sum(axis=1)
     np.testing.assert_allclose(reached, scores.max(axis=0).sum(axis=1), rtol=1e-12)
     # A server that always guessed, or that took the likelier point's answer, has less.
@@ -82,9 +81,9 @@ def test_many_classes_are_decoded_by_the_same_rule():
     held = list(rng.random((4, 7, 9)))
     likelihood = rng.random((9, 5))
     best = np.argmax([each @ likelihood for each in held], axis=0)
-    assert np.array_equal(decoding._best_class(held, likelihood), best)
+    assert np.array_equal(scan._best_class(held, likelihood), best)
     assert np.array_equal(
-        decoding._best_class(held[:2], likelihood),
+        scan._best_class(held[:2], likelihood),
         np.argmax([each @ likelihood for each in held[:2]], axis=0),
     )
 
@@ -92,8 +91,8 @@ def test_many_classes_are_decoded_by_the_same_rule():
 def test_bins_are_fine_enough(monkeypatch):
     """Eight times as many bins gain nothing that matters."""
     found = read(AGE).agreement
-    monkeypatch.setattr(decoding, "FINENESS", 96)
-    monkeypatch.setattr(decoding, "MOST", 8192)
+    monkeypatch.setattr(scan, "FINENESS", 96)
+    monkeypatch.setattr(scan, "MOST", 8192)
     assert np.abs(read(AGE).agreement - found).mean() < 0.01
     assert read(AGE).agreement.mean() == pytest.approx(found.mean(), abs=0.002)
 

@@ -5,18 +5,16 @@ import pytest
 
 from curvote.mechanisms.base import atomic_law, product_law
 from curvote.systems.utility.method.channel import make_channel
-from curvote.systems.utility.method.engines.boxes import (
-    cut_points,
-    make_snap,
-    mass_weigher,
-    root_boxes,
-    volume_weigher,
-)
 from curvote.systems.utility.method.engines.branch import (
     Oracle,
     Search,
     Verdict,
+    cut_points,
     judge_boxes,
+    make_snap,
+    mass_weigher,
+    root_boxes,
+    volume_weigher,
 )
 from curvote.systems.utility.method.engines.branched import (
     box_shares,

@@ -25,9 +25,13 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from curvote.systems.utility.method.engines.base import Question, choose_engine
+from curvote.systems.utility.method.engines.base import (
+    Front,
+    Question,
+    choose_engine,
+    split_front,
+)
 from curvote.systems.utility.method.engines.discriminants import Linear
-from curvote.systems.utility.method.engines.fronts import Front, split_front
 from curvote.systems.utility.method.projections import principal_coordinates
 from tests.utility import models_of
 

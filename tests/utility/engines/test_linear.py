@@ -16,7 +16,7 @@ from curvote.systems.utility.method.channel import (
 )
 from curvote.systems.utility.method.engines.base import Draws, Question
 from curvote.systems.utility.method.engines.discriminants import Linear
-from curvote.systems.utility.method.engines.scores.shares import bracket_positive
+from curvote.systems.utility.method.engines.scores import bracket_positive
 from tests.utility import models_of
 from tests.utility.engines.linear_of import DIGITS, STROKE, plain, surface_of
 from tests.utility.engines.scores.laws_of import (

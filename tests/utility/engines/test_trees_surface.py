@@ -10,7 +10,7 @@ import pytest
 from curvote.base.entropy import SeededEntropy
 from curvote.systems.utility.method.channel import make_channel
 from curvote.systems.utility.method.engines.base import Draws
-from curvote.systems.utility.method.engines.trees import surface as surface_module
+from curvote.systems.utility.method.engines.trees import engine
 from curvote.systems.utility.method.engines.trees.engine import Trees
 from tests.utility.models_of import DATA
 from tests.utility.trees_of import (
@@ -124,7 +124,7 @@ def test_records_may_be_taken_in_pieces(
         "joint_box", epsilon=2, bounds=question.bounds, fill_value=MIDDLE
     )
     whole = surface.answers(channel, Draws()).share
-    monkeypatch.setattr(surface_module, "CHUNK_NUMBERS", size)
+    monkeypatch.setattr(engine, "CHUNK_NUMBERS", size)
     assert len(list(surface._record_chunks())) > 1
     assert surface.answers(channel, Draws()).share == pytest.approx(whole, abs=1e-14)
 

@@ -11,10 +11,14 @@ import pytest
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.systems.utility.method.channel import Channel, make_channel
-from curvote.systems.utility.method.engines import draws as pools
+from curvote.systems.utility.method.engines import black_box as pools
 from curvote.systems.utility.method.engines.base import Answers, Draws, Question
-from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.systems.utility.method.engines.draws import PoolSurface, draw_pool
+from curvote.systems.utility.method.engines.black_box import (
+    BlackBox,
+    BlackBoxSurface,
+    PoolSurface,
+    draw_pool,
+)
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 

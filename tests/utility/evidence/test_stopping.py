@@ -11,8 +11,12 @@ from curvote.base.entropy import SeededEntropy
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method.channel import Channel, make_channel
 from curvote.systems.utility.method.engines.base import Question
-from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
-from curvote.systems.utility.method.engines.draws import decide_average, decide_records
+from curvote.systems.utility.method.engines.black_box import (
+    BlackBox,
+    BlackBoxSurface,
+    decide_average,
+    decide_records,
+)
 from tests.utility import models_of
 from tests.utility.black_boxes import grid_shares
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from curvote.base.errors import UserError
-from curvote.systems.utility.method.models.classifier import (
+from curvote.systems.utility.method.models.records import (
     checked_answers,
     constant_note,
     describe_model,

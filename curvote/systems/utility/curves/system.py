@@ -1,10 +1,9 @@
-"""Settings of `utility_curves`."""
+"""System `utility_curves`: its settings, their checks, and its stages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from curvote.base.errors import Problem
 from curvote.chain.axis import EPSILON, PipelineSettings
@@ -13,19 +12,9 @@ from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.messages.measures import LEARNER
 from curvote.systems.common import checks as shared
-from curvote.systems.common.checks import check_representation
-from curvote.systems.common.declarations import (
-    INGEST,
-    LEARNERS,
-    PROJECT,
-    ROLE_PARAMS,
-    SECTIONS,
-)
+from curvote.systems.common import declarations
 from curvote.systems.common.settings import Clients, Learner, Representation
-from curvote.systems.utility import system as utility_system
-from curvote.systems.utility.checks import check_deployments, check_study
-from curvote.systems.utility.settings import Deployments
-from curvote.systems.utility.system import final_rule
+from curvote.systems.utility import system as utility
 
 
 class Settings(Strict):
@@ -35,7 +24,7 @@ class Settings(Strict):
     project: Representation
     epsilon: Epsilons
     learners: list[Learner] = []
-    deployments: Deployments = Deployments()
+    deployments: utility.Deployments = utility.Deployments()
 
 
 def check_settings(pipeline: PipelineSettings) -> Iterator[Problem]:
@@ -44,13 +33,13 @@ def check_settings(pipeline: PipelineSettings) -> Iterator[Problem]:
         shared.check_roles,
         shared.check_two_classes,
         shared.check_test_clients,
-        check_representation,
+        shared.check_representation,
         shared.check_learners,
     )
     for check in every:
         yield from check(pipeline)
-    yield from check_study(pipeline)
-    yield from check_deployments(pipeline)
+    yield from utility.check_study(pipeline)
+    yield from utility.check_deployments(pipeline)
     for key in ("components", "directions"):
         if getattr(pipeline.deployments, key):
             message = "coefficients are few already: send them, or fewer of the basis."
@@ -58,9 +47,6 @@ def check_settings(pipeline: PipelineSettings) -> Iterator[Problem]:
     if "retrain" in pipeline.deployments.reads:
         message = "a rule on coefficients is not fitted again: read raw or decode."
         yield Problem(message, ("deployments", "reads"))
-
-
-_PACKAGE: Final = "curvote.systems.utility.curves"
 
 
 def _on_coefficients(stage: Stage) -> Stage:
@@ -72,35 +58,32 @@ def _on_coefficients(stage: Stage) -> Stage:
 
 _FIT = Stage(
     "fit",
-    "curvote.systems.utility.curves.stages:fit_curves",
+    "curvote.systems.utility.stages:fit_curves",
     inputs=("project",),
     axes=("learner",),
-    params=("learner", *ROLE_PARAMS),
-    plugins=(LEARNERS,),
-    tables=utility_system.FIT.tables,
-    side=utility_system.FIT.side,
-    libraries=utility_system.LIBRARIES,
+    params=("learner", *declarations.ROLE_PARAMS),
+    plugins=(declarations.LEARNERS,),
+    tables=utility.FIT.tables,
+    side=utility.FIT.side,
+    libraries=utility.LIBRARIES,
 )
 
 SYSTEM = System(
     name="utility_curves",
     settings=Settings,
     stages=(
-        INGEST,
-        PROJECT,
+        declarations.INGEST,
+        declarations.PROJECT,
         _FIT,
-        *map(
-            _on_coefficients,
-            (utility_system.SURFACE, utility_system.AGREE, utility_system.REPORT),
-        ),
+        *map(_on_coefficients, (utility.SURFACE, utility.AGREE, utility.REPORT)),
     ),
-    axes=(EPSILON, LEARNER, utility_system.MECHANISM),
+    axes=(EPSILON, LEARNER, utility.MECHANISM),
     audit_tasks=lambda settings, read: (),
-    metrics=utility_system.SYSTEM.metrics,
-    methods=utility_system.SYSTEM.methods,
-    main=utility_system.SYSTEM.main,
+    metrics=utility.SYSTEM.metrics,
+    methods=utility.SYSTEM.methods,
+    main=utility.SYSTEM.main,
     checks=check_settings,
-    final_model=final_rule,
-    notes=utility_system.SYSTEM.notes,
-    sections=(*SECTIONS, *utility_system.UTILITY_SECTIONS),
+    final_model=utility.final_rule,
+    notes=utility.SYSTEM.notes,
+    sections=(*declarations.SECTIONS, *utility.UTILITY_SECTIONS),
 )

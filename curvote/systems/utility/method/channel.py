@@ -61,10 +61,25 @@ class Channel:
             part.mechanism.law(self._to_domain(part, values)) for part in self.parts
         ]
         laws = [law for law in part_laws if law is not None]
-        if len(laws) < len(part_laws) or _count_terms(laws) > MAX_TERMS:
+        terms = int(np.prod([float(len(law.terms)) for law in laws]))
+        if len(laws) < len(part_laws) or terms > MAX_TERMS:
             return None
-        pairs = zip(self.parts, laws, strict=True)
-        return self._join_laws([self._map_law(*pair) for pair in pairs], len(values))
+        laws = list(map(self._map_law, self.parts, laws))
+        # The joint law of all features has a term for each choice of the parts' terms.
+        chosen = list(every(*(range(len(law.terms)) for law in laws)))
+        weights = np.ones((len(values), len(chosen)))
+        for law, picked in zip(laws, zip(*chosen, strict=True), strict=True):
+            weights *= law.weights[:, list(picked)]
+        ones = np.ones((len(values), 1))
+        constants = [atomic_law([value], ones) for value in self.fill_value]
+        joint = []
+        for choice in chosen:
+            row = list(constants)
+            for part, law, which in zip(self.parts, laws, choice, strict=True):
+                for place, term in zip(part.places, law.terms[which], strict=True):
+                    row[place] = term
+            joint.append(tuple(row))
+        return Mixture(weights, joint)
 
     def draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         """Return one draw of the model's inputs for each row of ``values`` (n, s)."""
@@ -97,55 +112,24 @@ class Channel:
         numbers = np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
         scale, shift = self._output_line(part)
         values = shift + scale * numbers
-        return np.asarray(
-            np.clip(values, *self._part_bounds(part)) if self.clip else values
-        )
+        ends = self._part_bounds(part)
+        return np.asarray(np.clip(values, *ends) if self.clip else values)
 
     def _map_law(self, part: Part, law: Mixture) -> Mixture:
         """Return the law of `_from_outputs`; a law that terms share is mapped once."""
+        scale, shift = self._output_line(part)
         mapped: dict[tuple[int, int], Law] = {}
-        for term in law.terms:
-            for i, law_of_feature in enumerate(term):
-                if (i, id(law_of_feature)) not in mapped:
-                    mapped[i, id(law_of_feature)] = self._mapped_law(
-                        part, i, law_of_feature
-                    )
-        terms = [
-            tuple(mapped[i, id(law)] for i, law in enumerate(t)) for t in law.terms
-        ]
+        for i, feature_law in (
+            (i, f) for term in law.terms for i, f in enumerate(term)
+        ):
+            if (i, id(feature_law)) not in mapped:
+                new = feature_law.scaled(float(scale[i]), float(shift[i]))
+                low, high = map(float, self.bounds[part.places[i]])
+                mapped[i, id(feature_law)] = (
+                    new.clipped(low, high) if self.clip else new
+                )
+        terms = [tuple(mapped[i, id(f)] for i, f in enumerate(t)) for t in law.terms]
         return Mixture(law.weights, terms)
-
-    def _mapped_law(self, part: Part, i: int, law: Law) -> Law:
-        """Return the law of one feature in the model's units."""
-        scale, shift = (float(numbers[i]) for numbers in self._output_line(part))
-        mapped = law.scaled(scale, shift)
-        low, high = self.bounds[part.places[i]]
-        return mapped.clipped(float(low), float(high)) if self.clip else mapped
-
-    def _join_laws(self, laws: list[Mixture], n: int) -> Mixture:
-        """Return the joint law of all features, a term for each choice."""
-        chosen = list(every(*(range(len(law.terms)) for law in laws)))
-        weights = np.ones((n, len(chosen)))
-        for law, picked in zip(laws, zip(*chosen, strict=True), strict=True):
-            weights *= law.weights[:, list(picked)]
-        constants = [atomic_law([value], np.ones((n, 1))) for value in self.fill_value]
-        terms = [self._joined_term(laws, choice, constants) for choice in chosen]
-        return Mixture(weights, terms)
-
-    def _joined_term(
-        self, laws: list[Mixture], choice: tuple[int, ...], constants: list[Law]
-    ) -> tuple[Law, ...]:
-        """Return the laws of all features in one joint term."""
-        row = list(constants)
-        for part, law, which in zip(self.parts, laws, choice, strict=True):
-            for place, feature_law in zip(part.places, law.terms[which], strict=True):
-                row[place] = feature_law
-        return tuple(row)
-
-
-def _count_terms(laws: list[Mixture]) -> int:
-    """Return the number of terms of a joint law."""
-    return int(np.prod([float(len(law.terms)) for law in laws]))
 
 
 def make_channel(
@@ -169,32 +153,19 @@ def make_channel(
     edges = check_bounds(bounds)
     shares = _check_shares(split, len(edges))
     constants = validate.finite(instead=fill_value)
-    vector = issubclass(mechanism_class(mechanism), VectorMechanism)
-    make_parts = _vector_parts if vector else _scalar_parts
-    parts = make_parts(mechanism, epsilon, shares, params)
-    return Channel(parts, edges, constants, clip)
-
-
-def _vector_parts(
-    mechanism: str, epsilon: float, shares: FloatArray, params: dict[str, Any]
-) -> list[Part]:
-    """Return the one part of a mechanism for vectors."""
-    places = tuple(np.flatnonzero(shares).tolist())
-    mechanism_object = make(mechanism, epsilon=epsilon, d=len(places), **params)
-    return [Part(mechanism_object, places)]
-
-
-def _scalar_parts(
-    mechanism: str, epsilon: float, shares: FloatArray, params: dict[str, Any]
-) -> list[Part]:
-    """Return a part for each feature with a share of epsilon."""
-    if issubclass(mechanism_class(mechanism), LabelMechanism):
+    kind = mechanism_class(mechanism)
+    if issubclass(kind, VectorMechanism):
+        places = tuple(np.flatnonzero(shares).tolist())
+        vector = make(mechanism, epsilon=epsilon, d=len(places), **params)
+        return Channel([Part(vector, places)], edges, constants, clip)
+    if issubclass(kind, LabelMechanism):
         params = {"n_classes": LEVELS} | params
-    return [
+    parts = [
         Part(make(mechanism, epsilon=epsilon * float(share), **params), (place,))
         for place, share in enumerate(shares)
         if share > 0
     ]
+    return Channel(parts, edges, constants, clip)
 
 
 def withheld_channel(bounds: ArrayLike, fill_value: ArrayLike) -> Channel:
@@ -221,8 +192,7 @@ def _check_shares(split: ArrayLike | None, s: int) -> FloatArray:
     if values.shape != (s,) or (values < 0).any() or abs(values.sum() - 1) > 1e-9:
         raise UserError(
             f"split is {validate.format_value(values.tolist())}; it must hold a share"
-            " of"
-            f" epsilon for each of the {s} sensitive features, 0 for one that is"
+            f" of epsilon for each of the {s} sensitive features, 0 for one that is"
             " withheld, and add up to 1."
         )
     return values

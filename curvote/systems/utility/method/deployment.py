@@ -1,26 +1,230 @@
-"""Deployments: what of a record is sent, how it is noised and read; and floors."""
+"""Settings (a model, its records, what is public) and deployments of noise on them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism, VectorMechanism
 from curvote.mechanisms.factory import mechanism_class
-from curvote.systems.utility.method.channel import (
-    Channel,
-    make_channel,
-    withheld_channel,
+from curvote.systems.utility.method import channel
+from curvote.systems.utility.method.engines.base import (
+    Question,
+    class_indices,
+    classes_of,
+    predict_batched,
 )
-from curvote.systems.utility.method.setting import NO_PRIOR, NO_TRAIN, Places, Setting
+
+Places = NDArray[np.int64]
+# Rows that a model is asked for at once: 100 columns of them are 200 MB.
+_BLOCK_ROWS = 1 << 18
+NO_PRIOR = (
+    "Decoding needs public records as its prior: give public=... (volunteers or a"
+    " public file, --public FILE.csv), or read the output raw."
+)
+NO_TRAIN = "Retraining needs training data: give train=(X, y), as fit takes them."
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Fitted classifier, the records it will answer, and public data on them.
+
+    ``records`` (n, D) are in the model's units; ``sensitive`` are the places of the s
+    columns that are noised, ``bounds`` (s, 2) their public bounds, ``features`` the D
+    names. ``labels`` (n,) are places in the model's ``classes_``, ``groups`` (n,) any
+    names. ``public`` (m, D) are records that cost nobody anything; ``train`` are the
+    features and labels that the model's owner has, as ``fit`` takes them. With
+    ``client_side`` clients can run the model. ``clip`` moves an output beyond the
+    bounds to the edge. ``reference`` (n,) are the answers to agree with, as places,
+    where they are not this model's own on ``records``. With ``alike`` a prior may weigh
+    public records by their likeness in what is not sensitive (`likeness`).
+    """
+
+    model: Any
+    records: FloatArray
+    features: tuple[str, ...]
+    sensitive: tuple[int, ...]
+    bounds: FloatArray
+    labels: Places | None = None
+    groups: NDArray[np.str_] | None = None
+    public: FloatArray | None = None
+    public_labels: Places | None = None
+    train: tuple[FloatArray, NDArray[Any]] | None = None
+    client_side: bool = False
+    clip: bool = True
+    reference: Places | None = None
+    alike: bool = True
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.records)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the sensitive features."""
+        return tuple(self.features[place] for place in self.sensitive)
+
+    @property
+    def question(self) -> Question:
+        """Question for an engine."""
+        return Question(self.model, self.records, self.sensitive, self.bounds)
+
+    @property
+    def values(self) -> FloatArray:
+        """Sensitive values, (n, s), clipped to the bounds."""
+        return np.clip(self.records[:, list(self.sensitive)], *self.bounds.T)
+
+    @property
+    def prior(self) -> FloatArray:
+        """Sensitive values of the public records, (m, s), clipped to the bounds."""
+        if self.public is None:
+            raise UserError(NO_PRIOR)
+        return np.clip(self.public[:, list(self.sensitive)], *self.bounds.T)
+
+    @property
+    def fill_value(self) -> FloatArray:
+        """Fill value of a withheld feature, (s,).
+
+        The public median; without public records the middle of the bounds.
+        """
+        if self.public is None:
+            return np.asarray(self.bounds.mean(axis=1))
+        return np.asarray(np.median(self.prior, axis=0))
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """Classes of the model, by index."""
+        return classes_of(self.model, predict_batched(self.model, self.records))
+
+    def answers(self, records: FloatArray, model: Any = None) -> Places:
+        """Return answers as class indices, of another ``model`` if given."""
+        predictions = predict_batched(self.model if model is None else model, records)
+        return class_indices(self.classes, predictions)
+
+    def put(self, records: FloatArray) -> NDArray[np.uint16]:
+        """Return the answers with each public record's sensitive values in place.
+
+        (n, m) places, for ``records`` (n, D); asked for in blocks.
+        """
+        prior, blocks = self.prior, []
+        size = max(1, _BLOCK_ROWS // len(prior))
+        for start in range(0, len(records), size):
+            block = records[start : start + size]
+            rows = np.repeat(block, len(prior), axis=0)
+            rows[:, list(self.sensitive)] = np.tile(prior, (len(block), 1))
+            blocks.append(self.answers(rows))
+        answers = np.concatenate(blocks).reshape(len(records), len(prior))
+        return answers.astype(np.uint16)
+
+
+def make_setting(
+    model: Any,
+    records: ArrayLike,
+    *,
+    sensitive: Sequence[int | str],
+    bounds: ArrayLike,
+    features: Sequence[str] | None = None,
+    **fields: Any,
+) -> Setting:
+    """Return a checked `Setting`; ``fields`` are its other fields.
+
+    ``records`` (n, D) hold finite numbers; each of ``sensitive`` is a column 0..D-1, or
+    its name, once; ``bounds`` (s, 2) have low < high. A model that is no fitted
+    classifier of two classes or more, or anything else that is wrong, is a UserError.
+    """
+    rows = _check_records(model, records)
+    n, width = rows.shape
+    names = _check_names(model, features, width)
+    columns = _check_columns(sensitive, names)
+    if fields.get("public") is not None:
+        public = fields["public"] = validate.finite(public=fields["public"])
+        if public.ndim != 2 or public.shape[1] != width or not len(public):
+            raise UserError(
+                f"public has shape {public.shape}; give (m, {width}), m >= 1."
+            )
+    for name in {"labels", "groups", "reference"} & fields.keys():
+        if fields[name] is not None:
+            fields[name] = values = np.asarray(fields[name])
+            if values.shape != (n,):
+                raise UserError(
+                    f"{name} has shape {values.shape}; give one a record: ({n},)."
+                )
+    ends = validate.finite(bounds=bounds)
+    if ends.shape != (len(columns), 2):
+        raise UserError(
+            f"bounds has shape {ends.shape}; give one (low, high) for each of the"
+            f" {len(columns)} sensitive features."
+        )
+    if (wrong := ends[:, 0] >= ends[:, 1]).any():
+        low, high = ends[wrong][0]
+        raise UserError(f"bounds {low:g} to {high:g}: the first must be below.")
+    return Setting(model, rows, names, columns, ends, **fields)
+
+
+def _check_records(model: Any, records: ArrayLike) -> FloatArray:
+    """Return the records (n, D), once the model is known to classify such rows."""
+    from sklearn.base import is_regressor
+
+    try:
+        is_classifier = hasattr(model, "predict") and not is_regressor(model)
+    except AttributeError:  # no estimator of scikit-learn: it is what it answers
+        is_classifier = True
+    if not is_classifier:
+        raise UserError(
+            f"{type(model).__name__} is no classifier: agreement is about classes, so"
+            " give a fitted model whose predict returns one."
+        )
+    if len(getattr(model, "classes_", (0, 1))) < 2:
+        raise UserError("the model knows one class only: its answer cannot change.")
+    rows = validate.finite(records=records)
+    width = getattr(model, "n_features_in_", None)
+    if rows.ndim != 2 or not len(rows) or width not in {None, rows.shape[1]}:
+        width_text = "D" if width is None else width
+        raise UserError(
+            f"records has shape {rows.shape}; give (n, {width_text}), n >= 1."
+        )
+    return rows
+
+
+def _check_columns(
+    sensitive: Sequence[int | str], names: tuple[str, ...]
+) -> tuple[int, ...]:
+    """Return the sensitive columns, checked to be different and to exist."""
+    columns = tuple(
+        names.index(validate.one_of(names, sensitive=column))
+        if isinstance(column, str)
+        else validate.at_least(0, sensitive=column)
+        for column in sensitive
+    )
+    if not columns or len(set(columns)) < len(columns) or max(columns) >= len(names):
+        raise UserError(
+            f"sensitive is {validate.format_value(list(sensitive))}; give one or more"
+            f" different columns, 0 to {len(names) - 1}."
+        )
+    return columns
+
+
+def _check_names(
+    model: Any, features: Sequence[str] | None, width: int
+) -> tuple[str, ...]:
+    """Return the names of the columns, checked."""
+    if features is None:
+        features = getattr(model, "feature_names_in_", None)
+    names = [f"x{i}" for i in range(width)] if features is None else features
+    if len(names) != width or len(set(names)) < width:
+        raise UserError(f"features holds {len(names)} names; give {width} different.")
+    return tuple(str(name) for name in names)
+
 
 ReadMode = Literal["raw", "decode", "retrain", "without"]
 READS = ("raw", "decode", "retrain", "without")
@@ -60,20 +264,19 @@ class Deployment:
     def describe(self, names: tuple[str, ...]) -> str:
         """Return a description; ``names`` are the sensitive features'."""
         how = {"decode": ", decoded", "retrain": ", retrained"}.get(self.read, "")
-        return f"{self._describe_noise(names)}{how}"
-
-    def _describe_noise(self, names: tuple[str, ...]) -> str:
-        """Return the description without the way of reading."""
-        if self.free:
-            trained = "the model trained without them"
-            return trained if self.read == "without" else "nothing sent"
-        if self.mechanism == OUTPUT:
-            return "randomised response on the answer"
-        if self.project:
-            return f"{self.mechanism} on {self.project}"
-        if self.split is None:
-            return f"{self.mechanism} on all jointly"
-        return f"{self.mechanism}, {_describe_shares(self.split, names)}"
+        if self.free and self.read == "without":
+            noise = "the model trained without them"
+        elif self.free:
+            noise = "nothing sent"
+        elif self.mechanism == OUTPUT:
+            noise = "randomised response on the answer"
+        elif self.project:
+            noise = f"{self.mechanism} on {self.project}"
+        elif self.split is None:
+            noise = f"{self.mechanism} on all jointly"
+        else:
+            noise = f"{self.mechanism}, {_describe_shares(self.split, names)}"
+        return f"{noise}{how}"
 
 
 def _describe_shares(split: tuple[float, ...], names: tuple[str, ...]) -> str:
@@ -88,9 +291,8 @@ def _describe_shares(split: tuple[float, ...], names: tuple[str, ...]) -> str:
         return f"an equal share on each of {len(positive)}"
     listed = [f"{share:.2g} on {name}" for share, name in positive[:MOST_NAMED]]
     unlisted = len(positive) - len(listed)
-    return " and ".join(listed) + (
-        f" and less on {unlisted} others" if unlisted else ""
-    )
+    remainder = f" and less on {unlisted} others" if unlisted else ""
+    return " and ".join(listed) + remainder
 
 
 def check_deployment(deployment: Deployment, setting: Setting) -> Deployment:
@@ -105,8 +307,17 @@ def check_deployment(deployment: Deployment, setting: Setting) -> Deployment:
     validate.positive(epsilon=deployment.epsilon)
     if read == "without":
         raise UserError("The model trained without the features is sent none of them.")
-    if deployment.mechanism != OUTPUT:
-        _check_split(deployment, len(setting.sensitive))
+    split, name, s = deployment.split, deployment.mechanism, len(setting.sensitive)
+    if name == OUTPUT:
+        return deployment
+    if is_vector(name):
+        if split is not None:
+            raise UserError(f"{name} takes a record as a whole: leave out the split.")
+        return deployment
+    if split is None or len(split) != s:
+        raise UserError(f"{name} needs a split: {s} shares of epsilon.")
+    if min(split) < 0 or not math.isclose(sum(split), 1, abs_tol=1e-9):
+        raise UserError(f"split is {split}; shares are 0 or more and add up to 1.")
     return deployment
 
 
@@ -115,19 +326,6 @@ def equal_split(mechanism: str, s: int) -> tuple[float, ...] | None:
     if mechanism == OUTPUT or (mechanism != WITHHOLD and is_vector(mechanism)):
         return None
     return (0.0 if mechanism == WITHHOLD else 1 / s,) * s
-
-
-def _check_split(deployment: Deployment, s: int) -> None:
-    """Refuse a split that the mechanism does not take."""
-    split, name = deployment.split, deployment.mechanism
-    if is_vector(name):
-        if split is not None:
-            raise UserError(f"{name} takes a record as a whole: leave out the split.")
-        return
-    if split is None or len(split) != s:
-        raise UserError(f"{name} needs a split: {s} shares of epsilon.")
-    if min(split) < 0 or not math.isclose(sum(split), 1, abs_tol=1e-9):
-        raise UserError(f"split is {split}; shares are 0 or more and add up to 1.")
 
 
 def is_vector(name: str) -> bool:
@@ -147,31 +345,26 @@ def level_count(epsilon: float) -> int:
 
 def deployment_channel(
     setting: Setting, deployment: Deployment, *, clip: bool | None = None
-) -> Channel:
+) -> channel.Channel:
     """Return the channel between record and model; ``clip`` overrules."""
-    clips = setting.clip if clip is None else clip
     if deployment.mechanism in {WITHHOLD, OUTPUT}:
-        return withheld_channel(setting.bounds, setting.fill_value)
-    return make_channel(
-        deployment.mechanism,
-        epsilon=deployment.epsilon,
-        bounds=setting.bounds,
-        fill_value=setting.fill_value,
-        split=deployment.split,
-        clip=clips,
-        **_mechanism_params(deployment, len(setting.sensitive)),
-    )
-
-
-def _mechanism_params(deployment: Deployment, s: int) -> dict[str, Any]:
-    """Return the mechanism's parameters; a label mechanism's levels are filled in."""
+        return channel.withheld_channel(setting.bounds, setting.fill_value)
+    s = len(setting.sensitive)
     params = dict(deployment.params)
     if deployment.delta:
         params["delta"] = deployment.delta
     if issubclass(mechanism_class(deployment.mechanism), LabelMechanism):
         largest = max(deployment.split or [1 / s])
         params.setdefault("n_classes", level_count(deployment.epsilon * largest))
-    return params
+    return channel.make_channel(
+        deployment.mechanism,
+        epsilon=deployment.epsilon,
+        bounds=setting.bounds,
+        fill_value=setting.fill_value,
+        split=deployment.split,
+        clip=setting.clip if clip is None else clip,
+        **params,
+    )
 
 
 def floor_deployments(setting: Setting) -> list[Deployment]:

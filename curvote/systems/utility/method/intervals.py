@@ -25,7 +25,10 @@ def binomial_interval(
     every share; the number of draws was fixed beforehand. Clopper & Pearson (1934).
     """
     missed = (1 - validate.fraction(confidence=confidence)) / 2
-    return one_sided_ends(*_check_counts(counts, draws), missed)
+    hits, number = (np.asarray(part, dtype=np.float64) for part in (counts, draws))
+    if not ((hits >= 0) & (hits <= number) & (number >= 1)).all():
+        raise UserError("Hits lie between 0 and the number of draws, which is >= 1.")
+    return one_sided_ends(hits, number, missed)
 
 
 def one_sided_ends(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interval:
@@ -37,16 +40,6 @@ def one_sided_ends(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interv
         low = betaincinv(hits, number - hits + 1.0, missed)
         high = betaincinv(hits + 1.0, number - hits, 1 - missed)
     return np.where(hits > 0, low, 0.0), np.where(hits < number, high, 1.0)
-
-
-def _check_counts(counts: ArrayLike, draws: ArrayLike) -> Interval:
-    """Return checked hits and numbers of draws."""
-    hits, number = (
-        np.asarray(numbers, dtype=np.float64) for numbers in (counts, draws)
-    )
-    if not ((hits >= 0) & (hits <= number) & (number >= 1)).all():
-        raise UserError("Hits lie between 0 and the number of draws, which is >= 1.")
-    return hits, number
 
 
 def mean_share_interval(
@@ -101,7 +94,12 @@ def _check_shares(values: ArrayLike) -> FloatArray:
 
 def _lower_end(values: FloatArray, missed: float) -> float:
     """Return the largest mean that the wealth refutes as too small."""
-    stakes, needed = _bet_sizes(values, missed), -math.log(missed)
+    n, counts = len(values), np.arange(1, len(values) + 1)
+    means = (0.5 + np.cumsum(values)) / (counts + 1)
+    variances = (0.25 + np.cumsum((values - means) ** 2)) / (counts + 1)
+    before = np.concatenate([[0.25], variances[:-1]])
+    needed = -math.log(missed)
+    stakes = np.asarray(np.sqrt(-2 * math.log(missed) / (n * before)))
     low, high = 0.0, 1.0
     for _ in range(MEAN_HALVINGS):
         middle = (low + high) / 2
@@ -109,15 +107,6 @@ def _lower_end(values: FloatArray, missed: float) -> float:
         wealth = np.cumsum(np.log1p(staked * (values - middle)))
         low, high = (middle, high) if wealth.max() >= needed else (low, middle)
     return low
-
-
-def _bet_sizes(values: FloatArray, missed: float) -> FloatArray:
-    """Return the stake on each record, from mean and variance of those before."""
-    n, counts = len(values), np.arange(1, len(values) + 1)
-    means = (0.5 + np.cumsum(values)) / (counts + 1)
-    variances = (0.25 + np.cumsum((values - means) ** 2)) / (counts + 1)
-    before = np.concatenate([[0.25], variances[:-1]])
-    return np.asarray(np.sqrt(-2 * math.log(missed) / (n * before)))
 
 
 # Steps of the staircase that stands in for a curve; more are hardly narrower.
@@ -137,9 +126,8 @@ def paired_interval(
     """
     missed = (1 - validate.fraction(confidence=confidence)) / 2
     first, second = np.broadcast_arrays(more, less)
-    return -_upper_difference(second, first, draws, missed), _upper_difference(
-        first, second, draws, missed
-    )
+    low = -_upper_difference(second, first, draws, missed)
+    return low, _upper_difference(first, second, draws, missed)
 
 
 def _upper_difference(
@@ -150,7 +138,9 @@ def _upper_difference(
     In a band the level of q is at most that of its inner edge, which leaves t the rest
     of the product; the outer edge is the worst of the band.
     """
-    product = _product_level(missed)
+    from scipy.special import lambertw
+
+    product = float(np.exp(1 + lambertw(-missed / np.e, -1).real))
     levels = product ** np.linspace(0, 1, STAIRCASE_STEPS + 1)
     differ = more + less
     best, worst = np.zeros(differ.shape), np.full(differ.shape, -1.0)
@@ -161,13 +151,6 @@ def _upper_difference(
         best = np.maximum(best, most * t)
         worst = np.maximum(worst, np.where(t > 0, 0.0, least * t))
     return np.where(best > 0, best, worst)
-
-
-def _product_level(missed: float) -> float:
-    """Return the level c (1 - ln c) of the product of two tests."""
-    from scipy.special import lambertw
-
-    return float(np.exp(1 + lambertw(-missed / np.e, -1).real))
 
 
 def mean_difference_interval(

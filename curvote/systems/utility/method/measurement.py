@@ -1,20 +1,28 @@
-"""Measurements of deployments: per record, as intervals, and as rows of a table."""
+"""Measurements of deployments, rows of their figures, and a recommendation."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.base import validate
 from curvote.base.entropy import SeededEntropy, random_permutation
+from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.utility.method import intervals
-from curvote.systems.utility.method.deployment import Deployment
+from curvote.systems.utility.method.deployment import (
+    OUTPUT,
+    Deployment,
+    Places,
+    Setting,
+)
 from curvote.systems.utility.method.engines.base import Answers, Evidence
-from curvote.systems.utility.method.setting import Places, Setting
+from curvote.systems.utility.method.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -41,18 +49,12 @@ class Measurement:
 
     def of(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Measurement:
         """Return some of the records."""
-        return Measurement(
-            self.agreement[which],
-            self.lower[which],
-            self.upper[which],
-            None if self.right is None else self.right[which],
-            self.evidence,
-            self.queries[which],
-            None if self.bound is None else self.bound[which],
-            None if self.claimed is None else self.claimed[which],
-            self.confidence,
-            self.draw_count,
-        )
+        arrays: dict[str, Any] = {
+            name: value[which]
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray)
+        }
+        return replace(self, **arrays)
 
 
 def measure_agreement(
@@ -96,47 +98,25 @@ def mean_agreement_interval(
     ``sample``, of the population that the records are drawn from
     (`bounded.population_mean_interval`), at the evidence's confidence or .95.
     """
+    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
     if sample:
-        return _population_interval(measured)
-    if measured.evidence == "draws":
-        return _drawn_interval(measured)
-    return float(measured.lower.mean()), float(measured.upper.mean())
-
-
-def _population_interval(measured: Measurement) -> tuple[float, float]:
-    """Return the interval for the population that the records are sampled of.
-
-    Files are sorted by this or that, and stakes must not know the order: it is dealt
-    anew.
-    """
-    by_draws = measured.evidence == "draws"
-    values = (measured.agreement,) * 2 if by_draws else (measured.lower, measured.upper)
-    order = random_permutation(len(measured.agreement), SeededEntropy(0))
-    low, high = (np.clip(ends[order], 0.0, 1.0) for ends in values)
-    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
-    down, up = intervals.population_mean_interval(low, high, confidence)
-    mean = float(measured.agreement.mean())
-    return min(down, mean), max(up, mean)
-
-
-def _drawn_interval(measured: Measurement) -> tuple[float, float]:
-    """Return the interval of drawn shares of these very records.
-
-    Those are combined as independent ones (Zou & Donner 2008).
-    """
-    if not measured.draw_count:
-        return _combined_interval(measured)
+        values = measured.lower, measured.upper
+        if measured.evidence == "draws":
+            values = measured.agreement, measured.agreement
+        order = random_permutation(len(measured.agreement), SeededEntropy(0))
+        low, high = (np.clip(ends[order], 0.0, 1.0) for ends in values)
+        down, up = intervals.population_mean_interval(low, high, confidence)
+        mean = float(measured.agreement.mean())
+        return min(down, mean), max(up, mean)
+    if measured.evidence != "draws":
+        return float(measured.lower.mean()), float(measured.upper.mean())
+    if not measured.draw_count:  # combined as independent ones (Zou & Donner 2008)
+        middle, n = measured.agreement.mean(), len(measured.agreement)
+        down = math.sqrt(np.sum((measured.agreement - measured.lower) ** 2)) / n
+        up = math.sqrt(np.sum((measured.upper - measured.agreement) ** 2)) / n
+        return max(0.0, float(middle - down)), min(1.0, float(middle + up))
     counts = np.rint(measured.agreement * measured.draw_count)
-    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
     return intervals.mean_share_interval(counts, measured.draw_count, confidence)
-
-
-def _combined_interval(measured: Measurement) -> tuple[float, float]:
-    """Return the interval of independent shares (Zou & Donner 2008)."""
-    middle, n = measured.agreement.mean(), len(measured.agreement)
-    down = math.sqrt(np.sum((measured.agreement - measured.lower) ** 2)) / n
-    up = math.sqrt(np.sum((measured.upper - measured.agreement) ** 2)) / n
-    return max(0.0, float(middle - down)), min(1.0, float(middle + up))
 
 
 @dataclass(frozen=True)
@@ -185,11 +165,15 @@ def make_row(
     With ``sample`` the records are a sample of a larger population and the interval
     says so (`intervals.mean_agreement_interval`).
     """
-    chosen = _select_records(setting, which, group)
+    chosen = np.ones(setting.n, dtype=bool) if which is None else which
+    if group is not None and setting.groups is not None:
+        chosen = np.asarray(chosen & (setting.groups == group))
     part = measured.of(chosen)
     labels = None if setting.labels is None else setting.labels[chosen]
     lower, upper = mean_agreement_interval(part, sample=sample)
-    split = deployment.split
+    split, under = deployment.split, None
+    if target is not None:
+        under = float(np.mean(part.agreement < target))
     return Row(
         mechanism=deployment.mechanism,
         split=None if split is None else dict(zip(setting.names, split, strict=True)),
@@ -200,7 +184,7 @@ def make_row(
         lower=lower,
         upper=upper,
         worst=float(part.lower.min()),
-        under_target=_share_below(part.agreement, target),
+        under_target=under,
         bound=_mean_or_none(part.bound),
         claimed=_mean_or_none(part.claimed),
         accuracy=_mean_or_none(part.right),
@@ -215,21 +199,11 @@ def make_rows(
     setting: Setting, deployment: Deployment, measured: Measurement, **options: Any
 ) -> list[Row]:
     """Return the row of all records and one for each group."""
-    names = [] if setting.groups is None else sorted(set(setting.groups.tolist()))
-    rows = [make_row(setting, deployment, measured, **options)]
-    return rows + [
-        make_row(setting, deployment, measured, group=name, **options) for name in names
+    groups = () if setting.groups is None else sorted(set(setting.groups.tolist()))
+    return [
+        make_row(setting, deployment, measured, group=group, **options)
+        for group in (None, *groups)
     ]
-
-
-def _select_records(
-    setting: Setting, which: NDArray[np.bool_] | None, group: str | None
-) -> NDArray[np.bool_]:
-    """Return the mask of the selected records."""
-    chosen = np.ones(setting.n, dtype=bool) if which is None else which
-    if group is None or setting.groups is None:
-        return chosen
-    return np.asarray(chosen & (setting.groups == group))
 
 
 def balanced_accuracy(
@@ -238,15 +212,246 @@ def balanced_accuracy(
     """Return the mean over the classes of the share answered right."""
     if right is None or labels is None:
         return None
-    return float(
-        np.mean([right[labels == label].mean() for label in np.unique(labels)])
-    )
+    shares = [right[labels == label].mean() for label in np.unique(labels)]
+    return float(np.mean(shares))
 
 
 def _mean_or_none(values: FloatArray | None) -> float | None:
     return None if values is None else float(values.mean())
 
 
-def _share_below(agreement: FloatArray, target: float | None) -> float | None:
-    """Return the share of records below the target, None without one."""
-    return None if target is None else float(np.mean(agreement < target))
+Half = NDArray[np.bool_]
+Halves = tuple[Half, Half]
+
+
+def split_halves(setting: Setting, profile: Profile, seed: int) -> Halves:
+    """Return two masks (n,) that split the records in half.
+
+    They are dealt in an order drawn from ``seed``, alternately among those that are
+    alike in clean answer, label and what the floors answer: so floors do alike on both
+    halves, and the choice is not between two samples of them. Fewer than two records
+    are a UserError.
+    """
+    if setting.n < 2:
+        raise UserError(
+            "A recommendation is about a population: give 2 records or more. One"
+            " client's own figure must not decide what that client sends."
+        )
+    order = random_permutation(setting.n, SeededEntropy(seed))
+    usual = None if profile.public is None else profile.usual_class
+    alike = profile.clean, profile.withheld, setting.labels, profile.without, usual
+    columns = np.column_stack([column for column in alike if column is not None])
+    _, codes = np.unique(columns, axis=0, return_inverse=True)
+    ordered = order[np.argsort(codes.ravel()[order], kind="stable")]
+    first = np.zeros(setting.n, dtype=bool)
+    first[ordered[::2]] = True
+    return first, ~first
+
+
+Metric = Literal["agreement", "accuracy"]
+Pair = tuple[Deployment, Measurement]
+Scan = Sequence[Pair]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Goal: a metric's mean, or ``target`` for a ``share`` of records."""
+
+    metric: Metric = "agreement"
+    target: float | None = None
+    share: float | None = None
+
+    def value(self, measured: Measurement, which: Half) -> float:
+        """Return the compared value: the mean, or the share at the target.
+
+        Drawn records count as there where their interval lies above the target.
+        """
+        if self.share is None or self.target is None:
+            return float(self._metric_values(measured)[which].mean())
+        certain = self.metric == "agreement"
+        values = measured.lower if certain else self._metric_values(measured)
+        return float(np.mean(values[which] >= self.target))
+
+    def _metric_values(self, measured: Measurement) -> FloatArray:
+        """Return the metric of each record."""
+        if self.metric == "agreement":
+            return measured.agreement
+        if measured.right is None:
+            raise UserError("Accuracy needs labels: give them, or ask for agreement.")
+        return measured.right
+
+    @property
+    def needed(self) -> float:
+        """Value that must be reached."""
+        goal = self.target if self.share is None else self.share
+        return 0.0 if goal is None else goal
+
+
+def best_pair(scan: Scan, goal: Goal, which: Half) -> Pair:
+    """Return the pair of the highest value, of equal ones the least epsilon."""
+    ordered = sorted(scan, key=lambda pair: pair[0].epsilon)
+    return max(ordered, key=lambda pair: goal.value(pair[1], which))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Explanation of a recommendation, from figures of ``displayed`` records.
+
+    The half that did not choose, or all of them for what costs nothing.
+    """
+
+    names: tuple[str, ...]
+    scan: Scan
+    goal: Goal
+    displayed: Half
+
+    def why(self, pair: Pair) -> str:
+        """Return the sentence on a chosen pair."""
+        free, n = pair[0].free, int(self.displayed.sum())
+        alternatives = [p for p in self.scan if p[0].free != free]
+        against = "nothing that is sent was looked at"
+        if alternatives:  # a floor, or a noised deployment
+            other = best_pair(alternatives, self.goal, self.displayed)
+            against = f"{self._describe(other[0])} has {self._format_figure(other)}"
+        begin = "Send nothing" if free else f"Send {self._describe(pair[0])}"
+        basis = (
+            f"all {n} records" if free else f"the {n} records that did not choose it"
+        )
+        return f"{begin}: {self._format_figure(pair)} on {basis}; {against}."
+
+    def explain_failure(self) -> str:
+        """Return the sentence where nothing reaches the target."""
+        most = max(deployment.epsilon for deployment, _ in self.scan)
+        near = best_pair(self.scan, self.goal, self.displayed)
+        nearest = f"{self._describe(near[0])}, {self._format_figure(near)}"
+        goal = f"{self.goal.metric} {self.goal.target:g}"
+        if self.goal.share is not None:
+            goal = f"{goal} in {self.goal.share:.0%} of the records"
+        return (
+            f"No total epsilon up to {most:g} reaches {goal} on both halves of"
+            f" the records; the nearest is {nearest}."
+        )
+
+    def _describe(self, deployment: Deployment) -> str:
+        """Return a deployment in words, with its total epsilon."""
+        words, total = deployment.describe(self.names), deployment.epsilon
+        return words if deployment.free else f"{words}, total epsilon {total:g}"
+
+    def _format_figure(self, pair: Pair) -> str:
+        """Return a pair's value in words."""
+        value = self.goal.value(pair[1], self.displayed)
+        if self.goal.share is None:
+            return f"{self.goal.metric} {value:.3f}"
+        return f"{value:.1%} of records with {self.goal.metric} {self.goal.target:g}"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Recommended deployment, its figures, and the reason.
+
+    ``deployment`` and ``row`` are None where no total epsilon reaches the target.
+    ``confidence`` is that of the row's interval where evidence is drawn, else None.
+    """
+
+    deployment: Deployment | None
+    row: Row | None
+    reason: str
+    confidence: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row's keys, all None where there is none, and ``reason``."""
+        if self.row is None:
+            return {**dict.fromkeys(Row.__dataclass_fields__), "reason": self.reason}
+        return {**asdict(self.row), "reason": self.reason}
+
+
+def recommend(
+    setting: Setting,
+    profile: Profile,
+    scan: Scan,
+    *,
+    target: float | None = None,
+    epsilon: float | None = None,
+    metric: Metric = "agreement",
+    share: float | None = None,
+    sample: bool = False,
+    seed: int = 0,
+) -> Recommendation:
+    """Return the least total epsilon that reaches ``target``, or the best.
+
+    ``scan`` holds deployments, floors among them, with what they do to each record.
+    One of ``target`` (strictly between 0 and 1) and ``epsilon`` is given. A target is
+    for the mean of ``metric``, or with ``share`` for at least that share of records,
+    each by itself. It is chosen on one half of the records (`split_halves`, drawn from
+    ``seed``), must hold on the other, and its figures are of the other. No total is
+    skipped, since agreement need not grow with epsilon. What a floor equals on either
+    half is not bought; a floor is shown on all records. Randomised response on the
+    answer is recommended only where clients can run the model.
+    """
+    if (target is None) == (epsilon is None):
+        raise UserError("Give one of target and epsilon: what to reach, or to spend.")
+    validate.one_of(("agreement", "accuracy"), metric=metric)
+    if target is not None:
+        validate.fraction(target=target)
+    if share is not None:
+        validate.fraction(share=share)
+    goal = Goal(metric, target, share)
+    limit = math.inf if epsilon is None else validate.positive(epsilon=epsilon)
+    within = [
+        pair
+        for pair in scan
+        if pair[0].epsilon <= limit
+        and (setting.client_side or pair[0].mechanism != OUTPUT)
+    ]
+    if not any(deployment.free for deployment, _ in within):
+        raise UserError("A recommendation needs the floors: scan them as well.")
+    halves = split_halves(setting, profile, seed)
+    find = _best_pair if target is None else _least_pair
+    choice = find(within, goal, halves)
+    if choice is None:
+        reasons = Explanation(setting.names, within, goal, halves[1])
+        return Recommendation(None, None, reasons.explain_failure())
+    displayed = halves[0] | halves[1] if choice[0].free else halves[1]
+    reasons = Explanation(setting.names, within, goal, displayed)
+    row = make_row(setting, *choice, which=displayed, target=target, sample=sample)
+    return Recommendation(choice[0], row, reasons.why(choice), choice[1].confidence)
+
+
+def _best_pair(scan: Scan, goal: Goal, halves: Halves) -> Pair:
+    """Return the best pair on the first half, or the best floor if as good."""
+    best = best_pair(scan, goal, halves[0])
+    beats = _beats_floors(best, scan, goal, halves)
+    return best if beats else _best_floor(scan, goal, halves)
+
+
+def _least_pair(scan: Scan, goal: Goal, halves: Halves) -> Pair | None:
+    """Return the pair that reaches the target at the least total, if any."""
+
+    def reaches(pair: Pair) -> bool:
+        return all(goal.value(pair[1], half) >= goal.needed for half in halves)
+
+    floor = _best_floor(scan, goal, halves)
+    if reaches(floor):
+        return floor
+    for total in sorted({deployment.epsilon for deployment, _ in scan}):
+        of_total = [pair for pair in scan if pair[0].epsilon == total]
+        best = best_pair(of_total, goal, halves[0])
+        if reaches(best) and _beats_floors(best, scan, goal, halves):
+            return best
+    return None
+
+
+def _best_floor(scan: Scan, goal: Goal, halves: Halves) -> Pair:
+    """Return the best floor on all records."""
+    floors = [pair for pair in scan if pair[0].free]
+    return best_pair(floors, goal, halves[0] | halves[1])
+
+
+def _beats_floors(pair: Pair, scan: Scan, goal: Goal, halves: Halves) -> bool:
+    """Return whether a pair sends something and beats every floor twice."""
+    floors = [measured for deployment, measured in scan if deployment.free]
+    return not pair[0].free and all(
+        goal.value(pair[1], half) > goal.value(floor, half)
+        for half in halves
+        for floor in floors
+    )

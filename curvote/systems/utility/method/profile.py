@@ -1,8 +1,4 @@
-"""Weights of public records in a prior, by likeness in insensitive features.
-
-The server sees the other features as they are, and they tell about the sensitive ones
-(who is married is rarely a child). Using them costs no epsilon.
-"""
+"""Profile of a model: what is known of it, and what public records weigh in a prior."""
 
 from __future__ import annotations
 
@@ -16,11 +12,9 @@ from numpy.typing import NDArray
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.deployment import answers_withheld, answers_without
+from curvote.systems.utility.method import deployment, robustness
 from curvote.systems.utility.method.engines.base import Engine, Surface, choose_engine
 from curvote.systems.utility.method.engines.base import make_engine as engine_named
-from curvote.systems.utility.method.robustness import Box, certify_box, published_boxes
-from curvote.systems.utility.method.setting import NO_PRIOR, Places, Setting
 
 # How far alike reaches, in standard deviations of the public records' other features.
 REACHES = (1.0, 0.6, 0.4, 0.3)
@@ -32,35 +26,41 @@ CLEAR_ERRORS = 2.0
 _SAMPLE_SIZE = 400
 
 
-def prior_weights(setting: Setting) -> FloatArray | None:
+def prior_weights(setting: deployment.Setting) -> FloatArray | None:
     """Return the weight of each public record for each record, (n, m).
 
     exp(-distance^2 / (2 reach^2)), the distance a root mean square over the other
     features, each in public standard deviations. The reach is the one of `REACHES`
     with which public records' answers are guessed best from the other public records,
-    nothing being sent; None, all weigh alike, where no reach does clearly better.
+    nothing being sent; None, all weigh alike, where no reach does clearly better. The
+    server sees the other features as they are, and they tell about the sensitive ones
+    (who is married is rarely a child): using them costs no epsilon.
     """
     public = setting.public
     if public is None or not setting.alike:
         return None
-    columns = _public_columns(public, setting.sensitive)
+    insensitive = np.setdiff1d(np.arange(public.shape[1]), setting.sensitive)
+    columns = [int(column) for column in insensitive if np.ptp(public[:, column]) > 0]
     if not columns or len(public) < 2:
         return None
     sample = public[:_SAMPLE_SIZE]
     squared = _distances(sample[:, columns], public[:, columns])
     np.fill_diagonal(squared, np.inf)  # no record is its own prior
-    best = _best_reach(setting.put(sample), setting.answers(sample), squared)
-    if best == np.inf:
+    votes, clean = setting.put(sample), setting.answers(sample)
+    guesses = []
+    for reach in (np.inf, *REACHES):
+        # Whether the prior's likeliest class is each record's clean one.
+        weights = _kernel_weights(squared, reach)
+        scores = [((votes == c) * weights).sum(axis=1) for c in range(votes.max() + 1)]
+        guesses.append(np.asarray(np.argmax(scores, axis=0) == clean))
+    plain, *guesses = guesses
+    best = int(np.argmax([right.sum() for right in guesses]))
+    gain = guesses[best].sum() - plain.sum()
+    differ = int(np.count_nonzero(guesses[best] != plain))
+    if not gain > CLEAR_ERRORS * np.sqrt(differ):
         return None
-    return _kernel_weights(
-        _distances(setting.records[:, columns], public[:, columns]), best
-    )
-
-
-def _public_columns(public: FloatArray, sensitive: tuple[int, ...]) -> list[int]:
-    """Return the insensitive columns that differ among public records."""
-    columns = np.setdiff1d(np.arange(public.shape[1]), sensitive)
-    return [int(column) for column in columns if np.ptp(public[:, column]) > 0]
+    squared = _distances(setting.records[:, columns], public[:, columns])
+    return _kernel_weights(squared, REACHES[best])
 
 
 def _distances(records: FloatArray, public: FloatArray) -> FloatArray:
@@ -68,22 +68,8 @@ def _distances(records: FloatArray, public: FloatArray) -> FloatArray:
     spread = public.std(axis=0)
     scaled_records, scaled_public = records / spread, public / spread
     squares = (scaled_records**2).sum(axis=1)[:, None] + (scaled_public**2).sum(axis=1)
-    return np.asarray(
-        np.maximum(squares - 2 * scaled_records @ scaled_public.T, 0) / len(spread)
-    )
-
-
-def _best_reach(votes: NDArray[np.uint16], clean: Places, squared: FloatArray) -> float:
-    """Return the reach that guesses best; infinity where none is clearly better."""
-    plain = _guesses_right(votes, clean, _kernel_weights(squared, np.inf))
-    guesses = [
-        _guesses_right(votes, clean, _kernel_weights(squared, candidate))
-        for candidate in REACHES
-    ]
-    best = int(np.argmax([candidate.sum() for candidate in guesses]))
-    gain = guesses[best].sum() - plain.sum()
-    differ = int(np.count_nonzero(guesses[best] != plain))
-    return REACHES[best] if gain > CLEAR_ERRORS * np.sqrt(differ) else np.inf
+    squares = squares - 2 * scaled_records @ scaled_public.T
+    return np.asarray(np.maximum(squares, 0) / len(spread))
 
 
 def _kernel_weights(squared: FloatArray, reach: float) -> FloatArray:
@@ -94,14 +80,6 @@ def _kernel_weights(squared: FloatArray, reach: float) -> FloatArray:
     return np.asarray(weights_raw / weights_raw.sum(axis=1, keepdims=True))
 
 
-def _guesses_right(
-    votes: NDArray[np.uint16], clean: Places, weight: FloatArray
-) -> NDArray[np.bool_]:
-    """Return whether the prior's likeliest class is each record's clean one."""
-    scores = [((votes == c) * weight).sum(axis=1) for c in range(votes.max() + 1)]
-    return np.asarray(np.argmax(scores, axis=0) == clean)
-
-
 EvidenceWanted = Literal["auto", "exact", "bracket", "draws"]
 _SURFACE, _BOX, _PUBLISHED = "surface.", "box.", "published."
 
@@ -110,27 +88,26 @@ _SURFACE, _BOX, _PUBLISHED = "surface.", "box.", "published."
 class Profile:
     """Surface of a model, and the answers that deployments are compared with.
 
-    ``clean`` (n,) are the answers to agree with and ``answers_withheld`` (n,) those
-    with the public constants in place. ``public`` (n, m) are the answers with each
+    ``clean`` (n,) are the answers to agree with and ``withheld`` (n,) those with the
+    public constants in place. ``public`` (n, m) are the answers with each
     public record's sensitive values in place, None without public records, and
-    ``prior_weights`` (n, m) what each of them weighs, None for all alike;
-    ``answers_without`` (n,) are those of the model trained without the features, None
-    without training data. ``why`` says why better engines refused, empty if none did.
-    ``certify_box`` is where answers certainly stay, None where the surface cannot tell;
-    ``published`` the boxes of the published procedure, None where they were not asked
-    for.
+    ``weights`` (n, m) what each of them weighs, None for all alike; ``without`` (n,)
+    are those of the model trained without the features, None without training data.
+    ``why`` says why better engines refused, empty if none did. ``box`` is where answers
+    certainly stay, None where the surface cannot tell; ``published`` the boxes of the
+    published procedure, None where they were not asked for.
     """
 
     engine: str
     why: str
     surface: Surface
-    clean: Places
-    withheld: Places
+    clean: deployment.Places
+    withheld: deployment.Places
     public: NDArray[np.uint16] | None
-    without: Places | None
+    without: deployment.Places | None
     weights: FloatArray | None = None
-    box: Box | None = None
-    published: Box | None = None
+    box: robustness.Box | None = None
+    published: robustness.Box | None = None
 
     @property
     def n_classes(self) -> int:
@@ -141,7 +118,7 @@ class Profile:
     def votes(self) -> NDArray[np.uint16]:
         """Answers at public values; without public records a UserError."""
         if self.public is None:
-            raise UserError(NO_PRIOR)
+            raise UserError(deployment.NO_PRIOR)
         return self.public
 
     def class_weights(self, which: slice = slice(None)) -> list[FloatArray]:
@@ -154,11 +131,9 @@ class Profile:
         return [(votes == place) * weight for place in range(self.n_classes)]
 
     @cached_property
-    def usual_class(self) -> Places:
+    def usual_class(self) -> deployment.Places:
         """Class of most weight among public values, (n,)."""
-        scores = [
-            weights_of_class.sum(axis=1) for weights_of_class in self.class_weights()
-        ]
+        scores = [weights.sum(axis=1) for weights in self.class_weights()]
         return np.asarray(np.argmax(scores, axis=0), dtype=np.int64)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -181,13 +156,13 @@ class Profile:
         return inner | {key: a for key, a in optional.items() if a is not None}
 
 
-def _box_arrays(box: Box | None) -> dict[str, NDArray[Any]]:
+def _box_arrays(box: robustness.Box | None) -> dict[str, NDArray[Any]]:
     """Return a box's fields as arrays."""
     return {} if box is None else {key: np.asarray(a) for key, a in vars(box).items()}
 
 
 def build_profile(
-    setting: Setting,
+    setting: deployment.Setting,
     *,
     evidence: EvidenceWanted = "auto",
     engine: Engine | None = None,
@@ -208,28 +183,25 @@ def build_profile(
         why,
         surface,
         np.asarray(clean),
-        answers_withheld(setting),
+        deployment.answers_withheld(setting),
         None if setting.public is None else setting.put(setting.records),
-        None if setting.train is None else answers_without(setting),
+        None if setting.train is None else deployment.answers_without(setting),
         prior_weights(setting),
-        _certified_box(setting, surface),
-        None if published is None else published_boxes(setting.question, published),
+        robustness.certified_box(surface, setting.question),
+        None
+        if published is None
+        else robustness.published_boxes(setting.question, published),
     )
 
 
-def _certified_box(setting: Setting, surface: Surface) -> Box | None:
-    """Return the certified box, None where the surface cannot tell."""
-    try:
-        return certify_box(surface, setting.values, bounds=setting.bounds)
-    except NotImplementedError:
-        return None
-
-
-def restore_profile(setting: Setting, arrays: dict[str, NDArray[Any]]) -> Profile:
+def restore_profile(
+    setting: deployment.Setting, arrays: dict[str, NDArray[Any]]
+) -> Profile:
     """Return the profile built again from its ``arrays``."""
     engine = engine_named(str(arrays["engine"]))
     surface_arrays, inner, published = (
-        _with_prefix(prefix, arrays) for prefix in (_SURFACE, _BOX, _PUBLISHED)
+        {key.removeprefix(pre): a for key, a in arrays.items() if key.startswith(pre)}
+        for pre in (_SURFACE, _BOX, _PUBLISHED)
     )
     return Profile(
         engine.name,
@@ -240,17 +212,6 @@ def restore_profile(setting: Setting, arrays: dict[str, NDArray[Any]]) -> Profil
         arrays.get("public"),
         arrays.get("without"),
         arrays.get("weights"),
-        Box(**inner) if inner else None,
-        Box(**published) if published else None,
+        robustness.Box(**inner) if inner else None,
+        robustness.Box(**published) if published else None,
     )
-
-
-def _with_prefix(
-    prefix: str, arrays: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with a prefix, without it."""
-    return {
-        key.removeprefix(prefix): array
-        for key, array in arrays.items()
-        if key.startswith(prefix)
-    }

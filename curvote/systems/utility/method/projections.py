@@ -18,12 +18,8 @@ from sklearn.pipeline import make_pipeline
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.engines.base import (
-    classes_of,
-    model_input,
-    predict_batched,
-)
-from curvote.systems.utility.method.setting import NO_PRIOR, Places, Setting
+from curvote.systems.utility.method.deployment import NO_PRIOR, Setting
+from curvote.systems.utility.method.engines import base
 
 # The share of public records whose component lies within its bounds: on digits, 12 to
 # 24 components at a total of 49, 1 to 5 points better than bounds that hold them all.
@@ -158,9 +154,19 @@ def active_directions(
     """
     records = validate.finite(public=public)[:_SAMPLE_SIZE]
     columns = list(sensitive)
-    axes = _principal_axes(records[:, columns])
-    moved = [_score_change(model, records, columns, axis) for axis in axes]
-    change = np.array([(gain - gain.mean(axis=1)[:, None]).ravel() for gain in moved])
+    values = records[:, columns]
+    # The principal axes, a row each, one standard deviation long.
+    centred = (values - values.mean(axis=0)) / np.sqrt(len(values))
+    _, spread, rows = np.linalg.svd(centred, full_matrices=False)
+    used = spread > _NOTHING * spread.max(initial=0)
+    axes, changes = np.asarray(spread[used, None] * rows[used]), []
+    for axis in axes:  # each class's gain between both ends of an axis, (m, K)
+        moved = np.tile(records, (2, 1))
+        moved[:, columns] += np.repeat([-axis, axis], len(records), axis=0)
+        before, after = np.split(_class_scores(model, moved), 2)
+        gain = np.asarray(after - before)
+        changes.append((gain - gain.mean(axis=1)[:, None]).ravel())
+    change = np.array(changes)
     weight, directions = np.linalg.eigh(change @ change.T)
     if not weight[-1] > 0:
         raise UserError(
@@ -168,27 +174,8 @@ def active_directions(
             " public records are: nothing needs to be sent."
         )
     order = np.flatnonzero(weight > _NOTHING * weight[-1])[::-1]
-    return np.asarray(
-        (axes / np.sum(axes**2, axis=1)[:, None]).T @ directions[:, order]
-    )
-
-
-def _principal_axes(values: FloatArray) -> FloatArray:
-    """Return the principal axes of (m, s), a row each, one standard deviation long."""
-    centred = (values - values.mean(axis=0)) / np.sqrt(len(values))
-    _, spread, axes = np.linalg.svd(centred, full_matrices=False)
-    used = spread > _NOTHING * spread.max(initial=0)
-    return np.asarray(spread[used, None] * axes[used])
-
-
-def _score_change(
-    model: Any, records: FloatArray, columns: list[int], axis: FloatArray
-) -> FloatArray:
-    """Return each class's gain between both ends of an axis, (m, K)."""
-    rows = np.tile(records, (2, 1))
-    rows[:, columns] += np.repeat([-axis, axis], len(records), axis=0)
-    before, after = np.split(_class_scores(model, rows), 2)
-    return np.asarray(after - before)
+    scaled = axes / np.sum(axes**2, axis=1)[:, None]
+    return np.asarray(scaled.T @ directions[:, order])
 
 
 def _class_scores(model: Any, rows: FloatArray) -> FloatArray:
@@ -198,12 +185,11 @@ def _class_scores(model: Any, rows: FloatArray) -> FloatArray:
     """
     for name in ("decision_function", "predict_proba"):
         if hasattr(model, name):
-            scores = np.asarray(
-                getattr(model, name)(model_input(model, rows)), np.float64
-            )
+            raw = getattr(model, name)(base.model_input(model, rows))
+            scores = np.asarray(raw, np.float64)
             return scores if scores.ndim > 1 else np.stack([-scores, scores], axis=1)
-    answers = predict_batched(model, rows)
-    indicators = answers[:, None] == classes_of(model, answers)
+    answers = base.predict_batched(model, rows)
+    indicators = answers[:, None] == base.classes_of(model, answers)
     return np.asarray(indicators, dtype=np.float64)
 
 
@@ -240,7 +226,7 @@ def project_setting(setting: Setting, coordinates: Coordinates) -> Setting:
     """
     sensitive, k = setting.sensitive, len(coordinates.bounds)
     kept_features = np.delete(np.array(setting.features), list(sensitive))
-    public = setting.public
+    public, reference = setting.public, setting.reference
     return replace(
         setting,
         model=coordinates.before(setting.model, len(setting.features), sensitive),
@@ -250,7 +236,7 @@ def project_setting(setting: Setting, coordinates: Coordinates) -> Setting:
         bounds=coordinates.bounds,
         public=None if public is None else coordinates.records(public, sensitive),
         train=None,
-        reference=_reference_answers(setting),
+        reference=setting.answers(setting.records) if reference is None else reference,
     )
 
 
@@ -267,10 +253,3 @@ def direction_coordinates(
     basis = active_directions(setting.model, setting.public, setting.sensitive)
     counts = sorted({min(k, basis.shape[1]) for k in numbers})
     return [coordinates_along(basis[:, :k], setting.prior, cover=COVER) for k in counts]
-
-
-def _reference_answers(setting: Setting) -> Places:
-    """Return the answers to agree with, (n,)."""
-    if setting.reference is None:
-        return setting.answers(setting.records)
-    return setting.reference

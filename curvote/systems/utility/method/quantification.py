@@ -13,23 +13,219 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.systems.utility.method import intervals
+from curvote.systems.utility.method.channel import Channel
 from curvote.systems.utility.method.deployment import (
     Deployment,
     ReadMode,
     check_deployment,
     deployment_channel,
     equal_split,
+    make_setting,
 )
-from curvote.systems.utility.method.engines.base import Draws, Evidence
+from curvote.systems.utility.method.engines import base
 from curvote.systems.utility.method.engines.black_box import BlackBox, BlackBoxSurface
 from curvote.systems.utility.method.profile import (
     EvidenceWanted,
-    Profile,
     build_profile,
 )
 from curvote.systems.utility.method.scan import measure
-from curvote.systems.utility.method.setting import Setting, make_setting
-from curvote.systems.utility.method.surrogates import Surrogate
+
+TREES = 20
+# The queries are asked in so many parts, each but the first where the trees of those
+# before are divided most, chosen among so many times as many points.
+ROUNDS, CANDIDATES_FACTOR = 4, 10
+# A coordinate lies on an edge this often: noise that is clipped does.
+EDGE = 0.1
+# Where the trees' shares are no sum of cells, so many draws for one of the model's.
+FREE_DRAWS = 20
+# What may be missed is left to those draws to this part.
+FREE_PART = 0.2
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """Trees fitted to answers of a model, once for all records.
+
+    Parameters
+    ----------
+    trees : object
+        A forest of scikit-learn.
+    queries : int
+        How many answers they were fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import surrogate
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> trees = surrogate(model, X, sensitive=(0,), bounds=[(0, 1)], queries=80)
+    >>> trees.queries
+    80
+    """
+
+    trees: Any
+    queries: int
+
+    def beside(self, black_box: BlackBoxSurface) -> SurrogateSurface:
+        """Return the black box's surface with the trees beside it."""
+        question = replace(black_box.question, model=self.trees)
+        engine, _ = base.choose_engine(question)
+        clean, k = black_box.clean, black_box.n_classes
+        surface = engine.surface(question)
+        return SurrogateSurface(clean, k, black_box, surface, self.trees)
+
+
+def surrogate(
+    model: Any,
+    public: ArrayLike,
+    *,
+    sensitive: tuple[int, ...],
+    bounds: ArrayLike,
+    queries: int = 20_000,
+    seed: int = 0,
+) -> Surrogate:
+    """Return trees fitted to ``queries`` answers of the model.
+
+    The questions are public records with their ``sensitive`` columns drawn anew,
+    uniformly within the ``bounds`` and on their edges. All but a quarter of them are
+    asked where trees fitted so far are divided.
+
+    Parameters
+    ----------
+    model : object
+        A fitted classifier, or a function that answers.
+    public : array (m, D)
+        Public records.
+    sensitive : tuple of int
+        The columns that are noised, s of them.
+    bounds : array (s, 2)
+        One (low, high) for each, public.
+    queries : int, default=20000
+        How many answers are asked for.
+    seed : int, default=0
+        The random numbers are a study's.
+
+    Returns
+    -------
+    Surrogate
+        For `quantify`, whatever the records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import quantify
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> trees = surrogate(model, X, sensitive=(0,), bounds=[(0, 1)], queries=80)
+    >>> asked = {"mechanism": "pm_01", "epsilon": 2.0, "bounds": [(0, 1)]}
+    >>> found = quantify(model, [[0.1]], sensitive=[0], surrogate=trees, **asked)
+    >>> found.evidence
+    'draws'
+    """
+    from sklearn.ensemble import RandomForestClassifier
+
+    records = validate.finite(public=public)
+    if records.ndim != 2 or not len(records):
+        raise UserError(
+            f"public has shape {records.shape}; it must be records, (m, D)."
+        )
+    ends, rng = np.asarray(bounds, dtype=np.float64), np.random.default_rng(seed)
+
+    def sample(n: int) -> FloatArray:
+        # Public records with sensitive values drawn anew, (n, D).
+        rows = records[rng.integers(len(records), size=n)]
+        share = rng.random((n, len(sensitive)))
+        share = np.where(rng.random(share.shape) < EDGE, np.rint(share), share)
+        low, high = ends.T
+        rows[:, list(sensitive)] = low + share * (high - low)
+        return rows
+
+    # An answer is no noisy label: each tree is given all of them.
+    forest = RandomForestClassifier(TREES, bootstrap=False, random_state=seed)
+    size = validate.at_least(ROUNDS, queries=queries) // ROUNDS
+    points = sample(queries - (ROUNDS - 1) * size)
+    answers = base.predict_batched(model, points)
+    for _ in range(1, ROUNDS):
+        forest.fit(points, answers)
+        candidates = sample(CANDIDATES_FACTOR * size)
+        votes = np.sort(forest.predict_proba(candidates), axis=1)
+        lead = votes[:, -1] - votes[:, -2] if votes.shape[1] > 1 else votes[:, 0]
+        more = candidates[np.argsort(lead, kind="stable")][:size]
+        points = np.vstack([points, more])
+        answers = np.concatenate([answers, base.predict_batched(model, more)])
+    return Surrogate(forest.fit(points, answers), queries)
+
+
+@dataclass(frozen=True)
+class SurrogateSurface(base.Surface):
+    """Surface of a black box with trees as a control variate."""
+
+    black_box: BlackBoxSurface
+    tree_surface: base.Surface
+    trees: Any
+
+    def answers(self, channel: Channel, draws: base.Draws) -> base.Answers:
+        """Return the trees' shares, corrected by drawn differences.
+
+        Each interval by itself covers with the confidence, as those of
+        `BlackBoxSurface` do. ``queries`` are the draws; those the trees were fitted to
+        served all records. Noise with few outputs needs no trees: see
+        `BlackBoxSurface.answers`.
+        """
+        validate.at_least(1, draws=draws.number)
+        exact = self.black_box.exact_answers(channel, draws.number)
+        if exact is not None:
+            return exact
+        missed = 1 - draws.confidence
+        free = base.Draws(
+            FREE_DRAWS * draws.number, 1 - FREE_PART * missed, draws.entropy
+        )
+        tree_answers = self.tree_surface.answers(channel, free)
+        at = base.class_indices(self.black_box.classes, self.trees.classes_)
+        shares = np.zeros((3, len(self.clean), self.n_classes))
+        shares[:, :, at] = tree_answers.share, tree_answers.lower, tree_answers.upper
+        share, lower, upper = shares
+        remaining = 1 - FREE_PART if tree_answers.evidence == "draws" else 1.0
+        confidence = 1 - remaining * missed
+        more, less = self.differences(channel, draws)
+        low, high = intervals.paired_interval(more, less, draws.number, confidence)
+        return base.Answers(
+            np.clip(share + (more - less) / draws.number, 0, 1),
+            np.clip(lower + low, 0, 1),
+            np.clip(upper + high, 0, 1),
+            "draws",
+            np.full(len(self.clean), draws.number, dtype=np.int64),
+        )
+
+    def differences(
+        self, channel: Channel, draws: base.Draws
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return draws of each class by the model alone and the trees alone.
+
+        Both are (n, K), of ``draws.number`` draws a record.
+        """
+        n, k = len(self.clean), self.n_classes
+        counts = np.zeros((2, n * k), dtype=np.int64)
+        for piece in self.black_box.repeated(channel, draws.number, draws.entropy):
+            tree_answers = base.predict_batched(self.trees, piece.rows)
+            other = base.class_indices(self.black_box.classes, tree_answers)
+            for side, answer in enumerate((piece.answer, other)):
+                differs = (piece.answer != other) & (answer >= 0)
+                at = (piece.record * k + answer)[differs]
+                counts[side] += np.bincount(at, minlength=n * k)
+        return counts[0].reshape(n, k), counts[1].reshape(n, k)
+
+    def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+        """Raise NotImplementedError, as a black box does."""
+        return self.black_box.holds(low, high)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the black box; the trees are fitted anew."""
+        return self.black_box.arrays()
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +260,7 @@ class Agreement:
     lower: FloatArray
     upper: FloatArray
     bound: FloatArray
-    evidence: Evidence
+    evidence: base.Evidence
     queries: NDArray[np.int64]
 
     def __repr__(self) -> str:
@@ -153,61 +349,29 @@ def quantify(
     >>> print(found.agreement.round(2))
     [0.82 0.62]
     """
-    setting_checked = make_setting(
+    setting = make_setting(
         model, records, sensitive=sensitive, bounds=bounds, public=public, train=train
     )
-    mechanism_params = {key: value for key, value in params.items() if key != "delta"}
-    deployment = Deployment(
-        mechanism,
-        epsilon,
-        equal_split(mechanism, len(setting_checked.sensitive))
-        if split is None
-        else tuple(split),
-        read,
-        float(params.get("delta", 0.0)),
-        mechanism_params,
-    )
+    s = len(setting.sensitive)
+    shares = equal_split(mechanism, s) if split is None else tuple(split)
+    delta = float(params.pop("delta", 0.0))
+    deployment = Deployment(mechanism, epsilon, shares, read, delta, params)
     # Before anything is asked of the model.
-    deployment_channel(setting_checked, check_deployment(deployment, setting_checked))
-    drawing = Draws(
-        validate.at_least(1, draws=draws),
-        validate.fraction(confidence=confidence),
-        entropy,
-    )
-    measurement = measure(
-        setting_checked,
-        _profile_with_surrogate(setting_checked, evidence, surrogate),
-        deployment,
-        drawing,
-    )
-    if evidence in {"exact", "bracket"} and measurement.evidence == "draws":
+    deployment_channel(setting, check_deployment(deployment, setting))
+    number = validate.at_least(1, draws=draws)
+    drawing = base.Draws(number, validate.fraction(confidence=confidence), entropy)
+    if surrogate is None:
+        profile = build_profile(setting, evidence=evidence)
+    else:  # its trees stand beside the black box
+        profile = build_profile(setting, engine=BlackBox())
+        black_box = cast(BlackBoxSurface, profile.surface)
+        profile = replace(profile, surface=surrogate.beside(black_box))
+    measured = measure(setting, profile, deployment, drawing)
+    if evidence in {"exact", "bracket"} and measured.evidence == "draws":
         raise UserError(
-            f"{mechanism} read {read} on {len(setting_checked.sensitive)} features can"
-            " only be"
+            f"{mechanism} read {read} on {s} features can only be"
             f" drawn: ask for evidence 'draws' or 'auto' instead of {evidence!r}."
         )
-    bound = (
-        np.full(setting_checked.n, np.nan)
-        if measurement.bound is None
-        else measurement.bound
-    )
-    return Agreement(
-        measurement.agreement,
-        measurement.lower,
-        measurement.upper,
-        bound,
-        measurement.evidence,
-        measurement.queries,
-    )
-
-
-def _profile_with_surrogate(
-    setting: Setting, evidence: EvidenceWanted, surrogate: Surrogate | None
-) -> Profile:
-    """Return the profile; with a surrogate its trees stand beside the black box."""
-    if surrogate is None:
-        return build_profile(setting, evidence=evidence)
-    profile = build_profile(setting, engine=BlackBox())
-    return replace(
-        profile, surface=surrogate.beside(cast(BlackBoxSurface, profile.surface))
-    )
+    bound = np.full(setting.n, np.nan) if measured.bound is None else measured.bound
+    ends = measured.agreement, measured.lower, measured.upper
+    return Agreement(*ends, bound, measured.evidence, measured.queries)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,8 @@ from curvote.base.entropy import Entropy, SystemEntropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import Mixture
 from curvote.systems.utility.method.channel import Channel
-from curvote.systems.utility.method.engines.base import (
-    Question,
-    Surface,
-    choose_engine,
-    predict_batched,
-)
-from curvote.systems.utility.method.setting import make_setting
+from curvote.systems.utility.method.deployment import make_setting
+from curvote.systems.utility.method.engines import base
 
 # Of the bounds' widths: sides, and the radius, are at most so much short.
 SIDE_PRECISION = 2.0**-12
@@ -52,7 +47,7 @@ class Box:
 
 
 def certify_box(
-    surface: Surface,
+    surface: base.Surface,
     values: FloatArray,
     *,
     bounds: FloatArray,
@@ -139,10 +134,8 @@ def bisect_radius(
         middle = (accepted + refused) / 2
         ends = ball_boxes(values, middle, bounds)
         holding = holds(ends[..., 0], ends[..., 1], every)
-        accepted, refused = (
-            np.where(holding, middle, accepted),
-            np.where(holding, refused, middle),
-        )
+        accepted = np.where(holding, middle, accepted)
+        refused = np.where(holding, refused, middle)
     return accepted
 
 
@@ -202,48 +195,6 @@ def uniform_numbers(count: tuple[int, ...], entropy: Entropy) -> FloatArray:
     return np.asarray((words >> np.uint64(11)).reshape(count) * 2.0**-53)
 
 
-@dataclass
-class BoxTester:
-    """Counter of wrong answers at uniform points of boxes around records.
-
-    ``queries`` (n,) counts them; each record's own answer comes on top.
-    """
-
-    question: Question
-    entropy: Entropy
-    clean: NDArray[Any] = field(init=False)
-    queries: NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.clean = predict_batched(self.question.model, self.question.records)
-        self.queries = np.zeros(len(self.clean), dtype=np.int64)
-
-    def wrong(
-        self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, number: int
-    ) -> NDArray[np.int64]:
-        """Return the number of wrong answers for the records ``which`` (m,).
-
-        The points are uniform in the boxes ``low`` (m, s) to ``high``.
-        """
-        self.queries[which] += number
-        counts = np.zeros(len(which), dtype=np.int64)
-        for i, record in enumerate(which):
-            for start in range(0, number, _MOST_ROWS):
-                size = min(_MOST_ROWS, number - start)
-                counts[i] += self._count_batch(record, low[i], high[i], size)
-        return counts
-
-    def _count_batch(
-        self, record: np.intp, low: FloatArray, high: FloatArray, size: int
-    ) -> int:
-        """Return the number of wrong answers in one batch of points."""
-        rows = np.repeat(self.question.records[[record]], size, axis=0)
-        share = uniform_numbers((size, len(low)), self.entropy)
-        rows[:, list(self.question.sensitive)] = low + (high - low) * share
-        answers = predict_batched(self.question.model, rows)
-        return int(np.count_nonzero(answers != self.clean[record]))
-
-
 # What a tested box is found to, a share of the bounds' widths, as in the paper.
 TRIAL_PRECISION = 0.01
 
@@ -272,7 +223,7 @@ def make_trial(tolerance: float, risk: float, trials: int) -> TrialRule:
 
 
 def box_by_trials(
-    question: Question,
+    question: base.Question,
     entropy: Entropy,
     *,
     tolerance: float = 0.01,
@@ -292,33 +243,42 @@ def box_by_trials(
 
 
 def grow_by_trials(
-    question: Question,
+    question: base.Question,
     entropy: Entropy,
     trial_rule: TrialRule,
     precision: float,
     **how_far: float,
 ) -> Box:
     """Return the boxes that pass a trial each time that they grow."""
-    tester, values = BoxTester(question, entropy), question.values
-    bounds = question.bounds
-    inner = np.clip(values, *bounds.T)
-    remaining = np.full(len(values), trial_rule.trials)
+    model, bounds, number = question.model, question.bounds, trial_rule.number
+    clean = base.predict_batched(model, question.records)
+    # Each record's own answer comes on top of these.
+    queries = np.zeros(len(clean), dtype=np.int64)
+    inner = np.clip(question.values, *bounds.T)
+    remaining = np.full(len(inner), trial_rule.trials)
 
     def passes(low: FloatArray, high: FloatArray, which: Mask) -> Mask:
-        passed, places = (
-            np.zeros(len(low), dtype=bool),
-            np.flatnonzero(which & (remaining > 0)),
-        )
+        passed = np.zeros(len(low), dtype=bool)
+        places = np.flatnonzero(which & (remaining > 0))
         remaining[places] -= 1
-        wrong = tester.wrong(places, low[places], high[places], trial_rule.number)
-        passed[places] = wrong <= trial_rule.most
+        queries[places] += number
+        for i in places:
+            wrong = 0
+            for start in range(0, number, _MOST_ROWS):
+                size = min(_MOST_ROWS, number - start)
+                rows = np.repeat(question.records[[i]], size, axis=0)
+                share = uniform_numbers((size, low.shape[1]), entropy)
+                rows[:, list(question.sensitive)] = low[i] + (high[i] - low[i]) * share
+                answers = base.predict_batched(model, rows)
+                wrong += int(np.count_nonzero(answers != clean[i]))
+            passed[i] = wrong <= trial_rule.most
         return passed
 
     balls = ball_boxes(inner, bisect_radius(passes, inner, bounds, precision), bounds)
     ends = grow_boxes(passes, balls, bounds, precision, **how_far)
     reach = inscribed_radius(ends, inner, bounds)
-    never = np.zeros(len(values), dtype=bool)
-    return Box(reach, ends[..., 0], ends[..., 1], never, tester.queries)
+    never = np.zeros(len(inner), dtype=bool)
+    return Box(reach, ends[..., 0], ends[..., 1], never, queries)
 
 
 @dataclass(frozen=True)
@@ -379,22 +339,16 @@ def robust_box(
     question = make_setting(
         model, np.atleast_2d(record), sensitive=sensitive, bounds=bounds
     ).question
-    result = _certified_box(question) or box_by_trials(
-        question, entropy or SystemEntropy()
-    )
-    return RobustBox(
-        float(result.radius[0]),
-        result.low[0],
-        result.high[0],
-        bool(result.certified[0]),
-        int(result.queries[0]),
-    )
+    engine, _ = base.choose_engine(question)
+    box = certified_box(engine.surface(question), question)
+    if box is None:
+        box = box_by_trials(question, entropy or SystemEntropy())
+    radius, certified = float(box.radius[0]), bool(box.certified[0])
+    return RobustBox(radius, box.low[0], box.high[0], certified, int(box.queries[0]))
 
 
-def _certified_box(question: Question) -> Box | None:
-    """Return the certified box, None where the engine cannot tell."""
-    engine, _ = choose_engine(question)
-    surface = engine.surface(question)
+def certified_box(surface: base.Surface, question: base.Question) -> Box | None:
+    """Return the certified boxes of records, None where the surface cannot tell."""
     try:
         return certify_box(surface, question.values, bounds=question.bounds)
     except NotImplementedError:
@@ -413,7 +367,7 @@ def query_count(omega: float = OMEGA, tau: float = TAU / 2) -> int:
 
 
 def published_boxes(
-    question: Question, entropy: Entropy, *, first_step: float = 0.25
+    question: base.Question, entropy: Entropy, *, first_step: float = 0.25
 ) -> Box:
     """Return the boxes of the published procedure (section 5.1).
 

@@ -1,4 +1,4 @@
-"""Splits of a total epsilon over the sensitive features."""
+"""Deployments of a setting, and what each of them does to each record."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from dataclasses import dataclass, replace
 from functools import cache
 from inspect import signature
 from itertools import product
+from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote.base import validate
-from curvote.base.entropy import SeededEntropy
+from curvote.base.entropy import SeededEntropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import mechanism_class, names
+from curvote.mechanisms.law import Law, Mixture
 from curvote.mechanisms.randomized_response import KRR
-from curvote.systems.utility.method.channel import Channel, Part, make_channel
-from curvote.systems.utility.method.decoding import decode
+from curvote.systems.utility.method.channel import Channel, make_channel
 from curvote.systems.utility.method.deployment import (
+    NO_TRAIN,
     OUTPUT,
     Deployment,
     ReadMode,
+    Setting,
     check_deployment,
     deployment_channel,
     fit_again,
@@ -32,6 +36,7 @@ from curvote.systems.utility.method.deployment import (
 )
 from curvote.systems.utility.method.engines.base import Answers, Draws, make_engine
 from curvote.systems.utility.method.engines.trees.engine import cell_counts
+from curvote.systems.utility.method.intervals import binomial_interval
 from curvote.systems.utility.method.measurement import (
     Measurement,
     exact_answers,
@@ -40,7 +45,252 @@ from curvote.systems.utility.method.measurement import (
 )
 from curvote.systems.utility.method.profile import Profile
 from curvote.systems.utility.method.robustness import certified_bound, published_claim
-from curvote.systems.utility.method.setting import NO_TRAIN, Places, Setting
+
+# A bin is so many times narrower than the middle half of the noise.
+FINENESS = 12
+FEWEST, MOST = 16, 512
+# What lies beyond this share of the mass, on either side, is one bin.
+TAIL = 1e-3
+_STEPS = 40
+# Less mass than this is no rest, but rounding.
+_NOTHING = 1e-9
+
+
+def bin_edges(laws: Sequence[Law], number: int | None = None) -> FloatArray:
+    """Return the bins' inner ends, (b - 1,), increasing, for laws of public inputs.
+
+    Bin k is (end k-1, end k]. ``laws`` are those of one number in each term of a
+    mixture. Atoms have bins of their own; the rest is cut evenly into ``number`` bins
+    (`count_bins` where not given) between its outermost quantiles.
+    """
+    points = np.unique(np.concatenate([law.points[law.masses > 0] for law in laws]))
+    smooth = _continuous_laws(laws)
+    if not smooth:
+        return np.asarray(points[:-1])
+    atoms = np.concatenate([points, np.nextafter(points, -inf)])
+    low, high = _central_range(smooth)
+    count = count_bins(laws) if number is None else number
+    return np.unique(np.concatenate([atoms, np.linspace(low, high, count - 1)]))
+
+
+def count_bins(laws: Sequence[Law]) -> int:
+    """Return the number of bins of the continuous part: `FINENESS` in its half.
+
+    At least ``FEWEST`` and at most ``MOST``; 1 where there are atoms only.
+    """
+    smooth = _continuous_laws(laws)
+    if not smooth:
+        return 1
+    low, high = _central_range(smooth)
+    halves = [_quantile(law, 0.75) - _quantile(law, 0.25) for law in smooth]
+    narrowest = min(float(np.median(half)) for half in halves)
+    width = max(narrowest / FINENESS, (high - low) / MOST)
+    return int(np.clip(np.ceil((high - low) / width), FEWEST, MOST))
+
+
+def _continuous_laws(laws: Sequence[Law]) -> list[Law]:
+    """Return the laws that have a part without atoms."""
+    return [law for law in laws if law.masses.sum(axis=1).min() < 1 - _NOTHING]
+
+
+def _central_range(laws: Sequence[Law]) -> tuple[float, float]:
+    """Return the outermost quantiles of some laws."""
+    low = min(float(_quantile(law, TAIL).min()) for law in laws)
+    high = max(float(_quantile(law, 1 - TAIL).max()) for law in laws)
+    return low, high
+
+
+def _quantile(law: Law, share: float) -> FloatArray:
+    """Return the quantile of each input, (n,), by bisection."""
+    reach = 1.0
+    while law.cdf([reach]).min() < 1 - TAIL / 2 or law.cdf([-reach]).max() > TAIL / 2:
+        reach *= 2
+    low, high = np.full(law.n, -reach), np.full(law.n, reach)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        under = law.cdf(middle[:, None])[:, 0] < share
+        low, high = np.where(under, middle, low), np.where(under, high, middle)
+    return high
+
+
+def bin_masses(law: Law, ends: FloatArray) -> FloatArray:
+    """Return P(each bin), (n, b), for the bins between ``ends`` (b - 1,)."""
+    full = np.zeros((law.n, len(ends) + 2))
+    full[:, 1:-1], full[:, -1] = law.cdf(ends), 1.0
+    return np.maximum(np.diff(full, axis=1), 0.0)
+
+
+# Draws of a record: fewer than asked for where reading one asks m public points.
+MOST_DRAWS, FEWEST_DRAWS = 200, 20
+# Likelihoods that are looked up for all of them, at most: some seconds.
+MOST_WORK = 1 << 29
+# Numbers in a batch of outputs and public points.
+_BATCH_NUMBERS = 1 << 22
+_LEAST = 1e-300
+
+
+def decode_draws(
+    setting: Setting, profile: Profile, link: Channel, prior: Mixture, draws: Draws
+) -> Answers:
+    """Return the decoded answers' shares of at most `MOST_DRAWS` draws a record.
+
+    Fewer, 20 at least, where records, public points and numbers sent are many. Each
+    output is rounded to the same public bins as in the exact way, one number by
+    itself, and read by their exact likelihood.
+    """
+    places = [place for part in link.parts for place in part.places]
+    cuts = [bin_edges([term[place] for term in prior.terms]) for place in places]
+    logs = [
+        [np.log(np.maximum(masses, _LEAST)).T.copy() for masses in numbers]
+        for numbers in _bin_law(prior, places, cuts).terms
+    ]
+    table = _LikelihoodTable(prior.weights, logs, cuts)
+    work = setting.n * len(table.weights) * len(table.cuts) * len(table.terms)
+    number = min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // work)))
+    entropy = draws.entropy or SystemEntropy()
+    counts = np.zeros((setting.n, profile.n_classes), dtype=np.int64)
+    size = max(1, _BATCH_NUMBERS // (number * len(prior.weights)))
+    for start in range(0, setting.n, size):
+        which = slice(start, min(start + size, setting.n))
+        values = np.repeat(setting.values[which], number, axis=0)
+        likelihoods = table.likelihood(link.draw(values, entropy)[:, places])
+        class_weights = profile.class_weights(which)
+        by_record = likelihoods.reshape(len(class_weights[0]), number, -1)
+        scores = [np.einsum("irm,im->ir", by_record, w) for w in class_weights]
+        answers = np.asarray(np.argmax(scores, axis=0))
+        counts[which] = [np.bincount(a, minlength=profile.n_classes) for a in answers]
+    low, high = binomial_interval(counts, number, draws.confidence)
+    queries = np.full(setting.n, profile.votes.shape[1], dtype=np.int64)
+    return Answers(counts / number, low, high, "draws", queries, number)
+
+
+@dataclass(frozen=True)
+class _LikelihoodTable:
+    """Log-likelihood of each number's bins at the public points, by term.
+
+    ``weights`` (m, t) are the terms' and ``cuts`` the numbers' bins.
+    """
+
+    weights: FloatArray
+    terms: Sequence[Sequence[FloatArray]]
+    cuts: Sequence[FloatArray]
+
+    def likelihood(self, outputs: FloatArray) -> FloatArray:
+        """Return P(bins of the output | public point), (r, m), up to a factor a row."""
+        pairs = zip(self.cuts, outputs.T, strict=True)
+        bins = [np.searchsorted(ends, column) for ends, column in pairs]
+        parts = []
+        for t, tables in enumerate(self.terms):
+            pairs = zip(tables, bins, strict=True)
+            sums = sum(table[places] for table, places in pairs)
+            parts.append(sums + np.log(np.maximum(self.weights[:, t], _LEAST)))
+        logs = np.logaddexp.reduce(parts, axis=0)
+        return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+
+# Bins of two features together: what more of them gain is below .001.
+MOST_BINS = 1 << 12
+# More terms of a mixture than these are drawn from.
+MOST_TERMS = 64
+# Numbers in a block of bins and records.
+_BLOCK_NUMBERS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Laws of n inputs on a grid of bins of one or two numbers.
+
+    ``terms`` holds for each term of the mixture the masses (n, b) of each number's
+    bins; ``weights`` (n, t) are the terms'.
+    """
+
+    weights: FloatArray
+    terms: Sequence[Sequence[FloatArray]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of bins of the first and of the second number (1: none)."""
+        first, *remaining = self.terms[0]
+        return first.shape[1], remaining[0].shape[1] if remaining else 1
+
+    def block(self, which: slice) -> FloatArray:
+        """Return P(bin), (n, bins), for some bins of the first number."""
+        parts = []
+        for weight, (first, *remaining) in zip(self.weights.T, self.terms, strict=True):
+            masses = first[:, which]
+            for other in remaining:
+                pairs = masses[:, :, None] * other[:, None]
+                masses = pairs.reshape(len(masses), -1)
+            parts.append(weight[:, None] * masses)
+        return np.asarray(sum(parts))
+
+
+def bin_laws(
+    prior: Mixture, law: Mixture, places: Sequence[int]
+) -> tuple[Binned, Binned]:
+    """Return both laws on the same bins, made for the public ``prior`` alone.
+
+    ``places`` are the places of the one or two numbers that are sent.
+    """
+    laws_by_number = [[term[place] for term in prior.terms] for place in places]
+    counts = [count_bins(laws) for laws in laws_by_number]
+    if len(counts) > 1:  # reduced to fit together
+        shrink = min(1.0, np.sqrt(MOST_BINS / np.prod(counts)))
+        counts = [max(4, round(count * shrink)) for count in counts]
+    cuts = list(map(bin_edges, laws_by_number, counts))
+    return _bin_law(prior, places, cuts), _bin_law(law, places, cuts)
+
+
+def _bin_law(law: Mixture, places: Sequence[int], cuts: Sequence[FloatArray]) -> Binned:
+    """Return a law's masses on given bins."""
+    pairs = list(zip(places, cuts, strict=True))
+    terms = [[bin_masses(term[i], ends) for i, ends in pairs] for term in law.terms]
+    return Binned(law.weights, terms)
+
+
+def decode(
+    setting: Setting, profile: Profile, deployment: Deployment, draws: Draws
+) -> Answers:
+    """Return the decoded answers' shares, exact for up to two sent features."""
+    link = deployment_channel(setting, deployment, clip=False)
+    places = [place for part in link.parts for place in part.places]
+    law, prior = link.law(setting.values), link.law(setting.prior)
+    if law is None or prior is None:
+        raise UserError(
+            f"{deployment.mechanism} has no law that can be written out, so its output"
+            " cannot be decoded: read it raw."
+        )
+    if len(places) > 2 or len(prior.terms) > MOST_TERMS:  # too many bins to list
+        return decode_draws(setting, profile, link, prior, draws)
+    class_weights = profile.class_weights()
+    binned_prior, binned_law = bin_laws(prior, law, places)
+    shares = np.zeros((len(class_weights[0]), len(class_weights)))
+    first, second = binned_law.shape
+    size = max(1, _BLOCK_NUMBERS // (len(shares) * second))
+    for start in range(0, first, size):  # bins of the first number
+        block = slice(start, start + size)
+        likelihood, chance = binned_prior.block(block), binned_law.block(block)
+        answer = _best_class(class_weights, likelihood)
+        for place in range(len(class_weights)):
+            shares[:, place] += np.einsum("ij,ij->i", chance, answer == place)
+    return exact_answers(shares, profile.votes.shape[1])
+
+
+def _best_class(
+    class_weights: list[FloatArray], likelihood: FloatArray
+) -> NDArray[np.int64]:
+    """Return the class of most posterior weight, (n, bins); ties: the first."""
+    if len(class_weights) == 2:
+        first, second = class_weights
+        return np.asarray(((second - first) @ likelihood > 0).astype(np.int64))
+    best = class_weights[0] @ likelihood
+    answer = np.zeros(best.shape, dtype=np.int64)
+    for place, weights in enumerate(class_weights[1:], 1):
+        score = weights @ likelihood
+        answer[score > best] = place
+        np.maximum(best, score, out=best)
+    return answer
+
 
 Split = tuple[float, ...]
 # The steps of a grid over two features.
@@ -59,31 +309,18 @@ def candidate_splits(setting: Setting) -> list[Split]:
     upper half.
     """
     s = len(setting.sensitive)
-    equal = (1 / s,) * s
+    splits: list[Split] = [(1 / s,) * s]
     if s <= 2:
-        return _drop_repeated([equal, *_quarter_splits(s)])
-    alone = [tuple(map(float, row)) for row in np.eye(s)] if s <= MOST_ALONE else []
-    return _drop_repeated([equal, *alone, *_influence_splits(setting)])
-
-
-def _quarter_splits(s: int) -> list[Split]:
-    """Return the splits in quarters over ``s`` features."""
-    steps = product(range(QUARTERS + 1), repeat=s)
-    return [tuple(k / QUARTERS for k in row) for row in steps if sum(row) == QUARTERS]
-
-
-def _drop_repeated(candidates: list[Split]) -> list[Split]:
-    """Return the splits without repetitions, in order."""
-    return list(dict.fromkeys(candidates))
-
-
-def _influence_splits(setting: Setting) -> list[Split]:
-    """Return splits in proportion to `influence`, with public records."""
-    if setting.public is None:
-        return []
-    weight = influence(setting, setting.public)
-    upper = weight * (weight >= np.median(weight))
-    return [tuple((weights / weights.sum()).tolist()) for weights in (weight, upper)]
+        steps = product(range(QUARTERS + 1), repeat=s)
+        quarters = (row for row in steps if sum(row) == QUARTERS)
+        splits += [tuple(k / QUARTERS for k in row) for row in quarters]
+    elif s <= MOST_ALONE:
+        splits += [tuple(map(float, row)) for row in np.eye(s)]
+    if s > 2 and setting.public is not None:
+        weight = influence(setting, setting.public)
+        upper = weight * (weight >= np.median(weight))
+        splits += [tuple((part / part.sum()).tolist()) for part in (weight, upper)]
+    return list(dict.fromkeys(splits))
 
 
 def influence(setting: Setting, public: FloatArray) -> FloatArray:
@@ -91,36 +328,17 @@ def influence(setting: Setting, public: FloatArray) -> FloatArray:
 
     Over public records with the values of others in place; all equal where none moves.
     """
-    records = public[:_PUBLIC_SAMPLE]
+    records, moved = public[:_PUBLIC_SAMPLE], []
     clean = setting.answers(records)
-    moved = [
-        _moved_share(setting, records, clean, column) for column in setting.sensitive
-    ]
-    return np.array(moved) if max(moved) > 0 else np.ones(len(moved))
-
-
-def _moved_share(
-    setting: Setting, records: FloatArray, clean: Places, column: int
-) -> float:
-    """Return the share of answers that one column's values move."""
     shifts = np.linspace(1, len(records), _SHIFTS, endpoint=False).astype(int)
-    shares = []
-    for shift in shifts:
-        shifted = records.copy()
-        shifted[:, column] = np.roll(records[:, column], shift)
-        shares.append(np.mean(setting.answers(shifted) != clean))
-    return float(np.mean(shares))
-
-
-def randomized_answers(clean: Places, n_classes: int, epsilon: float) -> Answers:
-    """Return the answers after k-ary randomised response with all of ``epsilon``.
-
-    The clean one survives with probability e^epsilon / (e^epsilon + K - 1), rounded
-    towards privacy as the mechanism is.
-    """
-    mechanism = KRR(epsilon=epsilon, n_classes=n_classes)
-    channel = mechanism.probabilities(np.arange(n_classes))
-    return exact_answers(channel[clean], 1)
+    for column in setting.sensitive:
+        shares = []
+        for shift in shifts:
+            shifted = records.copy()
+            shifted[:, column] = np.roll(records[:, column], shift)
+            shares.append(np.mean(setting.answers(shifted) != clean))
+        moved.append(float(np.mean(shares)))
+    return np.array(moved) if max(moved) > 0 else np.ones(len(moved))
 
 
 # A surface of more cells a record costs more than draws do: trees that were fitted to
@@ -160,24 +378,13 @@ def retrain(
     values = np.clip(rows[:, columns], *setting.bounds.T)
     rows[:, columns] = link.draw(values, SeededEntropy(refit.seed))
     model = fit_again(setting.model, rows, np.tile(targets, refit.copies))
-    return _retrained_answers(replace(setting, model=model), profile, link, draws)
-
-
-def _retrained_answers(
-    setting: Setting, profile: Profile, link: Channel, draws: Draws
-) -> Answers:
-    """Return the answers of the refitted model, exact where that is cheap."""
-    name = profile.engine if _is_cheap(setting, profile) else "black_box"
-    surface = make_engine(name).surface(setting.question)
-    return surface.answers(link, draws)
-
-
-def _is_cheap(setting: Setting, profile: Profile) -> bool:
-    """Return whether the engine's surface costs no more than draws do."""
-    if profile.engine != "trees":
-        return profile.engine == "linear"
-    sample = replace(setting.question, records=setting.records[:_SAMPLE_RECORDS])
-    return float(cell_counts(sample).mean()) <= MOST_CELLS
+    question = replace(setting.question, model=model)
+    cheap = profile.engine == "linear"
+    if profile.engine == "trees":
+        sample = replace(question, records=setting.records[:_SAMPLE_RECORDS])
+        cheap = float(cell_counts(sample).mean()) <= MOST_CELLS
+    engine = make_engine(profile.engine if cheap else "black_box")
+    return engine.surface(question).answers(link, draws)
 
 
 @cache
@@ -200,17 +407,14 @@ def _can_carry(name: str, d: int, delta: float) -> bool:
         link = make_channel(
             name, epsilon=1.0, bounds=bounds, fill_value=middle[0], **needs
         )
-        return link.law(middle) is not None and all(map(_outputs_numbers, link.parts))
+        # Outputs are to be numbers like the inputs, not codes.
+        return link.law(middle) is not None and not any(
+            isinstance(kind := part.mechanism, LabelMechanism)
+            and not np.array_equal(kind.outputs(), np.arange(kind.n_classes))
+            for part in link.parts
+        )
     except UserError:
         return False
-
-
-def _outputs_numbers(part: Part) -> bool:
-    """Return whether outputs are numbers like the inputs, not codes."""
-    mechanism = part.mechanism
-    if not isinstance(mechanism, LabelMechanism):
-        return True
-    return np.array_equal(mechanism.outputs(), np.arange(mechanism.n_classes))
 
 
 def _accepted_params(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,28 +448,16 @@ def list_deployments(
     for epsilon in epsilons:
         result.append(Deployment(OUTPUT, validate.positive(epsilon=epsilon)))
         for name in chosen:
-            result += _mechanism_deployments(
-                name, epsilon, shares, read, _accepted_params(name, accepted)
-            )
+            own_params = _accepted_params(name, accepted)
+            own_delta = own_params.pop("delta", 0.0)
+            tried = [None] if is_vector(name) else shares
+            result += [
+                Deployment(name, float(epsilon), split, way, own_delta, own_params)
+                for split in tried
+                for way in read
+                if way != "retrain" or split == tried[0]
+            ]
     return result
-
-
-def _mechanism_deployments(
-    name: str,
-    epsilon: float,
-    shares: Sequence[Split],
-    reads: Sequence[ReadMode],
-    params: dict[str, Any],
-) -> list[Deployment]:
-    """Return one mechanism's deployments for all splits and reads."""
-    tried = [None] if is_vector(name) else list(shares)
-    delta = params.pop("delta", 0.0)
-    return [
-        Deployment(name, float(epsilon), split, read, delta, params)
-        for split in tried
-        for read in reads
-        if read != "retrain" or split == tried[0]
-    ]
 
 
 def _available_reads(setting: Setting) -> tuple[ReadMode, ...]:
@@ -288,40 +480,20 @@ def measure(
     are fitted again. A deployment that is none for the setting is a UserError.
     """
     how = Draws() if draws is None else draws
-    deployment_checked = check_deployment(deployment, setting)
-    answers = _deployment_answers(
-        setting, profile, deployment_checked, how, refit or Refit()
-    )
-    measurement = measure_agreement(
-        answers, profile.clean, setting.labels, how.confidence
-    )
-    return _add_bounds(setting, profile, deployment_checked, measurement)
-
-
-def _add_bounds(
-    setting: Setting, profile: Profile, deployment: Deployment, measurement: Measurement
-) -> Measurement:
-    """Add the box bound and the published claim, where the output is read raw."""
+    check_deployment(deployment, setting)
+    answers = _deployment_answers(setting, profile, deployment, how, refit or Refit())
+    measured = measure_agreement(answers, profile.clean, setting.labels, how.confidence)
     if deployment.read != "raw" or deployment.mechanism == OUTPUT:
-        return measurement
+        return measured
     link, values = deployment_channel(setting, deployment), setting.values
-    box_bound = (
-        None if profile.box is None else certified_bound(link, values, profile.box)
-    )
-    unchanged = profile.clean == profile.surface.clean
-    return replace(
-        measurement,
-        bound=None if box_bound is None else np.where(unchanged, box_bound, 0.0),
-        claimed=_published_claim(link, values, profile),
-    )
-
-
-def _published_claim(
-    link: Channel, values: FloatArray, profile: Profile
-) -> FloatArray | None:
-    """Return the published claim, None where it was not computed."""
-    published = profile.published
-    return None if published is None else published_claim(link, values, published)
+    bound = claimed = None
+    if profile.box is not None:
+        unchanged = profile.clean == profile.surface.clean
+        bound = certified_bound(link, values, profile.box)
+        bound = np.where(unchanged, bound, 0.0)
+    if profile.published is not None:
+        claimed = published_claim(link, values, profile.published)
+    return replace(measured, bound=bound, claimed=claimed)
 
 
 def _deployment_answers(
@@ -333,21 +505,20 @@ def _deployment_answers(
 ) -> Answers:
     """Return the answers' shares by the way of reading."""
     if deployment.free:
-        return _floor_answers(setting, profile, deployment.read)
+        if deployment.read == "decode":
+            return fixed_answers(profile.usual_class, profile.n_classes)
+        places = profile.without if deployment.read == "without" else profile.withheld
+        if places is None:
+            raise UserError(NO_TRAIN)
+        return fixed_answers(places, profile.n_classes)
     if deployment.mechanism == OUTPUT:
-        return randomized_answers(profile.clean, profile.n_classes, deployment.epsilon)
+        # The clean answer survives with probability e^epsilon / (e^epsilon + K - 1),
+        # rounded towards privacy as the mechanism is.
+        k = profile.n_classes
+        mechanism = KRR(epsilon=deployment.epsilon, n_classes=k)
+        return exact_answers(mechanism.probabilities(np.arange(k))[profile.clean], 1)
     if deployment.read == "decode":
         return decode(setting, profile, deployment, draws)
     if deployment.read == "retrain":
         return retrain(setting, profile, deployment, draws, refit)
     return profile.surface.answers(deployment_channel(setting, deployment), draws)
-
-
-def _floor_answers(setting: Setting, profile: Profile, read: ReadMode) -> Answers:
-    """Return the answers of a floor."""
-    if read == "decode":
-        return fixed_answers(profile.usual_class, profile.n_classes)
-    places = profile.without if read == "without" else profile.withheld
-    if places is None:
-        raise UserError(NO_TRAIN)
-    return fixed_answers(places, profile.n_classes)

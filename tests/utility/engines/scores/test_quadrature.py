@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from scipy import special
 
+from curvote.mechanisms.law import continuous_law, product_law
+from curvote.systems.utility.method.engines import scores as shares
+from curvote.systems.utility.method.engines.discriminants import mixture_shares
+from curvote.systems.utility.method.engines.scores import Scores, ValueLaw
 from curvote.mechanisms.base import continuous_law, product_law
 from curvote.systems.utility.method.engines.scores import shares
 from curvote.systems.utility.method.engines.scores.engine import mixture_shares

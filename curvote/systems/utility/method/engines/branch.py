@@ -9,20 +9,209 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product as every
+from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.engines.boxes import (
-    Boxes,
-    BoxSnap,
-    Weigher,
-    cut_points,
-    empty_boxes,
-    keep_boxes,
-    split_boxes,
-)
+from curvote.mechanisms.law import Law, Mixture
+
+# What boxes (k, m, s) of the records in rows (k,) weigh, (k, m).
+Weigher = Callable[[NDArray[np.intp], FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes of n records, m of each: ``low`` and ``high`` (n, m, s).
+
+    ``answer`` (n, m) is the class in the whole box where ``certain``, else the one at
+    its centre. ``axis`` (n, m) is the coordinate to be split next, -1 for none. A box
+    whose ``low`` exceeds its ``high`` is empty: it fills a shorter row.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    answer: NDArray[np.int64]
+    certain: NDArray[np.bool_]
+    axis: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.low)
+
+    @property
+    def m(self) -> int:
+        """Number of boxes of each record, with the empty ones."""
+        return int(self.low.shape[1])
+
+    def select_columns(self, columns: NDArray[np.intp]) -> Boxes:
+        """Return some boxes of each record by their columns (n, k)."""
+        rows = np.arange(self.n)[:, None]
+        return Boxes(*(part[rows, columns] for part in self.parts()))
+
+    def of(self, which: slice | NDArray[np.bool_]) -> Boxes:
+        """Return the boxes of some records."""
+        return Boxes(*(part[which] for part in self.parts()))
+
+    def within(self, low: FloatArray, high: FloatArray) -> Boxes:
+        """Return the parts of the boxes inside each record's box, (n, s)."""
+        start = np.maximum(self.low, low[:, None])
+        return replace(self, low=start, high=np.minimum(self.high, high[:, None]))
+
+    def empty(self) -> NDArray[np.bool_]:
+        """Return the mask of boxes that only fill a row, (n, m)."""
+        return np.asarray((self.low > self.high).any(axis=2))
+
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays in the order of the fields."""
+        return self.low, self.high, self.answer, self.certain, self.axis
+
+
+def empty_boxes(n: int, m: int, s: int) -> Boxes:
+    """Return empty boxes of this shape."""
+    low, high = np.ones((n, m, s)), np.zeros((n, m, s))
+    none = np.full((n, m), -1)
+    return Boxes(low, high, np.zeros_like(none), np.full((n, m), True), none)
+
+
+def root_boxes(n: int, bounds: FloatArray) -> Boxes:
+    """Return the boxes that cover all space, cut at the bounds (s, 2): 5^s each.
+
+    The bounds are boxes of their own, points: clipped outputs have their atoms there.
+    """
+    sides = []
+    for low, high in bounds:
+        below, above = np.nextafter([low, high], [-inf, inf])
+        start, stop = np.nextafter([low, high], [inf, -inf])
+        points = (low, low), (high, high)
+        sides.append(((-inf, below), points[0], (start, stop), points[1], (above, inf)))
+    ends = np.array(list(every(*sides)))
+    low, high = np.moveaxis(np.broadcast_to(ends, (n, *ends.shape)), -1, 0)
+    nothing = np.zeros(low.shape[:2], dtype=np.int64)  # no verdict yet
+    return Boxes(low, high, nothing, nothing.astype(np.bool_), nothing)
+
+
+def split_boxes(
+    boxes: Boxes, splits: NDArray[np.bool_], cut: FloatArray
+) -> tuple[Boxes, Boxes]:
+    """Return both parts of each box, cut after ``cut`` (n, m) along its axis.
+
+    Where not ``splits`` the first is the box itself and the second is empty.
+    """
+    place = (*np.indices(boxes.axis.shape), boxes.axis)
+    high, low = boxes.high.copy(), boxes.low.copy()
+    high[place] = np.where(splits, cut, high[place])
+    low[place] = np.where(splits, np.nextafter(cut, inf), inf)
+    return replace(boxes, high=high), replace(boxes, low=low, certain=~splits)
+
+
+def cut_points(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return a float in [low, high): the middle of two finite ends.
+
+    Towards an infinite end it is twice as far from the origin as the finite one, at
+    least by one.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        half = low + (high - low) / 2
+    outward = np.where(low == -inf, high, low)
+    away = outward + np.where(low == -inf, -1, 1) * np.maximum(np.abs(outward), 1.0)
+    at = np.where(np.isfinite(low) & np.isfinite(high), half, away)
+    return np.clip(at, low, np.nextafter(high, -inf))
+
+
+def mass_weigher(law: Mixture) -> Weigher:
+    """Return the function that weighs boxes by P(output in the box)."""
+
+    def weigh(rows: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
+        row_law = law.select(rows)
+        sides: dict[tuple[int, int], FloatArray] = {}
+        total = np.zeros(low.shape[:2])
+        for share, term in zip(row_law.weights.T, row_law.terms, strict=True):
+            weight = np.broadcast_to(share[:, None], total.shape)
+            for i, side in enumerate(term):
+                if (i, id(side)) not in sides:
+                    ends = low[..., i], high[..., i]
+                    sides[i, id(side)] = _interval_mass(side, *ends)
+                weight = weight * sides[i, id(side)]
+            total += weight
+        return total
+
+    return weigh
+
+
+def _interval_mass(law: Law, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return P(low <= output <= high), (n, m).
+
+    Boxes share their ends, within a record and among records.
+    """
+    starts, stops = np.unique(low), np.unique(high)
+    rows = np.arange(law.n)[:, None]
+    below = law.below(starts)[rows, np.searchsorted(starts, low)]
+    inside = law.cdf(stops)[rows, np.searchsorted(stops, high)] - below
+    return np.asarray(np.maximum(inside, 0.0))
+
+
+def volume_weigher(low: FloatArray, high: FloatArray) -> Weigher:
+    """Return the function that weighs boxes by their share of a larger box.
+
+    Coordinates without width count as one.
+    """
+    widths = (high - low)[:, None]
+
+    def weigh(rows: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
+        width, side = widths[rows], high - low
+        shares = np.divide(side, width, out=np.ones_like(side), where=width > 0)
+        return np.asarray(np.prod(np.maximum(shares, 0.0), axis=-1))
+
+    return weigh
+
+
+# What a law's atoms may leave over, and still be all of it: far below the slack.
+REST_MASS = 1e-12
+
+# Takes the boxes of records in rows (r,); what it cuts off has no mass.
+BoxSnap = Callable[[NDArray[np.intp], Boxes], Boxes]
+
+
+def keep_boxes(_: NDArray[np.intp], boxes: Boxes) -> Boxes:
+    """Return the boxes as they are."""
+    return boxes
+
+
+def make_snap(law: Mixture) -> BoxSnap:
+    """Return the function that cuts massless parts off boxes.
+
+    Only coordinates with nothing but atoms count: a withheld feature becomes a point,
+    levels become the ends of a side.
+    """
+    columns: dict[int, FloatArray] = {}  # all atoms (n, k) of a coordinate, in order
+    for i in range(law.d):
+        laws = [term[i] for term in law.terms]
+        if all((side.masses.sum(axis=1) >= 1 - REST_MASS).all() for side in laws):
+            points = np.concatenate([side.points for side in laws], axis=1)
+            columns[i] = np.sort(points, axis=1)
+    if not columns:
+        return keep_boxes
+
+    def shrink(rows: NDArray[np.intp], boxes: Boxes) -> Boxes:
+        low, high = boxes.low.copy(), boxes.high.copy()
+        for i, points in columns.items():
+            # The ends (n, m) move to the atoms (n, k) inside, where there is one.
+            sides = zip(points[rows], low[..., i], high[..., i], strict=True)
+            for row, start, stop in sides:
+                first = np.searchsorted(row, start, side="left")
+                last = np.searchsorted(row, stop, side="right") - 1
+                nonempty = first <= last
+                start[nonempty] = row[first[nonempty]]
+                stop[nonempty] = row[last[nonempty]]
+        return replace(boxes, low=low, high=high)
+
+    return shrink
+
 
 # Boxes for which an oracle is asked at once: more would not stay near the processor.
 ORACLE_BATCH = 1 << 12
@@ -84,21 +273,11 @@ def judge_boxes(
         low, high = boxes.low[at], boxes.high[at]
         verdict = oracle.judge(who[at[0]], low, high)
         answer[at], certain[at] = verdict.answer, verdict.certain
-        axis[at] = _axis_to_split(verdict.effect, low, high)
+        finite_effect = np.nan_to_num(verdict.effect, posinf=1e300)
+        endless = np.isinf(high - low) & (finite_effect >= 0)
+        wide = np.where(endless, np.inf, np.where(high > low, finite_effect, -1.0))
+        axis[at] = np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
     return replace(boxes, answer=answer, certain=certain, axis=axis)
-
-
-def _axis_to_split(
-    effect: FloatArray, low: FloatArray, high: FloatArray
-) -> NDArray[np.int64]:
-    """Return the coordinate with the largest effect that has any width, else -1.
-
-    One without an end comes before all.
-    """
-    finite_effect = np.nan_to_num(effect, posinf=1e300)
-    endless = np.isinf(high - low) & (finite_effect >= 0)
-    wide = np.where(endless, np.inf, np.where(high > low, finite_effect, -1.0))
-    return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
 
 
 @dataclass(frozen=True)
@@ -132,25 +311,21 @@ class Search:
         weights = self.weigh(rows, boxes.low, boxes.high)
         done = [(rows[:0], boxes.of(rows < 0), weights[:0])]
         while len(rows):
-            waiting = self._weights_to_split(rows, boxes, weights, settled)
+            waiting = weights * (~boxes.certain & (boxes.axis >= 0))
+            waiting[settled(rows, boxes, weights)] = 0.0
+            largest = waiting.max(axis=1, keepdims=True, initial=0.0)
+            waiting = np.where(waiting < LIGHT_SHARE * largest, 0.0, waiting)
             active = (waiting > 0).any(axis=1) & np.array(boxes.m < most)
             done.append((rows[~active], boxes.of(~active), weights[~active]))
             rows, boxes, weights = rows[active], boxes.of(active), weights[active]
             if len(rows):
                 size = min(most - boxes.m, max(FEWEST, int(SPLIT_SHARE * boxes.m)))
-                columns = _heaviest(waiting[active], size)
+                size = min(size, int((waiting[active] > 0).sum(axis=1).max()))
+                heaviest = np.argpartition(-waiting[active], size - 1, axis=1)
+                columns = heaviest[:, :size]
                 splits = np.take_along_axis(waiting[active], columns, axis=1) > 0
                 boxes, weights = self._split(rows, boxes, weights, columns, splits)
         return _join_rows(done)
-
-    def _weights_to_split(
-        self, rows: Rows, boxes: Boxes, weights: FloatArray, settled: SettledTest
-    ) -> FloatArray:
-        """Return the weights of the boxes to be split next, 0 for all others."""
-        waiting = weights * (~boxes.certain & (boxes.axis >= 0))
-        waiting[settled(rows, boxes, weights)] = 0.0
-        light = waiting < LIGHT_SHARE * waiting.max(axis=1, keepdims=True, initial=0.0)
-        return np.where(light, 0.0, waiting)
 
     def _split(
         self,
@@ -161,44 +336,35 @@ class Search:
         splits: NDArray[np.bool_],
     ) -> tuple[Boxes, FloatArray]:
         """Return boxes and weights with some columns split in two."""
+        halved = boxes.select_columns(columns)
+        axis = halved.axis[splits]
+        side = np.arange(len(axis)), axis
+        ends = halved.low[splits][side], halved.high[splits][side]
+        cut = np.zeros(splits.shape)
+        cut[splits] = self.oracle.cut(axis, *ends)
         first, more = (
             judge_boxes(self.oracle, self.who[rows], self.snap(rows, part), splits)
-            for part in self._cut_children(boxes.select_columns(columns), splits)
+            for part in split_boxes(halved, splits, cut)
         )
         lighter, added = (
             self.weigh(rows, part.low, part.high) for part in (first, more)
         )
         weights = np.concatenate([weights, added], axis=1)
         np.put_along_axis(weights, columns, lighter, axis=1)
-        return boxes.replace_columns(columns, first, more), weights
-
-    def _cut_children(
-        self, boxes: Boxes, splits: NDArray[np.bool_]
-    ) -> tuple[Boxes, Boxes]:
-        """Return both halves of each box to be split."""
-        axis = boxes.axis[splits]
-        side = np.arange(len(axis)), axis
-        cut = np.zeros(splits.shape)
-        cut[splits] = self.oracle.cut(
-            axis, boxes.low[splits][side], boxes.high[splits][side]
-        )
-        return split_boxes(boxes, splits, cut)
-
-
-def _heaviest(waiting: FloatArray, most: int) -> NDArray[np.intp]:
-    """Return the columns (n, k) of each row's heaviest boxes, k at most ``most``."""
-    k = min(most, int((waiting > 0).sum(axis=1).max()))
-    return np.argpartition(-waiting, k - 1, axis=1)[:, :k]
+        places, parts = (np.arange(boxes.n)[:, None], columns), []
+        arrays = zip(boxes.parts(), first.parts(), more.parts(), strict=True)
+        for part, replaced, appended in arrays:
+            parts.append(np.concatenate([part, appended], axis=1))
+            parts[-1][places] = replaced
+        return Boxes(*parts), weights
 
 
 def _join_rows(
     finished: list[tuple[Rows, Boxes, FloatArray]],
 ) -> tuple[Boxes, FloatArray]:
     """Return the boxes and weights of all rows, shorter rows padded."""
-    n, m = (
-        sum(len(rows) for rows, _, _ in finished),
-        max(row_boxes.m for _, row_boxes, _ in finished),
-    )
+    n = sum(len(rows) for rows, _, _ in finished)
+    m = max(row_boxes.m for _, row_boxes, _ in finished)
     boxes, weights = empty_boxes(n, m, finished[0][1].low.shape[2]), np.zeros((n, m))
     for rows, part_boxes, part_weights in finished:
         weights[rows, : part_boxes.m] = part_weights

@@ -1,4 +1,4 @@
-"""Reference law for which a partition is made once."""
+"""Surface of branch and bound: a partition made once, for a reference law."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ from curvote.systems.utility.method.engines.base import (
     Question,
     Surface,
 )
-from curvote.systems.utility.method.engines.boxes import (
+from curvote.systems.utility.method.engines.branch import (
     Boxes,
-    Weigher,
+    Oracle,
+    Search,
+    SettledTest,
     empty_boxes,
+    judge_boxes,
     make_snap,
     mass_weigher,
     root_boxes,
     volume_weigher,
-)
-from curvote.systems.utility.method.engines.branch import (
-    Oracle,
-    Search,
-    SettledTest,
-    judge_boxes,
 )
 
 EDGE = 0.15
@@ -41,18 +38,14 @@ SPREAD = 0.1
 
 def reference_law(values: FloatArray, bounds: FloatArray) -> Mixture:
     """Return the reference laws of n records (n, s)."""
-    columns = zip(values.T, bounds, strict=True)
-    return product_law(
-        *(_feature_law(column, low, high) for column, (low, high) in columns)
-    )
-
-
-def _feature_law(values: FloatArray, low: float, high: float) -> Law:
-    """Return the reference law of one feature."""
-    inside = np.clip(values, low, high)[:, None]
-    points = np.broadcast_to([[low, high]], (len(values), 2))
-    masses = np.full(points.shape, EDGE)
-    return Law(points, masses, _continuous_part(low, high), inside, low, high)
+    laws = []
+    for column, (low, high) in zip(values.T, bounds, strict=True):
+        inside = np.clip(column, low, high)[:, None]
+        points = np.broadcast_to([[low, high]], (len(column), 2))
+        masses = np.full(points.shape, EDGE)
+        rest = _continuous_part(low, high)
+        laws.append(Law(points, masses, rest, inside, low, high))
+    return product_law(*laws)
 
 
 def _continuous_part(low: float, high: float) -> Rest:
@@ -95,14 +88,6 @@ class Effort:
     together: int = 1 << 24
     stored: int = 1 << 19
 
-    def answer_limit(self, n: int) -> int:
-        """Return the number of boxes of one of n records in an answer."""
-        return int(np.clip(self.together // max(n, 1), self.most // 8, self.most))
-
-    def stored_limit(self, n: int) -> int:
-        """Return the number of boxes that a surface stores of one of n records."""
-        return int(np.clip(self.stored // max(n, 1), 128, self.most // 4))
-
 
 @dataclass(frozen=True)
 class BranchedSurface(Surface):
@@ -122,20 +107,14 @@ class BranchedSurface(Surface):
         """
         n = len(self.clean)
         chunks = [slice(i, i + RECORDS_AT_ONCE) for i in range(0, n, RECORDS_AT_ONCE)]
-        chunk_shares = [self._chunk_shares(channel, chunk) for chunk in chunks]
-        if any(part is None for part in chunk_shares):
+        parts = [self._chunk_shares(channel, chunk) for chunk in chunks]
+        known_parts = [part for part in parts if part is not None]
+        if len(known_parts) < len(parts):
             return self._draw(channel, draws)
-        share, lower = np.concatenate(
-            [part_shares for part_shares in chunk_shares if part_shares is not None],
-            axis=1,
-        )
-        bracket_answers = bracket_from_certain(share, lower)
-        if (
-            not draws.number
-            or (bracket_answers.upper - bracket_answers.lower <= LOOSE_WIDTH).all()
-        ):
-            return bracket_answers
-        return intersect_answers(bracket_answers, self._draw(channel, draws))
+        bracket = bracket_from_certain(*np.concatenate(known_parts, axis=1))
+        if not draws.number or (bracket.upper - bracket.lower <= LOOSE_WIDTH).all():
+            return bracket
+        return intersect_answers(bracket, self._draw(channel, draws))
 
     def _chunk_shares(self, channel: Channel, chunk: slice) -> FloatArray | None:
         """Return guessed and certain shares of a chunk, None without a law."""
@@ -145,7 +124,8 @@ class BranchedSurface(Surface):
         who = np.arange(len(self.clean))[chunk]
         search = Search(self.oracle, who, mass_weigher(law), make_snap(law))
         boxes = search.snap_boxes(self.boxes.of(chunk))
-        most = self.effort.answer_limit(len(self.clean))
+        limits, n = self.effort, max(len(self.clean), 1)
+        most = int(np.clip(limits.together // n, limits.most // 8, limits.most))
         refined_boxes = search.refined(boxes, stop_when_narrow(self.effort.width), most)
         return box_shares(*refined_boxes, self.n_classes)
 
@@ -165,25 +145,16 @@ class BranchedSurface(Surface):
         certain = np.asarray(~(other & ~parts.empty()).any(axis=1), dtype=np.bool_)
         rows = np.flatnonzero(certain)
         open_ = _pad_rows(*_flatten_boxes([parts.of(certain)], certain=False))
-        tried_boxes = self._try_boxes(
-            rows, open_, volume_weigher(low[rows], high[rows])
-        )
-        certain[rows] = self._agrees(rows, tried_boxes).all(axis=1)
-        return certain
+        open_ = judge_boxes(self.oracle, rows, open_, ~open_.empty())
 
-    def _try_boxes(self, rows: NDArray[np.intp], boxes: Boxes, weigh: Weigher) -> Boxes:
-        """Return the boxes of some records, split until one has another answer."""
-        boxes = judge_boxes(self.oracle, rows, boxes, ~boxes.empty())
-
-        def refuted(
-            at: NDArray[np.intp], boxes: Boxes, _: FloatArray
-        ) -> NDArray[np.bool_]:
+        def refuted(at: NDArray[Any], boxes: Boxes, _: FloatArray) -> NDArray[Any]:
             other = boxes.certain & ~self._agrees(rows[at], boxes)
             return np.asarray(other.any(axis=1))
 
-        return Search(self.oracle, rows, weigh).refined(
-            boxes, refuted, boxes.m + TRIED_BOXES
-        )[0]
+        search = Search(self.oracle, rows, volume_weigher(low[rows], high[rows]))
+        tried, _ = search.refined(open_, refuted, open_.m + TRIED_BOXES)
+        certain[rows] = self._agrees(rows, tried).all(axis=1)
+        return certain
 
     def _agrees(self, rows: NDArray[np.intp], boxes: Boxes) -> NDArray[np.bool_]:
         """Return the mask of boxes that are empty or certainly clean."""
@@ -205,11 +176,8 @@ def stop_when_narrow(width: float) -> SettledTest:
 def box_shares(boxes: Boxes, weights: FloatArray, n_classes: int) -> FloatArray:
     """Return the guessed and the certain mass of each class, (2, n, K)."""
     places = boxes.answer + n_classes * np.arange(boxes.n)[:, None]
-    size = n_classes * boxes.n
-    sums = [
-        np.bincount(places.ravel(), mass.ravel(), size)
-        for mass in (weights, weights * boxes.certain)
-    ]
+    masses, size = (weights, weights * boxes.certain), n_classes * boxes.n
+    sums = [np.bincount(places.ravel(), mass.ravel(), size) for mass in masses]
     return np.asarray(np.stack(sums).reshape(2, boxes.n, n_classes), dtype=np.float64)
 
 
@@ -243,9 +211,8 @@ def branch_surface(
 
     The reference has mass at the bounds, between them, and near the record's values.
     """
-    n = len(clean)
-    most = effort.stored_limit(n)
-    parts = []
+    n, parts = len(clean), []
+    most = int(np.clip(effort.stored // max(n, 1), 128, effort.most // 4))
     for start in range(0, n, RECORDS_AT_ONCE):
         who = np.arange(start, min(start + RECORDS_AT_ONCE, n))
         law = reference_law(question.values[who], question.bounds)
@@ -253,10 +220,8 @@ def branch_surface(
         boxes = root_boxes(len(who), question.bounds)
         boxes = judge_boxes(oracle, who, boxes, np.full(boxes.certain.shape, True))
         parts.append(search.refined(boxes, stop_when_narrow(effort.width), most)[0])
-    flat, counts = _flatten_boxes(parts)
-    return BranchedSurface(
-        clean, oracle.n_classes, question, oracle, _pad_rows(flat, counts), effort
-    )
+    boxes = _pad_rows(*_flatten_boxes(parts))
+    return BranchedSurface(clean, oracle.n_classes, question, oracle, boxes, effort)
 
 
 def restore_branched(
@@ -264,9 +229,8 @@ def restore_branched(
 ) -> BranchedSurface:
     """Return the surface built again from its ``arrays``."""
     boxes = _pad_rows([arrays[name] for name in BOX_FIELDS], arrays["counts"])
-    return BranchedSurface(
-        arrays["clean"], oracle.n_classes, question, oracle, boxes, effort
-    )
+    clean = arrays["clean"]
+    return BranchedSurface(clean, oracle.n_classes, question, oracle, boxes, effort)
 
 
 def _flatten_boxes(
@@ -276,13 +240,13 @@ def _flatten_boxes(
 
     Without the certain ones, too, unless ``certain``.
     """
-    masks = [~item.empty() & (certain | ~item.certain) for item in parts]
-    counts = np.concatenate([item.sum(axis=1) for item in masks])
-    flat = [
-        [part[which] for part in boxes.parts()]
-        for boxes, which in zip(parts, masks, strict=True)
-    ]
-    return [np.concatenate(item) for item in zip(*flat, strict=True)], counts
+    flat, counts = [], []
+    for boxes in parts:
+        which = ~boxes.empty() & (certain | ~boxes.certain)
+        counts.append(which.sum(axis=1))
+        flat.append([part[which] for part in boxes.parts()])
+    columns = [np.concatenate(column) for column in zip(*flat, strict=True)]
+    return columns, np.concatenate(counts)
 
 
 def _pad_rows(flat: list[NDArray[Any]], counts: NDArray[np.int64]) -> Boxes:

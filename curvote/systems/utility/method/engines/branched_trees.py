@@ -10,29 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.systems.utility.method.engines import branched
 from curvote.systems.utility.method.engines.base import (
     Engine,
+    Front,
     Question,
     Surface,
     predict_indices,
 )
 from curvote.systems.utility.method.engines.branch import Oracle, Verdict
-from curvote.systems.utility.method.engines.branched import (
-    Effort,
-    branch_surface,
-    restore_branched,
-)
-from curvote.systems.utility.method.engines.fronts import Front
 from curvote.systems.utility.method.engines.trees.cells import (
     Axes,
     Leaves,
+    TreeTable,
     reachable_leaves,
     whole_units,
 )
-from curvote.systems.utility.method.engines.trees.engine import read_trees
-from curvote.systems.utility.method.engines.trees.table import TreeTable
+from curvote.systems.utility.method.engines.trees.engine import (
+    read_trees,
+    require_trees,
+)
 
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
@@ -43,7 +41,7 @@ MOST_LEAVES = 1 << 12
 MOST_LEAVES_TIMES_RECORDS = 1 << 19
 # Boxes times leaves that are looked at together.
 BATCH_NUMBERS = 1 << 21
-EFFORT = Effort(most=1 << 14)
+EFFORT = branched.Effort(most=1 << 14)
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,10 @@ class TreeBounds(Oracle):
         self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
     ) -> Verdict:
         """Return the verdict on the boxes, a record at a time."""
-        first, last = (self._to_cells(end) for end in (low, high))
+        first, last = (
+            np.array(list(map(np.searchsorted, self.cuts, ends.T)), dtype=np.int32)
+            for ends in (low, high)
+        )
         answer, certain = np.zeros_like(who), np.zeros(len(who), dtype=np.bool_)
         effect = np.full(low.shape, -1.0)
         for i in np.unique(who):
@@ -93,32 +94,26 @@ class TreeBounds(Oracle):
                 effect[at] = verdict.effect
         return Verdict(answer, certain, effect)
 
-    def _to_cells(self, ends: FloatArray) -> Cells:
-        """Return the cell of each end (m, s), (s, m)."""
-        columns = zip(self.cuts, ends.T, strict=True)
-        cells = [np.searchsorted(cuts, column) for cuts, column in columns]
-        return np.array(cells, dtype=np.int32)
-
     def _judge_record(
         self, reached: ReachedLeaves, first: Cells, last: Cells
     ) -> Verdict:
         """Return the verdict on boxes of cells of one record."""
         middle = (first + last) // 2
-        answer = self._leading_class(
-            reached.base + _leaves_met(reached, middle, middle) @ reached.value
-        )
+        sums = reached.base + _leaves_met(reached, middle, middle) @ reached.value
+        leads = sums[:, :, None] - sums[:, None, :]
+        wins = (leads >= self.need) | np.eye(self.n_classes, dtype=np.bool_)
+        answer = np.asarray(wins.sum(axis=2).argmax(axis=1))
         met = _leaves_met(reached, first, last)
         certain, doubt = np.full(len(met), False), np.zeros(met.shape)
         for c in np.unique(answer):
             at = answer == c
             certain[at], doubt[at] = self._certain_lead(reached, met[at], c)
-        return Verdict(answer, certain, _axis_effects(reached, first, last, doubt))
-
-    def _leading_class(self, sums: FloatArray) -> Ints:
-        """Return the class that leads all others, where there is one, (m,)."""
-        leads = sums[:, :, None] - sums[:, None, :]
-        wins = (leads >= self.need) | np.eye(self.n_classes, dtype=np.bool_)
-        return np.asarray(wins.sum(axis=2).argmax(axis=1))
+        sides = []
+        cells = zip(reached.low, reached.high, first, last, strict=True)
+        for low, high, start, stop in cells:
+            ends = (low > start[:, None]) | (high <= stop[:, None])
+            sides.append(np.where(start < stop, (doubt * ends).sum(axis=1), -1.0))
+        return Verdict(answer, certain, np.stack(sides, axis=1))
 
     def _certain_lead(
         self, reached: ReachedLeaves, met: NDArray[np.bool_], c: int
@@ -127,14 +122,13 @@ class TreeBounds(Oracle):
         certain, doubt = np.full(len(met), True), np.zeros(met.shape)
         for k in np.flatnonzero(np.arange(self.n_classes) != c):
             ahead = reached.value[:, c] - reached.value[:, k]
-            least, most = (
-                _least_values(reached, met, ahead),
-                -_least_values(reached, met, -ahead),
-            )
+            least = _least_values(reached, met, ahead)
+            most = -_least_values(reached, met, -ahead)
             lead = reached.base[c] - reached.base[k] + least.sum(axis=1)
             won = lead >= self.need[c, k]
             open_ = np.where(won[:, None], 0.0, most - least)
-            doubt += np.repeat(open_, _tree_sizes(reached), axis=1)
+            sizes = np.diff(reached.first, append=len(reached.value))
+            doubt += np.repeat(open_, sizes, axis=1)
             certain &= won
         return certain, doubt * met
 
@@ -151,16 +145,10 @@ class TreeBounds(Oracle):
 def _leaves_met(reached: ReachedLeaves, first: Cells, last: Cells) -> NDArray[np.bool_]:
     """Return the mask of leaves that boxes of cells meet, (m, L)."""
     met = np.ones((first.shape[1], len(reached.value)), dtype=np.bool_)
-    for low, high, start, stop in zip(
-        reached.low, reached.high, first, last, strict=True
-    ):
+    cells = zip(reached.low, reached.high, first, last, strict=True)
+    for low, high, start, stop in cells:
         met &= (low <= stop[:, None]) & (high > start[:, None])
     return met
-
-
-def _tree_sizes(reached: ReachedLeaves) -> Ints:
-    """Return the number of leaves of each tree, (T,)."""
-    return np.diff(reached.first, append=len(reached.value))
 
 
 def _least_values(
@@ -171,34 +159,26 @@ def _least_values(
     return np.asarray(np.minimum.reduceat(values, reached.first, axis=1))
 
 
-def _axis_effects(
-    reached: ReachedLeaves, first: Cells, last: Cells, doubt: FloatArray
-) -> FloatArray:
-    """Return the doubt (m, L) at leaves that end within a box, by axis."""
-    sides = []
-    for low, high, start, stop in zip(
-        reached.low, reached.high, first, last, strict=True
-    ):
-        ends = (low > start[:, None]) | (high <= stop[:, None])
-        sides.append(np.where(start < stop, (doubt * ends).sum(axis=1), -1.0))
-    return np.stack(sides, axis=1)
-
-
 def tree_bounds(
     question: Question, front: Front, trees: TreeTable, cuts: Axes
 ) -> TreeBounds:
     """Return the oracle for the question's trees around its records."""
     unit_values = whole_units(trees)
     value, start = _pair_sums(unit_values.value), _pair_sums(unit_values.start[None])[0]
-    reachable = reachable_leaves(
-        trees, cuts, trees.compared_values(front.features(question.records))
-    )
+    values = trees.compared_values(front.features(question.records))
+    reachable = reachable_leaves(trees, cuts, values)
     number = np.searchsorted(trees.roots, reachable.node, side="right")
     ends = np.searchsorted(reachable.record, np.arange(len(question.records) + 1))
     parts = [np.arange(*pair) for pair in pairwise(ends)]
     reached = [_record_leaves(reachable, number, value, start, part) for part in parts]
-    need = _needed_leads(trees, unit_values.slack, len(start))
-    return TreeBounds(cuts.cuts, reached, need, len(start))
+    # The least certain leads: more than the slack, or the tie rule.
+    k = len(start)
+    if unit_values.slack:
+        need = np.full((k, k), unit_values.slack + 1.0)
+    else:
+        first = np.triu(np.ones((k, k)))
+        need = first if trees.rule == "not_negative" else 1 - first
+    return TreeBounds(cuts.cuts, reached, need, k)
 
 
 def _pair_sums(value: Ints) -> FloatArray:
@@ -207,32 +187,21 @@ def _pair_sums(value: Ints) -> FloatArray:
     return pair.astype(np.float64)
 
 
-def _needed_leads(trees: TreeTable, slack: int, k: int) -> FloatArray:
-    """Return the least certain leads: more than the slack, or the tie rule."""
-    if slack:
-        return np.full((k, k), slack + 1.0)
-    first = np.triu(np.ones((k, k)))
-    return first if trees.rule == "not_negative" else 1 - first
-
-
 def _record_leaves(
     reachable: Leaves,
     number: Ints,
     value: FloatArray,
     start: FloatArray,
-    leaves_of_record: Ints,
+    leaves: Ints,
 ) -> ReachedLeaves:
     """Return the leaves of one record; constant trees are added to ``base``."""
-    leaves_of_record = leaves_of_record[
-        np.argsort(number[leaves_of_record], kind="stable")
-    ]
-    _, place, sizes = np.unique(
-        number[leaves_of_record], return_inverse=True, return_counts=True
-    )
+    leaves = leaves[np.argsort(number[leaves], kind="stable")]
+    tree = number[leaves]
+    _, place, sizes = np.unique(tree, return_inverse=True, return_counts=True)
     single = sizes[place] == 1
-    varying = leaves_of_record[~single]
+    varying = leaves[~single]
     first = np.flatnonzero(np.diff(number[varying], prepend=-1))
-    base = start + value[reachable.node[leaves_of_record[single]]].sum(axis=0)
+    base = start + value[reachable.node[leaves[single]]].sum(axis=0)
     low, high = (
         side[:, varying].astype(np.int32) for side in (reachable.low, reachable.high)
     )
@@ -249,35 +218,23 @@ class BranchedTrees(Engine):
         trees = read_trees(question)
         if isinstance(trees, str):
             return trees
-        return _too_many_leaves(
-            int((trees[1].nodes.left_child < 0).sum()), len(question.records)
+        count = int((trees[1].nodes.left_child < 0).sum())
+        n = len(question.records)
+        if count <= MOST_LEAVES and count * n <= MOST_LEAVES_TIMES_RECORDS:
+            return None
+        return (
+            f"The trees have {count} leaves, for {n} records; bounds of more than"
+            f" {MOST_LEAVES} leaves are loose, and those of more than"
+            f" {MOST_LEAVES_TIMES_RECORDS} leaves times records slow."
         )
 
     def surface(self, question: Question) -> Surface:
         """Return the surface around the records; UserError if refused."""
         clean = predict_indices(question.model, question.records)
-        return branch_surface(question, _make_oracle(question), clean, EFFORT)
+        oracle = tree_bounds(question, *require_trees(question))
+        return branched.branch_surface(question, oracle, clean, EFFORT)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built again from its ``arrays``."""
-        return restore_branched(question, _make_oracle(question), arrays, EFFORT)
-
-
-def _too_many_leaves(count: int, n: int) -> str | None:
-    """Return why the leaves are too many, or None."""
-    if count <= MOST_LEAVES and count * n <= MOST_LEAVES_TIMES_RECORDS:
-        return None
-    return (
-        f"The trees have {count} leaves, for {n} records; bounds of more than"
-        f" {MOST_LEAVES} leaves are loose, and those of more than"
-        f" {MOST_LEAVES_TIMES_RECORDS} leaves times"
-        " records slow."
-    )
-
-
-def _make_oracle(question: Question) -> TreeBounds:
-    """Return the oracle of the question's trees."""
-    trees = read_trees(question)
-    if isinstance(trees, str):
-        raise UserError(trees)
-    return tree_bounds(question, *trees)
+        oracle = tree_bounds(question, *require_trees(question))
+        return branched.restore_branched(question, oracle, arrays, EFFORT)

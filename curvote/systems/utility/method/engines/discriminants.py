@@ -1,18 +1,173 @@
-"""Engines of discriminants: linear scores, and quadratic ones in closed form."""
+"""Engines of scores, linear or quadratic: exact for two values, else a bracket."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.base.errors import InternalError, UserError
 from curvote.base.validate import FloatArray
-from curvote.systems.utility.method.engines.base import Question
-from curvote.systems.utility.method.engines.fronts import Front, split_front
-from curvote.systems.utility.method.engines.scores.engine import ScoreEngine
-from curvote.systems.utility.method.engines.scores.forms import Scores
+from curvote.mechanisms.law import Law, Mixture
+from curvote.systems.utility.method.channel import Channel
+from curvote.systems.utility.method.engines import base
+from curvote.systems.utility.method.engines.black_box import BlackBoxSurface
+from curvote.systems.utility.method.engines.scores import (
+    Scores,
+    bracket_positive,
+    class_wins,
+    shares_of_one,
+    shares_of_two,
+)
+
+# Records at once, and sensitive values of theirs: what the processor's cache holds.
+FEW_RECORDS, VALUES = 16, 256
+# An atom that lacks no more of all the mass is all of it: rounding.
+CERTAIN_MASS = 1e-12
+
+Shares = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class ScoreSurface(base.Surface):
+    """Surface of class scores; the model is asked only to draw."""
+
+    question: base.Question
+    scores: Scores
+
+    def answers(self, channel: Channel, draws: base.Draws) -> base.Answers:
+        """Return the shares of the classes from the channel's law.
+
+        Exact (to `quadrature.TOLERANCE`) where at most two values that matter are
+        noised; a certain bracket where more are; drawn where the channel has no law.
+        """
+        question, k = self.question, self.n_classes
+        if channel.law(question.values[:1]) is None:
+            classes = base.classes_of(question.model, np.arange(k))
+            black_box = BlackBoxSurface(self.clean, k, question, classes)
+            return black_box.answers(channel, draws)
+        size, parts = max(FEW_RECORDS, VALUES // max(self.scores.s, 1)), []
+        for start in range(0, len(self.clean), size):
+            rows = slice(start, start + size)
+            law = channel.law(self.question.values[rows])
+            if law is None:
+                why = "a channel that had a law has none for other records"
+                raise InternalError(why)
+            parts.append(mixture_shares(self.scores.of(rows), law))
+        low, high = (np.vstack(side) for side in zip(*parts, strict=True))
+        evidence: base.Evidence = "exact" if (low == high).all() else "bracket"
+        none = np.zeros(len(low), dtype=np.int64)
+        return base.Answers((low + high) / 2, low, high, evidence, none)
+
+    def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+        """Return whether the clean class wins in each record's whole box."""
+        return class_wins(self.scores, self.clean, low, high)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the clean answers and the scores."""
+        return {"clean": self.clean, **vars(self.scores)}
+
+
+def mixture_shares(scores: Scores, law: Mixture) -> Shares:
+    """Return lower and upper shares of the classes, (n, K), for laws of values."""
+    low, high = np.zeros((2, *scores.constant.shape))
+    for weight, term in zip(law.weights.T, law.terms, strict=True):
+        below, above = _term_shares(scores, term)
+        low += weight[:, None] * below
+        high += weight[:, None] * above
+    return low, high
+
+
+def _term_shares(scores: Scores, term: tuple[Law, ...]) -> Shares:
+    """Return lower and upper shares for one term of a mixture."""
+    values, fixed = np.zeros((len(scores.constant), len(term))), []
+    for i, law in enumerate(term):
+        masses = law.masses
+        if masses.shape[1] and (masses.max(axis=1) > 1 - CERTAIN_MASS).all():
+            # The value (n,) is the same in every draw.
+            where = masses.argmax(axis=1)[:, None]
+            values[:, i] = np.take_along_axis(law.points, where, axis=1)[:, 0]
+            fixed.append(i)
+    free = [i for i in scores.active_values() if i not in fixed]
+    free_scores, laws = scores.fix_values(values, free), tuple(term[i] for i in free)
+    match laws:
+        case ():
+            best = np.argmax(free_scores.constant, axis=1)[:, None]
+            won = np.where(best == np.arange(scores.classes), 1.0, 0.0)
+        case (law,):
+            won = shares_of_one(free_scores, law)
+        case (first, second):
+            won = shares_of_two(free_scores, (first, second))
+        case _:
+            lead = np.diff(free_scores.constant)[:, 0]
+            slopes = np.diff(free_scores.linear)[0, :, 0]
+            low, high = bracket_positive(lead, slopes, laws)
+            return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
+    return won, won
+
+
+# Questions that check a model against its scores.
+PROBES = 1000
+# Answers may differ where the lead is so small a share of the scores: rounding.
+CLOSE_LEAD = 1e-9
+
+
+class ScoreEngine(base.Engine):
+    """Engine for estimators that answer the class of the largest score."""
+
+    @abstractmethod
+    def scores(self, question: base.Question) -> Scores | str:
+        """Return the scores around the records, or why there are none."""
+
+    def refusal(self, question: base.Question) -> str | None:
+        """Return why the model is not read so, or None, after `PROBES`."""
+        scores = self.scores(question)
+        if isinstance(scores, str):
+            return scores
+        which = np.arange(PROBES) % len(question.records)
+        rows = question.records[which].copy()
+        shape = PROBES, len(question.sensitive)
+        low, high = question.bounds.T
+        values = low + (high - low) * np.random.default_rng(0).random(shape)
+        rows[:, list(question.sensitive)] = values
+        answers = _class_answers(question, rows, scores)
+        probe_scores = scores.of(which)
+        ordered = np.sort(probe_scores.at(values), axis=1)
+        lead, size = ordered[:, -1] - ordered[:, -2], np.abs(ordered).max(axis=1)
+        clear = lead > CLOSE_LEAD * size
+        if bool((answers != probe_scores.places(values))[clear].any()):
+            name = type(base.split_front(question)[0]).__name__
+            return f"{name} answers otherwise than the largest of its scores."
+        return None
+
+    def surface(self, question: base.Question) -> base.Surface:
+        """Return the surface of the scores; a model without: UserError."""
+        scores = self.scores(question)
+        if isinstance(scores, str):
+            raise UserError(scores)
+        clean = _class_answers(question, question.records, scores)
+        return ScoreSurface(clean, scores.classes, question, scores)
+
+    def restored(
+        self, question: base.Question, arrays: dict[str, NDArray[Any]]
+    ) -> base.Surface:
+        """Return the surface built again from its ``arrays``."""
+        stored = {name: arrays[name] for name in ("constant", "linear", "square")}
+        scores = Scores(**stored)
+        return ScoreSurface(arrays["clean"], scores.classes, question, scores)
+
+
+def _class_answers(
+    question: base.Question, rows: FloatArray, scores: Scores
+) -> NDArray[np.int64]:
+    """Return the model's answers as class indices."""
+    classes = getattr(question.model, "classes_", np.arange(scores.classes))
+    return base.class_indices(
+        np.asarray(classes), base.predict_batched(question.model, rows)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +213,7 @@ class LinearScores:
     weights: FloatArray
     constants: FloatArray
 
-    def scores(self, question: Question, front: Front) -> Scores:
+    def scores(self, question: base.Question, front: base.Front) -> Scores:
         """Return the scores as functions of the sensitive values."""
         slopes = front.slopes @ self.weights
         at_records = front.features(question.records) @ self.weights + self.constants
@@ -77,9 +232,9 @@ class Linear(ScoreEngine):
 
     name = "linear"
 
-    def scores(self, question: Question) -> Scores | str:
+    def scores(self, question: base.Question) -> Scores | str:
         """Return the scores around the records, or why there are none."""
-        estimator, front = split_front(question)
+        estimator, front = base.split_front(question)
         lines = _read_linear(estimator)
         if lines is None:
             return f"{type(estimator).__name__} is not linear."
@@ -100,49 +255,35 @@ _WEIGHT_ATTRIBUTES = ("coef_", "intercept_", "classes_", "decision_function")
 
 def _read_linear(estimator: Any) -> LinearScores | None:
     """Return the estimator's linear scores, None if it has none."""
+    lines = None
     if all(hasattr(estimator, name) for name in _WEIGHT_ATTRIBUTES):
-        return _scores_of_weights(estimator)
-    if hasattr(estimator, "feature_log_prob_") and not hasattr(estimator, "binarize"):
-        return _scores_of_counts(estimator)
-    if hasattr(estimator, "centroids_"):
-        return _scores_of_centroids(estimator)
-    if hasattr(estimator, "cluster_centers_"):
-        return _scores_of_nearest(estimator.cluster_centers_)
-    return None
-
-
-def _scores_of_weights(estimator: Any) -> LinearScores | None:
-    """Return the scores of an estimator with ``coef_``."""
-    weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
-    classes = len(estimator.classes_)
-    constants = np.broadcast_to(estimator.intercept_, len(weights))
-    if classes == 2 and len(weights) == 1:
-        nothing = np.zeros_like(weights)
-        return LinearScores(
-            np.vstack([nothing, weights]).T, np.array([0.0, constants[0]])
-        )
-    return LinearScores(weights.T, constants) if len(weights) == classes else None
-
-
-def _scores_of_counts(estimator: Any) -> LinearScores:
-    """Return the scores of naive Bayes on counts."""
-    complement = hasattr(estimator, "norm")
-    priors = np.asarray(estimator.class_log_prior_, dtype=np.float64)
-    weights = estimator.feature_log_prob_.T
-    return LinearScores(weights, np.zeros_like(priors) if complement else priors)
-
-
-def _scores_of_centroids(estimator: Any) -> LinearScores | None:
-    """Return the scores of NearestCentroid, scaled for unequal priors."""
-    priors = np.asarray(estimator.class_prior_)
-    if estimator.metric != "euclidean":
-        return None
-    if np.isclose(priors, 1 / len(priors)).all():
-        return _scores_of_nearest(estimator.centroids_)
-    within = estimator.within_class_std_dev_
-    scale = np.where(within != 0, within, 1.0)
-    near = _scores_of_nearest(estimator.centroids_ / scale)
-    return LinearScores(near.weights / scale[:, None], near.constants + np.log(priors))
+        weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
+        classes = len(estimator.classes_)
+        constants = np.broadcast_to(estimator.intercept_, len(weights))
+        if classes == 2 and len(weights) == 1:
+            two_rows = np.vstack([np.zeros_like(weights), weights])
+            lines = LinearScores(two_rows.T, np.array([0.0, constants[0]]))
+        elif len(weights) == classes:
+            lines = LinearScores(weights.T, constants)
+    elif hasattr(estimator, "feature_log_prob_") and not hasattr(estimator, "binarize"):
+        # Naive Bayes on counts; its complement has no priors.
+        priors = np.asarray(estimator.class_log_prior_, dtype=np.float64)
+        constants = np.zeros_like(priors) if hasattr(estimator, "norm") else priors
+        lines = LinearScores(estimator.feature_log_prob_.T, constants)
+    elif hasattr(estimator, "centroids_"):
+        priors = np.asarray(estimator.class_prior_)
+        if estimator.metric != "euclidean":
+            return None
+        if np.isclose(priors, 1 / len(priors)).all():
+            return _scores_of_nearest(estimator.centroids_)
+        within = estimator.within_class_std_dev_
+        scale = np.where(within != 0, within, 1.0)
+        near = _scores_of_nearest(estimator.centroids_ / scale)
+        constants = near.constants + np.log(priors)
+        lines = LinearScores(near.weights / scale[:, None], constants)
+    elif hasattr(estimator, "cluster_centers_"):
+        lines = _scores_of_nearest(estimator.cluster_centers_)
+    return lines
 
 
 def _scores_of_nearest(centres: FloatArray) -> LinearScores:
@@ -162,23 +303,20 @@ class Gaussians:
     precisions: FloatArray
     shares: FloatArray
 
-    def scores(self, question: Question, front: Front) -> Scores:
+    def scores(self, question: base.Question, front: base.Front) -> Scores:
         """Return ln(share x density) around the records, up to a constant."""
         at_zero = front.features(question.records) - question.values @ front.slopes
         pulled = np.einsum("kde,ke->kd", self.precisions, self.means)
         curved = np.einsum("nd,kde->nke", at_zero, self.precisions)
-        constant = self._constant_part(pulled) + at_zero @ pulled.T
+        _, volumes = np.linalg.slogdet(self.precisions)
+        distances = (self.means * pulled).sum(axis=1)
+        middle = np.asarray(np.log(self.shares) + (volumes - distances) / 2)
+        constant = middle + at_zero @ pulled.T
         constant -= np.einsum("nke,ne->nk", curved, at_zero) / 2
         linear = np.einsum("sd,nkd->nsk", front.slopes, pulled - curved)
         half = front.slopes @ self.precisions / 2 @ front.slopes.T
         square = -np.moveaxis(half + np.swapaxes(half, 1, 2), 0, 2) / 2
         return Scores(constant, linear, square)
-
-    def _constant_part(self, pulled: FloatArray) -> FloatArray:
-        """Return the part that does not depend on the features, (K,)."""
-        _, volumes = np.linalg.slogdet(self.precisions)
-        distances = (self.means * pulled).sum(axis=1)
-        return np.asarray(np.log(self.shares) + (volumes - distances) / 2)
 
 
 class ClosedForm(ScoreEngine):
@@ -189,9 +327,9 @@ class ClosedForm(ScoreEngine):
 
     name = "closed_form"
 
-    def scores(self, question: Question) -> Scores | str:
+    def scores(self, question: base.Question) -> Scores | str:
         """Return the scores around the records, or why there are none."""
-        estimator, front = split_front(question)
+        estimator, front = base.split_front(question)
         laws = _read_gaussians(estimator)
         if laws is None:
             return f"{type(estimator).__name__} is no discriminant of normal laws."
@@ -200,7 +338,7 @@ class ClosedForm(ScoreEngine):
         scores = laws.scores(question, front)
         if (noised := len(scores.active_values())) > MOST_FEATURES:
             return (
-                f"Quadratic scores are exact for two sensitive features; here are"
+                "Quadratic scores are exact for two sensitive features; here are"
                 f" {noised}."
             )
         return scores
@@ -208,35 +346,23 @@ class ClosedForm(ScoreEngine):
 
 def _read_gaussians(estimator: Any) -> Gaussians | None:
     """Return the estimator's normal laws, None if it has none."""
-    if hasattr(estimator, "rotations_"):
-        return _gaussians_of_rotations(estimator)
+    if hasattr(estimator, "rotations_"):  # a quadratic discriminant
+        pairs = zip(estimator.rotations_, estimator.scalings_, strict=True)
+        spread = np.array([turned / size @ turned.T for turned, size in pairs])
+        return Gaussians(estimator.means_, spread, estimator.priors_)
     if hasattr(estimator, "var_") and hasattr(estimator, "theta_"):
         spread = np.array([np.diag(1 / row) for row in estimator.var_])
         return Gaussians(estimator.theta_, spread, estimator.class_prior_)
     # The variational mixture's components are no normal laws.
     if hasattr(estimator, "precisions_") and not hasattr(estimator, "mean_prior_"):
-        return Gaussians(
-            estimator.means_, _precision_matrices(estimator), estimator.weights_
-        )
+        precisions = np.asarray(estimator.precisions_, dtype=np.float64)
+        classes, features = estimator.means_.shape
+        match estimator.covariance_type:
+            case "tied":
+                precisions = np.tile(precisions, (classes, 1, 1))
+            case "diag":
+                precisions = np.array([np.diag(row) for row in precisions])
+            case "spherical":
+                precisions = precisions[:, None, None] * np.eye(features)
+        return Gaussians(estimator.means_, precisions, estimator.weights_)
     return None
-
-
-def _gaussians_of_rotations(estimator: Any) -> Gaussians:
-    """Return the normal laws of a quadratic discriminant."""
-    pairs = zip(estimator.rotations_, estimator.scalings_, strict=True)
-    spread = np.array([turned / size @ turned.T for turned, size in pairs])
-    return Gaussians(estimator.means_, spread, estimator.priors_)
-
-
-def _precision_matrices(mixture: Any) -> FloatArray:
-    """Return the precisions of a mixture as matrices, (K, D', D')."""
-    precisions = np.asarray(mixture.precisions_, dtype=np.float64)
-    classes, features = mixture.means_.shape
-    match mixture.covariance_type:
-        case "tied":
-            return np.tile(precisions, (classes, 1, 1))
-        case "diag":
-            return np.array([np.diag(row) for row in precisions])
-        case "spherical":
-            return precisions[:, None, None] * np.eye(features)
-    return precisions

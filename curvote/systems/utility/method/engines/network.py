@@ -1,9 +1,10 @@
-"""Activations of a network between two lines, over an interval."""
+"""Engine of networks: branch and bound on activations between two lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from curvote.systems.utility.method.engines.base import (
     Question,
     Surface,
     predict_indices,
+    split_front,
 )
 from curvote.systems.utility.method.engines.branch import Oracle, Verdict
 from curvote.systems.utility.method.engines.branched import (
@@ -24,7 +26,6 @@ from curvote.systems.utility.method.engines.branched import (
     branch_surface,
     restore_branched,
 )
-from curvote.systems.utility.method.engines.fronts import split_front
 
 Envelope = tuple[FloatArray, FloatArray, FloatArray]
 Relaxation = Callable[[FloatArray, FloatArray], Envelope]
@@ -45,16 +46,6 @@ def relax_relu(low: FloatArray, high: FloatArray) -> Envelope:
     return slope, np.zeros_like(low), np.where(open_, -slope * low, 0.0)
 
 
-def relax_tanh(low: FloatArray, high: FloatArray) -> Envelope:
-    """Return slope, least and largest remainder of tanh on [low, high]."""
-    return _relax_rising(np.tanh, lambda value: 1 - value * value, low, high)
-
-
-def relax_logistic(low: FloatArray, high: FloatArray) -> Envelope:
-    """Return slope, least and largest remainder of 1/(1 + exp(-x)) on [low, high]."""
-    return _relax_rising(expit, lambda value: value * (1 - value), low, high)
-
-
 def _relax_rising(
     function: Callable[[FloatArray], FloatArray],
     slope_at: Callable[[FloatArray], FloatArray],
@@ -73,8 +64,8 @@ def _relax_rising(
 RELAXATIONS: dict[str, Relaxation] = {
     "identity": relax_identity,
     "relu": relax_relu,
-    "tanh": relax_tanh,
-    "logistic": relax_logistic,
+    "tanh": partial(_relax_rising, np.tanh, lambda value: 1 - value * value),
+    "logistic": partial(_relax_rising, expit, lambda value: value * (1 - value)),
 }
 
 
@@ -150,35 +141,26 @@ class NetworkBounds(Oracle):
     ) -> Verdict:
         """Return the verdict on the boxes; unbounded ones are never certain."""
         with np.errstate(invalid="ignore", over="ignore"):
-            form = self._first_layer(who, low, high)
+            centre = low + (high - low) / 2
+            radius = np.maximum(high - centre, centre - low)
+            size = self.size[who] + (np.abs(centre) + radius) @ self.reach
+            slopes = radius[:, :, None] * self.first
+            form = NeuronForm(
+                slopes, self.base[who] + centre @ self.first, ROUNDING * size, size
+            )
             for weights, shift in self.layers[:-1]:
                 form = form.activate(self.relaxed).next_layer(weights, shift)
-            verdict = self._judge_outputs(form.activate(self.relaxed))
+            form = form.activate(self.relaxed)
+            # The classes at the centres, certain where they lead throughout.
+            weights, shift = self.layers[-1]
+            answer = (form.centre @ weights + shift).argmax(axis=1)
+            certain = np.zeros(len(answer), dtype=np.bool_)
+            effect = np.zeros(form.slopes.shape[:2])
+            for c in np.unique(answer):
+                at = answer == c
+                certain[at], effect[at] = self._class_lead(form.of(at), c)
         finite = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
-        return replace(verdict, certain=verdict.certain & finite)
-
-    def _first_layer(
-        self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
-    ) -> NeuronForm:
-        """Return the forms of the first layer."""
-        centre = low + (high - low) / 2
-        radius = np.maximum(high - centre, centre - low)
-        size = self.size[who] + (np.abs(centre) + radius) @ self.reach
-        slopes = radius[:, :, None] * self.first
-        return NeuronForm(
-            slopes, self.base[who] + centre @ self.first, ROUNDING * size, size
-        )
-
-    def _judge_outputs(self, form: NeuronForm) -> Verdict:
-        """Return the classes at the centres, certain where they lead throughout."""
-        weights, shift = self.layers[-1]
-        answer = (form.centre @ weights + shift).argmax(axis=1)
-        certain = np.zeros(len(answer), dtype=np.bool_)
-        effect = np.zeros(form.slopes.shape[:2])
-        for c in np.unique(answer):
-            at = answer == c
-            certain[at], effect[at] = self._class_lead(form.of(at), c)
-        return Verdict(answer, certain, effect)
+        return Verdict(answer, certain & finite, effect)
 
     def _class_lead(
         self, form: NeuronForm, c: int
@@ -210,36 +192,25 @@ class Network(Engine):
             return f"{type(estimator).__name__} is no network of scikit-learn."
         if isinstance(front, str):
             return front
-        return _unsupported(estimator) or _too_many_features(len(question.sensitive))
+        if estimator.out_activation_ == "logistic" and estimator.n_outputs_ > 1:
+            return "The network answers with several labels at once."
+        if estimator.n_layers_ < 3 or len(estimator.classes_) < 2:
+            return "The network has no hidden layer, or one class only."
+        if len(question.sensitive) <= MOST_FEATURES:
+            return None
+        return (
+            "Branch and bound is of no use for a network with"
+            f" {len(question.sensitive)} sensitive features (up to {MOST_FEATURES})."
+        )
 
     def surface(self, question: Question) -> Surface:
         """Return the surface around the records: a partition in boxes."""
-        model = question.model
-        clean = predict_indices(model, question.records)
+        clean = predict_indices(question.model, question.records)
         return branch_surface(question, network_bounds(question), clean, Effort())
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface built again from its ``arrays``."""
         return restore_branched(question, network_bounds(question), arrays, Effort())
-
-
-def _unsupported(estimator: Any) -> str | None:
-    """Return why the network is unsupported, or None."""
-    if estimator.out_activation_ == "logistic" and estimator.n_outputs_ > 1:
-        return "The network answers with several labels at once."
-    if estimator.n_layers_ < 3 or len(estimator.classes_) < 2:
-        return "The network has no hidden layer, or one class only."
-    return None
-
-
-def _too_many_features(s: int) -> str | None:
-    """Return why the sensitive features are too many, or None."""
-    if s <= MOST_FEATURES:
-        return None
-    return (
-        f"Branch and bound is of no use for a network with {s} sensitive features"
-        f" (up to {MOST_FEATURES})."
-    )
 
 
 def network_bounds(question: Question) -> NetworkBounds:
@@ -256,21 +227,16 @@ def network_bounds(question: Question) -> NetworkBounds:
     size = (
         np.abs(features) @ np.abs(weights) + np.abs(shift) + np.abs(values) @ absolute
     )
+    layers = list(zip(estimator.coefs_[1:], estimator.intercepts_[1:], strict=True))
+    last, last_shift = layers[-1]
+    if last.shape[1] == 1:  # one output of two classes becomes the second of two
+        layers[-1] = np.hstack([0 * last, last]), np.append(0.0, last_shift)
     return NetworkBounds(
         base=features @ weights + shift - values @ first,
         size=size,
         first=first,
         reach=absolute,
-        layers=_later_layers(estimator),
+        layers=layers,
         relaxed=RELAXATIONS[estimator.activation],
         n_classes=len(estimator.classes_),
     )
-
-
-def _later_layers(estimator: Any) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the later layers; one output of two classes becomes the second of two."""
-    layers = list(zip(estimator.coefs_[1:], estimator.intercepts_[1:], strict=True))
-    weights, shift = layers[-1]
-    if weights.shape[1] == 1:
-        layers[-1] = np.hstack([0 * weights, weights]), np.append(0.0, shift)
-    return layers

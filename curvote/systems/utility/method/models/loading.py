@@ -10,7 +10,6 @@ from typing import Any, Final
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base.errors import UserError
 from curvote.base.warning_filters import FILTERS
@@ -50,10 +49,28 @@ def check_memory(model: Any) -> None:
     for tree, width, categorical in _iterate_trees(model, None, None, set()):
         if not _tree_is_sound(tree, width, categorical):
             raise _harmful_error("a tree whose nodes lead nowhere")
+    from sklearn.cluster._kmeans import _BaseKMeans
+    from sklearn.ensemble._gb import BaseGradientBoosting
+    from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+    from sklearn.neighbors._base import NeighborsBase
+    from sklearn.svm._base import BaseLibSVM
+
+    checks = [
+        (BaseLibSVM, _vectors_fit, "support vectors that do not fit each other"),
+        (BaseGradientBoosting, _stages_fit, "more trees in a stage than classes"),
+        (_BinMapper, _categories_fit, "categories that no column can have"),
+        (NeighborsBase, _labels_fit, "labels of neighbours that are no classes"),
+        (_BaseKMeans, _centres_fit, "centres of another width than its records"),
+    ]
     for part in _iterate_parts(model, set()):
-        for kind, sound, description in _sound_checks():
-            if isinstance(part, kind) and not _is_sound(sound, part):
-                raise _harmful_error(description)
+        for kind, sound, description in checks:
+            if isinstance(part, kind):
+                try:
+                    passed = sound(part)
+                except Exception:  # noqa: BLE001 - attributes may be of any type
+                    passed = False
+                if not passed:
+                    raise _harmful_error(description)
 
 
 def _harmful_error(what: str) -> UserError:
@@ -64,14 +81,6 @@ def _harmful_error(what: str) -> UserError:
     )
 
 
-def _is_sound(sound: Callable[[Any], bool], part: Any) -> bool:
-    """Return whether a part is sound; a failing check counts as unsound."""
-    try:
-        return sound(part)
-    except Exception:  # noqa: BLE001 - attributes may be of any type
-        return False
-
-
 def _iterate_parts(owner: Any, visited: set[int]) -> Iterator[Any]:
     """Yield all parts of a model, each once."""
     if id(owner) not in visited:
@@ -79,23 +88,6 @@ def _iterate_parts(owner: Any, visited: set[int]) -> Iterator[Any]:
         yield owner
         for part in _direct_parts(owner):
             yield from _iterate_parts(part, visited)
-
-
-def _sound_checks() -> list[tuple[Any, Callable[[Any], bool], str]]:
-    """Return the types to check, their checks, and words for a failure."""
-    from sklearn.cluster._kmeans import _BaseKMeans
-    from sklearn.ensemble._gb import BaseGradientBoosting
-    from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
-    from sklearn.neighbors._base import NeighborsBase
-    from sklearn.svm._base import BaseLibSVM
-
-    return [
-        (BaseLibSVM, _vectors_fit, "support vectors that do not fit each other"),
-        (BaseGradientBoosting, _stages_fit, "more trees in a stage than classes"),
-        (_BinMapper, _categories_fit, "categories that no column can have"),
-        (NeighborsBase, _labels_fit, "labels of neighbours that are no classes"),
-        (_BaseKMeans, _centres_fit, "centres of another width than its records"),
-    ]
 
 
 def _vectors_fit(svm: Any) -> bool:
@@ -145,9 +137,8 @@ def _categories_fit(bins: Any) -> bool:
     categorical = getattr(bins, "is_categorical_", None)
     if categorical is None:
         return True
-    thresholds = [
-        np.asarray(bins.bin_thresholds_[i]) for i in np.flatnonzero(categorical)
-    ]
+    columns = np.flatnonzero(categorical)
+    thresholds = (np.asarray(bins.bin_thresholds_[column]) for column in columns)
     return all(bool(((values >= 0) & (values < 256)).all()) for values in thresholds)
 
 
@@ -181,19 +172,6 @@ def _iterate_trees(
     if type(owner).__name__ in {"Tree", "TreePredictor"}:
         yield owner, width, categorical
         return
-    if _reads_columns(owner):
-        own_width = int(getattr(owner, "n_features_in_", 0))
-        width = own_width if width is None else min(own_width, width)
-        mapper = getattr(owner, "_bin_mapper", None)
-        categorical = getattr(mapper, "is_categorical_", categorical)
-    elif hasattr(owner, "predict") or hasattr(owner, "transform"):
-        width = categorical = None
-    for part in _direct_parts(owner):
-        yield from _iterate_trees(part, width, categorical, visited)
-
-
-def _reads_columns(estimator: Any) -> bool:
-    """Return whether an estimator hands its columns to its trees unchanged."""
     from sklearn.ensemble._forest import BaseForest
     from sklearn.ensemble._gb import BaseGradientBoosting
     from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import (
@@ -202,7 +180,15 @@ def _reads_columns(estimator: Any) -> bool:
     from sklearn.tree import BaseDecisionTree
 
     boosting = BaseGradientBoosting | BaseHistGradientBoosting
-    return isinstance(estimator, BaseDecisionTree | BaseForest | boosting)
+    if isinstance(owner, BaseDecisionTree | BaseForest | boosting):
+        own_width = int(getattr(owner, "n_features_in_", 0))
+        width = own_width if width is None else min(own_width, width)
+        mapper = getattr(owner, "_bin_mapper", None)
+        categorical = getattr(mapper, "is_categorical_", categorical)
+    elif hasattr(owner, "predict") or hasattr(owner, "transform"):
+        width = categorical = None
+    for part in _direct_parts(owner):
+        yield from _iterate_trees(part, width, categorical, visited)
 
 
 def _direct_parts(part: Any) -> list[Any]:
@@ -223,36 +209,26 @@ def _tree_is_sound(tree: Any, width: int | None, categorical: Any) -> bool:
     old = type(tree).__name__ == "Tree"
     nodes = tree.__getstate__()["nodes"] if old else tree.nodes
     names = ("left_child", "right_child", "feature")
-    left_child, right_child, column = (
+    *children, column = (
         nodes[name].astype(np.int64)
         for name in (names if old else ("left", "right", "feature_idx"))
     )
-    splits = left_child != -1 if old else nodes["is_leaf"] == 0
+    splits = children[0] != -1 if old else nodes["is_leaf"] == 0
     places = np.arange(len(nodes))
-    inside = [
-        (child > places) & (child < len(nodes)) for child in (left_child, right_child)
-    ]
-    valid_column = (column >= 0) & (column < (width or 0))
-    sound = inside[0] & inside[1] & valid_column
-    consistent = bool((sound | ~splits).all() and len(nodes))
-    return consistent and (old or _categories_valid(tree, nodes, categorical))
-
-
-def _categories_valid(
-    tree: Any, nodes: NDArray[Any], categorical: NDArray[np.bool_] | None
-) -> bool:
-    """Return whether the splits by category are of such columns."""
-    category_nodes = nodes[(nodes["is_leaf"] == 0) & (nodes["is_categorical"] != 0)]
-    if not len(category_nodes):
-        return True
-    if categorical is None:
+    sound = (column >= 0) & (column < (width or 0))
+    for child in children:
+        sound &= (child > places) & (child < len(nodes))
+    if not ((sound | ~splits).all() and len(nodes)):
         return False
-    column_flags = np.asarray(categorical)[
-        category_nodes["feature_idx"].astype(np.int64)
-    ]
+    if old:
+        return True
+    # The splits by category are of columns with categories.
+    named = nodes[(nodes["is_leaf"] == 0) & (nodes["is_categorical"] != 0)]
+    if not len(named) or categorical is None:
+        return not len(named)
+    flags = np.asarray(categorical)[named["feature_idx"].astype(np.int64)]
     return bool(
-        column_flags.all()
-        and category_nodes["bitset_idx"].max() < len(tree.raw_left_cat_bitsets)
+        flags.all() and named["bitset_idx"].max() < len(tree.raw_left_cat_bitsets)
     )
 
 
@@ -287,23 +263,26 @@ def load_model(path: Path, *, trusted: Path | None = None) -> LoadedModel:
         )
     if not path.is_file():
         raise UserError(f"{path}: there is no such file.")
-    _check_trusted(path, trusted)
-    return (
-        load_skops(path) if suffix == SKOPS else _load_pickle(path, named=bool(trusted))
-    )
-
-
-def _check_trusted(path: Path, trusted: Path | None) -> None:
-    """Refuse a --trust-pickle that names another file."""
-    if trusted is None:
-        return
-    if path.suffix.lower() == SKOPS:
+    if trusted is not None and suffix == SKOPS:
         raise UserError(f"{path} is no pickle: leave out --trust-pickle.")
-    if trusted.resolve() != path.resolve():
+    if trusted is not None and trusted.resolve() != path.resolve():
         raise UserError(
             f"--trust-pickle names {trusted}, and the model is {path}; it trusts the"
             " one file that it names."
         )
+    if suffix == SKOPS:
+        return load_skops(path)
+    if trusted is None:
+        raise UserError(
+            f"{path} is a pickle, and loading a pickle runs whatever code is in it:"
+            f" nothing was loaded. If you trust whoever made it, convert it:\n"
+            "  import joblib, skops.io\n"
+            f'  skops.io.dump(joblib.load("{path}"), "{path.with_suffix(SKOPS)}")\n'
+            f"or load it here by naming the very file: --trust-pickle {path}"
+        )
+    import joblib
+
+    return _load_noted(str(path), lambda: joblib.load(path))
 
 
 def load_skops(path: Path, display_name: str | None = None) -> LoadedModel:
@@ -338,21 +317,6 @@ def _check_size(path: Path) -> None:
         )
 
 
-def _load_pickle(path: Path, *, named: bool) -> LoadedModel:
-    """Return the model of a pickle that was trusted by name."""
-    if not named:
-        raise UserError(
-            f"{path} is a pickle, and loading a pickle runs whatever code is in it:"
-            f" nothing was loaded. If you trust whoever made it, convert it:\n"
-            "  import joblib, skops.io\n"
-            f'  skops.io.dump(joblib.load("{path}"), "{path.with_suffix(SKOPS)}")\n'
-            f"or load it here by naming the very file: --trust-pickle {path}"
-        )
-    import joblib
-
-    return _load_noted(str(path), lambda: joblib.load(path))
-
-
 def _load_noted(name: str, read: Callable[[], Any]) -> LoadedModel:
     """Return a loaded model with scikit-learn's note on its version."""
     from sklearn.exceptions import InconsistentVersionWarning
@@ -361,28 +325,16 @@ def _load_noted(name: str, read: Callable[[], Any]) -> LoadedModel:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", InconsistentVersionWarning)
         model = _read_or_refuse(name, read)
-    warnings_of_version = [
-        warning.message
-        for warning in caught
-        if isinstance(warning.message, InconsistentVersionWarning)
-    ]
-    return LoadedModel(
-        model,
-        (_version_note(name, warnings_of_version[0]),) if warnings_of_version else (),
-    )
-
-
-def _version_note(name: str, warning: Any) -> str:
-    """Return a note on a model of another scikit-learn version."""
-    fitted, installed = (
-        warning.original_sklearn_version,
-        warning.current_sklearn_version,
-    )
-    return (
-        f"{name} was fitted by scikit-learn {fitted}, here is {installed}: its answers"
-        " may"
-        " differ from those it gave there. Compare them on records that you know."
-    )
+    for warning in (caught_warning.message for caught_warning in caught):
+        if isinstance(warning, InconsistentVersionWarning):
+            fitted = warning.original_sklearn_version
+            note = (
+                f"{name} was fitted by scikit-learn {fitted}, here is"
+                f" {warning.current_sklearn_version}: its answers may differ from those"
+                " it gave there. Compare them on records that you know."
+            )
+            return LoadedModel(model, (note,))
+    return LoadedModel(model)
 
 
 def _read_or_refuse(name: str, read: Callable[[], Any]) -> Any:

@@ -1,1 +1,0 @@
-"""Engines of classifiers that answer the class of the largest score."""
