@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -166,7 +166,8 @@ def refuse_placeholders(values: Mapping[str, Any]) -> None:
     """Refuse (UserError) a pipeline with placeholders, a problem for each key."""
     by_key: dict[KeyPath, list[str]] = {}
     for where in _find_placeholders(values, ()):
-        at = _described_key(where)
+        described = [place for place, key in enumerate(where) if key in _EXPECTED]
+        at = where[: described[-1] + 1] if described else where
         by_key.setdefault(at, []).extend(_column_names(where[len(at) :]))
     if by_key:
         raise UserError.several(
@@ -185,12 +186,6 @@ def _find_placeholders(value: Any, where: KeyPath) -> Iterator[KeyPath]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _find_placeholders(inner, (*where, index))
-
-
-def _described_key(where: KeyPath) -> KeyPath:
-    """Return the path up to the innermost key that has a description."""
-    described = [place for place, key in enumerate(where) if key in _EXPECTED]
-    return where[: described[-1] + 1] if described else where
 
 
 def _column_names(inside: KeyPath) -> list[str]:
@@ -236,9 +231,6 @@ class PipelinesFile:
         self.called = called
         values, self.lines = load_document(place.pipelines_file, called)
         self.values: dict[str, Any] = values if isinstance(values, dict) else {}
-        self._check_top()
-
-    def _check_top(self) -> None:
         unknown = set(self.values) - {*_TOP_KEYS}
         problems = [
             Problem(f"not known.{did_you_mean(str(key), _TOP_KEYS)}", (key,))
@@ -311,7 +303,7 @@ class PipelinesFile:
         inherited = (
             set(defaults)
             - set(pipelines[name])
-            - {_overridden_key(change) for change in changes}
+            - {change.partition("=")[0].partition(".")[0] for change in changes}
         )
         try:
             with _errors_inside(where):
@@ -324,16 +316,16 @@ class PipelinesFile:
     def check_all(self) -> None:
         """Check the whole file; one UserError holds the problems of all its parts."""
         problems: list[Problem] = []
-        for check in (self.runtime, *self._section_checks()):
+        for check in (
+            self.runtime,
+            *(partial(self.configure_pipeline, name) for name in self.names()),
+        ):
             try:
                 check()
             except UserError as error:
                 problems += error.problems
         if problems:
             raise UserError.several(problems)
-
-    def _section_checks(self) -> Iterator[Callable[[], object]]:
-        return (partial(self.configure_pipeline, name) for name in self.names())
 
     def _read_defaults(self) -> dict[str, Any]:
         defaults = self.values.get("defaults") or {}
@@ -388,11 +380,6 @@ _TOP_KEYS = ("defaults", "pipelines", "runtime")
 
 def _is_within(path: str, outer: str) -> bool:
     return f"{path}.".startswith(f"{outer}.")
-
-
-def _overridden_key(override: str) -> str:
-    """Return the top-level key that an override ``a.b=v`` changes."""
-    return override.partition("=")[0].partition(".")[0]
 
 
 def _configure(

@@ -87,11 +87,6 @@ def user_file_card(project: Project, configured: ConfiguredPipeline) -> FileCard
         return None
     dataset, parameters = resolve_source(source)
     card: FileCard = dataset.examined(parameters, {"path": path})
-    _refuse_too_many(configured, card)
-    return card
-
-
-def _refuse_too_many(configured: ConfiguredPipeline, card: FileCard) -> None:
     n, where = card.clients, ""
     if n < card.rows:
         repeats = card.repeats if card.repeats_are == "left out" else 0
@@ -104,3 +99,4 @@ def _refuse_too_many(configured: ConfiguredPipeline, card: FileCard) -> None:
         requested = sizes.model_dump() if sizes else {}
         if sum(requested.values()) > n:
             raise too_many_error(requested, n, where)
+    return card

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
@@ -38,7 +38,16 @@ def expand_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
     """
     labelled = list(stated_settings(values))
     yield from labelled
-    yield from _automatic_settings(labelled)
+    covered = {
+        _with_protocol(labels, str(configuration.get(PROTOCOL)))
+        for labels, configuration in labelled
+    }
+    for labels, configuration in labelled:
+        for member in _companion_systems(configuration):
+            place = _with_protocol(labels, member.name)
+            if place not in covered:
+                covered.add(place)
+                yield dict(place), _configure_for(member, configuration)
 
 
 def stated_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
@@ -52,28 +61,18 @@ def stated_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
         configuration = deepcopy(dict(values))
         for name, (label, changes) in zip(axes, chosen, strict=True):
             for path, value in changes.items():
-                _set_value(configuration, path, value, _axis_place(name, label))
+                where = ("protocols",) if name == PROTOCOL else ("grid", name, label)
+                if path.partition(".")[0] in FIXED:
+                    message = f"{path} is the same for all settings of a pipeline."
+                    raise UserError(message, where=where)
+                try:
+                    set_dotted(configuration, path, value)
+                except UserError as error:
+                    raise UserError(str(error), where=where) from None
         yield (
             dict(zip(axes, (label for label, _ in chosen), strict=True)),
             configuration,
         )
-
-
-def _automatic_settings(labelled: Sequence[Labelled]) -> Iterator[Labelled]:
-    """Yield a setting for each system that adds itself beside others.
-
-    Of the settings that only their protocols tell apart it takes after the first.
-    """
-    covered = {
-        _with_protocol(labels, str(configuration.get(PROTOCOL)))
-        for labels, configuration in labelled
-    }
-    for labels, configuration in labelled:
-        for member in _companion_systems(configuration):
-            place = _with_protocol(labels, member.name)
-            if place not in covered:
-                covered.add(place)
-                yield dict(place), _configure_for(member, configuration)
 
 
 def _companion_systems(values: Values) -> Iterator[System]:
@@ -157,7 +156,10 @@ def _grid_axes(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _axis_changes(name: str, entries: Any) -> dict[str, dict[str, Any]]:
     if isinstance(entries, list) and entries:
-        return {_label_text(value): {name: value} for value in entries}
+        return {
+            (f"{value:g}" if isinstance(value, float) else str(value)): {name: value}
+            for value in entries
+        }
     if isinstance(entries, Mapping) and entries:
         wrong = [label for label, keys in entries.items() if not isinstance(keys, dict)]
         if not wrong:
@@ -167,24 +169,6 @@ def _axis_changes(name: str, entries: Any) -> dict[str, dict[str, Any]]:
         " some, such as {small: {train.size: 50}}."
     )
     raise UserError(message, where=("grid", name))
-
-
-def _label_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _set_value(values: Values, path: str, value: Any, where: tuple[str, ...]) -> None:
-    if path.partition(".")[0] in FIXED:
-        message = f"{path} is the same for all settings of a pipeline."
-        raise UserError(message, where=where)
-    try:
-        set_dotted(values, path, value)
-    except UserError as error:
-        raise UserError(str(error), where=where) from None
-
-
-def _axis_place(axis: str, label: str) -> tuple[str, ...]:
-    return ("protocols",) if axis == PROTOCOL else ("grid", axis, label)
 
 
 def dotted_value(values: Mapping[str, Any], path: str) -> Any:
@@ -218,17 +202,14 @@ def resolve_parts(pipeline: Pipeline) -> Iterator[Part]:
     """
     for first in resolve_sizes(pipeline):
         for part in find_system(first.settings.protocol).resolve_parts(first.settings):
-            yield _merge_parts(first, part)
-
-
-def _merge_parts(first: Part, then: Part) -> Part:
-    """Return ``then`` with the choices of both parts."""
-    return replace(
-        then,
-        pairs=tuple((dict(first.pairs) | dict(then.pairs)).items()),
-        method=", ".join(filter(None, (first.method, then.method))),
-        reason="; ".join(filter(None, (first.reason, then.reason))),
-    )
+            yield (
+                replace(
+                    part,
+                    pairs=tuple((dict(first.pairs) | dict(part.pairs)).items()),
+                    method=", ".join(filter(None, (first.method, part.method))),
+                    reason="; ".join(filter(None, (first.reason, part.reason))),
+                )
+            )
 
 
 def labelled_parts(config: Mapping[str, Any]) -> Iterator[tuple[str | None, Part]]:

@@ -162,11 +162,6 @@ def _starter_text(
         return "demo", starter.SIMULATED
     layout = starter.read_layout(file)
     write = starter.table_pipeline if form == "table" else starter.curves_pipeline
-    return write(layout, _relative_path(folder, file))
-
-
-def _relative_path(folder: Path, file: Path) -> str:
-    """Return the file's path relative to the folder of pipelines.yaml."""
     root, path = folder.resolve(), file.resolve()
     near = path.is_relative_to(root.parent)
-    return os.path.relpath(path, root) if near else str(path)
+    return write(layout, (os.path.relpath(path, root) if near else str(path)))

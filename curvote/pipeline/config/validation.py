@@ -119,7 +119,10 @@ def _correction_hint(details: Sequence[Any]) -> str:
     """Return a suggested correction, if the value gives a clue."""
     value, kinds = details[0]["input"], {detail["type"] for detail in details}
     if isinstance(value, str) and kinds & _NUMERIC:
-        return _number_hint(value)
+        cleaned = value.replace("_", "").replace(" ", "").replace(",", ".")
+        if not re.fullmatch(r"[-+]?[0-9]+(\.[0-9]*)?", cleaned):
+            return ""
+        return f" Write {cleaned}, without quotes."
     if kinds == {"list_type"} and isinstance(value, str | int | float):
         return f" Write [{value}]."
     if isinstance(value, bool | int | float) and kinds == {"string_type"}:
@@ -133,14 +136,6 @@ def _allowed_words(detail: Any) -> list[str]:
     if detail["type"] not in _CHOICE:
         return []
     return re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-
-
-def _number_hint(text: str) -> str:
-    """Return a hint with the number that a text stands for, such as 1_000."""
-    cleaned = text.replace("_", "").replace(" ", "").replace(",", ".")
-    if not re.fullmatch(r"[-+]?[0-9]+(\.[0-9]*)?", cleaned):
-        return ""
-    return f" Write {cleaned}, without quotes."
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -193,23 +188,16 @@ def _problem_message(
 ) -> str:
     kind = details[0]["type"]
     if kind == "extra_forbidden":
-        return _unknown_key_message(str(inside[-1]), _known_keys(model, inside[:-1]))
+        key = str(inside[-1])
+        keys = list(_model_at(model, inside[:-1]).model_fields)
+        name, colon, value = key.partition(":")
+        if colon and name in keys:
+            return f"not known. Write a space after the colon: {name}: {value}."
+        return f"not known.{did_you_mean(key, keys)}"
     if kind == "missing":
         hint = _missing_key_hint(_model_at(model, inside[:-1]), str(inside[-1]))
         return f"is missing.{hint}"
     return describe_errors(details)
-
-
-def _unknown_key_message(key: str, keys: list[str]) -> str:
-    name, colon, value = key.partition(":")
-    if colon and name in keys:
-        return f"not known. Write a space after the colon: {name}: {value}."
-    return f"not known.{did_you_mean(key, keys)}"
-
-
-def _known_keys(model: type[BaseModel], inside: KeyPath) -> list[str]:
-    """Return the keys of the model at a place inside ``model``."""
-    return list(_model_at(model, inside).model_fields)
 
 
 def _model_at(model: type[BaseModel], inside: KeyPath) -> type[BaseModel]:

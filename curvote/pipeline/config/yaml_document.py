@@ -74,32 +74,32 @@ class Parsing:
         if isinstance(node, ScalarNode):
             return self._scalar_value(node)
         self._open.add(id(node))
-        self._check_tag(node, "map" if isinstance(node, MappingNode) else "seq")
+        kind = "map" if isinstance(node, MappingNode) else "seq"
+        if node.ctag is not UNTYPED and _core_tag(node) != kind:
+            self.add_problem(
+                node, f"the tag {node.tag} is not known here; leave it out"
+            )
         try:
             if isinstance(node, SequenceNode):
                 return [self.value_of(item) for item in node.value]
-            return self._mapping_value(node)
+            merged_values: dict[Any, Any] = {}
+            own_values: dict[Any, Any] = {}
+            for key, value in node.value:
+                if _is_merge(key):
+                    self._merge_sources(key, value, merged_values)
+                elif not isinstance(key, ScalarNode):
+                    self.add_problem(
+                        key, "a key is a word or a number, no list and no mapping"
+                    )
+                elif (name := self.value_of(key)) in own_values:
+                    self.add_problem(
+                        key, f"{key.value} stands here a second time; keep one"
+                    )
+                else:
+                    own_values[name] = self.value_of(value)
+            return merged_values | own_values if merged_values else own_values
         finally:
             self._open.discard(id(node))
-
-    def _mapping_value(self, node: Node) -> dict[Any, Any]:
-        """Return the keys of a mapping over those that `<<` merges into it."""
-        merged_values: dict[Any, Any] = {}
-        own_values: dict[Any, Any] = {}
-        for key, value in node.value:
-            if _is_merge(key):
-                self._merge_sources(key, value, merged_values)
-            elif not isinstance(key, ScalarNode):
-                self.add_problem(
-                    key, "a key is a word or a number, no list and no mapping"
-                )
-            elif (name := self.value_of(key)) in own_values:
-                self.add_problem(
-                    key, f"{key.value} stands here a second time; keep one"
-                )
-            else:
-                own_values[name] = self.value_of(value)
-        return merged_values | own_values if merged_values else own_values
 
     def _merge_sources(
         self, key: Node, value: Node, merged_values: dict[Any, Any]
@@ -125,12 +125,6 @@ class Parsing:
                 node, f"{node.value!r} is no {node.tag}; leave the tag out"
             )
         return value
-
-    def _check_tag(self, node: Node, kind: str) -> None:
-        if node.ctag is not UNTYPED and _core_tag(node) != kind:
-            self.add_problem(
-                node, f"the tag {node.tag} is not known here; leave it out"
-            )
 
 
 _TAG_CHECKS: Final[dict[str, Callable[[Any], bool]]] = {

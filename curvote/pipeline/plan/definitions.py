@@ -382,7 +382,14 @@ def _strip(node: ast.AST) -> None:
     for name in ("body", "orelse", "finalbody"):
         body = getattr(node, name, None)
         if isinstance(body, list):
-            code = [statement for statement in body if not _is_text(statement)]
+            code = [
+                statement
+                for statement in body
+                if not (
+                    isinstance(statement, ast.Expr)
+                    and isinstance(statement.value, ast.Constant)
+                )
+            ]
             setattr(node, name, code or [ast.Pass() for _ in body[:1]])
             for statement in code:
                 if isinstance(statement, ast.AnnAssign) and not hasattr(node, "bases"):
@@ -394,10 +401,6 @@ def _strip(node: ast.AST) -> None:
             for part in ast.walk(node.args):
                 if isinstance(part, ast.arg):
                     part.annotation = None
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from curvote.chain.stage import (
 from curvote.chain.system import Part, System
 from curvote.data.lookup import is_remote
 from curvote.messages.message import messages_of
-from curvote.pipeline.config.file import ConfiguredPipeline, Setting
+from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.settings import dotted_value, resolve_parts
 from curvote.pipeline.config.source import RawInput, has_unpublished_records
@@ -65,34 +65,25 @@ def expand(
     elsewhere.
     """
     for setting in configured.settings:
-        yield from _expand_setting(configured.name, setting, raw, release_state)
-
-
-def _expand_setting(
-    name: str,
-    setting: Setting,
-    raw: tuple[RawInput, ...],
-    release_state: ReleaseState | None,
-) -> Iterator[Step]:
-    steps: dict[tuple[str, Cell], Step] = {}
-    every = list(resolve_parts(setting.pipeline))
-    apart = _unshared_stages(every)
-    for part in every:
-        pipeline, stages = part.settings, stages_of(part.settings)
-        last = max((i for i, s in enumerate(stages) if s.message), default=-1)
-        for place, stage, cell in _stage_cells(stages, setting.name, part, apart):
-            if not stage.axes and (stage.name, cell) in steps:
-                continue  # what every part shares
-            inputs = dict(_input_steps(steps, stage, cell, pipeline))
-            step = _make_step(pipeline, stage, cell, inputs, raw)
-            if (
-                release_state
-                and place <= last
-                and not _reads_public_file(pipeline, step)
-            ):
-                step = _freeze_step(name, pipeline, step, release_state)
-            steps[stage.name, cell] = step
-            yield step
+        steps: dict[tuple[str, Cell], Step] = {}
+        every = list(resolve_parts(setting.pipeline))
+        apart = _unshared_stages(every)
+        for part in every:
+            pipeline, stages = part.settings, stages_of(part.settings)
+            last = max((i for i, s in enumerate(stages) if s.message), default=-1)
+            for place, stage, cell in _stage_cells(stages, setting.name, part, apart):
+                if not stage.axes and (stage.name, cell) in steps:
+                    continue  # what every part shares
+                inputs = dict(_input_steps(steps, stage, cell, pipeline))
+                step = _make_step(pipeline, stage, cell, inputs, raw)
+                if (
+                    release_state
+                    and place <= last
+                    and not (bool(step.raw) and is_remote(pipeline.source))
+                ):
+                    step = _freeze_step(configured.name, pipeline, step, release_state)
+                steps[stage.name, cell] = step
+                yield step
 
 
 def _unshared_stages(every: Sequence[Part]) -> set[str]:
@@ -211,7 +202,12 @@ def _make_step(
     }
     files = raw if stage.raw else ()
     if files:
-        components["raw"] = {file.name: _file_digest(file) for file in files}
+        components["raw"] = {
+            file.name: (
+                file.public_digest if "sha256" in file.key_entry else file.key_entry
+            )
+            for file in files
+        }
     return Step(
         stage=stage,
         cell=cell,
@@ -251,11 +247,6 @@ def _repetitions(
     return names, sizes, tuple(product(*map(range, sizes[: len(indices)])))
 
 
-def _file_digest(file: RawInput) -> str | dict[str, str]:
-    """Return the digest of a file in a key, marked if it is keyed."""
-    return file.public_digest if "sha256" in file.key_entry else file.key_entry
-
-
 def _freeze_step(
     name: str, pipeline: Pipeline, step: Step, release_state: ReleaseState
 ) -> Step:
@@ -274,11 +265,6 @@ def _freeze_step(
     if not step.stage.message:
         return step
     return _number_release(name, pipeline, step, named, release_state)
-
-
-def _reads_public_file(pipeline: Pipeline, step: Step) -> bool:
-    """Return whether a step reads a public file, with which it is made anew."""
-    return bool(step.raw) and is_remote(pipeline.source)
 
 
 def _is_independent(pipeline: Pipeline, step: Step) -> bool:

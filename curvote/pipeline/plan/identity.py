@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.chain.axis import REPLICATE
-from curvote.chain.stage import SHARED, Columns, StageContext
+from curvote.chain.stage import SHARED, StageContext
 from curvote.messages import stages
 from curvote.messages.message import messages_of
 from curvote.messages.roles import ROLES, publisher_test_mask, split_roles
@@ -100,7 +100,11 @@ def find_people(
     if cohort is None:
         cohort = read().cohort
         with suppress(OSError):  # it is read again then
-            _write_cohort(place, cohort)
+            private_folder(place.parents[1])
+            private_folder(place.parent)
+            aside = create_empty_file(place.with_name(f".{place.name}.{uuid4().hex}"))
+            aside.write_text(json.dumps({"cohort": cohort}), encoding="utf-8")
+            aside.replace(place)
     return Population(cohort, read)
 
 
@@ -111,14 +115,6 @@ def _cohort_path(project: Project, pipeline: Pipeline, raw: Sequence[RawInput]) 
     files = {file.name: file.public_digest for file in raw}
     name = fingerprint.json_digest({"asked": settings, "files": files})
     return project.clients / "cohorts" / f"{name}.json"
-
-
-def _write_cohort(place: Path, cohort: str) -> None:
-    private_folder(place.parents[1])
-    private_folder(place.parent)
-    aside = create_empty_file(place.with_name(f".{place.name}.{uuid4().hex}"))
-    aside.write_text(json.dumps({"cohort": cohort}), encoding="utf-8")
-    aside.replace(place)
 
 
 def _read_cohort(place: Path) -> str | None:
@@ -134,7 +130,18 @@ def _assign_cohort(pipeline: Pipeline, paths: Mapping[str, str]) -> Cohort:
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
     params["raw.paths"] = paths
-    who = _role_columns(params, grouped=bool(pipeline.source.get("groups")))
+    grouped = bool(pipeline.source.get("groups"))
+    wanted = ["client_id", "part", *["group"] * grouped]
+    if stages.is_simulated(params):
+        context = StageContext("ingest", (0,), (1,), {}, params, {})
+        parts = [stages.ingest(context)["clients"]]
+    else:
+        parts = [
+            {name: values for name, values in part.items() if name in wanted}
+            for part in stages.client_groups(params)
+        ]
+    names = [name for name in wanted if name in parts[0]]
+    who = {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
     ids, groups = who["client_id"], who.get("group")
     roles = split_roles(
         pipeline.seed, 0, len(ids), sizes, groups, test_mask=publisher_test_mask(who)
@@ -151,26 +158,6 @@ def _sorted_ids(ids: Ids, rows: NDArray[np.int64]) -> Ids:
     selected = ids[rows]
     selected.sort()
     return selected
-
-
-def _role_columns(params: Mapping[str, Any], *, grouped: bool) -> Columns:
-    """Return the columns that decide the roles, without holding all curves."""
-    wanted = ["client_id", "part", *["group"] * grouped]
-    if stages.is_simulated(params):
-        context = StageContext("ingest", (0,), (1,), {}, params, {})
-        parts = [stages.ingest(context)["clients"]]
-    else:
-        parts = [
-            {name: values for name, values in part.items() if name in wanted}
-            for part in stages.client_groups(params)
-        ]
-    names = [name for name in wanted if name in parts[0]]
-    return {name: _join_column(parts, name) for name in names}
-
-
-def _join_column(parts: list[Columns], name: str) -> NDArray[Any]:
-    """Return a column of all parts, taken out of them."""
-    return np.concatenate([part.pop(name) for part in parts])
 
 
 StepId = tuple[str, str]
@@ -203,22 +190,22 @@ def sibling_steps(steps: Sequence[Step], count: int) -> dict[StepId, Sibling]:
     """
     by_step: dict[StepId, Sibling] = {}
     for step in steps:
-        by_step[step.id] = _sibling_step(step, count, by_step)
+        inputs_by_name = {
+            name: by_step[source] for name, source in step.sources.items()
+        }
+        inputs = {name: sibling.key for name, sibling in inputs_by_name.items()}
+        params = step.params | (
+            {REPLICATES_KEY: count} if REPLICATES_KEY in step.params else {}
+        )
+        unchanged = inputs == step.inputs and params == step.params
+        key = step.key
+        if not unchanged:
+            named = step.components | {"params": params, "inputs": inputs}
+            key = fingerprint.step_key(named)
+        same = unchanged or has_replicates(step)
+        by_step[step.id] = Sibling(
+            key,
+            count,
+            same and all(sibling.same for sibling in inputs_by_name.values()),
+        )
     return by_step
-
-
-def _sibling_step(step: Step, count: int, by_step: dict[StepId, Sibling]) -> Sibling:
-    inputs_by_name = {name: by_step[source] for name, source in step.sources.items()}
-    inputs = {name: sibling.key for name, sibling in inputs_by_name.items()}
-    params = step.params | (
-        {REPLICATES_KEY: count} if REPLICATES_KEY in step.params else {}
-    )
-    unchanged = inputs == step.inputs and params == step.params
-    key = step.key
-    if not unchanged:
-        named = step.components | {"params": params, "inputs": inputs}
-        key = fingerprint.step_key(named)
-    same = unchanged or has_replicates(step)
-    return Sibling(
-        key, count, same and all(sibling.same for sibling in inputs_by_name.values())
-    )

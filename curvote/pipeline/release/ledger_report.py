@@ -106,7 +106,17 @@ def _release_tables(ledger: Ledger | None) -> Iterator[pa.Table]:
         return
     for entry in ledger.entries():
         clients = pa.array(ledger.members(entry.release), type=pa.string())
-        values = _entry_values(entry)
+        values = {
+            "population": entry.population,
+            "release": entry.release,
+            "stage": entry.facts.get("stage"),
+            "task": entry.facts.get("task"),
+            "number": entry.facts.get("number"),
+            "state": entry.state,
+            "epsilon": entry.budget.epsilon,
+            "delta": entry.budget.delta,
+            "time": entry.reserved,
+        }
         columns = [
             clients
             if field.name == "client"
@@ -114,20 +124,6 @@ def _release_tables(ledger: Ledger | None) -> Iterator[pa.Table]:
             for field in SCHEMA
         ]
         yield pa.table(columns, schema=SCHEMA)
-
-
-def _entry_values(entry: Entry) -> dict[str, Any]:
-    return {
-        "population": entry.population,
-        "release": entry.release,
-        "stage": entry.facts.get("stage"),
-        "task": entry.facts.get("task"),
-        "number": entry.facts.get("number"),
-        "state": entry.state,
-        "epsilon": entry.budget.epsilon,
-        "delta": entry.budget.delta,
-        "time": entry.reserved,
-    }
 
 
 def _write_csv(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:

@@ -122,7 +122,17 @@ def release_state(
         return last + 1 if new_release and last else max(last, 1)
 
     def accepted_digest(round_id: str) -> str | None:
-        return _accepted_name(project, configured, round_id, closing=closing)
+        round_ = find_round(project, round_id)
+        if round_ is None or not round_.complete:
+            return None
+        if round_.closed:
+            return round_.accepted_digest
+        least = _min_batch(configured, round_)
+        with Intake(project.intake) as intake:
+            if not closing:
+                ready = round_.waiting >= (least or 1)
+                return "complete" if ready else intake.folded(round_id)
+            return intake.fold(round_id, least) if least else intake.close(round_id)
 
     cohort = "by envelope"
     if pipeline.intake is None:
@@ -133,23 +143,6 @@ def release_state(
         cohort = people.cohort
     witnesses = release_log.ProjectAccounts(project).witnesses
     return ReleaseState(cohort, release_number, accepted_digest, witnesses)
-
-
-def _accepted_name(
-    project: Project, configured: ConfiguredPipeline, round_id: str, *, closing: bool
-) -> str | None:
-    """Return the name of the envelopes of a complete round; else None."""
-    round_ = find_round(project, round_id)
-    if round_ is None or not round_.complete:
-        return None
-    if round_.closed:
-        return round_.accepted_digest
-    least = _min_batch(configured, round_)
-    with Intake(project.intake) as intake:
-        if not closing:
-            ready = round_.waiting >= (least or 1)
-            return "complete" if ready else intake.folded(round_id)
-        return intake.fold(round_id, least) if least else intake.close(round_id)
 
 
 def _release_numbers(
@@ -214,20 +207,20 @@ def _decide_local(project: Project, step: Step, problem: str | None) -> tuple[st
     entry = next((e for e in ledger_entries(project) if e.release == step.key), None)
     state = entry.state if entry else "cancelled"
     if problem is None:
-        return _decide_published(state, release_of(step).number)
+        number = release_of(step).number
+        if state == "reserved":
+            return "run", "published, not yet confirmed"
+        if state == "cancelled":
+            return (
+                "blocked",
+                "the ledger does not know this release: restore the ledger",
+            )
+        return "reuse", f"released once (release {number})"
     if state == "cancelled" and problem == "missing":
         return "run", "never released"
     if state == "reserved" and problem == "missing":
         return "run", "interrupted before it was published"
     return "blocked", LOST_ARTIFACT
-
-
-def _decide_published(state: str, number: int) -> tuple[str, str]:
-    if state == "reserved":
-        return "run", "published, not yet confirmed"
-    if state == "cancelled":
-        return "blocked", "the ledger does not know this release: restore the ledger"
-    return "reuse", f"released once (release {number})"
 
 
 LOST_ARTIFACT = (

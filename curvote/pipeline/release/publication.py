@@ -67,7 +67,12 @@ def publish_rounds(
             for step, round_ in zip(group, rounds, strict=True)
             if round_ is None
             and step.action == "blocked"
-            and _inputs_ready(project, step)
+            and (
+                all(
+                    artifact(project, *source).problem(content=True) is None
+                    for source in step.sources.values()
+                )
+            )
         ]
         if new:
             yield _open_rounds(project, configured, new, [r for r in rounds if r])
@@ -118,13 +123,6 @@ def close_round(project: Project, configured: ConfiguredPipeline) -> Round:
     if closed is None:
         raise InternalError(f"round {last.id} is gone")
     return closed
-
-
-def _inputs_ready(project: Project, step: Step) -> bool:
-    return all(
-        artifact(project, *source).problem(content=True) is None
-        for source in step.sources.values()
-    )
 
 
 def _open_rounds(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -87,7 +87,20 @@ def _reconstruct(
     copy: Ledger,
     present: Ledger | None,
 ) -> Iterator[LostRelease]:
-    planned = _planned_releases(project, missing, copy)
+    releases: dict[str, PlannedRelease] = {}
+    numbers = [int(e.facts.get("number", 0)) for e in copy.entries()]
+    most = max(numbers, default=0) + len(missing)
+    file = PipelinesFile(project)
+    for name in file.names():
+        with suppress(UserError, InternalError, OSError):
+            pipeline = file.configure_pipeline(name)
+            configured = populations.with_population(project, pipeline, copy)
+            for step, people in _enumerate_releases(
+                project, configured, most if missing else 0
+            ):
+                if step.key in missing:
+                    releases.setdefault(step.key, (step, configured, people))
+    planned = releases
     everyone = present.everyone_releases() if present else {}
     for release, traces in missing.items():
         entry = present.entry(release) if present else None
@@ -156,26 +169,6 @@ def _recorded_population(project: Project, release: str) -> str | None:
 PlannedRelease = tuple[Step, ConfiguredPipeline, identity.Population]
 
 
-def _planned_releases(
-    project: Project, missing: Mapping[str, object], copy: Ledger
-) -> dict[str, PlannedRelease]:
-    """Return the step of each missing release that a pipeline plans today."""
-    releases: dict[str, PlannedRelease] = {}
-    numbers = [int(e.facts.get("number", 0)) for e in copy.entries()]
-    most = max(numbers, default=0) + len(missing)
-    file = PipelinesFile(project)
-    for name in file.names():
-        with suppress(UserError, InternalError, OSError):
-            pipeline = file.configure_pipeline(name)
-            configured = populations.with_population(project, pipeline, copy)
-            for step, people in _enumerate_releases(
-                project, configured, most if missing else 0
-            ):
-                if step.key in missing:
-                    releases.setdefault(step.key, (step, configured, people))
-    return releases
-
-
 def _enumerate_releases(
     project: Project, configured: ConfiguredPipeline, max_number: int
 ) -> Iterator[tuple[Step, identity.Population]]:
@@ -219,16 +212,16 @@ def _from_plan(
         clients = session.sender_ids(project, step)
     with suppress(Exception):
         spends = session.task_of_step(project, step).cost()
-        budget = _higher_budget(budget, spends) if budget else spends
+        budget = (
+            Amount.from_budget(budget).most(Amount.from_budget(spends)).budget()
+            if budget
+            else spends
+        )
     population = str(step.components["release"]["population"])
     about = step.key, where, population, budget
     if line and len(clients) < int(line["clients"]):  # the pipeline's people changed
         return LostRelease(*about)
     return LostRelease(*about, np.asarray(clients), session.release_facts(step))
-
-
-def _higher_budget(first: Budget, second: Budget) -> Budget:
-    return Amount.from_budget(first).most(Amount.from_budget(second)).budget()
 
 
 @dataclass(frozen=True)
@@ -278,7 +271,13 @@ def _collect_evidence(
             *evidence.find_traces(project, witnesses),
             *_ledger_traces(project, present),
         ]
-        project_traces = _project_traces(all_traces, copy, accounts)
+        origin, populations = copy.origin(), accounts.populations
+        project_traces = [
+            trace
+            for trace in all_traces
+            if trace.ledger in {None, origin}
+            or (trace.line and trace.line.get("population") in populations)
+        ]
         _refuse_foreign_backup(file, project_traces, copy, accounts)
         for witness in release_log.open_witnesses(project, witnesses):
             release_log.refuse_missing_witness(witness, copy)
@@ -314,22 +313,6 @@ def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
         line = asdict(move) | {"ledger": origin}
         about = (move.release, move.head)
         yield Trace(where, *about, published=False, line=line, ledger=origin)
-
-
-def _project_traces(
-    traces: Iterable[Trace], copy: Ledger, accounts: ProjectAccounts
-) -> list[Trace]:
-    """Return the traces that are about this project's ledger or populations.
-
-    So may a ledger that was put in place by mistake.
-    """
-    origin, populations = copy.origin(), accounts.populations
-    return [
-        trace
-        for trace in traces
-        if trace.ledger in {None, origin}
-        or (trace.line and trace.line.get("population") in populations)
-    ]
 
 
 def _refuse_foreign_backup(

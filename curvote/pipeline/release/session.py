@@ -191,12 +191,14 @@ def _reserve_release(ledger: Ledger, project: Project, step: Step) -> None:
     task = task_of_step(project, step)
     cap = Budget(**facts["cap"])
     production.set_up_cap(ledger, facts["population"], cap)
+    n = len(client_ids)
+    crowd = task_crowd_size(stages.stage_message(step.params), task, n)
     ledger.reserve(
         step.key,
         client_ids,
         task.cost(),
         population=facts["population"],
-        facts=release_facts(step) | _task_facts(step, task, len(client_ids)),
+        facts=release_facts(step) | {"task": task.digest(), "crowd": crowd},
         limit=cap,
     )
 
@@ -231,11 +233,6 @@ def release_facts(step: Step) -> dict[str, Any]:
         "base": step_release.base,
         "number": step_release.number,
     }
-
-
-def _task_facts(step: Step, task: AnyTask, n: int) -> dict[str, Any]:
-    crowd = task_crowd_size(stages.stage_message(step.params), task, n)
-    return {"task": task.digest(), "crowd": crowd}
 
 
 def provenance(step: Step) -> dict[str, Any]:

@@ -90,25 +90,21 @@ def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyT
     encoding, classes = _read_encoding(read("project"))
     candidate_encoding = replace(encoding, feature_map=pipeline.project.judge)
     for epsilon in pipeline.epsilon if messages_of(pipeline.protocol) else ():
-        yield from _message_tasks(candidate_encoding, classes, pipeline, epsilon)
-
-
-def _message_tasks(
-    encoding: Encoding, classes: Classes, pipeline: Pipeline, epsilon: float
-) -> Iterator[AnyTask]:
-    kinds = messages_of(pipeline.protocol)
-    config = pipeline.model_dump(mode="json")
-    for asks, kind in kinds.items():
-        first = next(iter(kinds.values()))
-        task = Task(
-            encoding=encoding,
-            classes=classes,
-            epsilon=epsilon,
-            protocol=pipeline.protocol,
-            asks=asks,
-            **first.terms(lambda key: dotted_value(config, key), encoding),
-        )
-        yield kind.nominal_task(task)
+        kinds = messages_of(pipeline.protocol)
+        config = pipeline.model_dump(mode="json")
+        for asks, kind in kinds.items():
+            first = next(iter(kinds.values()))
+            task = Task(
+                encoding=candidate_encoding,
+                classes=classes,
+                epsilon=epsilon,
+                protocol=pipeline.protocol,
+                asks=asks,
+                **first.terms(
+                    lambda key: dotted_value(config, key), candidate_encoding
+                ),
+            )
+            yield kind.nominal_task(task)
 
 
 def _distinct(every: Iterable[AnyTask]) -> list[AnyTask]:
@@ -146,15 +142,11 @@ def _metadata_from_run(
 
 def _read_encoding(metadata: Metadata) -> tuple[Encoding, Classes]:
     encoding = Encoding.from_json(metadata["encoding"])
-    return replace(encoding, constants=_fill_constants(encoding)), Classes(
-        metadata["classes"]
-    )
-
-
-def _fill_constants(encoding: Encoding) -> dict[str, Any]:
-    """Return all constants; 1 stands in for those that volunteers decide."""
     names = RESCALING_CONSTANTS[encoding.rescale]
-    return {n: encoding.constants.get(n, np.ones(encoding.d)) for n in names}
+    return replace(
+        encoding,
+        constants={n: encoding.constants.get(n, np.ones(encoding.d)) for n in names},
+    ), Classes(metadata["classes"])
 
 
 class _MetadataOnly:

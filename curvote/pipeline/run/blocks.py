@@ -92,19 +92,18 @@ class BlockWriter:
         )
         pieces.clear()
         if name not in self._writers:
-            self._writers[name] = self._open_writer(name, batch.schema)
+            file = create_empty_file(_block_file(self._folder, name))
+            raw = self._stack.enter_context(pa.OSFile(str(file), "wb"))
+            sink = self._stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
+            self._writers[name] = self._stack.enter_context(
+                pa.ipc.new_stream(sink, batch.schema)
+            )
         try:
             self._writers[name].write_batch(batch, {_METADATA_KEY: counts})
         except pa.ArrowInvalid as error:
             raise InternalError(
                 f"the pieces of one block differ in their columns: {error}"
             ) from error
-
-    def _open_writer(self, name: str, schema: pa.Schema) -> Any:
-        file = create_empty_file(_block_file(self._folder, name))
-        raw = self._stack.enter_context(pa.OSFile(str(file), "wb"))
-        sink = self._stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
-        return self._stack.enter_context(pa.ipc.new_stream(sink, schema))
 
 
 def read_block(folder: Path, table: str) -> Iterator[Batch]:

@@ -73,7 +73,15 @@ class Engine:
         memory: int | None = None,
         workers_stated: bool = True,
     ) -> None:
-        _check_engine(name)
+        if name not in BACKENDS:
+            raise UserError(
+                f"there is no engine {name!r}.{did_you_mean(name, BACKENDS)}"
+            )
+        if name == "dask" and find_spec("distributed") is None:
+            raise UserError(
+                "engine dask is not installed: `pip install 'curvote[dask]'`, or use"
+                " --engine local."
+            )
         self.name, self.workers, self.workers_stated = name, workers, workers_stated
         self.cluster, self.root, self.memory = cluster, root, memory
         self._ending = ExitStack()
@@ -145,16 +153,6 @@ def choose_engine(
     return Engine(
         name, number, cluster=cluster, root=project.root, workers_stated=workers_stated
     )
-
-
-def _check_engine(name: str) -> None:
-    if name not in BACKENDS:
-        raise UserError(f"there is no engine {name!r}.{did_you_mean(name, BACKENDS)}")
-    if name == "dask" and find_spec("distributed") is None:
-        raise UserError(
-            "engine dask is not installed: `pip install 'curvote[dask]'`, or use"
-            " --engine local."
-        )
 
 
 def _count_starts(items: Iterable[Any], starts: Counter[int]) -> Iterator[Any]:

@@ -17,7 +17,6 @@ from curvote.base.durable import private_folder
 from curvote.base.errors import InternalError, UserError
 from curvote.chain.stage import (
     EntropySource,
-    Inputs,
     Metadata,
     stage_functions,
     system_entropy,
@@ -82,7 +81,13 @@ def execute_step(
     a folder that cannot be written, or an object store for what only its owner reads.
     """
     target = artifact(project, step.stage.name, step.key).path
-    _refuse_public_store(step, target)
+    if step.owner_only and is_remote(target):
+        raise UserError(
+            f"{step.name}: whoever knows the seed of this study can take the noise off"
+            " records that nobody published. You alone may read such tables, but others"
+            f" read {target.parent}: nothing was stored there. Run this study in a"
+            " project without runtime.artifacts."
+        )
     try:
         with _key_locked(project, step):
             parallel = _BlockOptions(engine or Engine(), block, progress, words)
@@ -95,17 +100,6 @@ def execute_step(
             return commit(compute(), target).ref
     except OSError as error:
         raise _storage_error(error, target) from error
-
-
-def _refuse_public_store(step: Step, target: Path) -> None:
-    """Refuse to put tables for the owner only on an object store."""
-    if step.owner_only and is_remote(target):
-        raise UserError(
-            f"{step.name}: whoever knows the seed of this study can take the noise off"
-            " records that nobody published. You alone may read such tables, but others"
-            f" read {target.parent}: nothing was stored there. Run this study in a"
-            " project without runtime.artifacts."
-        )
 
 
 def _build_artifact(
@@ -126,7 +120,8 @@ def _build_artifact(
     parts = [places[at : at + block] for at in range(0, len(places), block)]
     engine = (
         Engine()
-        if _is_small(step, job) and not parallel.engine.workers_stated
+        if (bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS)
+        and not parallel.engine.workers_stated
         else None
     )
     blocks.compute_missing(job, parts, engine or parallel.engine, parallel.progress)
@@ -150,15 +145,6 @@ def _block_size(number: int, job: blocks.Job) -> int:
     rows = _input_rows(job)
     fitting = SHARD * number // rows if rows else 0
     return max(DEFAULT_BLOCK, min(fitting, number // 4))
-
-
-def _is_small(step: Step, job: blocks.Job) -> bool:
-    """Return whether a stage reads so few rows that workers would not pay.
-
-    Rows are counted, never looked at. Where each repetition takes long, or nothing is
-    read, nobody knows.
-    """
-    return bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
 
 
 def _input_rows(job: blocks.Job) -> int:
@@ -190,6 +176,17 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
         "raw.paths": {file.name: file.path for file in step.raw}
     }
     params |= _round_parameters(project, step)
+    functions = stage_functions(step.stage.module)
+    metadata: Metadata = (
+        functions.metadata(inputs, params) if hasattr(functions, "metadata") else {}
+    )
+    _refuse_changed_files(step.raw)
+    if step.raw:
+        metadata = metadata | {
+            "raw": [
+                {"name": f.name, **f.key_entry, "origin": f.origin} for f in step.raw
+            ]
+        }
     return blocks.Job(
         stage=step.stage.name,
         module=step.stage.module,
@@ -198,7 +195,7 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
         sizes=step.sizes,
         inputs={name: str(source.path) for name, source in inputs.items()},
         params=params,
-        metadata=_stage_metadata(step, inputs, params),
+        metadata=metadata,
         folder=str(temporary),
     )
 
@@ -212,21 +209,6 @@ def _round_parameters(project: Project, step: Step) -> dict[str, Any]:
         raise InternalError(f"{step.name}: its round was never opened")
     place, task = str(project.intake), round_.task.to_json()
     return {"intake.path": place, "intake.round": round_.id, "intake.task": task}
-
-
-def _stage_metadata(step: Step, inputs: Inputs, params: dict[str, Any]) -> Metadata:
-    functions = stage_functions(step.stage.module)
-    metadata: Metadata = (
-        functions.metadata(inputs, params) if hasattr(functions, "metadata") else {}
-    )
-    _refuse_changed_files(step.raw)
-    if step.raw:
-        metadata = metadata | {
-            "raw": [
-                {"name": f.name, **f.key_entry, "origin": f.origin} for f in step.raw
-            ]
-        }
-    return metadata
 
 
 def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
@@ -251,17 +233,14 @@ def _write_manifest(
         "mark": step.sensitivity,
         "private": step.private,
         "frozen": step.frozen,
-        "components": _public_components(step),
+        "components": {
+            name: part for name, part in step.components.items() if name != "release"
+        },
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "tables": tables,
         "facts": metadata,
     } | provenance(step)
     write_json(temporary / MANIFEST, manifest)
-
-
-def _public_components(step: Step) -> dict[str, Any]:
-    """Return a step's components without those about released clients."""
-    return {name: part for name, part in step.components.items() if name != "release"}
 
 
 @contextmanager

@@ -71,7 +71,16 @@ def _read_scores(
                 SCORES.name
             )
             _check_columns(record, table.column_names)
-            _check_declared(among, table.column("metric").unique().to_pylist())
+            metrics = table.column("metric").unique().to_pylist()
+            declared_names = {
+                metric.name for member in among for metric in member.metrics
+            }
+            if not declared_names.issuperset(metrics):
+                names = ", ".join(member.name for member in among)
+                absent = ", ".join(sorted(set(metrics) - declared_names))
+                raise InternalError(
+                    f"{names}: scores of {absent}, which no system declares"
+                )
             tables.append(table.to_pandas())
             cells.append(Cell.from_mapping(step["cell"]))
     return (
@@ -89,14 +98,6 @@ def _check_columns(record: RunRecord, columns: Sequence[str]) -> None:
             f" scores had another form; `curvote run {record.pipeline}` computes them"
             " anew, with the same numbers."
         )
-
-
-def _check_declared(among: Sequence[System], metrics: Sequence[str]) -> None:
-    declared_names = {metric.name for member in among for metric in member.metrics}
-    if not declared_names.issuperset(metrics):
-        names = ", ".join(member.name for member in among)
-        absent = ", ".join(sorted(set(metrics) - declared_names))
-        raise InternalError(f"{names}: scores of {absent}, which no system declares")
 
 
 def _with_coordinates(
@@ -245,7 +246,7 @@ def _replicate_means(table: pd.DataFrame, names: list[str]) -> dict[Where, MeanS
         by_replicate.index.get_level_values(0).to_numpy(), by_replicate.to_numpy()
     )
     ends = {
-        end: _split_groups(number, _float_column(table, end))
+        end: _split_groups(number, table[end].to_numpy(dtype=float, na_value=np.nan))
         for end in INTERVAL_ENDS
         if end in table
     }
@@ -272,10 +273,6 @@ def _split_groups(number: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
     """Return the values of each group, by its number from 0."""
     order = np.argsort(number, kind="stable")
     return np.split(values[order], np.cumsum(np.bincount(number))[:-1])
-
-
-def _float_column(table: pd.DataFrame, name: str) -> np.ndarray:
-    return table[name].to_numpy(dtype=float, na_value=np.nan)
 
 
 def _additional_values(

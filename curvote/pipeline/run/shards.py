@@ -82,7 +82,13 @@ def _prepare_shards(job: blocks.Job, place: Place) -> int:
     context, functions = _stage_context(job, place), stage_functions(job.module)
     if hasattr(functions, "shared"):
         for name, values in functions.shared(context).items():
-            np.save(_shared_file(job, place, name), values, allow_pickle=False)
+            np.save(
+                create_empty_file(
+                    Path(job.scratch) / f"{_shared_prefix(place)}.{name}.npy"
+                ),
+                values,
+                allow_pickle=False,
+            )
     count: int = functions.shard_count(
         context.inputs, context.params, context.metadata, place
     )
@@ -191,10 +197,6 @@ def _stage_context(job: blocks.Job, place: Place) -> StageContext:
 
 def _shared_prefix(place: Place) -> str:
     return "shared-" + "_".join(map(str, place))
-
-
-def _shared_file(job: blocks.Job, place: Place, name: str) -> Path:
-    return create_empty_file(Path(job.scratch) / f"{_shared_prefix(place)}.{name}.npy")
 
 
 def _shard_file(job: blocks.Job, place: Place, number: int) -> Path:

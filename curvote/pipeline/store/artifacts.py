@@ -162,12 +162,10 @@ def _cached_artifact(folder: Path, _file: int, _time: int) -> Artifact:
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:
     """Return the artifact of a stage and key, which may not exist yet."""
-    return Artifact(_stage_folder(project, stage) / key)
-
-
-def _stage_folder(project: Project, stage: str) -> Path:
-    """Return the folder of a stage's artifacts."""
-    return locations.stage_folder(project, stage, raw=is_client_side(stage_side(stage)))
+    return Artifact(
+        locations.stage_folder(project, stage, raw=is_client_side(stage_side(stage)))
+        / key
+    )
 
 
 def make_stage_folder(project: Project, stage: str) -> None:
@@ -320,7 +318,11 @@ def _move_folder(project: Project, folder: Path) -> None:
     private_folder(project.clients)
     target = private_folder(project.clients / folder.parent.name) / folder.name
     try:
-        _restrict_tree(folder)
+        private_folder(folder)
+        for path in folder.rglob("*"):
+            mode = path.stat().st_mode
+            if mode & OTHERS_MODE:
+                path.chmod(mode & ~OTHERS_MODE)
         folder.rename(spare_path(target) if target.exists() else target)
     except FileNotFoundError:
         return  # another process was first
@@ -331,11 +333,3 @@ def _move_folder(project: Project, folder: Path) -> None:
         ) from error
     sync_folder(target.parent)
     sync_folder(folder.parent)
-
-
-def _restrict_tree(folder: Path) -> None:
-    private_folder(folder)
-    for path in folder.rglob("*"):
-        mode = path.stat().st_mode
-        if mode & OTHERS_MODE:
-            path.chmod(mode & ~OTHERS_MODE)

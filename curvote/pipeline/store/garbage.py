@@ -137,9 +137,10 @@ def _unneeded_folders(
         needed |= records.steps_used_since(project, _record_time(since))
         candidates = _older_than(candidates, since=since)
     for folder in candidates:
-        if (folder.parent.name, _folder_key(folder)) not in needed and not _is_frozen(
-            folder
-        ):
+        if (
+            folder.parent.name,
+            folder.name.removeprefix(".tmp-").removeprefix(".shards-"),
+        ) not in needed and not _is_frozen(folder):
             yield folder
 
 
@@ -193,8 +194,3 @@ def _is_frozen(folder: Path) -> bool:
         return False
     manifest = read_manifest(folder)
     return manifest is None or bool(manifest.get("frozen"))
-
-
-def _folder_key(folder: Path) -> str:
-    """Return the key of an artifact's folder, also of a temporary one."""
-    return folder.name.removeprefix(".tmp-").removeprefix(".shards-")

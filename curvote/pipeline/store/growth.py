@@ -8,7 +8,7 @@ were written, so that a file made of them is the same as one made from nothing.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,8 @@ from curvote.pipeline.store.table_files import Batch
 def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
     """Yield place and rows of the first ``count`` replicates of a table."""
     with pq.ParquetFile(open_source(artifact.table_path(table))) as file:
-        schema, current = _written_schema(file), -1
+        encoded = file.metadata.metadata[b"ARROW:schema"]
+        schema, current = pa.ipc.read_schema(pa.py_buffer(b64decode(encoded))), -1
         for place, spans in artifact.spans_by_repetition(table).items():
             if place[0] >= count:
                 return
@@ -44,12 +45,6 @@ def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Bat
                 if group != current:
                     batch, current = _restore_group(file, group, schema), group
                 yield place, batch.slice(start, rows)
-
-
-def _written_schema(file: pq.ParquetFile) -> pa.Schema:
-    """Return the schema with which a file was written."""
-    encoded = file.metadata.metadata[b"ARROW:schema"]
-    return pa.ipc.read_schema(pa.py_buffer(b64decode(encoded)))
 
 
 def _restore_group(
@@ -129,7 +124,13 @@ def reuse_replicates(
     counts = {*records.replicate_counts(project, configured.name)} - {replicates}
     sibling_plans = [
         sibling_steps(steps, count)
-        for count in sorted(counts, key=_reuse_order(replicates))
+        for count in sorted(
+            counts,
+            key=lambda count: (
+                count < replicates,
+                count if count > replicates else -count,
+            ),
+        )
     ]
     return [
         _with_earlier(
@@ -150,14 +151,6 @@ def _is_missing(project: Project, step: Step) -> bool:
         return False
     there = artifact(project, step.stage.name, step.key)
     return there.problem(content=False) == "missing"
-
-
-def _reuse_order(replicates: int) -> Callable[[int], tuple[bool, int]]:
-    """Return a sort key of numbers of replicates: the best to reuse is first.
-
-    That is the smallest one that holds all, or else the largest.
-    """
-    return lambda count: (count < replicates, count if count > replicates else -count)
 
 
 def _with_earlier(

@@ -109,7 +109,9 @@ class RemotePath(PosixPath):
             if len(head) == len(patterns) and all(map(fnmatchcase, head, patterns)):
                 name = "/".join(head)
                 matches[name] = (
-                    info if len(names) == len(patterns) else _folder_info(name)
+                    info
+                    if len(names) == len(patterns)
+                    else fs.FileInfo(name, type=fs.FileType.Directory)
                 )
         for name, info_found in sorted(matches.items()):
             yield (self / name).with_info(info_found)
@@ -154,10 +156,6 @@ class RemotePath(PosixPath):
 def manifest_last(files: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
     """Return files of artifacts, each manifest after all tables."""
     return sorted(files, key=lambda info: (info.base_name == MANIFEST, info.path))
-
-
-def _folder_info(name: str) -> fs.FileInfo:
-    return fs.FileInfo(name, type=fs.FileType.Directory)
 
 
 def _fetch_info(path: RemotePath) -> fs.FileInfo:

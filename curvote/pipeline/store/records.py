@@ -182,14 +182,13 @@ def _index_record(db: sqlite3.Connection, content: Content, stamp: Stamp) -> Non
         db.execute("INSERT OR IGNORE INTO counts VALUES (?, ?)", counts)
     if config.get("mode") == "production" and not config.get("intake"):
         name = str(config.get("protocol"))
-        releases = ((name, s["stage"], s["key"], _is_reused(s), run) for s in steps)
+        releases = (
+            (name, s["stage"], s["key"], bool(s["action"] == "reuse"), run)
+            for s in steps
+        )
         db.executemany(
             "INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)", releases
         )
-
-
-def _is_reused(step: Mapping[str, Any]) -> bool:
-    return bool(step["action"] == "reuse")
 
 
 def drop_index(project: Project) -> None:

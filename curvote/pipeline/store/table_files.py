@@ -89,7 +89,9 @@ def merge_blocks(path: Path, batches: Iterable[Batch]) -> dict[str, Any]:
         for number, group in enumerate(group_batches(batches)):
             table = _group_table(group)
             writer = writer or _parquet_writer(sink, table.schema)
-            _write_group(writer, table, path)
+            if not table.schema.equals(writer.schema, check_metadata=True):
+                raise InternalError(f"{path.stem}: its blocks differ in their columns")
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
             runs += ((place, number, rows) for place, rows in _repetition_runs(group))
         if writer is None:
             raise InternalError(f"{path.stem}: no block holds it")
@@ -103,12 +105,6 @@ def merge_blocks(path: Path, batches: Iterable[Batch]) -> dict[str, Any]:
         "groups": groups,
         "counts": counts,
     }
-
-
-def _write_group(writer: pq.ParquetWriter, table: pa.Table, path: Path) -> None:
-    if not table.schema.equals(writer.schema, check_metadata=True):
-        raise InternalError(f"{path.stem}: its blocks differ in their columns")
-    writer.write_table(table, row_group_size=max(1, table.num_rows))
 
 
 def group_batches(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
