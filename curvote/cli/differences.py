@@ -8,9 +8,13 @@ from typing import Any
 
 from curvote.cli.tables import print_rows
 from curvote.cli.terminal import relative_to_here
-from curvote.pipeline.run.changes import KeyChange, group_key_changes
-from curvote.pipeline.run.comparison import RunComparison, ScoreChange
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.comparison import (
+    KeyChange,
+    RunComparison,
+    ScoreChange,
+    group_key_changes,
+)
+from curvote.pipeline.store.records import RunRecord
 
 _KEY_COLUMNS = ("stage", "cell", "reasons")
 

@@ -16,7 +16,7 @@ from curvote.flows.databases import HALF_MADE, MLFLOW, NOT_SOUND, Check, Finding
 from curvote.flows.environment import is_alive
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history, locations
+from curvote.pipeline.store import locations, records
 from curvote.pipeline.store.artifacts import (
     Artifact,
     all_folders,
@@ -62,7 +62,7 @@ def runs_missing_in_mlflow(project: Project) -> list[str]:
     if path is None or MLFLOW.problem(project):
         return []
     logged_ids = _mlflow_run_ids(path) if path.is_file() else set()
-    runs = history.load_records(project)
+    runs = records.load_records(project)
     return [r.id for r in runs if r.mlflow_run and r.mlflow_run not in logged_ids]
 
 
@@ -86,7 +86,7 @@ def _mlflow_run_ids(path: Path) -> set[str]:
 def _record_killed(project: Project) -> Iterator[str]:
     for record in dead_runs(project):
         yield f"run {record.id}: noted that it was killed"
-    history.record_killed(project, is_alive)
+    records.record_killed(project, is_alive)
 
 
 def _repair_databases(project: Project) -> Iterator[str]:
@@ -148,14 +148,14 @@ def _log_missing_runs(project: Project) -> Iterator[str]:
     lost = set(runs_missing_in_mlflow(project))
     if not lost:
         return
-    for record in history.load_records(project):
+    for record in records.load_records(project):
         if record.id in lost:
-            history.save_record(project, replace(record, mlflow_run=None))
+            records.save_record(project, replace(record, mlflow_run=None))
     from curvote.flows.tracking import log as tracking
 
     tracking.log_missing_runs(project)
     remaining = sum(
-        r.mlflow_run is None for r in history.load_records(project) if r.id in lost
+        r.mlflow_run is None for r in records.load_records(project) if r.id in lost
     )
     yield f"{len(lost) - remaining} of {len(lost)} runs logged again in MLflow"
 

@@ -25,9 +25,9 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import evidence, ledger_report
 from curvote.pipeline.run.status import run_state
-from curvote.pipeline.store import history, locations
+from curvote.pipeline.store import locations, records
 from curvote.pipeline.store.artifacts import Artifact, all_folders, read_manifest
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 VERSION_REMEDY = "install the tested set again: `pip install -c constraints.txt -e .`"
 
@@ -81,7 +81,7 @@ def dead_runs(project: Project) -> list[RunRecord]:
 
 
 def _running_records(project: Project) -> list[RunRecord]:
-    return [r for r in history.load_records(project) if r.status == "running"]
+    return [r for r in records.load_records(project) if r.status == "running"]
 
 
 def check_runs(project: Project) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def check_runs(project: Project) -> Iterator[Finding]:
         words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
         fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
         yield Finding("stale runs", "warning", words, fix)
-    elif history.load_records(project):
+    elif records.load_records(project):
         yield Finding("stale runs", "ok", f"{len(live_runs(project))} running")
 
 
@@ -167,7 +167,7 @@ def _last_users(project: Project) -> dict[tuple[str, str], str]:
     """Return the pipeline that used each stage and key last."""
     return {
         (step["stage"], step["key"]): record.pipeline
-        for record in history.load_records(project)
+        for record in records.load_records(project)
         for step in record.steps
     }
 

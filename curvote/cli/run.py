@@ -24,7 +24,7 @@ from curvote.papers.reproduction import Reproduction
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
-from curvote.pipeline.store.history import RunRecord, completed_run, load_record
+from curvote.pipeline.store.records import RunRecord, completed_run, load_record
 
 Row = dict[str, Any]  # of `scores --json`
 BLOCKED_EXIT = 3
@@ -87,10 +87,10 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
     from curvote.flows.tracking.headline import study_headline
     from curvote.pipeline.run.results import (
         drift_alerts,
+        mean_scores,
         production_outcomes,
         run_notes,
     )
-    from curvote.pipeline.run.scores import mean_scores
 
     record = load_record(project, run_id)
     if record is None:

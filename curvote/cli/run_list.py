@@ -9,13 +9,16 @@ from curvote.cli.tables import format_outcome
 from curvote.flows.environment import is_alive
 from curvote.flows.tracking.headline import study_headline
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.changes import describe_change
-from curvote.pipeline.run.results import production_outcomes
+from curvote.pipeline.run.comparison import describe_change
+from curvote.pipeline.run.results import (
+    mean_scores,
+    production_outcomes,
+    scoring_stages,
+)
 from curvote.pipeline.run.run_object import missing_stages
-from curvote.pipeline.run.scores import mean_scores, scoring_stages
 from curvote.pipeline.run.status import run_state
 from curvote.pipeline.store import records
-from curvote.pipeline.store.history import RunRecord, load_record, read_records
+from curvote.pipeline.store.records import RunRecord, load_record, read_records
 
 
 def list_runs(

@@ -17,7 +17,7 @@ from curvote.chain.axis import Cell
 
 if TYPE_CHECKING:
     from curvote.flows.tracking.cells import Score
-    from curvote.pipeline.store.history import RunRecord
+    from curvote.pipeline.store.records import RunRecord
 
 
 _GROUP_KEY = itemgetter("stage", "part", "action", "reasons")

@@ -30,10 +30,17 @@ from curvote.pipeline.config.settings import (
 )
 from curvote.pipeline.release import production
 from curvote.pipeline.run import audit_tasks
-from curvote.pipeline.run.results import RunView, final_views, run_notes, run_systems
-from curvote.pipeline.run.scores import declared_rows, main_score_index, mean_scores
+from curvote.pipeline.run.results import (
+    RunView,
+    declared_rows,
+    final_views,
+    main_score_index,
+    mean_scores,
+    run_notes,
+    run_systems,
+)
 from curvote.pipeline.store.artifacts import Artifact, checked_artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.report import sentences
 from curvote.report.data import SCORE_COLUMNS, PageData
 from curvote.report.section import Section

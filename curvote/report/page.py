@@ -20,14 +20,14 @@ from curvote.chain.measure import Metric
 from curvote.chain.registry import SYSTEMS
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import reads_user_file
-from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.plan import definitions
+from curvote.pipeline.plan.step import file_digest, json_digest
 from curvote.pipeline.run import audit_tasks
-from curvote.pipeline.run.changes import group_key_changes
-from curvote.pipeline.run.comparison import RunComparison
+from curvote.pipeline.run.comparison import RunComparison, group_key_changes
 from curvote.pipeline.run.results import run_systems
 from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_artifacts
 from curvote.pipeline.store.artifacts import write_json
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.report import data as tables
 from curvote.report import figures, promises, sentences, style
 from curvote.report.data import PageData, find_method
@@ -252,9 +252,9 @@ def _report_digest(project: Project, record: RunRecord) -> str:
     parts = [name for member in run_systems(record) for name in member.sections]
     code = definitions.of_code([*loader_modules, *system_modules, *parts])
     templates = sorted(Path(__file__).parents[1].rglob("*.j2"))
-    files = [fingerprint.file_digest(path) for path in templates]
+    files = [file_digest(path) for path in templates]
     verdict = audit_tasks.stored_verdicts(project, record)
-    return fingerprint.json_digest([keys, record.overrides, code, files, verdict])
+    return json_digest([keys, record.overrides, code, files, verdict])
 
 
 def _stamped_digest(folder: Path) -> str | None:

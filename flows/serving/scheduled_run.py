@@ -31,8 +31,8 @@ from curvote.flows.tracking import log as tracking
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.config.schema import Schedule
-from curvote.pipeline.store import history, records
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 
 T = TypeVar("T")
 _ENDED_BADLY = ("failed", "interrupted", "killed")
@@ -52,10 +52,10 @@ def _on_crash(flow: Any, flow_run: Any, state: Any) -> None:
         return
     running_ids = records.newest_ids(place, pipeline, "running")
     bad = _failure_streak(place, pipeline)
-    history.record_killed(place, is_alive)
+    records.record_killed(place, is_alive)
     killed = [
         r
-        for r in history.read_records(place, lambda: running_ids)
+        for r in records.read_records(place, lambda: running_ids)
         if r.status == "killed"
     ]
     ended = _describe_end(killed[0]) if killed else "killed before its run began"
@@ -106,7 +106,7 @@ def _run_with_retries(project: Project, pipeline: str) -> RunRecord:
     bad = _failure_streak(project, pipeline)
     schedule = _read_schedule(project, pipeline)
     run_id = _try_repeatedly(schedule, lambda: _perform_once(project, pipeline))
-    record = history.load_record(project, run_id)
+    record = records.load_record(project, run_id)
     if record is None:
         raise InternalError(f"the record of run {run_id} is gone")
     if bad and record.status == "completed":
@@ -157,7 +157,7 @@ def _with_record(project: Project, pipeline: str, do: Callable[[], T]) -> T:
         return do()
     except Exception as error:
         if records.newest_ids(project, pipeline) == latest_before:
-            history.record_refusal(
+            records.record_refusal(
                 project, pipeline, failure_reason(error), process_tag()
             )
         raise

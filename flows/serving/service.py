@@ -22,7 +22,7 @@ from curvote.flows.server.private import PrefectServer, read_serving
 from curvote.flows.serving.schedules import describe_schedule, valid_schedules
 from curvote.flows.serving.supervisor import Announcer, Schedules, Supervisor
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import parse_span
+from curvote.pipeline.config.schema import parse_span
 
 SCHEDULED_FLOW = "curvote.flows.serving.scheduled_run:scheduled"
 # Nobody watches a scheduled run: what fails has to be seen, in its log.

@@ -11,8 +11,8 @@ from curvote.chain.axis import Cell
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part
 from curvote.flows.tracking.cells import Metrics, Score, axis_step, load_scores, x_axis
-from curvote.pipeline.run.scores import declared_rows, main_score_index
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.results import declared_rows, main_score_index
+from curvote.pipeline.store.records import RunRecord
 
 # Name, value, and the place on the x-axis.
 Point = tuple[str, float, int]

@@ -45,8 +45,8 @@ from curvote.flows.tracking.store import (
     find_or_make_experiment,
 )
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history, records
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -183,8 +183,7 @@ def log_run(
         Exception: whatever MLflow, the store or the file system raises. What was
             logged by then is deleted.
     """
-    from curvote.pipeline.run.results import final_model
-    from curvote.pipeline.run.scores import mean_scores
+    from curvote.pipeline.run.results import final_model, mean_scores
 
     client = connect(project)
     log = ExperimentLog(
@@ -228,7 +227,7 @@ def _collect_logs(
 
 def _log_each(project: Project, rows_by_run: Mapping[str, Sequence[Row]]) -> None:
     """Log each run that is missing by the records, read under the lock."""
-    for record in history.unlogged_runs(project):
+    for record in records.unlogged_runs(project):
         newest = records.newest_ids(project, record.pipeline, "completed") == [
             record.id
         ]
@@ -236,7 +235,7 @@ def _log_each(project: Project, rows_by_run: Mapping[str, Sequence[Row]]) -> Non
         try:
             rows = rows_by_run.get(record.id)
             run_id = log_run(project, record, rows=rows, report=report)
-            history.save_record(project, replace(record, mlflow_run=run_id))
+            records.save_record(project, replace(record, mlflow_run=run_id))
         except UserError as error:  # what was stored for this one cannot be read
             _warn_not_logged(error)
 

@@ -36,9 +36,9 @@ from curvote.flows.tracking.model import (
 from curvote.flows.tracking.store import delete_run
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
-from curvote.pipeline.plan import fingerprint
+from curvote.pipeline.plan.step import file_digest, json_digest
 from curvote.pipeline.store.artifacts import Artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -143,7 +143,7 @@ def log_cell(
     read = cell_params(record, cell, cell_artifacts(log.project, record, cell))
     name = str(cell) or record.pipeline
     run_id = log.open(name, {"mlflow.parentRunId": parent})
-    digest = fingerprint.json_digest({"stages": keys, "model": entry.method})
+    digest = json_digest({"stages": keys, "model": entry.method})
     model = _link_earlier_model(log, run_id, digest) or _log_cell_model(
         log, run_id, entry, read
     )
@@ -276,9 +276,7 @@ def _parent_tags(
     return {
         "protocol": ", ".join(protocols),
         "headline": str(headline.cell),
-        "pipeline_key": fingerprint.json_digest(
-            [entry["key"] for entry in record.steps]
-        ),
+        "pipeline_key": json_digest([entry["key"] for entry in record.steps]),
         "mlflow.source.name": words.run_command(record),
         "mlflow.source.type": "LOCAL",
         "mlflow.note.content": words.run_description(record, headline),
@@ -314,9 +312,7 @@ def _log_report(log: ExperimentLog, parent: str, folder: Path | None) -> None:
     files = _report_files(folder) if folder else []
     if not folder or not files:
         return
-    digest = fingerprint.json_digest(
-        {str(f.relative_to(folder)): fingerprint.file_digest(f) for f in files}
-    )
+    digest = json_digest({str(f.relative_to(folder)): file_digest(f) for f in files})
     earlier = log.find("report_digest", digest)
     holder = earlier.data.tags["figures_run"] if earlier else parent
     if not earlier:

@@ -37,10 +37,9 @@ NO_ENGLISH = {"mr", "ma", "mrma"}
 
 # Where a name means something else: {file: {name: what it means there}}.
 ALLOWED: dict[str, dict[str, str]] = {
-    "curvote/pipeline/config/overview.py": {
+    "curvote/pipeline/config/file.py": {
         "clients": "the section that says who takes part"
     },
-    "curvote/pipeline/config/file.py": {"clients": "the same"},
     "curvote/cli/commands/project.py": {"clients": "a line of a file's card"},
     "curvote/pipeline/config/project.py": {
         "clients": "the folder of what only the clients' side may read",
@@ -52,10 +51,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "target": "a part of the name of a setting of dask",
         "auto": "dask's own word for a share of the memory",
     },
-    "curvote/pipeline/store/table_files.py": {
-        "counts": "how many rows a repetition has"
-    },
-    "curvote/pipeline/store/tables.py": {"counts": "the same"},
+    "curvote/pipeline/store/tables.py": {"counts": "how many rows a repetition has"},
     "curvote/cli/doctor_checks.py": {"frozen": "a key of every manifest"},
     "curvote/cli/doctor.py": {"frozen": "a key of every manifest"},
     "curvote/pipeline/release/session.py": {"clients": "who stands in the ledger"},
@@ -82,7 +78,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "curvote/report/sentences.py": {"features": "the same"},
     "flows/tracking/runs.py": {"bayes": "the best value possible, beside a metric"},
-    "curvote/pipeline/release/release_log.py": {"releases": "the name of the copy"},
+    "curvote/pipeline/release/evidence.py": {"releases": "the name of the copy"},
     "curvote/pipeline/release/restore.py": {
         "clients": "how many a line of the copy counts"
     },

@@ -22,7 +22,7 @@ from curvote.pipeline.config.project import Project, find_project
 
 if TYPE_CHECKING:
     from curvote.papers.reproduction import Reproduction
-    from curvote.pipeline.store.history import RunRecord
+    from curvote.pipeline.store.records import RunRecord
 
 
 Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]

@@ -80,7 +80,7 @@ def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, 
 
 def _reproduction_names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the names of pipelines that only a paper's file holds."""
-    from curvote.pipeline.config.overview import ELSEWHERE
+    from curvote.pipeline.config.file import ELSEWHERE
 
     if not any(row["group"] == ELSEWHERE for row in rows):
         return set()

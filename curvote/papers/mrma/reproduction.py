@@ -34,7 +34,7 @@ from curvote.papers.rows import (
     with_error,
 )
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 
 def draw_entry(

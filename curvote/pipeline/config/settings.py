@@ -12,7 +12,7 @@ from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
-from curvote.chain.system import Part, System
+from curvote.chain.system import Part
 from curvote.messages.sizes import resolve_sizes
 from curvote.pipeline.config.schema import Pipeline, pipeline_of
 
@@ -42,26 +42,37 @@ def expand_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
         _with_protocol(labels, str(configuration.get(PROTOCOL)))
         for labels, configuration in labelled
     }
+    # Of the settings that only their protocols tell apart it takes after the first.
     for labels, configuration in labelled:
-        for member in _companion_systems(configuration):
+        name = str(configuration.get(PROTOCOL, DEFAULT))
+        for member in all_systems() if name in SYSTEMS else ():
+            if not member.auto_include(find_system(name), configuration):
+                continue
             place = _with_protocol(labels, member.name)
             if place not in covered:
                 covered.add(place)
-                yield dict(place), _configure_for(member, configuration)
+                added = deepcopy(configuration) | {PROTOCOL: member.name}
+                added["label"] = member.name
+                for path, value in member.implied_settings.items():
+                    set_dotted(added, path, value)
+                yield dict(place), added
 
 
 def stated_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
     """Yield the settings that the configuration itself names."""
-    grid = {
-        name: _axis_changes(name, entries)
-        for name, entries in _grid_axes(values).items()
-    }
-    axes = _protocol_axis(values) | grid
+    grid = values.get("grid") or {}
+    if not isinstance(grid, Mapping):
+        raise UserError("must be a mapping of axes.", where=("grid",))
+    if PROTOCOL in grid:
+        message = "is no axis of a grid: list protocols under `protocols`."
+        raise UserError(message, where=("grid", PROTOCOL))
+    grid_axes = {name: _axis_changes(name, entries) for name, entries in grid.items()}
+    axes = _protocol_axis(values) | grid_axes
     for chosen in product(*(axis.items() for axis in axes.values())):
         configuration = deepcopy(dict(values))
         for name, (label, changes) in zip(axes, chosen, strict=True):
+            where = ("protocols",) if name == PROTOCOL else ("grid", name, label)
             for path, value in changes.items():
-                where = ("protocols",) if name == PROTOCOL else ("grid", name, label)
                 if path.partition(".")[0] in FIXED:
                     message = f"{path} is the same for all settings of a pipeline."
                     raise UserError(message, where=where)
@@ -69,34 +80,14 @@ def stated_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
                     set_dotted(configuration, path, value)
                 except UserError as error:
                     raise UserError(str(error), where=where) from None
-        yield (
-            dict(zip(axes, (label for label, _ in chosen), strict=True)),
-            configuration,
-        )
-
-
-def _companion_systems(values: Values) -> Iterator[System]:
-    name = str(values.get(PROTOCOL, DEFAULT))
-    if name in SYSTEMS:
-        yield from (
-            member
-            for member in all_systems()
-            if member.auto_include(find_system(name), values)
-        )
+        labels = (label for label, _ in chosen)
+        yield dict(zip(axes, labels, strict=True)), configuration
 
 
 def _with_protocol(
     labels: Mapping[str, str], protocol: str
 ) -> tuple[tuple[str, str], ...]:
     return tuple(({PROTOCOL: ""} | dict(labels) | {PROTOCOL: protocol}).items())
-
-
-def _configure_for(member: System, values: Values) -> Values:
-    """Return the configuration with which a system handles the same clients."""
-    configuration = deepcopy(values) | {PROTOCOL: member.name, "label": member.name}
-    for path, value in member.implied_settings.items():
-        set_dotted(configuration, path, value)
-    return configuration
 
 
 def setting_name(labels: Mapping[str, str]) -> str | None:
@@ -118,40 +109,27 @@ def _protocol_axis(values: Mapping[str, Any]) -> dict[str, dict[str, dict[str, A
     if not isinstance(listed, list):
         message = "must be a list of protocols."
         raise UserError(message, where=("protocols",))
-    entries = [_protocol_entry(entry, index) for index, entry in enumerate(listed)]
+    entries: list[tuple[str, dict[str, Any]]] = []
+    for index, entry in enumerate(listed):
+        keys = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(keys, Mapping) or not isinstance(keys.get("name"), str):
+            message = "is a protocol: give its name, or {name, label, dotted keys}."
+            raise UserError(message, where=("protocols", index))
+        name, label = keys["name"], str(keys.get("label", keys["name"]))
+        member = find_system(name) if name in SYSTEMS else None
+        changes = {
+            f"{name}.{key}" if member and key in member.shorthand else key: value
+            for key, value in keys.items()
+            if key not in ("name", "label")
+        }
+        fixed = member.implied_settings if member else {}
+        entries.append((label, {"protocol": name, "label": label, **fixed, **changes}))
     labels = [label for label, _ in entries]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         message = f"{', '.join(twice)} stands twice; give each a label of its own."
         raise UserError(message, where=("protocols",))
     return {PROTOCOL: dict(entries)} if entries else {}
-
-
-def _protocol_entry(entry: Any, index: int) -> tuple[str, dict[str, Any]]:
-    """Return the label of a protocol and the dotted keys that it sets."""
-    keys = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(keys, Mapping) or not isinstance(keys.get("name"), str):
-        message = "is a protocol: give its name, or {name, label, dotted keys}."
-        raise UserError(message, where=("protocols", index))
-    name, label = keys["name"], str(keys.get("label", keys["name"]))
-    member = find_system(name) if name in SYSTEMS else None
-    changes = {
-        f"{name}.{key}" if member and key in member.shorthand else key: value
-        for key, value in keys.items()
-        if key not in ("name", "label")
-    }
-    fixed = member.implied_settings if member else {}
-    return label, {"protocol": name, "label": label, **fixed, **changes}
-
-
-def _grid_axes(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    grid = values.get("grid") or {}
-    if not isinstance(grid, Mapping):
-        raise UserError("must be a mapping of axes.", where=("grid",))
-    if PROTOCOL in grid:
-        message = "is no axis of a grid: list protocols under `protocols`."
-        raise UserError(message, where=("grid", PROTOCOL))
-    return grid
 
 
 def _axis_changes(name: str, entries: Any) -> dict[str, dict[str, Any]]:
@@ -202,13 +180,11 @@ def resolve_parts(pipeline: Pipeline) -> Iterator[Part]:
     """
     for first in resolve_sizes(pipeline):
         for part in find_system(first.settings.protocol).resolve_parts(first.settings):
-            yield (
-                replace(
-                    part,
-                    pairs=tuple((dict(first.pairs) | dict(part.pairs)).items()),
-                    method=", ".join(filter(None, (first.method, part.method))),
-                    reason="; ".join(filter(None, (first.reason, part.reason))),
-                )
+            yield replace(
+                part,
+                pairs=tuple((dict(first.pairs) | dict(part.pairs)).items()),
+                method=", ".join(filter(None, (first.method, part.method))),
+                reason="; ".join(filter(None, (first.reason, part.reason))),
             )
 
 

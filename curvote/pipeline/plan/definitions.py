@@ -194,21 +194,17 @@ def parse(name: str, text: str, *, package: bool = False) -> Module:
     Of a package there are but its lazy exports. The tables of a registry only name what
     a setting chooses, and the chosen one counts for itself.
     """
-    if package:
-        return Module(exports=_exports(name, ast.parse(text)), package=True)
-    return _Parser(name, text).module()
-
-
-def _exports(package: str, tree: ast.Module) -> dict[str, str]:
-    """Return the names given to `curvote.base.lazy.exports`, with where they stand."""
-    for node in ast.walk(tree):
+    if not package:
+        return _Parser(name, text).module()
+    for node in ast.walk(ast.parse(text)):  # the names given to `base.lazy.exports`
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
             places: dict[str, str] = ast.literal_eval(node.args[1])
-            return {
-                n: f"{place if _is_own(place) else f'{package}.{place}'}.{n}"
+            exports = {
+                n: f"{place if _is_own(place) else f'{name}.{place}'}.{n}"
                 for n, place in places.items()
             }
-    return {}
+            return Module(exports=exports, package=True)
+    return Module(package=True)
 
 
 class _Parser:
@@ -302,12 +298,11 @@ class _Parser:
 
 def _is_name_table(node: ast.stmt) -> bool:
     """Return whether a statement binds a name to a mapping that is written out."""
-    if not isinstance(node, ast.Assign | ast.AnnAssign):
-        return False
-    if not isinstance(node.value, ast.Dict):
+    value = isinstance(node, ast.Assign | ast.AnnAssign) and node.value
+    if not isinstance(value, ast.Dict):
         return False
     try:
-        ast.literal_eval(node.value)
+        ast.literal_eval(value)
     except ValueError:
         return False
     return True

@@ -18,9 +18,9 @@ from curvote.base.errors import UserError
 from curvote.ledger.amounts import Entry
 from curvote.ledger.book import Ledger, open_existing
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.release import evidence
-from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.release.evidence import ProjectAccounts
 from curvote.pipeline.store.artifacts import MANIFEST
 from curvote.pipeline.store.locations import resolve_location
 

@@ -28,7 +28,7 @@ from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.identity import Population
 from curvote.pipeline.plan.step import Release, ReleaseState, Step
-from curvote.pipeline.release import evidence, populations, release_log
+from curvote.pipeline.release import evidence, populations
 from curvote.pipeline.store.artifacts import artifact
 
 
@@ -81,14 +81,14 @@ def check_before_release(
     ledger's, known people under a new name. ``writing``: a run, not a plan, so what a
     killed one left out of the second copy is added.
     """
-    accounts = release_log.ProjectAccounts(project)
+    accounts = evidence.ProjectAccounts(project)
     witnesses = accounts.witnesses
     evidence.refuse_incomplete_ledger(project, witnesses, accounts.populations)
     with open_existing(project.ledger) or nullcontext() as ledger:
         if ledger is None:
             return
         if writing:
-            release_log.complete_copies(project, ledger, witnesses)
+            evidence.complete_copies(project, ledger, witnesses)
         pipeline = configured.pipeline
         if pipeline.ledger:
             cap = Budget(**pipeline.ledger.per_client.model_dump())
@@ -141,7 +141,7 @@ def release_state(
             project, configured, people, new_people=new_people, writing=closing
         )
         cohort = people.cohort
-    witnesses = release_log.ProjectAccounts(project).witnesses
+    witnesses = evidence.ProjectAccounts(project).witnesses
     return ReleaseState(cohort, release_number, accepted_digest, witnesses)
 
 

@@ -36,11 +36,10 @@ from curvote.pipeline.config.source import MissingFiles, raw_files
 from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.expand import expand
 from curvote.pipeline.plan.step import ReleaseState, Step
-from curvote.pipeline.release import evidence, populations, release_log, session
-from curvote.pipeline.release.evidence import Trace
-from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.release import evidence, populations, session
+from curvote.pipeline.release.evidence import ProjectAccounts, Trace
 from curvote.pipeline.release.session import hold_ledger
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,13 @@ class LostRelease:
 
 def lost_releases(
     project: Project,
-    evidence: Sequence[Trace],
+    traces: Sequence[Trace],
     copy: Ledger,
     present: Ledger | None,
 ) -> Iterator[LostRelease]:
     """Yield each release that has a trace and is not in ``copy``, once."""
     candidates = list(
-        _reconstruct(project, _missing_traces(evidence, copy), copy, present)
+        _reconstruct(project, _missing_traces(traces, copy), copy, present)
     )
     anybody = {
         release.release: release.population
@@ -118,10 +117,12 @@ def _reconstruct(
             yield LostRelease(release, where, _recorded_population(project, release))
 
 
-def _missing_traces(evidence: Sequence[Trace], copy: Ledger) -> dict[str, list[Trace]]:
+def _missing_traces(
+    all_traces: Sequence[Trace], copy: Ledger
+) -> dict[str, list[Trace]]:
     """Return the traces of each release that is unknown to ``copy``."""
     by_release: dict[str, list[Trace]] = {}
-    for trace in evidence:
+    for trace in all_traces:
         if isinstance(trace.release, str):
             by_release.setdefault(trace.release, []).append(trace)
     entries = {
@@ -158,7 +159,7 @@ def _line_budget(line: Mapping[str, Any]) -> Budget:
 
 def _recorded_population(project: Project, release: str) -> str | None:
     """Return the population of a release by the record of its run."""
-    for record in history.load_records(project):
+    for record in records.load_records(project):
         if any(step["key"] == release for step in record.steps):
             accounts = record.config.get("ledger") or {}
             population = accounts.get("population") or record.config["source"]["name"]
@@ -247,14 +248,14 @@ def restore_ledger(project: Project, file: Path) -> RestoreResult:
         hold_ledger(project, exclusive=True),
         checked_copy(file, project.state) as draft,
     ):
-        evidence, entered, caps = _collect_evidence(project, file, draft, accounts)
+        traces, entered, caps = _collect_evidence(project, file, draft, accounts)
         with RestoringLedger(draft) as copy:
             copy.restore_caps(caps)
-        _enter_evidence(draft, entered, evidence, accounts)
+        _enter_evidence(draft, entered, traces, accounts)
         merge_journal(draft)
         aside = _replace_ledger(draft, project.ledger)
     with hold_ledger(project), Ledger(project.ledger) as ledger:
-        release_log.update_copies(project, ledger, accounts.witnesses)
+        evidence.update_copies(project, ledger, accounts.witnesses)
     return RestoreResult(entered, aside)
 
 
@@ -279,8 +280,8 @@ def _collect_evidence(
             or (trace.line and trace.line.get("population") in populations)
         ]
         _refuse_foreign_backup(file, project_traces, copy, accounts)
-        for witness in release_log.open_witnesses(project, witnesses):
-            release_log.refuse_missing_witness(witness, copy)
+        for witness in evidence.open_witnesses(project, witnesses):
+            evidence.refuse_missing_witness(witness, copy)
         same = present and present.origin() == copy.origin()
         caps = present.caps() if present and same else {}
         return (

@@ -25,9 +25,8 @@ from curvote.ledger.book import Ledger
 from curvote.messages import stages
 from curvote.messages.amplification import task_crowd_size
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.fingerprint import file_digest
-from curvote.pipeline.plan.step import Step
-from curvote.pipeline.release import evidence, production, release_log
+from curvote.pipeline.plan.step import Step, file_digest
+from curvote.pipeline.release import evidence, production
 from curvote.pipeline.release.production import LOST_ARTIFACT, release_of
 from curvote.pipeline.store.artifacts import (
     MANIFEST,
@@ -71,7 +70,7 @@ def release_step(
         sync_folder(temporary.parent)
         try:
             _reserve_release(ledger, project, step)
-            release_log.update_copies(
+            evidence.update_copies(
                 project, ledger, witnesses
             )  # before anything is drawn
             artifact = commit(_with_chain_head(compute(), ledger), target)
@@ -112,11 +111,11 @@ def _copies_updated(
     project: Project, ledger: Ledger, witnesses: Sequence[str]
 ) -> Iterator[None]:
     """Update all copies before and after; one that is not writable stops it."""
-    release_log.update_copies(project, ledger, witnesses)
+    evidence.update_copies(project, ledger, witnesses)
     try:
         yield
     finally:
-        release_log.update_copies(project, ledger, witnesses)
+        evidence.update_copies(project, ledger, witnesses)
 
 
 def _with_chain_head(folder: Path, ledger: Ledger) -> Path:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.settings import dotted_value, labelled_parts, resolve_parts
 from curvote.pipeline.config.source import MissingFiles, raw_files
-from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan.expand import cell_values, stages_of
+from curvote.pipeline.plan.step import json_digest
 from curvote.pipeline.run.results import stage_metadata
 from curvote.pipeline.store.artifacts import write_json
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.wire.task import AnyTask, Task
 
 MetadataReader = Callable[[str], Metadata]
@@ -89,20 +91,20 @@ def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyT
     """Yield a task for each epsilon and message, about what clients project."""
     encoding, classes = _read_encoding(read("project"))
     candidate_encoding = replace(encoding, feature_map=pipeline.project.judge)
-    for epsilon in pipeline.epsilon if messages_of(pipeline.protocol) else ():
-        kinds = messages_of(pipeline.protocol)
-        config = pipeline.model_dump(mode="json")
+    kinds, config = messages_of(pipeline.protocol), pipeline.model_dump(mode="json")
+    if not kinds:
+        return
+    first = next(iter(kinds.values()))
+    for epsilon in pipeline.epsilon:
+        terms = first.terms(partial(dotted_value, config), candidate_encoding)
         for asks, kind in kinds.items():
-            first = next(iter(kinds.values()))
             task = Task(
                 encoding=candidate_encoding,
                 classes=classes,
                 epsilon=epsilon,
                 protocol=pipeline.protocol,
                 asks=asks,
-                **first.terms(
-                    lambda key: dotted_value(config, key), candidate_encoding
-                ),
+                **terms,
             )
             yield kind.nominal_task(task)
 
@@ -202,7 +204,7 @@ def _verdict_name(task: AnyTask) -> str:
     roots = (f"{type(task).__module__}:{type(task).__name__}", "curvote.base.entropy")
     every = (f"{SYSTEMS[task.protocol]}.messages", "curvote.messages.message")
     code = definitions.of_code([*every, *roots, *chosen])
-    return fingerprint.json_digest([task.digest(), code])
+    return json_digest([task.digest(), code])
 
 
 def _verdicts_path(project: Project, pipeline: str) -> Path:

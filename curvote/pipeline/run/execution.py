@@ -27,7 +27,7 @@ from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.release.production import find_round
 from curvote.pipeline.release.session import provenance, release_step
-from curvote.pipeline.run import blocks, shards
+from curvote.pipeline.run import blocks
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.store.artifacts import (
     MANIFEST,
@@ -46,8 +46,7 @@ from curvote.pipeline.store.locations import (
     store_error,
     temporary_folder,
 )
-from curvote.pipeline.store.table_files import merge_blocks
-from curvote.pipeline.store.tables import SHARD
+from curvote.pipeline.store.tables import SHARD, merge_blocks
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -110,7 +109,7 @@ def _build_artifact(
 ) -> Path:
     """Return the temporary folder with all files of the artifact."""
     job = _prepare_job(project, step, target)
-    if shards.is_scattered(job):
+    if blocks.is_scattered(job):
         return _build_scattered(project, step, job, parallel)
     reused = ReusedReplicates.for_step(project, step)
     places = reused.new_places(step.places)
@@ -156,11 +155,11 @@ def _build_scattered(
 ) -> Path:
     """Return the temporary folder of a step whose rows go through buckets."""
     folder, (table,) = Path(job.folder), step.stage.tables
-    with shards.scratch_folder(project, step.id) as scratch:
+    with blocks.scratch_folder(project, step.id) as scratch:
         scratch_job = replace(job, scratch=str(scratch), words=parallel.words)
         arguments = scratch_job, step.places, parallel.engine, parallel.progress
         entry = merge_blocks(
-            folder / f"{table.name}.parquet", shards.draw_buckets(*arguments)
+            folder / f"{table.name}.parquet", blocks.draw_buckets(*arguments)
         )
     _write_manifest(step, folder, job.metadata, {table.name: entry})
     return folder

@@ -12,8 +12,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, RawInput, raw_files
 from curvote.pipeline.plan.definitions import NOTES
 from curvote.pipeline.plan.expand import expand
-from curvote.pipeline.plan.fingerprint import differences
-from curvote.pipeline.plan.step import Step
+from curvote.pipeline.plan.step import Step, differences
 from curvote.pipeline.release import populations, production
 from curvote.pipeline.store.artifacts import Artifact, artifact, migrate_raw_artifacts
 from curvote.pipeline.store.growth import reuse_replicates

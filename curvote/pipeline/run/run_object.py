@@ -15,10 +15,10 @@ from curvote.base.validate import format_value
 from curvote.chain.axis import Cell
 from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.run import results
-from curvote.pipeline.run import scores as summary
+from curvote.pipeline.run import results as summary
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import artifact, checked_artifact
-from curvote.pipeline.store.history import RunRecord, earlier_run, load_record
+from curvote.pipeline.store.records import RunRecord, earlier_run, load_record
 
 STAMP = "report.json"
 PAGE = "report.html"

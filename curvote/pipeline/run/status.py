@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from curvote.pipeline.config.file import PipelinesFile
-from curvote.pipeline.config.overview import (
+from curvote.pipeline.config.file import (
     ELSEWHERE,
     SCHEDULED,
     PipelineOverview,
+    PipelinesFile,
     list_pipelines,
 )
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import artifact
-from curvote.pipeline.store.history import (
+from curvote.pipeline.store.records import (
     RunRecord,
     is_running,
     latest_run,

@@ -21,7 +21,7 @@ from curvote.base.durable import OTHERS_MODE, file_mode, private_folder, sync_fo
 from curvote.base.errors import InternalError, UserError
 from curvote.chain.lookup import all_systems
 from curvote.pipeline.config.project import Project, is_client_side
-from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.store import locations
 from curvote.pipeline.store.locations import ObjectStoreError
 from curvote.pipeline.store.tables import Tables

@@ -12,9 +12,8 @@ from pathlib import Path
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, all_folders, read_manifest
-from curvote.pipeline.store.history import read_records
 from curvote.pipeline.store.locations import delete_folder
-from curvote.pipeline.store.records import records_folder
+from curvote.pipeline.store.records import read_records, records_folder
 
 PAGE_PARTS = ("report.html", "figures", "report.json")
 

@@ -30,7 +30,7 @@ from curvote.pipeline.store import records
 from curvote.pipeline.store.arrow import column_kind
 from curvote.pipeline.store.artifacts import Artifact, artifact, checked_artifact
 from curvote.pipeline.store.locations import open_source
-from curvote.pipeline.store.table_files import Batch
+from curvote.pipeline.store.tables import Batch
 
 
 def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
