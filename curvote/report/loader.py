@@ -28,7 +28,7 @@ from curvote.pipeline.config.settings import (
     setting_name,
     stated_settings,
 )
-from curvote.pipeline.release import production
+from curvote.pipeline.release.populations import ledger_entries
 from curvote.pipeline.run import audit_tasks
 from curvote.pipeline.run.results import (
     RunView,
@@ -53,7 +53,7 @@ def outsider_guarantees(
 
     Only of those that hide among others.
     """
-    client_counts = {e.release: e.n_clients for e in production.ledger_entries(project)}
+    client_counts = {e.release: e.n_clients for e in ledger_entries(project)}
     guarantees = []
     for step in record.steps:
         stored = checked_artifact(project, step["stage"], step["key"])
@@ -360,6 +360,4 @@ def _audit_note(project: Project, record: RunRecord) -> str:
 def _release_entries(project: Project, record: RunRecord) -> list[Any]:
     """Return the ledger's entries of this run's releases."""
     keys = {step["key"] for step in record.steps}
-    return [
-        entry for entry in production.ledger_entries(project) if entry.release in keys
-    ]
+    return [entry for entry in ledger_entries(project) if entry.release in keys]

@@ -76,8 +76,7 @@ def refuse_missing_witness(witness: Journal, ledger: LedgerReader | None) -> Non
     if used and not witness.exists():
         raise UserError(
             f"{witness.path}, {witness.description}, is gone. Bring it back (is its"
-            " disk"
-            " mounted?); if it is lost, name another file under `ledger: {witness:"
+            " disk mounted?); if it is lost, name another file under `ledger: {witness:"
             " ...}`: the ledger writes all that it knows into it. Nothing is released"
             " before."
         )
@@ -88,25 +87,22 @@ def open_witnesses(project: Project, named: Iterable[str]) -> list[Journal]:
 
     A relative path begins at the project's folder.
     """
-    paths = dict.fromkeys(_path_outside(project, name) for name in named)
-    return [Journal(path) for path in paths]
-
-
-def _path_outside(project: Project, name: str) -> Path:
-    root = project.root.resolve()
-    try:
-        path = (root / Path(name).expanduser()).resolve()
-    except (RuntimeError, ValueError):  # a user who is not there, a loop of links
-        message = f"the witness {name!r} is no path of a file."
-        raise UserError(message, where=("ledger", "witness")) from None
-    if path.is_relative_to(root):
-        raise UserError(
-            f"the witness {name} lies inside the project {root}: a backup that is put"
-            " back would take it back, too. Name a file elsewhere, on another disk or"
-            " machine if there is one.",
-            where=("ledger", "witness"),
-        )
-    return path
+    root, paths = project.root.resolve(), list[Path]()
+    for name in named:
+        try:
+            path = (root / Path(name).expanduser()).resolve()
+        except (RuntimeError, ValueError):  # a user who is not there, a loop of links
+            message = f"the witness {name!r} is no path of a file."
+            raise UserError(message, where=("ledger", "witness")) from None
+        if path.is_relative_to(root):
+            raise UserError(
+                f"the witness {name} lies inside the project {root}: a backup that is"
+                " put back would take it back, too. Name a file elsewhere, on another"
+                " disk or machine if there is one.",
+                where=("ledger", "witness"),
+            )
+        paths.append(path)
+    return [Journal(path) for path in dict.fromkeys(paths)]
 
 
 class ProjectAccounts:
@@ -228,9 +224,8 @@ def refuse_unknown_releases(
 
 
 def _first_problem(problems: Sequence[str]) -> str:
-    return problems[0] + (
-        f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    )
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}"
 
 
 def foreign_releases(
@@ -260,11 +255,8 @@ def missing_releases(traces: Sequence[Trace], ledger: Ledger | None) -> Iterator
     origin = ledger.origin() if ledger else ""
     reported: set[object] = set()
     for trace in traces:
-        problem = (
-            None
-            if _is_foreign(trace, origin)
-            else _trace_problem(trace, ledger, entries)
-        )
+        foreign = _is_foreign(trace, origin)
+        problem = None if foreign else _trace_problem(trace, ledger, entries)
         if problem and trace.release not in reported:
             reported.add(trace.release)
             yield f"{trace.where}: {problem}"
@@ -290,56 +282,27 @@ def artifact_manifests(project: Project) -> Manifests:
 
 def find_traces(project: Project, witnesses: Iterable[str] = ()) -> list[Trace]:
     """Return all traces: of manifests, the copy, run records and witnesses."""
-    traces = [
-        *_manifest_traces(project),
-        *_copy_traces(project),
-        *_record_traces(project),
-    ]
-    return [*traces, *_witness_traces(project, witnesses)]
-
-
-def _manifest_traces(project: Project) -> Iterator[Trace]:
+    traces = []
     for folder, manifest in artifact_manifests(project):
         if manifest and "release" in manifest:
-            release = (
-                manifest["release"] if isinstance(manifest["release"], dict) else {}
-            )
-            where = folder.relative_to(project.root)
-            yield Trace(str(where), release.get("id"), release.get("head"))
-
-
-def _copy_traces(project: Project) -> Iterator[Trace]:
-    copy = copy_path(project).relative_to(project.root)
+            about = manifest["release"] if isinstance(manifest["release"], dict) else {}
+            where = str(folder.relative_to(project.root))
+            traces.append(Trace(where, about.get("id"), about.get("head")))
+    where = str(copy_path(project).relative_to(project.root))
     for line in copy_lines(project):
-        yield Trace(
-            str(copy), line["release"], line["head"], published=False, line=line
-        )
-
-
-def _witness_traces(project: Project, paths: Iterable[str]) -> Iterator[Trace]:
-    for witness in open_witnesses(project, paths):
-        for line in witness.lines():
-            where, about = str(witness.path), (line["release"], line["head"])
-            ledger = str(line.get("ledger"))
-            yield Trace(where, *about, published=False, line=line, ledger=ledger)
-
-
-def _record_traces(project: Project) -> Iterator[Trace]:
-    """Yield a trace for each release that a run's record mentions."""
+        told = line["release"], line["head"]
+        traces.append(Trace(where, *told, published=False, line=line))
     for protocol, stage, release, run in records.released_steps(project):
-        if stage in _releasing_stages(protocol):
-            yield Trace(f"the record of run {run}", release)
-
-
-def _releasing_stages(protocol: str) -> set[str]:
-    chain = find_system(protocol).production if protocol in SYSTEMS else ()
-    return {stage.name for stage in chain if stage.message}
-
-
-def _is_restored(trace: Trace, name: str, ledger: Ledger) -> bool:
-    """Return whether a restored ledger accounts for a release."""
-    everybody = ledger.setting(f"{EVERYONE_SETTING}{name}") is not None
-    return everybody or (not trace.published and ledger.accepted_head(str(trace.head)))
+        stages = find_system(protocol).production if protocol in SYSTEMS else ()
+        if any(stage == one.name and one.message for one in stages):
+            traces.append(Trace(f"the record of run {run}", release))
+    for witness in open_witnesses(project, witnesses):
+        for line in witness.lines():
+            where, told = str(witness.path), (line["release"], line["head"])
+            ledger = str(line.get("ledger"))
+            trace = Trace(where, *told, published=False, line=line, ledger=ledger)
+            traces.append(trace)
+    return traces
 
 
 def _trace_problem(
@@ -350,8 +313,12 @@ def _trace_problem(
     if not isinstance(name, str):
         return "a release without an id"
     if name not in entries:
-        restored = ledger and _is_restored(trace, name, ledger)
-        return None if restored else f"release {name} is not in the ledger"
+        if ledger and (
+            ledger.setting(f"{EVERYONE_SETTING}{name}") is not None
+            or (not trace.published and ledger.accepted_head(str(trace.head)))
+        ):
+            return None  # a restored ledger accounts for it
+        return f"release {name} is not in the ledger"
     if trace.head is not None and not (ledger and ledger.knows(trace.head)):
         return f"release {name}: the ledger is older than that, or another one"
     if trace.published and not entries[name].counts:

@@ -70,9 +70,8 @@ def release_step(
         sync_folder(temporary.parent)
         try:
             _reserve_release(ledger, project, step)
-            evidence.update_copies(
-                project, ledger, witnesses
-            )  # before anything is drawn
+            # Before anything is drawn.
+            evidence.update_copies(project, ledger, witnesses)
             artifact = commit(_with_chain_head(compute(), ledger), target)
         except BaseException:
             _cancel_reservation(ledger, step.key, target, temporary)
@@ -180,9 +179,8 @@ def _confirm_release(
 ) -> None:
     open_to_readers(artifact.path)
     place = str(artifact.path.relative_to(project.root))
-    ledger.confirm(
-        release_id, place=place, digest=file_digest(artifact.path / MANIFEST)
-    )
+    digest = file_digest(artifact.path / MANIFEST)
+    ledger.confirm(release_id, place=place, digest=digest)
 
 
 def _reserve_release(ledger: Ledger, project: Project, step: Step) -> None:

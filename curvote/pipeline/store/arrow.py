@@ -65,7 +65,10 @@ def merge_repetitions(
         parts = [columns[column] for columns in completed]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts)
         array, shape = _to_array(f"{table.name}.{column}", kind, values)
-        _check_array(table, column, array, sum(counts))
+        if array.null_count and column not in table.optional:
+            raise InternalError(f"{table.name}.{column} has missing values")
+        if len(array) != sum(counts):
+            raise InternalError(f"{table.name}: columns of different lengths")
         shapes.append(tuple(shape))
         arrays.append(array)
     types = tuple(array.type for array in arrays)
@@ -115,13 +118,6 @@ def _table_schema(
     for number, metadata in enumerate(column_metadata, start=index):
         fields[number] = fields[number].with_metadata(metadata)
     return pa.schema(fields)
-
-
-def _check_array(table: Table, column: str, array: pa.Array, rows: int) -> None:
-    if array.null_count and column not in table.optional:
-        raise InternalError(f"{table.name}.{column} has missing values")
-    if len(array) != rows:
-        raise InternalError(f"{table.name}: columns of different lengths")
 
 
 def _to_array(name: str, kind: Kind, values: np.ndarray) -> tuple[pa.Array, list[int]]:
@@ -228,9 +224,8 @@ def _to_numpy(kind: Kind, shape: list[int], column: pa.ChunkedArray) -> np.ndarr
         return np.asarray(numbers.reshape(-1, *rest))
     if isinstance(kind, tuple):
         codes = {category: code for code, category in enumerate(kind)}
-        category_codes = np.array(
-            [codes[c] for c in array.dictionary.to_pylist()], np.int8
-        )
+        words = array.dictionary.to_pylist()
+        category_codes = np.array([codes[word] for word in words], np.int8)
         return np.asarray(category_codes[array.indices.to_numpy()])
     return np.asarray(array.to_numpy(zero_copy_only=False))
 

@@ -43,23 +43,15 @@ def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Bat
                 return
             for group, start, rows in spans:
                 if group != current:
-                    batch, current = _restore_group(file, group, schema), group
+                    stored = file.read_row_group(group, use_threads=False)
+                    arrays = [_restore_column(f, stored.column(f.name)) for f in schema]
+                    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+                    current = group
                 yield place, batch.slice(start, rows)
 
 
-def _restore_group(
-    file: pq.ParquetFile, group: int, schema: pa.Schema
-) -> pa.RecordBatch:
-    table = file.read_row_group(group, use_threads=False)
-    arrays = [
-        _restore_column(field, table.column(field.name).combine_chunks())
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _restore_column(field: pa.Field, values: pa.Array) -> pa.Array:
-    kind = column_kind(field)
+def _restore_column(field: pa.Field, column: pa.ChunkedArray) -> pa.Array:
+    kind, values = column_kind(field), column.combine_chunks()
     if isinstance(kind, tuple):
         words = pa.array(kind)
         codes = pc.index_in(values.cast(pa.string()), value_set=words)
@@ -105,9 +97,7 @@ def stage_parameters(step: Step) -> dict[str, Any]:
     """
     if not has_replicates(step):
         return step.params
-    return {
-        name: value for name, value in step.params.items() if name != REPLICATES_KEY
-    }
+    return {n: value for n, value in step.params.items() if n != REPLICATES_KEY}
 
 
 def reuse_replicates(
@@ -122,23 +112,10 @@ def reuse_replicates(
         return list(steps)
     replicates = configured.pipeline.replicates
     counts = {*records.replicate_counts(project, configured.name)} - {replicates}
-    sibling_plans = [
-        sibling_steps(steps, count)
-        for count in sorted(
-            counts,
-            key=lambda count: (
-                count < replicates,
-                count if count > replicates else -count,
-            ),
-        )
-    ]
+    nearest = sorted(counts, key=lambda n: (n < replicates, abs(n - replicates)))
+    plans = [sibling_steps(steps, count) for count in nearest]
     return [
-        _with_earlier(
-            project,
-            step,
-            replicates,
-            [sibling_plan[step.id] for sibling_plan in sibling_plans],
-        )
+        _with_earlier(project, step, replicates, [plan[step.id] for plan in plans])
         if step.id in missing
         else step
         for step in steps
@@ -160,20 +137,11 @@ def _with_earlier(
     for sibling in candidates:
         there = artifact(project, step.stage.name, sibling.key)
         if sibling.same and there.problem(content=True) is None:
-            earlier = EarlierArtifact(
-                sibling.key, sibling.count, min(sibling.count, replicates)
-            )
-            return replace(
-                step,
-                earlier=earlier,
-                reason=_reuse_reason(replicates, earlier),
-                also=(),
-            )
+            count, reused = sibling.count, min(sibling.count, replicates)
+            present = "1 is there" if count == 1 else f"{count} are there"
+            reason = f"{replicates - reused} of {replicates} replicates: {present}"
+            if reused == replicates:
+                reason = f"the first {reused} of {count} replicates that are there"
+            earlier = EarlierArtifact(sibling.key, count, reused)
+            return replace(step, earlier=earlier, reason=reason, also=())
     return step
-
-
-def _reuse_reason(replicates: int, earlier: EarlierArtifact) -> str:
-    if replicates == earlier.reused_count:
-        return f"the first {replicates} of {earlier.count} replicates that are there"
-    there = "1 is there" if earlier.count == 1 else f"{earlier.count} are there"
-    return f"{replicates - earlier.reused_count} of {replicates} replicates: {there}"

@@ -186,13 +186,10 @@ def _index_record(db: sqlite3.Connection, content: Content, stamp: Stamp) -> Non
         db.execute("INSERT OR IGNORE INTO counts VALUES (?, ?)", counts)
     if config.get("mode") == "production" and not config.get("intake"):
         name = str(config.get("protocol"))
-        releases = (
-            (name, s["stage"], s["key"], bool(s["action"] == "reuse"), run)
-            for s in steps
-        )
-        db.executemany(
-            "INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)", releases
-        )
+        insert = "INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)"
+        for s in steps:
+            reused = bool(s["action"] == "reuse")
+            db.execute(insert, (name, s["stage"], s["key"], reused, run))
 
 
 def drop_index(project: Project) -> None:
@@ -215,8 +212,7 @@ def parse_record(path: Path) -> Content | None:
     if content.get("format", 1) > FORMAT:
         raise UserError(
             f"{path}: a newer curvote wrote this record (format {content['format']},"
-            " this"
-            f" one reads up to {FORMAT}); update curvote."
+            f" this one reads up to {FORMAT}); update curvote."
         )
     return {"owner": "", "mlflow_run": None, "sequence": 0, "why": "", **content}
 
@@ -573,17 +569,15 @@ def completed_run(project: Project, pipeline: str, run: str | None = None) -> Ru
     if named and (named.pipeline, named.status) == (pipeline, "completed"):
         return named
     count = 5 if run else 1
-    done = read_records(
-        project, lambda: newest_ids(project, pipeline, "completed", count)
-    )
-    if done and not run:
+    wanted = pipeline, "completed", count
+    done = read_records(project, lambda: newest_ids(project, *wanted))
+    if not done:
+        message = f"{pipeline} has no completed run; `curvote run {pipeline}` first."
+        raise UserError(message)
+    if not run:
         return done[-1]
-    if done:
-        latest_ids = ", ".join(r.id for r in done)
-        raise UserError(
-            f"no completed run {run!r} of {pipeline}. The latest: {latest_ids}."
-        )
-    raise UserError(f"{pipeline} has no completed run; `curvote run {pipeline}` first.")
+    latest = ", ".join(r.id for r in done)
+    raise UserError(f"no completed run {run!r} of {pipeline}. The latest: {latest}.")
 
 
 def earlier_run(project: Project, pipeline: str, count: int) -> RunRecord:

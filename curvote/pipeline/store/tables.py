@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, compress, groupby
 from operator import itemgetter
 from pathlib import Path
 from threading import RLock
@@ -67,25 +67,16 @@ def _collect_spans(entries: Iterable[tuple[Sequence[int], int, int]]) -> Spans:
     return spans
 
 
-def count_shards(spans: Sequence[Span]) -> int:
-    """Return the number of shards: at least one, which may be empty."""
-    rows = sum(span.rows for span in spans)
-    return max(1, -(-rows // SHARD))
-
-
 def shard_spans(spans: Sequence[Span], number: int) -> list[Span]:
     """Return the spans of shard ``number``: 65,536 rows of a repetition."""
-    return list(_slice_spans(spans, number * SHARD, (number + 1) * SHARD))
-
-
-def _slice_spans(spans: Sequence[Span], start: int, stop: int) -> Iterator[Span]:
-    """Yield the spans of rows [start, stop) of several spans."""
-    at = 0
+    start, stop, at = number * SHARD, (number + 1) * SHARD, 0
+    shard = []
     for span in spans:
         low, high = max(start, at), min(stop, at + span.rows)
         if low < high:
-            yield Span(span.group, span.first + low - at, high - low)
+            shard.append(Span(span.group, span.first + low - at, high - low))
         at += span.rows
+    return shard
 
 
 _MAX_OPEN_FILES: Final = 32
@@ -117,9 +108,8 @@ class TableFile:
         """Return the number of rows of each row group."""
         with _lock:
             metadata = self._open_file().metadata
-            return [
-                metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
-            ]
+            groups = range(metadata.num_row_groups)
+            return [metadata.row_group(number).num_rows for number in groups]
 
     def columns(self, spans: Sequence[Span], only: Sequence[str] | None) -> Columns:
         """Return the columns of these rows, all or ``only`` some, as numpy arrays."""
@@ -144,28 +134,21 @@ class TableFile:
         if span.rows < SHARD < self._group_rows(span.group):  # before version 4
             table = pa.concat_tables(self._stream_span(span, names))
             return dict(zip(names, table.columns, strict=True))
-        cached = {
+        columns: dict[str, Any] = {
             name: _column_cache.get((*self._key, span.group, name)) for name in names
         }
-        missing = [name for name, column in cached.items() if column is None]
-        columns: dict[str, Any] = cached | self._decode_group(span.group, missing)
+        missing = [name for name, column in columns.items() if column is None]
+        if missing:
+            table = self._open_file().read_row_group(
+                span.group, columns=missing, use_threads=False
+            )
+            for name in missing:
+                columns[name] = table[name]
+                _column_cache.add((*self._key, span.group, name), table[name])
         return {n: column.slice(span.first, span.rows) for n, column in columns.items()}
 
     def _group_rows(self, group: int) -> int:
         return int(self._open_file().metadata.row_group(group).num_rows)
-
-    def _decode_group(
-        self, group: int, names: Sequence[str]
-    ) -> dict[str, pa.ChunkedArray]:
-        if not names:
-            return {}
-        table = self._open_file().read_row_group(
-            group, columns=names, use_threads=False
-        )
-        decoded = {name: table[name] for name in names}
-        for name, column in decoded.items():
-            _column_cache.add((*self._key, group, name), column)
-        return decoded
 
     def _stream_span(self, span: Span, names: Sequence[str]) -> Iterator[pa.Table]:
         """Yield rows of a row group that is too large to be decoded at once."""
@@ -246,13 +229,13 @@ class Tables(ABC):
 
         Where ``only`` names some columns, no others are read.
         """
-        return self._table_file(table).columns(
-            self._repetition_spans(table, place), only
-        )
+        spans = self._repetition_spans(table, place)
+        return self._table_file(table).columns(spans, only)
 
     def count(self, table: str, place: Place) -> int:
         """Return the number of shards of one repetition: at least one."""
-        return count_shards(self._repetition_spans(table, place))
+        rows = sum(span.rows for span in self._repetition_spans(table, place))
+        return max(1, -(-rows // SHARD))
 
     def shards(
         self, table: str, place: Place, only: Sequence[str] | None = None
@@ -275,7 +258,12 @@ class Tables(ABC):
         """Return the spans of one repetition, or those of shared rows."""
         by_place = self.spans_by_repetition(table)
         if SHARED not in by_place and place not in by_place:
-            raise self._missing_repetition(table, place)
+            if "places" in self.manifest["tables"][table]:
+                raise InternalError(f"{self.stage}: no repetition {place} in {table}")
+            raise UserError(
+                f"artifact {self.path} was stored by an earlier version, in another"
+                " order; run the pipeline again: it will be computed anew."
+            )
         return by_place[place if place in by_place else SHARED]
 
     def spans_by_repetition(self, table: str) -> Spans:
@@ -289,14 +277,6 @@ class Tables(ABC):
         if table not in self._files:
             self._files[table] = TableFile(self.table_path(table))
         return self._files[table]
-
-    def _missing_repetition(self, table: str, place: Place) -> Exception:
-        if "places" in self.manifest["tables"][table]:
-            return InternalError(f"{self.stage}: no repetition {place} in {table}")
-        return UserError(
-            f"artifact {self.path} was stored by an earlier version, in another order;"
-            " run the pipeline again: it will be computed anew."
-        )
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the rows that all repetitions share, 65,536 at a time."""
@@ -325,14 +305,11 @@ class HashingFile:
         """Write all of ``data`` and return how many bytes that are."""
         if not self.closed:
             self._digest.update(data)
-            self._write_all(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
             self.bytes += len(data)
         return len(data)
-
-    def _write_all(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._handle, rest) :]
 
     def flush(self) -> None:
         """Do nothing: nothing is held back."""
@@ -375,7 +352,8 @@ def merge_blocks(path: Path, batches: Iterable[Batch]) -> dict[str, Any]:
             if not table.schema.equals(writer.schema, check_metadata=True):
                 raise InternalError(f"{path.stem}: its blocks differ in their columns")
             writer.write_table(table, row_group_size=max(1, table.num_rows))
-            runs += ((place, number, rows) for place, rows in _repetition_runs(group))
+            by_place = groupby(group, key=itemgetter(0))
+            runs += ((place, number, _count_batch_rows(run)) for place, run in by_place)
         if writer is None:
             raise InternalError(f"{path.stem}: no block holds it")
         writer.close()
@@ -398,7 +376,9 @@ def group_batches(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
     group: list[Batch] = []
     for place, place_batches in groupby(batches, key=itemgetter(0)):
         rest = (batch for _, batch in place_batches)
-        parts = _take_shard(rest)
+        parts: list[pa.RecordBatch] = []  # all of them, or until they exceed a shard
+        while sum(map(len, parts)) <= SHARD and (part := next(rest, None)) is not None:
+            parts.append(part)
         rows = sum(map(len, parts))
         if group and _count_batch_rows(group) + rows > _max_group_rows(parts[0].schema):
             yield group
@@ -409,14 +389,6 @@ def group_batches(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
             group += [(place, part) for part in parts]
     if group:
         yield group
-
-
-def _take_shard(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Take batches until there are none, or until they exceed a shard."""
-    parts: list[pa.RecordBatch] = []
-    while sum(map(len, parts)) <= SHARD and (batch := next(batches, None)) is not None:
-        parts.append(batch)
-    return parts
 
 
 def _slice_batches(
@@ -458,12 +430,6 @@ def _value_bytes(kind: pa.DataType) -> int:
         return _TEXT_BYTES
 
 
-def _repetition_runs(group: Iterable[Batch]) -> Iterator[tuple[Place, int]]:
-    """Yield place and number of rows of each run of a row group."""
-    for place, place_batches in groupby(group, key=itemgetter(0)):
-        yield place, _count_batch_rows(place_batches)
-
-
 def _group_table(group: Iterable[Batch]) -> pa.Table:
     """Return a row group as one table, independent of its batches."""
     try:
@@ -479,9 +445,8 @@ def _group_table(group: Iterable[Batch]) -> pa.Table:
 
 def _parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
     """Return a Parquet writer with dictionaries for repeating columns only."""
-    repeat = [
-        f.name for f in schema if not f.metadata or pa.types.is_dictionary(f.type)
-    ]
+    repeats = (not f.metadata or pa.types.is_dictionary(f.type) for f in schema)
+    repeat = list(compress(schema.names, repeats))
     return pq.ParquetWriter(
         pa.PythonFile(sink, mode="w"),
         schema,
