@@ -18,7 +18,6 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Metadata, Place, stage_functions
-from curvote.chain.system import Part
 from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
 from curvote.messages.message import message_of, messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline
@@ -70,13 +69,12 @@ def pipeline_tasks(project: Project, configured: ConfiguredPipeline) -> list[Any
 
 def run_tasks(project: Project, record: RunRecord) -> list[AnyTask]:
     """Return the tasks of a run, from the metadata that it stored."""
-    return _distinct(
-        task
-        for setting, part in labelled_parts(record.config)
-        for task in nominal_tasks(
-            part.settings, _metadata_from_run(project, record, setting, part)
-        )
-    )
+    tasks: list[AnyTask] = []
+    for setting, part in labelled_parts(record.config):
+        cell = Cell.from_mapping({"setting": setting, **dict(part.pairs)})
+        read = partial(stage_metadata, project, record, cell=cell)
+        tasks += nominal_tasks(part.settings, read)
+    return _distinct(tasks)
 
 
 def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
@@ -89,7 +87,11 @@ def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
 
 def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyTask]:
     """Yield a task for each epsilon and message, about what clients project."""
-    encoding, classes = _read_encoding(read("project"))
+    metadata = read("project")
+    encoding, classes = Encoding.from_json(metadata["encoding"]), metadata["classes"]
+    names = RESCALING_CONSTANTS[encoding.rescale]
+    constants = {n: encoding.constants.get(n, np.ones(encoding.d)) for n in names}
+    encoding = replace(encoding, constants=constants)
     candidate_encoding = replace(encoding, feature_map=pipeline.project.judge)
     kinds, config = messages_of(pipeline.protocol), pipeline.model_dump(mode="json")
     if not kinds:
@@ -100,7 +102,7 @@ def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyT
         for asks, kind in kinds.items():
             task = Task(
                 encoding=candidate_encoding,
-                classes=classes,
+                classes=Classes(classes),
                 epsilon=epsilon,
                 protocol=pipeline.protocol,
                 asks=asks,
@@ -132,23 +134,6 @@ def _metadata_from_settings(project: Project, pipeline: Pipeline) -> MetadataRea
         return metadata
 
     return read
-
-
-def _metadata_from_run(
-    project: Project, record: RunRecord, setting: str | None, part: Part
-) -> MetadataReader:
-    """Return a reader of a stage's metadata as a run stored it."""
-    cell = Cell.from_mapping({"setting": setting, **dict(part.pairs)})
-    return lambda stage: stage_metadata(project, record, stage, cell)
-
-
-def _read_encoding(metadata: Metadata) -> tuple[Encoding, Classes]:
-    encoding = Encoding.from_json(metadata["encoding"])
-    names = RESCALING_CONSTANTS[encoding.rescale]
-    return replace(
-        encoding,
-        constants={n: encoding.constants.get(n, np.ones(encoding.d)) for n in names},
-    ), Classes(metadata["classes"])
 
 
 class _MetadataOnly:

@@ -17,7 +17,6 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.base.errors import InternalError
@@ -95,23 +94,19 @@ class BlockWriter:
         if not pieces:
             return
         batch = merge_repetitions(self._tables[name], self._index, pieces)
-        counts = json.dumps(
-            [(place, _count_rows(columns)) for place, columns in pieces]
-        )
+        counts = [(place, _count_rows(columns)) for place, columns in pieces]
         pieces.clear()
         if name not in self._writers:
             file = create_empty_file(_block_file(self._folder, name))
             raw = self._stack.enter_context(pa.OSFile(str(file), "wb"))
             sink = self._stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
-            self._writers[name] = self._stack.enter_context(
-                pa.ipc.new_stream(sink, batch.schema)
-            )
+            writer = pa.ipc.new_stream(sink, batch.schema)
+            self._writers[name] = self._stack.enter_context(writer)
         try:
-            self._writers[name].write_batch(batch, {_METADATA_KEY: counts})
+            self._writers[name].write_batch(batch, {_METADATA_KEY: json.dumps(counts)})
         except pa.ArrowInvalid as error:
-            raise InternalError(
-                f"the pieces of one block differ in their columns: {error}"
-            ) from error
+            message = f"the pieces of one block differ in their columns: {error}"
+            raise InternalError(message) from error
 
 
 def read_block(folder: Path, table: str) -> Iterator[Batch]:
@@ -120,9 +115,8 @@ def read_block(folder: Path, table: str) -> Iterator[Batch]:
     Batch after batch is read: pages of a mapped file would count as memory.
     """
     with pa.OSFile(str(_block_file(folder, table))) as source:
-        for batch, metadata in pa.ipc.open_stream(
-            source
-        ).iter_batches_with_custom_metadata():
+        stream = pa.ipc.open_stream(source)
+        for batch, metadata in stream.iter_batches_with_custom_metadata():
             at = 0
             for place, rows in json.loads(metadata[_METADATA_KEY]):
                 yield tuple(place), batch.slice(at, rows)
@@ -139,6 +133,7 @@ def _count_rows(columns: Columns) -> int:
 
 PREFIX: Final = "block-"
 Part = tuple[Place, ...]
+Tell = Callable[[int, int], None]
 Pieces = Iterator[tuple[Place, Rows]]
 
 
@@ -173,17 +168,26 @@ def compute_missing(
     job: Job,
     parts: Sequence[Part],
     engine: Engine,
-    progress: Callable[[int, int], None] | None,
+    progress: Tell | None,
 ) -> None:
     """Compute every block that is not there yet, as ``engine`` does it."""
     folder = Path(job.folder)
     waiting = [part for part in parts if not block_folder(folder, part).is_dir()]
-    done = len(parts) - len(waiting)
-    tell = progress or (lambda _done, _all: None)
-    tell(done, len(parts))
-    for _ in engine.run(partial(compute_block, job), waiting):
-        done += 1
-        tell(done, len(parts))
+    _run_all(engine, partial(compute_block, job), waiting, len(parts), progress)
+
+
+def _run_all(
+    engine: Engine,
+    function: Callable[[Any], None],
+    waiting: Sequence[Any],
+    total: int,
+    progress: Tell | None,
+) -> None:
+    """Do what is waiting, and tell how much of all is done."""
+    tell, before = progress or (lambda _done, _all: None), total - len(waiting)
+    tell(before, total)
+    for done, _ in enumerate(engine.run(function, waiting), start=before + 1):
+        tell(done, total)
 
 
 def compute_block(job: Job, part: Part) -> None:
@@ -195,42 +199,29 @@ def compute_block(job: Job, part: Part) -> None:
             every = functions.shared_rows(inputs, job.params, job.metadata)
             produced: Pieces = ((SHARED, rows) for rows in every)
         else:
-            contexts = [
-                StageContext(
-                    job.stage, place, job.sizes, inputs, job.params, job.metadata
-                )
-                for place in part
-            ]
+            known = job.sizes, inputs, job.params, job.metadata
+            contexts = [StageContext(job.stage, place, *known) for place in part]
             produced = _run_stage(functions, contexts)
-        _write_block(job, part, produced)
+        with (
+            _atomic_folder(block_folder(Path(job.folder), part)) as folder,
+            BlockWriter(folder, job.tables, job.index) as files,
+        ):
+            for place, tables in produced:
+                for name, columns in tables.items():
+                    files.add_rows(name, place, columns)
+            if files.missing_tables:
+                raise InternalError(f"{job.module} did not make {files.missing_tables}")
 
 
 def _run_stage(functions: SimpleNamespace, contexts: Sequence[StageContext]) -> Pieces:
     """Yield place and rows that a stage makes of each repetition."""
     if hasattr(functions, "batch"):
-        yield from zip(
-            (context.place for context in contexts),
-            functions.batch(contexts),
-            strict=True,
-        )
+        places = (context.place for context in contexts)
+        yield from zip(places, functions.batch(contexts), strict=True)
         return
     for context in contexts:
         for rows in make_rows(functions, context):
             yield context.place, rows
-
-
-def _write_block(job: Job, part: Part, produced: Pieces) -> None:
-    """Write a file a table and show all of them at once."""
-    target = block_folder(Path(job.folder), part)
-    with (
-        _atomic_folder(target) as folder,
-        BlockWriter(folder, job.tables, job.index) as files,
-    ):
-        for place, tables in produced:
-            for name, columns in tables.items():
-                files.add_rows(name, place, columns)
-        if files.missing_tables:
-            raise InternalError(f"{job.module} did not make {files.missing_tables}")
 
 
 @contextmanager
@@ -272,7 +263,6 @@ def delete_blocks(folder: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-Tell = Callable[[int, int], None]
 # How many files of shards are open at once; more are opened again for each bucket.
 _OPEN: Final = 256
 
@@ -307,10 +297,7 @@ def draw_buckets(
     """Draw all shards, then yield place and rows of the table by bucket."""
     counts = {place: _prepare_shards(job, place) for place in places}
     every = [(place, n) for place, count in counts.items() for n in range(count)]
-    say = tell or (lambda _done, _all: None)
-    say(0, len(every))
-    for done, _ in enumerate(engine.run(partial(draw_shard, job), every), start=1):
-        say(done, len(every))
+    _run_all(engine, partial(draw_shard, job), every, len(every), tell)
     for place in places:
         yield from _merge_buckets(job, place, counts[place])
 
@@ -320,16 +307,10 @@ def _prepare_shards(job: Job, place: Place) -> int:
     context, functions = _stage_context(job, place), stage_functions(job.module)
     if hasattr(functions, "shared"):
         for name, values in functions.shared(context).items():
-            np.save(
-                create_empty_file(
-                    Path(job.scratch) / f"{_shared_prefix(place)}.{name}.npy"
-                ),
-                values,
-                allow_pickle=False,
-            )
-    count: int = functions.shard_count(
-        context.inputs, context.params, context.metadata, place
-    )
+            path = Path(job.scratch) / f"{_shared_prefix(place)}.{name}.npy"
+            np.save(create_empty_file(path), values, allow_pickle=False)
+    known = context.inputs, context.params, context.metadata
+    count: int = functions.shard_count(*known, place)
     return count
 
 
@@ -340,13 +321,16 @@ def draw_shard(job: Job, unit: tuple[Place, int]) -> None:
     """
     place, number = unit
     with one_thread():
-        scattered = stage_functions(job.module).shard(
-            _stage_context(job, place), number
-        )
+        draw = stage_functions(job.module).shard
+        scattered = draw(_stage_context(job, place), number)
     clear_cache()  # nobody reads this shard again
     if not isinstance(scattered, Scattered):
         raise InternalError(f"{job.module}: shard {number} goes to no buckets")
-    batch, sizes = _sort_by_bucket(job, place, scattered)
+    table = _scattered_table(job)
+    order = np.argsort(scattered.buckets, kind="stable")
+    rows = {name: values[order] for name, values in scattered.rows[table.name].items()}
+    sizes = np.bincount(scattered.buckets, minlength=scattered.count)
+    batch = to_arrow(table, job.index, place, rows)
     file = _shard_file(job, place, number)
     aside = create_empty_file(file.with_name(f".{file.name}.{uuid4().hex}"))
     with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as to:
@@ -357,28 +341,13 @@ def draw_shard(job: Job, unit: tuple[Place, int]) -> None:
     aside.unlink()
 
 
-def _sort_by_bucket(
-    job: Job, place: Place, scattered: Scattered
-) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
-    """Return the rows of a shard sorted by bucket, and the bucket sizes."""
-    table = _scattered_table(job)
-    order = np.argsort(scattered.buckets, kind="stable")
-    rows = {name: values[order] for name, values in scattered.rows[table.name].items()}
-    sizes = np.bincount(scattered.buckets, minlength=scattered.count)
-    return to_arrow(table, job.index, place, rows), sizes
-
-
 def _merge_buckets(job: Job, place: Place, count: int) -> Iterator[Batch]:
     """Yield the rows of each bucket, as the stage arranges them."""
-    functions, context, table = (
-        stage_functions(job.module),
-        _stage_context(job, place),
-        _scattered_table(job),
-    )
+    functions, context = stage_functions(job.module), _stage_context(job, place)
+    table = _scattered_table(job)
     with ExitStack() as stack:
-        files = _ShardFiles(
-            stack, [_shard_file(job, place, number) for number in range(count)]
-        )
+        paths = [_shard_file(job, place, number) for number in range(count)]
+        files = _ShardFiles(stack, paths)
         for bucket in range(files.buckets):
             arrived = to_columns(table.name, files.read_bucket(bucket))
             rows = functions.join(context, bucket, {table.name: arrived})[table.name]

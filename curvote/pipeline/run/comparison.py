@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -108,9 +109,7 @@ def changed_keys(
 def group_key_changes(keys: Sequence[KeyChange]) -> list[tuple[str, str, str]]:
     """Return (stage, cell, reasons) rows; equal reasons of a stage are merged."""
     rows = []
-    for (stage, why), group in groupby(
-        keys, lambda change: (change.stage, change.reasons)
-    ):
+    for (stage, why), group in groupby(keys, attrgetter("stage", "reasons")):
         cells = list(group)
         cell = str(cells[0].cell) if len(cells) == 1 else f"{len(cells)} cells"
         rows.append((stage, cell, "; ".join(why)))
@@ -125,20 +124,15 @@ def describe_change(earlier: RunRecord | None, later: RunRecord) -> str:
     if earlier is None:
         return "the first"
     if not (earlier.config and later.config):
-        return (
-            f"{'this one' if earlier.config else 'the one before'} could not be planned"
-        )
+        which = "this one" if earlier.config else "the one before"
+        return f"{which} could not be planned"
     descriptions = [str(change) for change in changed_settings(earlier, later)]
     if not descriptions and _step_keys(earlier) != _step_keys(later):
         anew = (s["reason"] for s in later.steps if s["action"] == "run")
-        descriptions = [
-            r for r in dict.fromkeys(anew) if not r.startswith(_INPUT_PREFIX)
-        ]
-    more = (
-        [f"and {len(descriptions) - _MAX_REASONS} more"]
-        if len(descriptions) > _MAX_REASONS
-        else []
-    )
+        every = dict.fromkeys(anew)
+        descriptions = [r for r in every if not r.startswith(_INPUT_PREFIX)]
+    left_out = len(descriptions) - _MAX_REASONS
+    more = [f"and {left_out} more"] if left_out > 0 else []
     return ", ".join(descriptions[:_MAX_REASONS] + more) or "nothing"
 
 
@@ -153,19 +147,14 @@ def _key_reasons(
     if a is None or b is None:
         yield "only in B" if a is None else "only in A"
         return
-    missing = [
-        which for which, key in (("A", a), ("B", b)) if _is_missing(project, stage, key)
-    ]
+    pair = {"A": artifact(project, stage, a), "B": artifact(project, stage, b)}
+    missing = [n for n, one in pair.items() if one.problem(content=False) is not None]
     if missing:
         yield MISSING_ARTIFACT.format(which=" and ".join(missing))
         return
-    old, new = (artifact(project, stage, k).manifest["components"] for k in (a, b))
+    old, new = (one.manifest["components"] for one in pair.values())
     reasons = list(differences(old, new)) or ["the chain changed"]
     yield from [r for r in reasons if not r.startswith(_INPUT_PREFIX)] or reasons
-
-
-def _is_missing(project: Project, stage: str, key: str) -> bool:
-    return artifact(project, stage, key).problem(content=False) is not None
 
 
 def _flat_settings(
@@ -263,10 +252,8 @@ def compare_scores(
     UserError: an artifact of theirs is missing or altered.
     """
     metrics = {m.name: m for run in (first, second) for m in _declared_metrics(run)}
-    before, after = (
-        _replicate_scores(project, first, metrics),
-        _replicate_scores(project, second, metrics),
-    )
+    runs = first, second
+    before, after = (_replicate_scores(project, run, metrics) for run in runs)
     test: Test = "paired" if share_replicates(first, second) else "welch"
     changes = [
         _test_change(dict(where), metrics, before[where], after[where], test)
@@ -325,17 +312,14 @@ def _test_change(
         statistics, n = _welch_error(a.to_numpy(), b.to_numpy()), (len(a), len(b))
     means = float(a.mean()), float(b.mean())
     same = test == "paired" and bool((a == b).all())
-    verdict = "equal" if same else _untestable_reason(n, statistics[0])
+    verdict = "" if statistics[0] > 0 else "no spread: no claim"
+    if min(n) < _MIN_REPLICATES:
+        verdict = "one replicate: no claim"
+    if same:
+        verdict = "equal"
     if verdict:
         return ScoreChange(where, metric, *means, "", n, verdict=verdict)
     return ScoreChange(where, metric, *means, test, n, *statistics)
-
-
-def _untestable_reason(n: Sequence[int], se: float) -> str:
-    """Return the reason why no test is possible, "" if one is."""
-    if min(n) < _MIN_REPLICATES:
-        return "one replicate: no claim"
-    return "" if se > 0 else "no spread: no claim"
 
 
 def _paired_error(a: Floats, b: Floats) -> tuple[float, float]:
@@ -474,9 +458,9 @@ def _compare_scores(
         changes = compare_scores(project, first, second)
     except UserError as error:
         return [], [f"no scores: {error}"]
-    return changes, [_describe_test(first, second, changes)] if changes else [
-        "no score is in both."
-    ]
+    if not changes:
+        return [], ["no score is in both."]
+    return changes, [_describe_test(first, second, changes)]
 
 
 def _describe_test(

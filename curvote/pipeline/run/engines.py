@@ -173,11 +173,8 @@ def check_workers(client: Any, address: str, root: Path | None) -> None:
     """Refuse workers with other versions, or without the project's folder."""
     expected = local_versions()
     versions_by_worker = sorted(client.run(make_version_reader()).items())
-    empty = [
-        w
-        for w, worker_versions in versions_by_worker
-        if worker_versions.get("curvote") == "missing"
-    ]
+    named = [(worker, found.get("curvote")) for worker, found in versions_by_worker]
+    empty = [worker for worker, version in named if version == "missing"]
     if empty:
         raise UserError(
             f"{', '.join(empty[:3])} of the cluster {address}: curvote is not installed"
@@ -258,9 +255,8 @@ class Engine:
         workers_stated: bool = True,
     ) -> None:
         if name not in BACKENDS:
-            raise UserError(
-                f"there is no engine {name!r}.{did_you_mean(name, BACKENDS)}"
-            )
+            hint = did_you_mean(name, BACKENDS)
+            raise UserError(f"there is no engine {name!r}.{hint}")
         if name == "dask" and find_spec("distributed") is None:
             raise UserError(
                 "engine dask is not installed: `pip install 'curvote[dask]'`, or use"
@@ -417,9 +413,8 @@ def _open_client(address: str) -> Any:
     except OSError as error:  # a TimeoutError is one
         raise UserError(
             f"the cluster {address} does not answer within {ANSWER_SECONDS} s. Start"
-            " it (`dask"
-            " scheduler`), correct runtime.cluster in pipelines.yaml, or use --engine"
-            " local."
+            " it (`dask scheduler`), correct runtime.cluster in pipelines.yaml, or use"
+            " --engine local."
         ) from error
     try:
         client.wait_for_workers(1, timeout=ANSWER_SECONDS)
@@ -441,16 +436,14 @@ def _cluster_errors(client: Any, engine: Engine) -> Iterator[None]:
     except KilledWorker as error:
         if exceeded_memory(client, error.last_worker.address):
             most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
-            raise _worker_deaths(
-                f"it takes more than their memory limit{most}"
-            ) from None
+            why = f"it takes more than their memory limit{most}"
+            raise _worker_deaths(why) from None
         raise _worker_deaths(_KILLED_OUTSIDE) from None
     except (CancelledError, OSError) as error:
         if client.status == "running":
             raise
-        raise UserError(
-            f"the cluster {engine.cluster} went away. {RESUME_HINT}"
-        ) from error
+        message = f"the cluster {engine.cluster} went away. {RESUME_HINT}"
+        raise UserError(message) from error
 
 
 def _dask_backend(client: Any) -> Any:

@@ -117,21 +117,15 @@ def _build_artifact(
     fitting = step.stage.block or parallel.block or _block_size(len(places), job)
     block = max(fitting, *step.sizes[1:], 1)
     parts = [places[at : at + block] for at in range(0, len(places), block)]
-    engine = (
-        Engine()
-        if (bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS)
-        and not parallel.engine.workers_stated
-        else None
-    )
-    blocks.compute_missing(job, parts, engine or parallel.engine, parallel.progress)
-    folder = Path(job.folder)
-    tables = {
-        name: merge_blocks(
-            folder / f"{name}.parquet",
-            chain(reused.reused_batches(name), blocks.read_blocks(folder, parts, name)),
-        )
-        for name in (table.name for table in step.stage.tables)
-    }
+    small = bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
+    alone = small and not parallel.engine.workers_stated
+    engine = Engine() if alone else parallel.engine
+    blocks.compute_missing(job, parts, engine, parallel.progress)
+    folder, tables = Path(job.folder), {}
+    for name in (table.name for table in step.stage.tables):
+        computed = blocks.read_blocks(folder, parts, name)
+        batches = chain(reused.reused_batches(name), computed)
+        tables[name] = merge_blocks(folder / f"{name}.parquet", batches)
     _write_manifest(step, folder, job.metadata, tables)
     return folder
 
@@ -158,9 +152,8 @@ def _build_scattered(
     with blocks.scratch_folder(project, step.id) as scratch:
         scratch_job = replace(job, scratch=str(scratch), words=parallel.words)
         arguments = scratch_job, step.places, parallel.engine, parallel.progress
-        entry = merge_blocks(
-            folder / f"{table.name}.parquet", blocks.draw_buckets(*arguments)
-        )
+        batches = blocks.draw_buckets(*arguments)
+        entry = merge_blocks(folder / f"{table.name}.parquet", batches)
     _write_manifest(step, folder, job.metadata, {table.name: entry})
     return folder
 
@@ -171,21 +164,21 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
         private_folder(temporary)
     temporary.mkdir(exist_ok=True)
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    params = stage_parameters(step) | {
-        "raw.paths": {file.name: file.path for file in step.raw}
-    }
-    params |= _round_parameters(project, step)
-    functions = stage_functions(step.stage.module)
-    metadata: Metadata = (
-        functions.metadata(inputs, params) if hasattr(functions, "metadata") else {}
-    )
+    paths = {file.name: file.path for file in step.raw}
+    params = stage_parameters(step) | {"raw.paths": paths}
+    if step.release and step.release.by_envelope:  # so a stage finds its envelopes
+        round_ = find_round(project, step.release.id)
+        if round_ is None:
+            raise InternalError(f"{step.name}: its round was never opened")
+        place, task = str(project.intake), round_.task.to_json()
+        params |= {"intake.path": place, "intake.round": round_.id, "intake.task": task}
+    functions, metadata = stage_functions(step.stage.module), dict[str, Any]()
+    if hasattr(functions, "metadata"):
+        metadata = functions.metadata(inputs, params)
     _refuse_changed_files(step.raw)
     if step.raw:
-        metadata = metadata | {
-            "raw": [
-                {"name": f.name, **f.key_entry, "origin": f.origin} for f in step.raw
-            ]
-        }
+        raw = [{"name": f.name, **f.key_entry, "origin": f.origin} for f in step.raw]
+        metadata = metadata | {"raw": raw}
     return blocks.Job(
         stage=step.stage.name,
         module=step.stage.module,
@@ -197,17 +190,6 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
         metadata=metadata,
         folder=str(temporary),
     )
-
-
-def _round_parameters(project: Project, step: Step) -> dict[str, Any]:
-    """Return the parameters with which a stage finds its round's envelopes."""
-    if step.release is None or not step.release.by_envelope:
-        return {}
-    round_ = find_round(project, step.release.id)
-    if round_ is None:
-        raise InternalError(f"{step.name}: its round was never opened")
-    place, task = str(project.intake), round_.task.to_json()
-    return {"intake.path": place, "intake.round": round_.id, "intake.task": task}
 
 
 def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
@@ -225,6 +207,7 @@ def _write_manifest(
     """
     blocks.delete_blocks(temporary)
     _refuse_changed_files(step.raw)
+    components = {n: part for n, part in step.components.items() if n != "release"}
     manifest = {
         "stage": step.stage.name,
         "side": step.stage.side,
@@ -232,9 +215,7 @@ def _write_manifest(
         "mark": step.sensitivity,
         "private": step.private,
         "frozen": step.frozen,
-        "components": {
-            name: part for name, part in step.components.items() if name != "release"
-        },
+        "components": components,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "tables": tables,
         "facts": metadata,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -74,10 +75,10 @@ class RunView:
 
     def holds(self, stage: str, table: str = "") -> bool:
         """Return whether the cell has a stage, and the stage a table."""
-        has_stage = (
-            self.cell.most_specific(dict(self.record.stage_keys(stage))) is not None
+        serving = self.cell.most_specific(dict(self.record.stage_keys(stage)))
+        return serving is not None and (
+            not table or self.artifact(stage).has_table(table)
         )
-        return has_stage and (not table or self.artifact(stage).has_table(table))
 
     def artifact(self, stage: str) -> Artifact:
         """Return the artifact of a stage that serves the cell."""
@@ -256,40 +257,31 @@ def _read_scores(
 ) -> pd.DataFrame:
     """Return the tables of the scoring stages, with coordinates as columns."""
     named = _scoring_stages(among)
+    declared = {metric.name for member in among for metric in member.metrics}
     tables, cells = [], []
     for step in record.steps:
-        if step["stage"] in named:
-            table = checked_artifact(project, step["stage"], step["key"]).table(
-                SCORES.name
+        if step["stage"] not in named:
+            continue
+        stored = checked_artifact(project, step["stage"], step["key"])
+        table = stored.table(SCORES.name)
+        if not set(SCORES.columns) - set(SCORES.optional) <= set(table.column_names):
+            raise UserError(  # it had a column for each metric
+                f"run {record.id} was computed by an earlier version of curvote, whose"
+                f" scores had another form; `curvote run {record.pipeline}` computes"
+                " them anew, with the same numbers."
             )
-            _check_columns(record, table.column_names)
-            metrics = table.column("metric").unique().to_pylist()
-            declared_names = {
-                metric.name for member in among for metric in member.metrics
-            }
-            if not declared_names.issuperset(metrics):
-                names = ", ".join(member.name for member in among)
-                absent = ", ".join(sorted(set(metrics) - declared_names))
-                raise InternalError(
-                    f"{names}: scores of {absent}, which no system declares"
-                )
-            tables.append(table.to_pandas())
-            cells.append(Cell.from_mapping(step["cell"]))
-    return (
-        _with_coordinates(pd.concat(tables), cells, [*map(len, tables)])
-        if tables
-        else pd.DataFrame()
-    )
-
-
-def _check_columns(record: RunRecord, columns: Sequence[str]) -> None:
-    """Refuse scores of versions that had a column for each metric."""
-    if not set(SCORES.columns) - set(SCORES.optional) <= set(columns):
-        raise UserError(
-            f"run {record.id} was computed by an earlier version of curvote, whose"
-            f" scores had another form; `curvote run {record.pipeline}` computes them"
-            " anew, with the same numbers."
-        )
+        undeclared = set(table.column("metric").unique().to_pylist()) - declared
+        if undeclared:
+            names = ", ".join(member.name for member in among)
+            absent = ", ".join(sorted(undeclared))
+            raise InternalError(
+                f"{names}: scores of {absent}, which no system declares"
+            )
+        tables.append(table.to_pandas())
+        cells.append(Cell.from_mapping(step["cell"]))
+    if not tables:
+        return pd.DataFrame()
+    return _with_coordinates(pd.concat(tables), cells, [*map(len, tables)])
 
 
 def _with_coordinates(
@@ -316,33 +308,19 @@ def main_score_index(record: RunRecord, rows: Sequence[Row]) -> int | None:
     """
     parts = list(labelled_parts(record.config))
     names = {a.name for _, p in parts for a in find_system(p.settings.protocol).axes}
-    candidates = [
-        candidate
-        for place, row in enumerate(rows)
-        if (candidate := _ScoreCandidate.from_row(parts, names, place, row)).rank
-        is not None
-    ]
-    usable = [candidate for candidate in candidates if candidate.usable] or candidates
-    ungrouped = [candidate for candidate in usable if not candidate.group] or usable
+    read = partial(_ScoreCandidate.from_row, parts, names)
+    candidates = [c for c in map(read, count(), rows) if c.rank is not None]
+    usable = [c for c in candidates if c.usable] or candidates
+    ungrouped = [c for c in usable if not c.group] or usable
     if not ungrouped:
         return None
-    comparable = [
-        candidate
-        for candidate in ungrouped
-        if candidate.text_values == ungrouped[0].text_values
-    ]
-    best: dict[
-        Cell, _ScoreCandidate
-    ] = {}  # of each cell: a rule may take several methods
+    comparable = [c for c in ungrouped if c.text_values == ungrouped[0].text_values]
+    best: dict[Cell, _ScoreCandidate] = {}  # a rule may take several methods of a cell
     for candidate in sorted(comparable, key=lambda candidate: candidate.rank or ()):
         best.setdefault(candidate.cell, candidate)
-    comparable = [
-        candidate for candidate in comparable if best[candidate.cell] is candidate
-    ]
-    latest = max(candidate.number_values for candidate in comparable)
-    series = [
-        candidate for candidate in comparable if candidate.number_values == latest
-    ]
+    comparable = [c for c in comparable if best[c.cell] is c]
+    latest = max(c.number_values for c in comparable)
+    series = [c for c in comparable if c.number_values == latest]
     return min(series, key=lambda candidate: candidate.distance).place
 
 
@@ -361,13 +339,10 @@ class _ScoreCandidate:
     def from_row(
         cls, parts: Parts, names: Container[str], place: int, row: Row
     ) -> _ScoreCandidate:
-        where = {
-            "protocol": row["protocol"],
-            "setting": setting_name(row.get("setting", {})),
-        }
-        cell = Cell.from_mapping(
-            where | {name: row[name] for name in row if name in names}
-        )
+        where = {name: row[name] for name in row if name in names}
+        setting = setting_name(row.get("setting", {}))
+        where = {"protocol": row["protocol"], "setting": setting} | where
+        cell = Cell.from_mapping(where)
         member = find_system(find_part(parts, cell).settings.protocol)
         name, x = row["method"], member.x.name
         metric = [item.name for item in member.metrics].index(row["metric"])
@@ -434,9 +409,8 @@ def _replicate_means(table: pd.DataFrame, names: list[str]) -> dict[Where, MeanS
     """Return the mean of each score over replicates, each weighted once."""
     number = table.groupby(names, dropna=False, sort=False).ngroup().to_numpy()
     by_replicate = table.groupby([number, REPLICATE.name])["value"].mean()
-    groups = _split_groups(
-        by_replicate.index.get_level_values(0).to_numpy(), by_replicate.to_numpy()
-    )
+    replicates = by_replicate.index.get_level_values(0).to_numpy()
+    groups = _split_groups(replicates, by_replicate.to_numpy())
     ends = {
         end: _split_groups(number, table[end].to_numpy(dtype=float, na_value=np.nan))
         for end in INTERVAL_ENDS
@@ -444,21 +418,16 @@ def _replicate_means(table: pd.DataFrame, names: list[str]) -> dict[Where, MeanS
     }
     first = table[names].iloc[np.unique(number, return_index=True)[1]]
     keys = zip(*(first[name].tolist() for name in names), strict=True)
-    return {
-        tuple(zip(names, map(missing_to_none, key), strict=True)): MeanScore(
-            float(values.mean()),
-            float(values.std(ddof=1) / np.sqrt(len(values)))
-            if len(values) > 1
-            else None,
-            len(values),
-            {
-                end: float(of[place].mean())
-                for end, of in ends.items()
-                if not np.isnan(of[place]).any()
-            },
-        )
-        for place, (key, values) in enumerate(zip(keys, groups, strict=True))
-    }
+    means: dict[Where, MeanScore] = {}
+    for place, (key, values) in enumerate(zip(keys, groups, strict=True)):
+        n = len(values)
+        se = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+        of_place = {end: groups_of[place] for end, groups_of in ends.items()}
+        whole = {end: x for end, x in of_place.items() if not np.isnan(x).any()}
+        interval = {end: float(x.mean()) for end, x in whole.items()}
+        where = tuple(zip(names, map(missing_to_none, key), strict=True))
+        means[where] = MeanScore(float(values.mean()), se, n, interval)
+    return means
 
 
 def _split_groups(number: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
@@ -475,13 +444,10 @@ def _additional_values(
     for metric in beside:
         if metric.beside == where["metric"]:
             key_of_metric = tuple((where | {"metric": metric.name}).items())
-            value_found = means.get(key_of_metric, MeanScore(metric.default_value))
-            value_found = (
-                MeanScore(metric.default_value) if value_found.ends else value_found
-            )
-            columns |= zip(
-                metric.columns, (value_found.value, value_found.se), strict=False
-            )
+            absent = MeanScore(metric.default_value)
+            found = means.get(key_of_metric, absent)
+            found = absent if found.ends else found
+            columns |= zip(metric.columns, (found.value, found.se), strict=False)
     return columns
 
 
@@ -510,16 +476,12 @@ def _row_order(
             ranks_of_values = axes.setdefault(axis.name, {})
             for value in axis.values(part.settings):
                 ranks_of_values.setdefault(value, len(ranks_of_values))
-    ranks = {
-        method.name: method.rank for member in systems for method in member.methods
-    }
+    ranks = {one.name: one.rank for member in systems for one in member.methods}
     last = 1 << 30
 
     def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
         setting = labels.index(row["setting"]) if "setting" in row else 0
-        places = (
-            axis_ranks.get(row.get(name), last) for name, axis_ranks in axes.items()
-        )
+        places = (known.get(row.get(name), last) for name, known in axes.items())
         rank = ranks.get(row["method"], last)
         return setting, *places, rank, row["method"], row.get("group", "")
 
