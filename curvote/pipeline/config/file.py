@@ -112,9 +112,9 @@ def refuse_in_production(
     before, after = dict(_setting_texts(file_values)), dict(_setting_texts(run_values))
     problems = []
     for path in sorted(before.keys() | after.keys()):
-        stated, given = before.get(path, _ABSENT), after.get(path, _ABSENT)
-        if stated != given and ".".join(path) not in free:
-            message = _REFUSAL.format(stated=stated, given=given)
+        file_text, run_text = before.get(path, _ABSENT), after.get(path, _ABSENT)
+        if file_text != run_text and ".".join(path) not in free:
+            message = _REFUSAL.format(stated=file_text, given=run_text)
             problems.append(Problem(message, (*where, *path)))
     if problems:
         raise UserError.several(problems)

@@ -140,8 +140,8 @@ def raw_files(
     dataset, parameters = resolve_source(pipeline.source)
     user_file = user_file_path(project, pipeline)
     if user_file:
-        own = raw.RawFile(user_file, raw.digest(user_file), "the user's own file")
-        located: dict[str, raw.RawFile | None] = {"path": own}
+        own_file = raw.RawFile(user_file, raw.digest(user_file), "the user's own file")
+        located: dict[str, raw.RawFile | None] = {"path": own_file}
     else:
         located = {
             name: raw.locate(project.root, name, download=fetch)

@@ -77,15 +77,17 @@ def describe_errors(details: Sequence[Any]) -> str:
     ``details`` are pydantic's errors at one place, such as one for each of the kinds
     that a value may have.
     """
-    given = f"(given: {quote_value(details[0]['input'])})"
+    input_text = f"(given: {quote_value(details[0]['input'])})"
     custom = next((detail for detail in details if not _requirement(detail)), None)
     if custom:  # the message of a validator of this project
         message = str(custom["msg"]).removeprefix("Value error, ").rstrip(".")
         if custom["type"] == "invalid_key":
             message = "no name of a setting; in a number write a point, no comma"
-        return f"{message} {given}."
+        return f"{message} {input_text}."
     requirements = dict.fromkeys(map(_requirement, details))
-    return f"must be {' or '.join(requirements)} {given}.{_correction_hint(details)}"
+    return (
+        f"must be {' or '.join(requirements)} {input_text}.{_correction_hint(details)}"
+    )
 
 
 def _requirement(detail: Any) -> str:
@@ -222,8 +224,10 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
         except UserError as error:
             problems += error.problems
         else:
-            found = (problem for sized in every_size for problem in checks(sized))
-            problems += dict.fromkeys(found)
+            all_problems = (
+                problem for sized in every_size for problem in checks(sized)
+            )
+            problems += dict.fromkeys(all_problems)
         places = {problem.where for problem in problems}
         problems += [
             Problem("is empty; list one value at least.", (axis.key,))
@@ -283,10 +287,10 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
         yield Problem(message, ("protocol",))
     elif not chain.production:
         yield Problem(f"{pipeline.protocol} is for studies only.", ("protocol",))
-    known = pipeline.source.get("name") in DATASETS
+    is_known = pipeline.source.get("name") in DATASETS
     # The records stay with their owners.
-    away = known and is_remote(pipeline.source)
-    user_file = known and reads_user_file(pipeline.source)
+    away = is_known and is_remote(pipeline.source)
+    user_file = is_known and reads_user_file(pipeline.source)
     if user_file and not (away or pipeline.source.get("id")):  # rows move in a file
         message = "production needs the column whose ids stay with their clients: id."
         yield Problem(message, ("source",))

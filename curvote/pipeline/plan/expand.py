@@ -131,8 +131,8 @@ def _stage_cells(
                     yield place, stage, shared_cell.with_values(**turn)
                     continue  # scores are one system's
                 labels = {"protocol": part.settings.called, **shared_cell.to_json()}
-                own = [axis for axis in fast if axis.name in stage.axes]
-                for values in axis_combinations(own, part.settings):
+                own_axes = [axis for axis in fast if axis.name in stage.axes]
+                for values in axis_combinations(own_axes, part.settings):
                     if stage.when(part.settings, values):
                         cell = Cell.from_mapping({**labels, **values})
                         yield place, stage, cell.with_values(**turn)

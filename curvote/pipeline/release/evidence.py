@@ -290,17 +290,17 @@ def find_traces(project: Project, witnesses: Iterable[str] = ()) -> list[Trace]:
             traces.append(Trace(where, about.get("id"), about.get("head")))
     where = str(copy_path(project).relative_to(project.root))
     for line in copy_lines(project):
-        told = line["release"], line["head"]
-        traces.append(Trace(where, *told, published=False, line=line))
+        about_line = line["release"], line["head"]
+        traces.append(Trace(where, *about_line, published=False, line=line))
     for protocol, stage, release, run in records.released_steps(project):
         stages = find_system(protocol).production if protocol in SYSTEMS else ()
-        if any(stage == one.name and one.message for one in stages):
+        if any(stage == s.name and s.message for s in stages):
             traces.append(Trace(f"the record of run {run}", release))
     for witness in open_witnesses(project, witnesses):
         for line in witness.lines():
-            where, told = str(witness.path), (line["release"], line["head"])
+            where, about_line = str(witness.path), (line["release"], line["head"])
             ledger = str(line.get("ledger"))
-            trace = Trace(where, *told, published=False, line=line, ledger=ledger)
+            trace = Trace(where, *about_line, published=False, line=line, ledger=ledger)
             traces.append(trace)
     return traces
 

@@ -136,8 +136,8 @@ def _suspicion_of_cohort(
     ]
     if earlier and population not in earlier:
         return _renamed_message(configured.name, earlier[-1], population)
-    known = ledger, configured, people, counting
-    return _suspicion_of_overlap(*known) or _suspicion_of_respelling(*known)
+    arguments = ledger, configured, people, counting
+    return _suspicion_of_overlap(*arguments) or _suspicion_of_respelling(*arguments)
 
 
 def _suspicion_of_respelling(

@@ -66,7 +66,7 @@ def publish_rounds(
         for step, round_ in zip(group, rounds, strict=True):
             inputs = (artifact(project, *source) for source in step.sources.values())
             wanted = round_ is None and step.action == "blocked"
-            if wanted and all(one.problem(content=True) is None for one in inputs):
+            if wanted and all(i.problem(content=True) is None for i in inputs):
                 new.append(step)
         if new:
             yield _open_rounds(project, configured, new, [r for r in rounds if r])
@@ -124,8 +124,8 @@ def _open_rounds(
     rounds: list[Round],
 ) -> PublishedRound:
     """Open new rounds beside ``known`` ones, and publish all of them."""
-    made = (task_of_step(project, step) for step in new)
-    tasks = [validate_task(task.to_json()) for task in made]  # as clients do
+    made_tasks = (task_of_step(project, step) for step in new)
+    tasks = [validate_task(task.to_json()) for task in made_tasks]  # as clients do
     places = _publication_paths(project, configured.name, tasks[0])
     _refuse_lost_intake(project, places[0], tasks)
     steps_and_tasks = [*zip(new, tasks, strict=True)]

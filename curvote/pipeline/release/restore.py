@@ -97,8 +97,8 @@ def _reconstruct(
     everyone = present.everyone_releases() if present else {}
     for release, traces in missing.items():
         entry = present.entry(release) if present else None
-        told = [t.line for t in traces if t.line and "population" in t.line]
-        line = max(told, key=lambda line: int(line.get("sequence", 0)), default=None)
+        lines = [t.line for t in traces if t.line and "population" in t.line]
+        line = max(lines, key=lambda line: int(line.get("sequence", 0)), default=None)
         where = traces[0].where
         if present and entry and entry.counts:
             clients = None if release in everyone else present.members(release)

@@ -199,8 +199,8 @@ def compute_block(job: Job, part: Part) -> None:
             every = functions.shared_rows(inputs, job.params, job.metadata)
             produced: Pieces = ((SHARED, rows) for rows in every)
         else:
-            known = job.sizes, inputs, job.params, job.metadata
-            contexts = [StageContext(job.stage, place, *known) for place in part]
+            arguments = job.sizes, inputs, job.params, job.metadata
+            contexts = [StageContext(job.stage, place, *arguments) for place in part]
             produced = _run_stage(functions, contexts)
         with (
             _atomic_folder(block_folder(Path(job.folder), part)) as folder,
@@ -309,8 +309,8 @@ def _prepare_shards(job: Job, place: Place) -> int:
         for name, values in functions.shared(context).items():
             path = Path(job.scratch) / f"{_shared_prefix(place)}.{name}.npy"
             np.save(create_empty_file(path), values, allow_pickle=False)
-    known = context.inputs, context.params, context.metadata
-    count: int = functions.shard_count(*known, place)
+    arguments = context.inputs, context.params, context.metadata
+    count: int = functions.shard_count(*arguments, place)
     return count
 
 

@@ -148,11 +148,11 @@ def _key_reasons(
         yield "only in B" if a is None else "only in A"
         return
     pair = {"A": artifact(project, stage, a), "B": artifact(project, stage, b)}
-    missing = [n for n, one in pair.items() if one.problem(content=False) is not None]
+    missing = [which for which, there in pair.items() if there.problem(content=False)]
     if missing:
         yield MISSING_ARTIFACT.format(which=" and ".join(missing))
         return
-    old, new = (one.manifest["components"] for one in pair.values())
+    old, new = (there.manifest["components"] for there in pair.values())
     reasons = list(differences(old, new)) or ["the chain changed"]
     yield from [r for r in reasons if not r.startswith(_INPUT_PREFIX)] or reasons
 

@@ -173,7 +173,7 @@ def check_workers(client: Any, address: str, root: Path | None) -> None:
     """Refuse workers with other versions, or without the project's folder."""
     expected = local_versions()
     versions_by_worker = sorted(client.run(make_version_reader()).items())
-    named = [(worker, found.get("curvote")) for worker, found in versions_by_worker]
+    named = [(worker, names.get("curvote")) for worker, names in versions_by_worker]
     empty = [worker for worker, version in named if version == "missing"]
     if empty:
         raise UserError(

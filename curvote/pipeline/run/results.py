@@ -423,8 +423,8 @@ def _replicate_means(table: pd.DataFrame, names: list[str]) -> dict[Where, MeanS
         n = len(values)
         se = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else None
         of_place = {end: groups_of[place] for end, groups_of in ends.items()}
-        whole = {end: x for end, x in of_place.items() if not np.isnan(x).any()}
-        interval = {end: float(x.mean()) for end, x in whole.items()}
+        complete = {end: x for end, x in of_place.items() if not np.isnan(x).any()}
+        interval = {end: float(x.mean()) for end, x in complete.items()}
         where = tuple(zip(names, map(missing_to_none, key), strict=True))
         means[where] = MeanScore(float(values.mean()), se, n, interval)
     return means
@@ -445,9 +445,9 @@ def _additional_values(
         if metric.beside == where["metric"]:
             key_of_metric = tuple((where | {"metric": metric.name}).items())
             absent = MeanScore(metric.default_value)
-            found = means.get(key_of_metric, absent)
-            found = absent if found.ends else found
-            columns |= zip(metric.columns, (found.value, found.se), strict=False)
+            mean = means.get(key_of_metric, absent)
+            mean = absent if mean.ends else mean
+            columns |= zip(metric.columns, (mean.value, mean.se), strict=False)
     return columns
 
 
@@ -476,12 +476,12 @@ def _row_order(
             ranks_of_values = axes.setdefault(axis.name, {})
             for value in axis.values(part.settings):
                 ranks_of_values.setdefault(value, len(ranks_of_values))
-    ranks = {one.name: one.rank for member in systems for one in member.methods}
+    ranks = {m.name: m.rank for member in systems for m in member.methods}
     last = 1 << 30
 
     def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
         setting = labels.index(row["setting"]) if "setting" in row else 0
-        places = (known.get(row.get(name), last) for name, known in axes.items())
+        places = (at.get(row.get(name), last) for name, at in axes.items())
         rank = ranks.get(row["method"], last)
         return setting, *places, rank, row["method"], row.get("group", "")
 

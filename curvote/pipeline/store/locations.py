@@ -107,9 +107,9 @@ class RemotePath(PosixPath):
             head = names[: len(patterns)]
             if len(head) == len(patterns) and all(map(fnmatchcase, head, patterns)):
                 name = "/".join(head)
-                whole = len(names) == len(patterns)
+                is_file = len(names) == len(patterns)
                 folder = fs.FileInfo(name, type=fs.FileType.Directory)
-                matches[name] = info if whole else folder
+                matches[name] = info if is_file else folder
         for name, info_found in sorted(matches.items()):
             yield (self / name).with_info(info_found)
 
@@ -301,7 +301,7 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
     with store_errors(target, "write"):
         for file in files:
             if file.name == MANIFEST:
-                arrived = {sent.name: sent.stat().st_size for sent in target.iterdir()}
+                arrived = {f.name: f.stat().st_size for f in target.iterdir()}
                 for table in files[:-1]:
                     if arrived.get(table.name) != table.stat().st_size:
                         raise ObjectStoreError(
