@@ -66,11 +66,6 @@ _NUMERIC: Final = {
 _CHOICE: Final = ("literal_error", "enum")
 
 
-def kind_in_words(kind: Any) -> str:
-    """Return the phrase for a Python type's values, "" for other types."""
-    return _KINDS.get(kind, "")
-
-
 def describe_errors(details: Sequence[Any]) -> str:
     """Return one message for one value: its requirement and the value given.
 
@@ -201,7 +196,7 @@ def _missing_key_hint(model: type[BaseModel], key: str) -> str:
         return f" Write {key}: {{{': ..., '.join(required)}: ...}}." if required else ""
     field = model.model_fields.get(key)
     kind = field.annotation if field else None
-    wanted = kind_in_words(get_origin(kind) or kind)
+    wanted = _KINDS.get(get_origin(kind) or kind, "")
     return f" Write {key}: and {wanted}." if wanted else ""
 
 

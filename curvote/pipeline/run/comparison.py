@@ -359,17 +359,14 @@ def _with_verdicts(changes: Sequence[ScoreChange]) -> list[ScoreChange]:
         if p > ALPHA / (len(tested) - rank):
             break
         significant.add(i)
-    return [
-        change if change.verdict else _set_verdict(change, significant=i in significant)
-        for i, change in enumerate(changes)
-    ]
-
-
-def _set_verdict(change: ScoreChange, *, significant: bool) -> ScoreChange:
-    if not significant:
-        return replace(change, verdict="within chance")
-    better = (change.difference < 0) == (change.metric.better == "lower")
-    return replace(change, significant=True, verdict="better" if better else "worse")
+    verdicts = []
+    for i, change in enumerate(changes):
+        better = (change.difference < 0) == (change.metric.better == "lower")
+        verdict = "better" if better else "worse"
+        beyond = i in significant
+        verdict = verdict if beyond else change.verdict or "within chance"
+        verdicts.append(replace(change, significant=beyond, verdict=verdict))
+    return verdicts
 
 
 @dataclass(frozen=True)

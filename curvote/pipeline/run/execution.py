@@ -29,16 +29,7 @@ from curvote.pipeline.release.production import find_round
 from curvote.pipeline.release.session import provenance, release_step
 from curvote.pipeline.run import blocks
 from curvote.pipeline.run.engines import Engine
-from curvote.pipeline.store.artifacts import (
-    MANIFEST,
-    Artifact,
-    ArtifactRef,
-    artifact,
-    commit,
-    make_stage_folder,
-    open_artifact,
-    write_json,
-)
+from curvote.pipeline.store import artifacts
 from curvote.pipeline.store.growth import ReusedReplicates, stage_parameters
 from curvote.pipeline.store.locations import (
     as_path,
@@ -71,7 +62,7 @@ def execute_step(
     block: int | None = None,
     progress: Progress | None = None,
     words: EntropySource = system_entropy,
-) -> ArtifactRef:
+) -> artifacts.ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
     The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
@@ -79,7 +70,7 @@ def execute_step(
     ``words``, by shard; tests give some that can be had again. UserError: a full disk,
     a folder that cannot be written, or an object store for what only its owner reads.
     """
-    target = artifact(project, step.stage.name, step.key).path
+    target = artifacts.artifact(project, step.stage.name, step.key).path
     if step.owner_only and is_remote(target):
         raise UserError(
             f"{step.name}: whoever knows the seed of this study can take the noise off"
@@ -93,10 +84,10 @@ def execute_step(
             compute = partial(_build_artifact, project, step, target, parallel)
             if step.release and not step.release.by_envelope:
                 return release_step(project, step, target, compute).ref
-            made_meanwhile = Artifact(target).problem(content=True) is None
+            made_meanwhile = artifacts.Artifact(target).problem(content=True) is None
             if made_meanwhile and not step.forced:
-                return Artifact(target).ref
-            return commit(compute(), target).ref
+                return artifacts.Artifact(target).ref
+            return artifacts.commit(compute(), target).ref
     except OSError as error:
         raise _storage_error(error, target) from error
 
@@ -109,8 +100,16 @@ def _build_artifact(
 ) -> Path:
     """Return the temporary folder with all files of the artifact."""
     job = _prepare_job(project, step, target)
-    if blocks.is_scattered(job):
-        return _build_scattered(project, step, job, parallel)
+    folder, tables = Path(job.folder), {}
+    if blocks.is_scattered(job):  # its rows go through buckets
+        (table,) = step.stage.tables
+        with blocks.scratch_folder(project, step.id) as scratch:
+            scratch_job = replace(job, scratch=str(scratch), words=parallel.words)
+            arguments = scratch_job, step.places, parallel.engine, parallel.progress
+            batches = blocks.draw_buckets(*arguments)
+            entry = merge_blocks(folder / f"{table.name}.parquet", batches)
+        _write_manifest(step, folder, job.metadata, {table.name: entry})
+        return folder
     reused = ReusedReplicates.for_step(project, step)
     places = reused.new_places(step.places)
     # What repeats inside a replicate belongs together: it reads each other's tables.
@@ -121,7 +120,6 @@ def _build_artifact(
     alone = small and not parallel.engine.workers_stated
     engine = Engine() if alone else parallel.engine
     blocks.compute_missing(job, parts, engine, parallel.progress)
-    folder, tables = Path(job.folder), {}
     for name in (table.name for table in step.stage.tables):
         computed = blocks.read_blocks(folder, parts, name)
         batches = chain(reused.reused_batches(name), computed)
@@ -141,21 +139,9 @@ def _block_size(number: int, job: blocks.Job) -> int:
 
 
 def _input_rows(job: blocks.Job) -> int:
-    return sum(open_artifact(as_path(place)).n_rows for place in job.inputs.values())
-
-
-def _build_scattered(
-    project: Project, step: Step, job: blocks.Job, parallel: _BlockOptions
-) -> Path:
-    """Return the temporary folder of a step whose rows go through buckets."""
-    folder, (table,) = Path(job.folder), step.stage.tables
-    with blocks.scratch_folder(project, step.id) as scratch:
-        scratch_job = replace(job, scratch=str(scratch), words=parallel.words)
-        arguments = scratch_job, step.places, parallel.engine, parallel.progress
-        batches = blocks.draw_buckets(*arguments)
-        entry = merge_blocks(folder / f"{table.name}.parquet", batches)
-    _write_manifest(step, folder, job.metadata, {table.name: entry})
-    return folder
+    return sum(
+        artifacts.open_artifact(as_path(place)).n_rows for place in job.inputs.values()
+    )
 
 
 def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
@@ -163,7 +149,7 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
     if step.owner_only:
         private_folder(temporary)
     temporary.mkdir(exist_ok=True)
-    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
+    inputs = {n: artifacts.artifact(project, *at) for n, at in step.sources.items()}
     paths = {file.name: file.path for file in step.raw}
     params = stage_parameters(step) | {"raw.paths": paths}
     if step.release and step.release.by_envelope:  # so a stage finds its envelopes
@@ -220,13 +206,13 @@ def _write_manifest(
         "tables": tables,
         "facts": metadata,
     } | provenance(step)
-    write_json(temporary / MANIFEST, manifest)
+    artifacts.write_json(temporary / artifacts.MANIFEST, manifest)
 
 
 @contextmanager
 def _key_locked(project: Project, step: Step) -> Iterator[None]:
     """Hold the lock of one key: a second process waits, then finds the result."""
-    make_stage_folder(project, step.stage.name)
+    artifacts.make_stage_folder(project, step.stage.name)
     locks = private_folder(project.state) / "locks"
     locks.mkdir(exist_ok=True)
     with (locks / "-".join(step.id)).open("w") as handle:

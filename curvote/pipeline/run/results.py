@@ -203,21 +203,17 @@ def drift_alerts(project: Project, record: RunRecord) -> list[str]:
 
     Only a round that stays open has batches (`intake`); what is worse, the system says.
     """
-    return [
-        _alert_line(view.cell, facts)
-        for view in final_views(project, record)
-        for facts in view.sent_facts()
-        if find_system(view.settings.protocol).needs_new_round(view.settings, facts)
-    ]
-
-
-def _alert_line(cell: Cell, facts: dict[str, Any]) -> str:
-    *before, newest = facts["batches"]
-    return (
-        f"{cell}: the newest {newest} votes find the classifiers worse than the"
-        f" {sum(before)} before them (p = {facts['fall']:.1g}); --new-release asks for"
-        " new reports and trains anew"
-    )
+    alerts = []
+    for view in final_views(project, record):
+        for facts in view.sent_facts():
+            if view.system.needs_new_round(view.settings, facts):
+                *before, newest = facts["batches"]
+                alerts.append(
+                    f"{view.cell}: the newest {newest} votes find the classifiers worse"
+                    f" than the {sum(before)} before them (p = {facts['fall']:.1g});"
+                    " --new-release asks for new reports and trains anew"
+                )
+    return alerts
 
 
 # Coordinates that every row of `scores --json` has; others stand where there are any.

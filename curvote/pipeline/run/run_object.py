@@ -36,16 +36,14 @@ def page_folder(project: Project, record: RunRecord) -> Path:
 def find_page(project: Project, record: RunRecord) -> Path | None:
     """Return the page that was drawn of a run; None: there is none."""
     shared = project.reports / record.pipeline
-    candidates = (folder / PAGE for folder in (shared / record.id, shared))
-    return next((page for page in candidates if _is_page_of(page, record)), None)
-
-
-def _is_page_of(page: Path, record: RunRecord) -> bool:
-    try:
-        stamp = json.loads((page.parent / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return page.is_file() and bool(stamp.get("run") == record.id)
+    for folder in (shared / record.id, shared):
+        try:
+            stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if (folder / PAGE).is_file() and stamp.get("run") == record.id:
+            return folder / PAGE
+    return None
 
 
 _Cell = Cell | Mapping[str, Any] | None
