@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.history import record
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history, records
+from curvote.pipeline.store import records
 from tests import plain
 
 FEW, MANY, MOST_TIMES = 10, 1000, 1.5
@@ -38,7 +38,7 @@ def project_with(root: Path, runs: int) -> Project:
     for number in range(1, runs):
         run = f"{made['id']}-{number:04d}"
         records.write_record(project, made | {"id": run, "sequence": 0})
-    assert len(history.load_records(project)) == runs
+    assert len(records.load_records(project)) == runs
     return project
 
 

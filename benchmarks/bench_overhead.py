@@ -33,7 +33,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.history import record
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 
 ROOT = Path(__file__).resolve().parents[1]
 CURVOTE = [sys.executable, "-m", "curvote.cli"]
@@ -157,9 +157,9 @@ def status(runs: int) -> list[float]:
 
 def _with(folder: Path, runs: int) -> list[float]:
     project = Project(folder)
-    known = history.completed_run(project, "demo")
-    for number in range(len(history.load_records(project)), runs):
-        history.save_record(project, replace(known, id=f"{known.id}-{number:04}"))
+    known = records.completed_run(project, "demo")
+    for number in range(len(records.load_records(project)), runs):
+        records.save_record(project, replace(known, id=f"{known.id}-{number:04}"))
     asked = [*CURVOTE, "status", "--json"]
     took = [cpu(asked, folder) for _ in range(REPEATS + 1)]
     json.loads(took[-1][1])

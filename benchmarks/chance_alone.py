@@ -20,8 +20,8 @@ from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.run.comparison import ALPHA, compare_scores
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import make_plan
-from curvote.pipeline.store import history
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 
 SMALL = {
     "source": {"name": "simulated", "points": 20},
@@ -39,10 +39,10 @@ def ran(project: Project, seed: int) -> RunRecord:
     """Run the small pipeline with a seed."""
     configured = PipelinesFile(project).configure_pipeline("small", [f"seed={seed}"])
     made = make_plan(project, configured, fetch=True)
-    record = history.record_start(project, made.configured, made.steps, "")
+    record = records.record_start(project, made.configured, made.steps, "")
     for step in made.steps_to_run():
         execute_step(project, step)
-    return history.record_end(project, record, "completed")
+    return records.record_end(project, record, "completed")
 
 
 def main() -> None:

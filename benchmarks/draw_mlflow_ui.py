@@ -27,7 +27,7 @@ from curvote.flows.environment import prepare_environment
 from curvote.flows.server.launch import listen
 from curvote.flows.tracking.log import page_fragment
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 
 PICTURES = ROOT / "docs"
 SIZES = (25, 100, 50)
@@ -75,7 +75,7 @@ def _draw(page: Page, base: str, project: Project) -> None:
     prepare_environment(project.root)
     place = f"{base}/{page_fragment(project)}"
     page.run(CLOSED)
-    runs = [run.mlflow_run for run in history.load_records(project)]
+    runs = [run.mlflow_run for run in records.load_records(project)]
     (experiment,) = re.findall(r"experiments/(\d+)", place)
     compared = (quote(json.dumps(names)) for names in (runs, [experiment]))
     addresses = {

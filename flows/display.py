@@ -16,7 +16,7 @@ from curvote.flows import lines
 from curvote.ledger.amounts import Amount
 from curvote.ledger.book import open_existing
 from curvote.messages import stages
-from curvote.pipeline.config.overview import user_file_card
+from curvote.pipeline.config.file import user_file_card
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import describe_choices
 from curvote.pipeline.config.source import RawInput

@@ -23,8 +23,8 @@ from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.release.publication import publish_rounds
 from curvote.pipeline.run.engines import choose_engine
 from curvote.pipeline.run.planner import Plan, Selection, make_plan
-from curvote.pipeline.store import history, records
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 from curvote.tasks.context import RedactedError, TaskContext, redaction
 from curvote.tasks.stages import page, stage_task
 
@@ -71,7 +71,7 @@ def perform_run(pipeline: str, project: str, request: RunRequest) -> str:
     """Plan and run a pipeline inside a flow; return the id of its record."""
     tag_flow_run()
     place = find_project(Path(project))
-    history.record_killed(place, is_alive)
+    records.record_killed(place, is_alive)
     with redaction():
         file = file_of(place, pipeline)
         configured = file.configure_pipeline(
@@ -101,8 +101,8 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
     display.print_choices(plan)
     if display.print_spending(project, plan) and request.ask:
         ask_consent("Is it released about these people, for the first time?", yes=False)
-    record = history.record_start(project, plan.configured, plan.steps, process_tag())
-    history.hold_run_lock(project, record.id)
+    record = records.record_start(project, plan.configured, plan.steps, process_tag())
+    records.hold_run_lock(project, record.id)
     status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
     try:
         with lines.shared_facts(run=record.id):
@@ -112,7 +112,7 @@ def _run_recorded(project: Project, plan: Plan, request: RunRequest) -> RunRecor
         status, why = "failed", failure_reason(error)
         raise
     finally:
-        history.record_end(project, record, status, why)
+        records.record_end(project, record, status, why)
     if status == "blocked":
         other = ("completed", "partial", "failed", "interrupted", "killed")
         now = records.count_streak(project, record.pipeline, ["blocked"], other)

@@ -24,7 +24,7 @@ from curvote.base.errors import InternalError, UserError
 from curvote.flows import lines
 from curvote.ledger.book import open_existing
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 
 Status = Literal["ok", "warning", "failed"]
 
@@ -382,7 +382,7 @@ def _has_locks(path: Path) -> bool:
 
 def _recorded_times(project: Project) -> Iterator[tuple[datetime, str]]:
     """Yield the times of runs and ledger entries, with what they are of."""
-    for record in history.load_records(project):
+    for record in records.load_records(project):
         for text in filter(None, (record.started, record.finished)):
             yield datetime.fromisoformat(text), f"run {record.id}"
     try:

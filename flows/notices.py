@@ -22,7 +22,7 @@ from curvote.base.errors import UserError
 from curvote.flows import lines
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import Event, Notify
+from curvote.pipeline.config.schema import Event, Notify
 
 URLS_VARIABLE = "CURVOTE_NOTIFY_URLS"
 _COMMAND_SECONDS = 30.0

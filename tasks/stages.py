@@ -16,7 +16,7 @@ from curvote.pipeline.config.project import is_client_side
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.store.artifacts import ArtifactRef, artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.tasks.context import TaskContext, redaction
 
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from curvote.chain.registry import SYSTEMS
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import pipeline_model
-from curvote.pipeline.plan.fingerprint import file_digest
-from curvote.pipeline.store import history
+from curvote.pipeline.plan.step import file_digest
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, all_folders
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 CELL = ("protocol", "epsilon", "learner", "setting", "arrival")
 SERVERS = 3
@@ -30,8 +30,8 @@ def aged(project: Project) -> Project:
     """
     for folder in all_folders(project):
         age(folder)
-    for record in history.load_records(project):
-        history.save_record(project, _record(record))
+    for record in records.load_records(project):
+        records.save_record(project, _record(record))
     return project
 
 

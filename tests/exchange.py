@@ -17,8 +17,8 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.release.publication import close_round, publish_rounds
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Plan, make_plan
-from curvote.pipeline.store import history
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 
 NAME = "far"
 FAR = {
@@ -48,14 +48,14 @@ class Server:
     def run(self) -> tuple[Plan, RunRecord]:
         """Do what `curvote run` does: all that is not blocked, then publish."""
         plan = self.plan()
-        record = history.record_start(
+        record = records.record_start(
             self.project, plan.configured, plan.steps, process_tag()
         )
         for step in plan.steps_to_run():
             execute_step(self.project, step)
         list(publish_rounds(self.project, plan.configured, plan.steps))
         status = "blocked" if plan.blocked_steps() else "completed"
-        return plan, history.record_end(self.project, record, status)
+        return plan, records.record_end(self.project, record, status)
 
     def close(self) -> None:
         """Go on with what is in."""

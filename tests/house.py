@@ -74,7 +74,7 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import make_plan
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import mean_scores
 from curvote.pipeline.store import history
 project = Project(Path.cwd())
 made = make_plan(project, PipelinesFile(project).configure_pipeline({name!r}))

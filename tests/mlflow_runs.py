@@ -13,7 +13,7 @@ from curvote.curves.curve_classifier import CurveClassifier
 from curvote.curves.encoding import Encoding, Linear
 from curvote.flows.tracking import log as tracking
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from tests.tracked_run import make_rows, store
 
 GRID = np.linspace(0.0, 1.0, 20)

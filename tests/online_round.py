@@ -15,7 +15,7 @@ from curvote.messages.message import client_data, message_of, payload_at
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import find_artifact
 from curvote.pipeline.store.artifacts import Artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.wire import signing
 from curvote.wire.envelope import Invitation, seal_message
 from curvote.wire.task import Task

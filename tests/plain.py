@@ -14,8 +14,8 @@ from curvote.pipeline.config.yaml_document import as_yaml
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import EVERYTHING, Plan, Selection, make_plan
-from curvote.pipeline.store import history
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 
 TINY: dict[str, Any] = {
     "source": {"name": "simulated", "points": 20},
@@ -73,12 +73,12 @@ def run(
 ) -> RunRecord:
     """Do what `curvote run` does to the store, one step after the other."""
     made = plan(project, name, *overrides, selection=selection)
-    record = history.record_start(project, made.configured, made.steps, process_tag())
+    record = records.record_start(project, made.configured, made.steps, process_tag())
     for step in made.steps_to_run():
         execute_step(
             project, step, engine=engine or Engine("local", workers), block=block
         )
-    return history.record_end(project, record, "completed")
+    return records.record_end(project, record, "completed")
 
 
 def actions(made: Plan) -> dict[str, set[str]]:

@@ -13,10 +13,10 @@ from curvote.base.errors import UserError
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import release_log
+from curvote.pipeline.release import evidence
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Plan, make_plan
-from curvote.pipeline.store.history import record_end, record_start
+from curvote.pipeline.store.records import record_end, record_start
 from tests import plain, production
 
 NAME, PEOPLE, CAP = "town", 140, 8.0
@@ -88,7 +88,7 @@ def state(project: Project) -> object:
     """Return what is released, and what the ledger says."""
     entries = production.ledger_entries(project)
     folders = sorted(p.name for p in project.artifacts.glob("*/*"))
-    copy = release_log.copy_path(project)
+    copy = evidence.copy_path(project)
     return entries, folders, copy.exists() and copy.read_bytes()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store.artifacts import MANIFEST, artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 EPSILONS = (0.5, 2.0)
 METHODS = ("weak", "mrma")

@@ -23,7 +23,7 @@ from curvote.papers.reproduction import Reproduction
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.source import MissingFiles, raw_file_names, raw_files
-from curvote.pipeline.store.history import RunRecord, completed_run, load_record
+from curvote.pipeline.store.records import RunRecord, completed_run, load_record
 
 Row = dict[str, Any]  # of `scores --json`
 BLOCKED_EXIT = 3

@@ -58,7 +58,7 @@ def _locate_model(request: ModelRequest) -> GivenModel:
     from curvote.papers.registry import file_of
     from curvote.pipeline.config.settings import part_of_cell
     from curvote.pipeline.run.results import RunView
-    from curvote.pipeline.store.history import completed_run
+    from curvote.pipeline.store.records import completed_run
 
     project = find_project(request.project)
     name, names = request.name, file_of(project, request.name).names()

@@ -11,8 +11,8 @@ import pandas as pd
 from curvote.papers.rows import Row
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import labels_by_setting
-from curvote.pipeline.run.scores import mean_scores, missing_to_none, replicate_scores
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.results import mean_scores, missing_to_none, replicate_scores
+from curvote.pipeline.store.records import RunRecord
 
 Labels = Mapping[str | None, Mapping[str, str]]
 Refine = Callable[[RunRecord, list[Row], pd.DataFrame], list[Row]]
@@ -22,9 +22,9 @@ Refine = Callable[[RunRecord, list[Row], pd.DataFrame], list[Row]]
 class Evidence:
     """The score rows of a reproduction's runs, and scores by replicate.
 
-    ``replicates`` has the columns of `curvote.pipeline.run.scores.replicate_scores` and
-    one for each axis of the pipelines' grids; ``configs`` are the runs' configurations,
-    ``project`` is where raw files are found.
+    ``replicates`` has the columns of `curvote.pipeline.run.results.replicate_scores`
+    and one for each axis of the pipelines' grids; ``configs`` are the runs'
+    configurations, ``project`` is where raw files are found.
     """
 
     summaries: list[Row]

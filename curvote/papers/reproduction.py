@@ -13,7 +13,7 @@ from curvote.papers import rows as words
 from curvote.papers.evidence import collect_evidence
 from curvote.papers.rows import Row, to_csv, to_json
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 # What a row may hold, and how the terminal says it. All but a ``value`` are shares,
 # in percent; a value is in the unit of what it is a value of.

@@ -92,7 +92,7 @@ def format_number(row: Row, column: str) -> str:
 def score_row(summary: Row, quantity: str = "misclassification") -> Row:
     """Return the row of one quantity of a summary of scores.
 
-    ``summary`` as `curvote.pipeline.run.scores.mean_scores` gives it. Where
+    ``summary`` as `curvote.pipeline.run.results.mean_scores` gives it. Where
     ``accuracy`` was not measured itself, it is what misclassification leaves.
     ``setting`` names the labels of a pipeline's grid.
     """

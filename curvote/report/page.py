@@ -47,6 +47,12 @@ from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_ar
 from curvote.pipeline.run.scores import declared_rows, main_score_index, mean_scores
 from curvote.pipeline.store.artifacts import checked_artifact, write_json
 from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.plan import definitions
+from curvote.pipeline.plan.step import file_digest, json_digest
+from curvote.pipeline.run.comparison import RunComparison, group_key_changes
+from curvote.pipeline.run.results import run_systems
+from curvote.pipeline.store.artifacts import write_json
+from curvote.pipeline.store.records import RunRecord
 from curvote.report import data as tables
 from curvote.report import figures, sentences, style
 from curvote.report.data import SCORE_COLUMNS, PageData, Section, find_method

@@ -14,7 +14,7 @@ from typing import Any
 from curvote.flows.environment import is_alive
 from curvote.flows.machine import Finding
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history, records
+from curvote.pipeline.store import records
 
 # Older, and the process hangs although it is there.
 STALE_SECONDS = 60.0
@@ -116,7 +116,7 @@ def _pipeline_finding(
         late = f", over {_format_age(max_age)}" if age > max_age else ""
     else:
         due = [datetime.fromisoformat(date) for date in beat.due.get(name, [])]
-        latest = history.latest_run(project, name)
+        latest = records.latest_run(project, name)
         if latest and latest.status == "running":  # was it late when that began?
             now = datetime.fromisoformat(latest.started)
         tried = latest is not None and latest.status in _FAILED_STATES
@@ -154,7 +154,7 @@ def describe_overdue(
 def last_success_time(project: Project, name: str) -> datetime | None:
     """Return the end of the latest completed run of a pipeline."""
     for run in records.newest_ids(project, name, "completed"):
-        record = history.load_record(project, run)
+        record = records.load_record(project, run)
         if record is not None and record.finished:
             return datetime.fromisoformat(record.finished)
     return None

@@ -13,8 +13,8 @@ from curvote.flows import lines
 from curvote.flows.serving.schedules import describe_schedule
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import parse_span
-from curvote.pipeline.store import garbage, history
+from curvote.pipeline.config.schema import parse_span
+from curvote.pipeline.store import garbage, records
 from curvote.pipeline.store.garbage import DeletionGroup, RetentionLimits
 
 _DAY_SECONDS = 86_400.0
@@ -114,16 +114,16 @@ def collect_garbage(
 
 
 def _collect_records(
-    project: Project, records: DeletionGroup, dry_run: bool
+    project: Project, pile: DeletionGroup, dry_run: bool
 ) -> list[DeletionGroup]:
     """Return the records to delete, and MLflow's files of their runs."""
     logged = {
         record.mlflow_run: path
-        for path in records.paths
-        if (record := history.load_record(project, path.stem)) and record.mlflow_run
+        for path in pile.paths
+        if (record := records.load_record(project, path.stem)) and record.mlflow_run
     }
     if not logged:
-        return [records]
+        return [pile]
     from curvote.flows.tracking.store import delete_runs
 
     more: list[DeletionGroup] = []

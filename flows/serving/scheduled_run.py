@@ -25,8 +25,8 @@ from curvote.flows.tracking import log as tracking
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.config.schema import Schedule
-from curvote.pipeline.store import history, records
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 
 T = TypeVar("T")
 _ENDED_BADLY = ("failed", "interrupted", "killed")

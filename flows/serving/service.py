@@ -29,7 +29,7 @@ from curvote.flows.serving.health import Heartbeat
 from curvote.flows.serving.runner import RunnerOrder
 from curvote.flows.serving.schedules import Schedules
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import parse_span
+from curvote.pipeline.config.schema import parse_span
 
 
 @dataclass

@@ -19,9 +19,16 @@ from curvote.chain.system import Part, System
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import find_part, labelled_parts, setting_name
 from curvote.pipeline.run.scores import declared_rows, main_score_index
+from curvote.pipeline.config.settings import (
+    Parts,
+    find_part,
+    labelled_parts,
+    setting_name,
+)
+from curvote.pipeline.run.results import declared_rows
 from curvote.pipeline.store.artifacts import Artifact, artifact
-from curvote.pipeline.store.history import RunRecord
 from curvote.pipeline.store.locations import artifact_exists
+from curvote.pipeline.store.records import RunRecord
 
 Row = Mapping[str, Any]
 Metrics = dict[str, float]

@@ -30,8 +30,8 @@ from curvote.flows.tracking.cells import Headline, Row
 from curvote.flows.tracking.runs import CellLog, ExperimentLog, log_run_with_cells
 from curvote.flows.tracking.store import connect
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history, records
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

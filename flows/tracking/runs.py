@@ -21,9 +21,9 @@ from curvote.flows.tracking.cells import Headline, Metrics, Point
 from curvote.flows.tracking.store import delete_run
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
-from curvote.pipeline.plan import fingerprint
+from curvote.pipeline.plan.step import file_digest, json_digest
 from curvote.pipeline.store.artifacts import Artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

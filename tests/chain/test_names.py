@@ -37,10 +37,9 @@ NO_ENGLISH = {"mr", "ma", "mrma"}
 
 # Where a name means something else: {file: {name: what it means there}}.
 ALLOWED: dict[str, dict[str, str]] = {
-    "curvote/pipeline/config/overview.py": {
+    "curvote/pipeline/config/file.py": {
         "clients": "the section that says who takes part"
     },
-    "curvote/pipeline/config/file.py": {"clients": "the same"},
     "curvote/cli/commands/project.py": {"clients": "a line of a file's card"},
     "curvote/pipeline/config/project.py": {
         "clients": "the folder of what only the clients' side may read",
@@ -81,7 +80,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "curvote/report/sentences.py": {"features": "the same"},
     "flows/tracking/runs.py": {"bayes": "the best value possible, beside a metric"},
-    "curvote/pipeline/release/release_log.py": {"releases": "the name of the copy"},
+    "curvote/pipeline/release/evidence.py": {"releases": "the name of the copy"},
     "curvote/pipeline/release/restore.py": {
         "clients": "how many a line of the copy counts"
     },

@@ -15,8 +15,7 @@ from curvote.data.lookup import is_remote, module
 from curvote.data.registry import DATASETS
 from curvote.data.tables import curves, table
 from curvote.data.tables.card import FileCard
-from curvote.pipeline.config.file import PipelinesFile
-from curvote.pipeline.config.overview import user_file_card
+from curvote.pipeline.config.file import PipelinesFile, user_file_card
 from curvote.pipeline.config.project import Project
 from tests import long_file, plain
 from tests.datasets.test_own_data import STUDY, TABLE

@@ -16,9 +16,9 @@ import pytest
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan import fingerprint
+from curvote.pipeline.plan.step import file_digest, json_digest
 from curvote.pipeline.run.planner import make_plan
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import Artifact, all_folders, artifact
 from tests import declared, plain, private_table
 from tests.private_table import files_elsewhere, open_to_others, says, text_of
@@ -54,7 +54,7 @@ def _run_all(project: Project) -> None:
 
 def kept(project: Project, pipeline: str, stage: str) -> Artifact:
     """Return an artifact of the latest run of a pipeline."""
-    (record,) = history.load_records(project, pipeline)
+    (record,) = records.load_records(project, pipeline)
     assert record.status == "completed"
     ((_, key),) = record.stage_keys(stage)[:1]
     return artifact(project, stage, key)
@@ -113,7 +113,7 @@ def test_guesses_of_the_last_row_cannot_be_tested(ran: Project) -> None:
     names = {path.name for path in haystack}
     assert {"mlflow.db", "prefect.db", "report.html", "manifest.json"} <= names
     guesses = private_table.digests_of_guesses(ran)
-    assert guesses["right"] == fingerprint.file_digest(ran.root / "people.csv")
+    assert guesses["right"] == file_digest(ran.root / "people.csv")
     for digest in guesses.values():
         wanted = [digest, digest[:16], *_keys(ran, digest)]
         assert not [p for p, text in haystack.items() if any(w in text for w in wanted)]
@@ -132,7 +132,7 @@ def _keys(project: Project, digest: str) -> list[str]:
     (step, *_) = _steps(project)
     raws = ({"path": digest}, {"path": {"sha256": digest}})
     parts = [step.components | {"raw": raw} for raw in raws]
-    return [fingerprint.json_digest(components)[:32] for components in parts]
+    return [json_digest(components)[:32] for components in parts]
 
 
 def test_the_cohort_is_known_to_the_ledger_only(ran: Project) -> None:

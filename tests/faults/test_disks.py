@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import Artifact, all_folders
 from tests import plain
 from tests.small_disks import MARKS, Disk, again, disk
@@ -65,7 +65,7 @@ def test_one_full_disk_is_said_and_room_lets_it_go_on(
     assert sound(project)
     again(root, "size=400m")
     assert run(project)[0] == 0
-    assert history.completed_run(project, "tiny").status == "completed"
+    assert records.completed_run(project, "tiny").status == "completed"
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -114,7 +114,7 @@ def test_a_full_disk_below_mlflow_is_a_warning(tmp_path: Path, disk: Disk) -> No
     assert any("warning: MLflow" in s and "space" in s for s in said)
     again(folder, "size=50m")
     assert run(project, **where)[0] == 0
-    assert all(record.mlflow_run for record in history.load_records(project))
+    assert all(record.mlflow_run for record in records.load_records(project))
 
 
 def test_a_full_disk_below_prefect_is_said(tmp_path: Path, disk: Disk) -> None:

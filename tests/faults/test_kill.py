@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import Artifact
 from tests import plain
 from tests.processes import processes_of, until
@@ -65,7 +65,7 @@ def start(project: Project) -> subprocess.Popen[bytes]:
 def complete(project: Project) -> dict[str, str]:
     """Run the command to its end; return the SHA-256 of every table."""
     assert start(project).wait(timeout=300) == 0
-    return plain.hashes(project, history.completed_run(project, "tiny"))
+    return plain.hashes(project, records.completed_run(project, "tiny"))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 
 from curvote.flows.machine import MLFLOW
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import plain
 
 KILLS, SECONDS, CUTS = 30, 10.0, 10
@@ -38,7 +38,7 @@ def logs(project: Project, *more: str) -> bool:
     run = ("run", "tiny", *more)
     for words in (run, ("doctor", "--fix"), run):
         command(project, *words).wait(170)
-        done = [r for r in history.load_records(project) if r.status == "completed"]
+        done = [r for r in records.load_records(project) if r.status == "completed"]
         if words[0] == "run" and done and all(r.mlflow_run for r in done):
             return True
     return False

@@ -13,7 +13,7 @@ import pytest
 
 from curvote.flows.server.private import PrefectServer
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import plain
 from tests.faults.test_kill import MIDDLE
 from tests.flows.test_notices import KEEP
@@ -36,7 +36,7 @@ def start(project: Project, **variables: str) -> subprocess.Popen[str]:
 
 def begun(project: Project) -> bool:
     """Say whether a run is on record and has stored something."""
-    return bool(history.load_records(project)) and bool(
+    return bool(records.load_records(project)) and bool(
         list(project.clients.glob("*/*"))
     )
 
@@ -46,7 +46,7 @@ def completes(project: Project) -> None:
     again = start(project)
     _, told = again.communicate(timeout=170)
     assert again.returncode == 0, told
-    assert history.completed_run(project, "tiny").status == "completed"
+    assert records.completed_run(project, "tiny").status == "completed"
 
 
 def test_a_run_that_is_asked_to_end_leaves_no_process(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_run_that_is_asked_to_end_leaves_no_process(tmp_path: Path) -> None:
     assert "Traceback" not in told
     assert until(lambda: not processes_of(project.root), 60)
     completes(project)
-    assert {r.status for r in history.load_records(project)} <= {
+    assert {r.status for r in records.load_records(project)} <= {
         *("completed", "killed", "interrupted", "failed")
     }
 

@@ -18,7 +18,6 @@ from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.messages.roles import Roles, split_roles
 from curvote.pipeline.plan import expand as chain
-from curvote.pipeline.plan import fingerprint
 from curvote.pipeline.run.results import final_model, find_artifact
 from curvote.report.page import draw_report
 from tests import plain
@@ -74,7 +73,7 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for data in (reports[0], votes[0]):
             with pytest.raises(RefusedEnvelope, match="used before"):
                 intake.take(data, lambda *_: None)
-    monkeypatch.setattr(fingerprint, "library_versions", lambda *_: {"numpy": "99"})
+    monkeypatch.setattr(chain, "library_versions", lambda *_: {"numpy": "99"})
     monkeypatch.setattr(chain, "VERSION", 99)
     assert {step.stage.name for step in server.plan().steps_to_run()} == {"aggregate"}
 

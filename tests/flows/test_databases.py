@@ -29,7 +29,7 @@ from curvote.flows.server.private import PrefectServer
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import plain
 from tests.processes import until
 
@@ -110,7 +110,7 @@ def test_mlflow_that_cannot_be_used_is_a_warning(
     assert said.startswith("warning: MLflow could not log (MLflow's")
     assert told in said
     assert "hidden" not in said
-    assert history.load_records(done)[0].mlflow_run is None
+    assert records.load_records(done)[0].mlflow_run is None
 
 
 @pytest.mark.faults
@@ -120,14 +120,14 @@ def test_a_run_that_mlflow_missed_is_logged_once_it_can_be(done: Project) -> Non
     assert len(repair(done)) == 1
     (done.state / "mlflow.db").unlink()
     assert repair(done) == []
-    assert all(record.mlflow_run for record in history.load_records(done))
+    assert all(record.mlflow_run for record in records.load_records(done))
 
 
 @pytest.mark.faults
 def test_an_absent_database_of_mlflow_is_made_and_filled_again(done: Project) -> None:
     """What it had is logged again by `doctor --fix`, from the records."""
     repair(done)
-    (first,) = history.load_records(done)
+    (first,) = records.load_records(done)
     (done.state / "mlflow.db").unlink()
     assert doctor.runs_missing_in_mlflow(done) == [first.id]
     told = command(done, "doctor", "--fix")
@@ -222,7 +222,7 @@ def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None
         str(tmp_path),
     ]
     running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    assert until(lambda: bool(history.load_records(project)), 100)
+    assert until(lambda: bool(records.load_records(project)), 100)
     destroy(project.state / "prefect" / "prefect.db")
     _, told = running.communicate(timeout=170)
     said = [line for line in told.splitlines() if not line.startswith("[")]
@@ -234,7 +234,7 @@ def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None
     doctor.repair_project(project)
     again = command(project, "run", "tiny")
     assert again.returncode == 0, again.stderr
-    assert history.completed_run(project, "tiny").status == "completed"
+    assert records.completed_run(project, "tiny").status == "completed"
 
 
 def half_made(path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_half_made_database_of_mlflow_is_no_end(
     assert mended in told
     assert machine.MLFLOW.problem(done) is None
     assert repair(done) == []
-    assert all(record.mlflow_run for record in history.load_records(done))
+    assert all(record.mlflow_run for record in records.load_records(done))
 
 
 def test_the_database_of_mlflow_appears_whole(

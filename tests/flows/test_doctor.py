@@ -26,8 +26,8 @@ from curvote.flows.machine import MLFLOW, PREFECT
 from curvote.flows.tracking import log as tracking
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run import results, scores
-from curvote.pipeline.store import history
+from curvote.pipeline.run import results
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST
 from tests import plain
 from tests.mlflow_runs import a_classifier
@@ -103,15 +103,15 @@ def test_a_sound_project_is_all_ok(done: Project) -> None:
 
 def damage(done: Project, monkeypatch: pytest.MonkeyPatch) -> str:
     """Do eight damages to a project that has run once; return the stale run's id."""
-    (made,) = history.load_records(done)
-    history.save_record(done, replace(made, mlflow_run="logged in what is destroyed"))
+    (made,) = records.load_records(done)
+    records.save_record(done, replace(made, mlflow_run="logged in what is destroyed"))
     prepare_environment(done.root)
     destroy(done.state / "mlflow.db")
     destroy(done.state / "prefect" / "prefect.db")
     stale = make_record("20200101-000000-000000", status="running", owner=NOBODY)
-    history.save_record(done, stale)
+    records.save_record(done, stale)
     later = "2999-01-01T00:00:00+00:00"
-    history.save_record(done, make_record("19990101-000000-000000", finished=later))
+    records.save_record(done, make_record("19990101-000000-000000", finished=later))
     alter_a_table(done)
     tear_a_manifest(done)
     install_a_trap(done, monkeypatch)
@@ -123,9 +123,9 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the next run computes what was altered, and only the rest is left."""
-    monkeypatch.setattr(scores, "mean_scores", lambda *_: make_rows())
+    monkeypatch.setattr(results, "mean_scores", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
-    (made,) = history.load_records(done)
+    (made,) = records.load_records(done)
     stale = damage(done, monkeypatch)
 
     code, wrong = doctor(done)
@@ -148,7 +148,7 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     kept = sorted(p.name for p in done.state.rglob("*.aside-0"))
     assert kept == ["mlflow.db.aside-0", "prefect.db.aside-0"]
     assert (done.state / kept[0]).read_bytes().startswith(b"no database any more")
-    after = {r.id: r for r in history.load_records(done)}
+    after = {r.id: r for r in records.load_records(done)}
     assert after[stale].status == "killed"
     assert after[made.id].mlflow_run not in (None, "logged in what is destroyed")
 
@@ -202,15 +202,15 @@ def test_fix_refuses_beside_a_running_run(done: Project) -> None:
     """Exit 2; nothing was set aside, and no other run ended."""
     destroy(done.state / "mlflow.db")
     stale = make_record("20200101-000000-000000", status="running", owner=NOBODY)
-    history.save_record(done, stale)
+    records.save_record(done, stale)
     mine = make_record("20200102-000000-000000", status="running", owner=process_tag())
-    history.save_record(done, mine)
+    records.save_record(done, mine)
     before = sorted(p.name for p in done.state.rglob("*"))
     with pytest.raises(Exception, match=f"run {mine.id} is going on") as refused:
         mending.repair_project(done)
     assert len(str(refused.value).splitlines()) == 1
     assert sorted(p.name for p in done.state.rglob("*")) == before
-    assert {r.id: r.status for r in history.load_records(done)}[stale.id] == "running"
+    assert {r.id: r.status for r in records.load_records(done)}[stale.id] == "running"
 
 
 def test_accounts_that_disagree_are_named(town: Project) -> None:

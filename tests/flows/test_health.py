@@ -28,7 +28,7 @@ from curvote.flows.serving.health import (
 )
 from curvote.flows.serving.schedules import DueFirings, firing_times
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import plain
 
 ROOT = Path(__file__).parents[2]
@@ -97,12 +97,12 @@ def test_schedules_that_do_not_fire_are_no_health(project: Project) -> None:
 
 def test_a_success_that_is_too_old_is_named(done: Project) -> None:
     """By the age that is given, or by two firings; serve's start counts before it."""
-    (record,) = history.load_records(done)
+    (record,) = records.load_records(done)
     beat(done, served=9 * HOUR)
     assert statuses(done)["tiny"] == "ok"
     for hours, expected in ((1.4, "ok"), (1.6, "failed")):
         ended = datetime.now(UTC) - hours * HOUR
-        history.save_record(done, replace(record, finished=ended.isoformat()))
+        records.save_record(done, replace(record, finished=ended.isoformat()))
         assert statuses(done)["tiny"] == expected
         assert statuses(done, 5 * HOUR)["tiny"] == "ok"
         assert statuses(done, 1 * HOUR)["tiny"] == "failed"
@@ -304,13 +304,13 @@ def test_a_restart_of_serve_begins_nothing_anew() -> None:
 
 def test_a_run_under_way_is_given_its_time(done: Project) -> None:
     """One that takes longer than a period is not late while it runs."""
-    (record,) = history.load_records(done)
+    (record,) = records.load_records(done)
     beat(done, served=9 * HOUR)
     ended = (datetime.now(UTC) - 1.6 * HOUR).isoformat()
-    history.save_record(done, replace(record, finished=ended))
+    records.save_record(done, replace(record, finished=ended))
     assert statuses(done)["tiny"] == "failed"
     begun = (datetime.now(UTC) - 1.5 * HOUR).isoformat()
-    history.save_record(
+    records.save_record(
         done,
         replace(
             record,

@@ -15,7 +15,7 @@ from curvote.base.errors import UserError
 from curvote.cli import app
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import parse_value
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import plain, production
 
 FEW = plain.FEW | {"replicates": 3}
@@ -148,14 +148,14 @@ def test_a_killed_run_is_recognised_at_once(run: Run, place: Project) -> None:
     done = plain.run(place, "often")
     made = plain.plan(place, "often")
     owner = "pid:4194305@1"  # above the highest number that a process may have
-    record = history.record_start(place, made.configured, made.steps, owner)
+    record = records.record_start(place, made.configured, made.steps, owner)
     row = _rows(run)["often"]
     assert (row["run"], row["status"]) == (record.id, "killed")
     assert row["last_success"] == done.finished
     assert row["group"] == "on a schedule"
     runs = json.loads(run("runs", "often", "--json"))
     assert [one["status"] for one in runs] == ["killed", "completed"]
-    assert history.load_record(place, record.id) == record
+    assert records.load_record(place, record.id) == record
 
 
 def test_reproductions_are_shown_where_they_are_asked_for(
@@ -164,8 +164,8 @@ def test_reproductions_are_shown_where_they_are_asked_for(
     """Those that ran here; what left pipelines.yaml is always shown."""
     for name in ("figure-2", "once"):
         made = replace(plain.plan(place).configured, name=name)
-        history.record_end(
-            place, history.record_start(place, made, (), ""), "completed"
+        records.record_end(
+            place, records.record_start(place, made, (), ""), "completed"
         )
     assert {"once", "tiny"} <= set(_rows(run))
     assert "figure-2" not in _rows(run)

@@ -12,7 +12,7 @@ import pytest
 from curvote.flows.serving import retention
 from curvote.flows.tracking import log as tracking
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.pipeline.store.garbage import RetentionLimits
 from tests.mlflow_runs import children_of, log, mlflow_client
 from tests.tracked_run import make_record
@@ -38,9 +38,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 def logged(project: Project, name: str, page: str, **changes: object) -> str:
     """Log a run as `tracking.log_missing_runs` does; return its MLflow run."""
     (project.reports / "demo" / "report.html").write_text(page)
-    record = history.save_record(project, make_record(name, **changes))
+    record = records.save_record(project, make_record(name, **changes))
     run = log(project, record)
-    history.save_record(project, replace(record, mlflow_run=run))
+    records.save_record(project, replace(record, mlflow_run=run))
     return run
 
 
@@ -82,7 +82,7 @@ def test_old_runs_go_with_their_files_and_shown_ones_stay(project: Project) -> N
     gone = before - files(project)
     assert {path.name for path in gone} >= {alone, between}
     assert any(path.parent.name == "models" for path in gone)
-    assert {r.id for r in history.load_records(project)} == {"two", "four"}
+    assert {r.id for r in records.load_records(project)} == {"two", "four"}
 
 
 def test_where_mlflow_fails_its_records_stay(
@@ -97,11 +97,11 @@ def test_where_mlflow_fails_its_records_stay(
 
     logged(project, "five", "<d>")
     logged(project, "six", "<e>")
-    history.save_record(project, make_record("unlogged", status="failed"))
-    history.save_record(project, make_record("newest"))
+    records.save_record(project, make_record("unlogged", status="failed"))
+    records.save_record(project, make_record("newest"))
     monkeypatch.setattr("curvote.flows.tracking.store.connect", fail)
     retention.collect_garbage(project, limits=OLD)
-    names = {record.id for record in history.load_records(project)}
+    names = {record.id for record in records.load_records(project)}
     assert names >= {"five", "six", "newest"}
     assert "unlogged" not in names
     assert "MLflow keeps its runs (no database)" in capsys.readouterr().err

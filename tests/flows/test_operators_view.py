@@ -23,7 +23,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Schedule
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
 from curvote.pipeline.run.status import project_status
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.tasks.context import redaction
 from tests import plain
 
@@ -50,9 +50,9 @@ def failing(monkeypatch: pytest.MonkeyPatch, *whys: str) -> None:
         place = Project(Path(project))
         if left:
             raise UserError(left.pop(0))
-        made = history._new_record(place, pipeline, process_tag())
-        return history.record_end(
-            place, history.save_record(place, made), "completed"
+        made = records._new_record(place, pipeline, process_tag())
+        return records.record_end(
+            place, records.save_record(place, made), "completed"
         ).id
 
     monkeypatch.setattr(scheduled_run, "perform_run", perform)
@@ -71,7 +71,7 @@ def test_what_could_not_be_planned_is_on_record(
     scheduled_run._perform_once(project, "tiny")
     (row,) = project_status(project, content=False)
     assert (row["status"], row["why"]) == ("completed", "")
-    assert [r.status for r in history.load_records(project)] == ["failed", "completed"]
+    assert [r.status for r in records.load_records(project)] == ["failed", "completed"]
 
 
 @pytest.mark.parametrize("failures", range(4))
@@ -91,7 +91,7 @@ def test_a_schedule_tries_again_as_often_as_it_says(
             scheduled_run._try_repeatedly(schedule, once)
     else:
         assert scheduled_run._try_repeatedly(schedule, once)
-    tried = [r.status for r in history.load_records(project)]
+    tried = [r.status for r in records.load_records(project)]
     assert tried == (["failed"] * failures + ["completed"])[:3]
 
 
@@ -103,8 +103,8 @@ def test_the_first_success_after_a_failure_is_told(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     monkeypatch.setattr(scheduled_run.tracking, "log_missing_runs", lambda _: None)
-    failed = history.record_refusal(project, "tiny", GONE, process_tag())
-    history.record_end(project, history._new_record(project, "tiny", ""), "blocked")
+    failed = records.record_refusal(project, "tiny", GONE, process_tag())
+    records.record_end(project, records._new_record(project, "tiny", ""), "blocked")
     for _ in range(2):
         failing(monkeypatch)
         record = scheduled_run._run_with_retries(project, "tiny")
@@ -125,7 +125,7 @@ def test_a_failure_is_told_once_and_in_the_words_of_its_record(
     said, logged = deaf(monkeypatch)
     failing(monkeypatch, GONE)
     state = scheduled_run.scheduled.fn("tiny", str(tmp_path))
-    record = history.latest_run(project, "tiny")
+    record = records.latest_run(project, "tiny")
     assert record
     assert state.message == f"run {record.id}: failed: {GONE}"
     assert said == logged == [state.message]
@@ -235,7 +235,7 @@ def test_what_a_message_quotes_of_a_file_is_kept_nowhere(
 
     monkeypatch.setattr(scheduled_run, "perform_run", perform)
     state = scheduled_run.scheduled.fn("tiny", str(tmp_path))
-    record = history.latest_run(project, "tiny")
+    record = records.latest_run(project, "tiny")
     assert record
     kept = [str(caught[0]), *traceback.format_exception(caught[0]), record.why]
     told = (tmp_path / "told").read_text()
@@ -260,7 +260,7 @@ def test_who_may_start_a_run_puts_no_words_into_a_notice(
     ended = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
     scheduled_run._on_crash(None, *ended)
     assert not (tmp_path / "told").exists()
-    assert not history.load_records(project)
+    assert not records.load_records(project)
 
 
 @pytest.mark.parametrize("begun", [True, False])
@@ -273,9 +273,9 @@ def test_a_killed_run_is_named(
     monkeypatch.setenv(SERVED_VARIABLE, str(tmp_path))
     monkeypatch.setenv(RUNNER_VARIABLE, str(os.getpid()))
     said, _ = deaf(monkeypatch)
-    gone = history.save_record(project, history._new_record(project, "tiny", "pid:0@0"))
+    gone = records.save_record(project, records._new_record(project, "tiny", "pid:0@0"))
     if not begun:
-        history.record_end(project, gone, "killed")
+        records.record_end(project, gone, "killed")
     given = {"pipeline": "tiny", "project": str(tmp_path)}
     run, state = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
     scheduled_run._on_crash(None, run, state)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import plain, postgres
 
 pytestmark = pytest.mark.faults
@@ -74,7 +74,7 @@ def test_a_run_keeps_to_its_folder_and_to_the_users_databases(
     assert not (project.state / "mlflow.db").exists()
     assert not (project.state / "prefect" / "prefect.db").exists()
     assert list((project.state / "mlartifacts").glob("*/artifacts/report.html"))
-    assert history.completed_run(project, "tiny").mlflow_run
+    assert records.completed_run(project, "tiny").mlflow_run
     flows = _query(server, "prefect", "SELECT count(*) FROM flow_run")
     runs = _query(server, "postgres", "SELECT count(*) FROM runs")
     assert (flows, runs) == (1, 2)
@@ -103,7 +103,7 @@ def test_without_its_database_mlflow_costs_a_warning(
     assert "does not answer" in warning
     assert "the results stand and the next run tries again" in warning
     assert curvote(project, "run", "tiny", **variables(server)).returncode == 0
-    assert all(record.mlflow_run for record in history.load_records(project))
+    assert all(record.mlflow_run for record in records.load_records(project))
 
 
 def test_without_its_database_prefect_says_so(tmp_path: Path) -> None:

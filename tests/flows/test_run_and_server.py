@@ -13,7 +13,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.flows.server.private import PrefectServer
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import plain
 from tests.processes import processes_of, until
 
@@ -57,7 +57,7 @@ def test_a_run_goes_on_when_its_server_dies(tmp_path: Path) -> None:
     said = "Prefect's server was ended by SIGKILL; it is started again"
     assert told.count(said) == 2
     assert "Traceback" not in told
-    assert history.completed_run(project, "tiny").status == "completed"
+    assert records.completed_run(project, "tiny").status == "completed"
     assert not processes_of(project.root)
 
 

@@ -14,7 +14,7 @@ from curvote.chain.stage import Stage
 from curvote.flows.display import print_spending
 from curvote.flows.flow import RunRequest, perform_run
 from curvote.pipeline.run.planner import make_plan
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.tasks.stages import MAX_HOURS, stage_task
 from tests import town
 
@@ -58,7 +58,7 @@ def test_the_first_release_about_people_is_agreed_to(
     with pytest.raises(UserError, match="not agreed to"):
         perform_run(town.NAME, str(tmp_path), RunRequest(ask=True))
     assert not project.ledger.exists()
-    assert not history.load_records(project)
+    assert not records.load_records(project)
     plan = town.run(project)
     capsys.readouterr()
     assert not print_spending(project, plan)  # all is released by now, and reused

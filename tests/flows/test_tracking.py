@@ -24,8 +24,8 @@ from curvote.flows import environment
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking.log import page_fragment
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run import results, scores
-from curvote.pipeline.store import history
+from curvote.pipeline.run import results
+from curvote.pipeline.store import records
 from curvote.report import sentences
 from curvote.report.page import load_page_data
 from tests import plain
@@ -136,7 +136,7 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
 
 def test_the_pages_open_where_numbers_are(project: Project) -> None:
     """A saved view has the columns; the address of the pages names it."""
-    history.save_record(
+    records.save_record(
         project, replace(make_record("a", pipeline="seen"), mlflow_run="x")
     )
     log(project, make_record("seen", pipeline="seen"))
@@ -266,9 +266,9 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The results stand; the next run logs what is missing, once."""
-    monkeypatch.setattr(scores, "mean_scores", lambda *_: make_rows())
+    monkeypatch.setattr(results, "mean_scores", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
-    history.save_record(project, make_record("missed", pipeline="missed"))
+    records.save_record(project, make_record("missed", pipeline="missed"))
     database = project.state / "mlflow.db"
     monkeypatch.chdir(project.root)
     uri = f"sqlite:///file:{database}?mode=ro&uri=true"
@@ -276,11 +276,11 @@ def test_a_database_that_cannot_be_written_is_a_warning(
         readonly.setenv("MLFLOW_TRACKING_URI", uri)
         tracking.log_missing_runs(project)
     assert "warning: MLflow" in capsys.readouterr().err
-    assert history.load_records(project, "missed")[0].mlflow_run is None
+    assert records.load_records(project, "missed")[0].mlflow_run is None
     tracking.log_missing_runs(project)
     tracking.log_missing_runs(project)
     assert capsys.readouterr().err == ""
-    assert history.load_records(project, "missed")[0].mlflow_run
+    assert records.load_records(project, "missed")[0].mlflow_run
     assert len(runs_of(name="missed")) == 1 + len(EPSILONS)
     left = (project.root / "file:").rglob("*")  # MLflow itself makes a folder there
     assert not [path for path in left if path.is_file()]
@@ -359,7 +359,7 @@ def test_one_number_stands_for_a_run_in_all_places(
     current = mlflow_client().get_model_version_by_alias(name, "current")
     assert current.description == main
     assert "epsilon=1" in current.tags["cell"]
-    data = load_page_data(project, history.load_records(project, name)[0])
+    data = load_page_data(project, records.load_records(project, name)[0])
     (value, unit, method, at), *_ = sentences.headline_tiles(data)
     assert f"{method} {value}{unit} ({where})".lower() == main.lower()
     assert at.startswith(where)

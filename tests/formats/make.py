@@ -19,7 +19,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import keyed_digest
 from curvote.pipeline.run import audit_tasks
 from curvote.pipeline.run.execution import execute_step
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.wire.envelope import issue_invitations, seal_message
 from tests import plain, production, rounds
 from tests.releasing import Client
@@ -42,10 +42,10 @@ def make(root: Path) -> None:
     audit_tasks.save_verdicts(project, "tiny", verdicts)
     made = production.plan(project)
     configured = PipelinesFile(project).configure_pipeline("real")
-    release = history.record_start(project, configured, made.steps, process_tag())
+    release = records.record_start(project, configured, made.steps, process_tag())
     for step in made.steps_to_run():
         execute_step(project, step)
-    history.record_end(project, release, "completed")
+    records.record_end(project, release, "completed")
     keyed_digest(project, "0" * 64)
     take_in(project, root / "wire")
     (root / "client").mkdir()

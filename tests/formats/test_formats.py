@@ -22,9 +22,9 @@ from curvote.ledger.schema import LEDGER
 from curvote.messages.message import parse_message
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.step import VERSION
-from curvote.pipeline.release import ledger_report, release_log
+from curvote.pipeline.release import evidence, ledger_report
 from curvote.pipeline.run import audit_tasks
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import (
     Artifact,
     all_folders,
@@ -120,11 +120,11 @@ def test_every_artifact_is_read_and_stays_as_it_is(old: Project) -> None:
 
 def test_records_are_read_in_their_order(old: Project) -> None:
     """The study, then the release; one that is saved again is of today's format."""
-    study, release = history.load_records(old)
+    study, release = records.load_records(old)
     assert (study.pipeline, release.pipeline) == ("tiny", "real")
-    assert history.completed_run(old, "tiny") == study
-    history.save_record(old, study)
-    assert [r.id for r in history.load_records(old)] == [study.id, release.id]
+    assert records.completed_run(old, "tiny") == study
+    records.save_record(old, study)
+    assert [r.id for r in records.load_records(old)] == [study.id, release.id]
     text = (old.state / "runs" / f"{study.id}.json").read_text()
     assert json.loads(text).get("format", 1) == FORMAT
 
@@ -140,7 +140,7 @@ def test_nothing_is_released_again(old: Project) -> None:
 
 def test_verdicts_of_an_earlier_form_are_read_or_passed_over(old: Project) -> None:
     """Never an error: an audit is repeated easily."""
-    (record,) = history.load_records(old, "tiny")
+    (record,) = records.load_records(old, "tiny")
     found = audit_tasks.stored_verdicts(old, record)
     assert found is None or [row["verdict"] for row in found["rows"]]
 
@@ -172,7 +172,7 @@ def test_a_clients_own_files_go_on(old: Project) -> None:
 def test_the_copy_of_releases_and_the_digest_key_are_read(old: Project) -> None:
     """Where there were any yet."""
     copy = old.state / "releases.jsonl"
-    assert len(release_log.copy_lines(old)) == (4 if copy.exists() else 0)
+    assert len(evidence.copy_lines(old)) == (4 if copy.exists() else 0)
     if old.digest_key.exists():
         from curvote.pipeline.config.source import keyed_digest
 

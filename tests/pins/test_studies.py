@@ -17,10 +17,15 @@ from curvote.chain.axis import Cell
 from curvote.chain.registry import SYSTEMS
 from curvote.data import raw_files
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import RunView, final_model, final_views
-from curvote.pipeline.run.scores import mean_scores, replicate_scores
+from curvote.pipeline.run.results import (
+    RunView,
+    final_model,
+    final_views,
+    mean_scores,
+    replicate_scores,
+)
 from curvote.pipeline.store.artifacts import artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.report.page import draw_report
 from tests import drawings, plain
 from tests.house import ROOT

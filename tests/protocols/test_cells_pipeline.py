@@ -11,8 +11,12 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.messages.roles import split_roles
 from curvote.pipeline.config.file import PipelinesFile
-from curvote.pipeline.run.results import final_model, final_views, production_outcomes
-from curvote.pipeline.run.scores import replicate_scores
+from curvote.pipeline.run.results import (
+    final_model,
+    final_views,
+    production_outcomes,
+    replicate_scores,
+)
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.federation.test_exchange import blocked, some_clients

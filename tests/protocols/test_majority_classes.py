@@ -24,8 +24,7 @@ from curvote.client.table import OwnerRecord, read_record
 from curvote.mechanisms.randomized_response import KRR
 from curvote.messages.answer import answer_task, stand_in_inputs, validate_task
 from curvote.messages.message import MAX_CLASSES, ClientData, parse_message, payload_at
-from curvote.pipeline.run.results import final_model, final_views
-from curvote.pipeline.run.scores import replicate_scores
+from curvote.pipeline.run.results import final_model, final_views, replicate_scores
 from curvote.systems.references.messages import Label
 from curvote.systems.references.stages import elect_class
 from curvote.wire.task import Task

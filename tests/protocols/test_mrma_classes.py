@@ -24,9 +24,8 @@ from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding
 from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import final_model, final_views
-from curvote.pipeline.run.scores import replicate_scores
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.results import final_model, final_views, replicate_scores
+from curvote.pipeline.store.records import RunRecord
 from curvote.systems.common.tables import WEAK_VARIANTS, lines_of_variant
 from curvote.systems.mrma.messages import MESSAGES_BY_SYSTEM, ClassReport, ClassVote
 from curvote.wire.task import Candidates, Task

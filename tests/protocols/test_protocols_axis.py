@@ -17,8 +17,7 @@ from curvote.pipeline.config.settings import (
     labelled_parts,
     setting_name,
 )
-from curvote.pipeline.run.results import final_model
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import final_model, mean_scores
 from curvote.systems.direct.choice import choose_arm, choose_protocol
 from tests import plain
 

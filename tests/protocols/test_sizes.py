@@ -14,8 +14,7 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import describe_choices, resolve_parts
 from curvote.pipeline.run import audit_tasks
-from curvote.pipeline.run.results import final_model, final_views
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import final_model, final_views, mean_scores
 from curvote.report.page import draw_report
 from curvote.wire.task import Task
 from tests import plain

@@ -16,8 +16,7 @@ from curvote.base.errors import UserError
 from curvote.checks import examples
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.message import ClientData
-from curvote.pipeline.run.results import final_model, final_views
-from curvote.pipeline.run.scores import replicate_scores
+from curvote.pipeline.run.results import final_model, final_views, replicate_scores
 from curvote.systems.common.questions import halving_code
 from curvote.systems.mrma.messages import DirectionVote
 from curvote.wire.task import Candidates

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from curvote.cli.tables import print_scores
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import mean_scores
 from curvote.report import figures
 from curvote.report.data import PageData
 from curvote.report.page import load_page_data

@@ -14,9 +14,9 @@ from curvote.checks import examples
 from curvote.messages.message import ClientData, client_data, message_of
 from curvote.pipeline.config.file import ConfiguredPipeline, PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.plan import definitions
 from curvote.pipeline.run import audit_tasks
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.report.page import draw_report
 from tests import plain
 from tests.traced import functions, missing_functions
@@ -42,7 +42,7 @@ def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> 
 
 def test_exact_losses_are_within_the_claims(done: Project) -> None:
     """Each message loses what it claims, and nearly all of it."""
-    losses = audit_tasks.exact_losses(done, history.completed_run(done, "tiny"))
+    losses = audit_tasks.exact_losses(done, records.completed_run(done, "tiny"))
     assert [loss.claimed for loss in losses] == [1, 1, 4, 4]
     assert all(loss.is_within_claim for loss in losses)
     assert [loss.exact for loss in losses] == pytest.approx([1, 1, 4, 4], abs=1e-6)
@@ -51,7 +51,7 @@ def test_exact_losses_are_within_the_claims(done: Project) -> None:
 
 def test_a_run_and_its_audit_name_the_same_tasks(done: Project) -> None:
     """Whether they come from the raw file's facts or from what the run stored."""
-    record = history.completed_run(done, "tiny")
+    record = records.completed_run(done, "tiny")
     both = (
         audit_tasks.pipeline_tasks(done, configured(done)),
         audit_tasks.run_tasks(done, record),
@@ -70,7 +70,7 @@ def audit(project: Project) -> None:
 def verdict(project: Project) -> bool:
     """Say whether the latest run has the verdict of an audit."""
     return (
-        audit_tasks.stored_verdicts(project, history.completed_run(project, "tiny"))
+        audit_tasks.stored_verdicts(project, records.completed_run(project, "tiny"))
         is not None
     )
 
@@ -80,12 +80,12 @@ def test_the_report_carries_the_verdict_until_what_is_sent_changes(
     done: Project,
 ) -> None:
     """The audit of other messages is no verdict on these."""
-    record = history.completed_run(done, "tiny")
+    record = records.completed_run(done, "tiny")
     assert "not done yet" in draw_report(done, record).read_text()
     audit(done)
     assert "4 of 4 messages passed" in draw_report(done, record).read_text()
     plain.run(done, "tiny", "epsilon=[2]")
-    record = history.completed_run(done, "tiny")
+    record = records.completed_run(done, "tiny")
     assert "not done yet" in draw_report(done, record).read_text()
 
 
@@ -146,7 +146,7 @@ def test_a_verdict_counts_all_code_that_draws(
         message.collect(task, sent)
 
     monkeypatch.setattr(
-        fingerprint, "json_digest", lambda parts: counted.update(parts[1])
+        audit_tasks, "json_digest", lambda parts: counted.update(parts[1])
     )
     audit_tasks._verdict_name(task)
     assert missing_functions(functions(whole), counted, {}) == []
@@ -169,7 +169,7 @@ def test_a_verdict_counts_all_code_that_draws_codes_of_labels(
         message.collect(task, {**sent, "record": np.array(["a", "b", "c"])})
 
     monkeypatch.setattr(
-        fingerprint, "json_digest", lambda parts: counted.update(parts[1])
+        audit_tasks, "json_digest", lambda parts: counted.update(parts[1])
     )
     audit_tasks._verdict_name(task)
     assert missing_functions(functions(whole), counted, {}) == []

@@ -15,8 +15,8 @@ from curvote.chain.measure import Metric
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import results
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store import history
+from curvote.pipeline.run.results import mean_scores
+from curvote.pipeline.store import records
 
 COMMON = """\
 pipelines:
@@ -123,7 +123,7 @@ def test_scores_of_a_metric_that_nobody_declares_are_our_bug(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not shown under a name that nobody explains."""
-    record = history.completed_run(done, "tiny")
+    record = records.completed_run(done, "tiny")
     other = replace(all_systems()[0], metrics=(Metric("accuracy", "right"),))
     monkeypatch.setattr(results, "find_system", lambda _: other)
     with pytest.raises(InternalError, match="scores of misclassification, none_passed"):

@@ -16,9 +16,8 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import engines
-from curvote.pipeline.run.engines import Engine
-from curvote.pipeline.run.workers import check_workers, local_versions
-from curvote.pipeline.store.history import completed_run
+from curvote.pipeline.run.engines import Engine, check_workers, local_versions
+from curvote.pipeline.store.records import completed_run
 from tests import dying, plain
 from tests.processes import until
 

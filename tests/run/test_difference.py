@@ -17,9 +17,13 @@ from curvote.chain.axis import Cell
 from curvote.chain.measure import Metric
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import comparison as changes
-from curvote.pipeline.run.changes import changed_settings, describe_change
-from curvote.pipeline.run.comparison import RunComparison, compare_runs
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.comparison import (
+    RunComparison,
+    changed_settings,
+    compare_runs,
+    describe_change,
+)
+from curvote.pipeline.store.records import RunRecord
 from tests import plain
 
 FEW = plain.FEW | {"replicates": 4}

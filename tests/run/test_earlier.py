@@ -16,11 +16,15 @@ from numpy.testing import assert_array_equal
 
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.run import audit_tasks
-from curvote.pipeline.run.results import final_model, final_views, production_outcomes
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store import history
+from curvote.pipeline.run.results import (
+    final_model,
+    final_views,
+    mean_scores,
+    production_outcomes,
+)
+from curvote.pipeline.store import records
 from curvote.pipeline.store.arrow import to_columns
 from curvote.pipeline.store.artifacts import MANIFEST, Artifact, write_json
 from tests import earlier, plain, production
@@ -39,7 +43,7 @@ PIPELINES = {
 
 def told(project: Project) -> dict[str, Any]:
     """Return what a run tells: cells, models, outcomes, audited tasks and losses."""
-    record = history.completed_run(project, "tiny")
+    record = records.completed_run(project, "tiny")
     every = final_views(project, record)
     models = [final_model(project, record, view.cell) for view in every]
     return {
@@ -94,7 +98,7 @@ def test_servers_that_were_counted_otherwise_are_refused(tmp_path: Path) -> None
     """Replicate and server stood in one number: the way out is a run."""
     project = plain.write(tmp_path, tiny=CHAINS["federated"] | FEW)
     plain.run(project)
-    record = history.completed_run(earlier.aged(project), "tiny")
+    record = records.completed_run(earlier.aged(project), "tiny")
     (view,) = final_views(project, record)
     with pytest.raises(UserError, match=r"earlier version.* run the pipeline again"):
         final_model(project, record, view.cell)
@@ -104,7 +108,7 @@ def test_a_round_of_envelopes_is_read(tmp_path: Path) -> None:
     """A record held the least numbers of all messages, also of those of others."""
     project = plain.write(tmp_path, far=FAR)
     plain.run(project, "far")
-    (record,) = history.load_records(earlier.aged(project))
+    (record,) = records.load_records(earlier.aged(project))
     assert record.config["intake"].keys() > {"min_reports", "min_refinements"}
     assert [task.asks for task in audit_tasks.run_tasks(project, record)] == [
         "report",
@@ -163,7 +167,7 @@ def test_production_goes_on_from_what_the_version_before_stored(tmp_path: Path) 
 
 def test_scores_of_the_version_before_are_told_from_ours(done: Project) -> None:
     """A column for each metric: whose run it was is said, and what to do."""
-    record = history.completed_run(done, "tiny")
+    record = records.completed_run(done, "tiny")
     for _, key in record.stage_keys("report"):
         folder = done.clients / "report" / key
         old = pa.table(
@@ -180,13 +184,13 @@ def test_scores_of_the_version_before_are_told_from_ours(done: Project) -> None:
 
 def test_a_record_of_the_version_before_is_read(done: Project) -> None:
     """It named every coordinate, and held sections of all systems."""
-    record = history.completed_run(done, "tiny")
+    record = records.completed_run(done, "tiny")
     more = {"federation": {"servers": 5}, "votes": {"directions": 9}}
     config = (
         record.config | more | {"online": record.config["online"] | {"arrivals": 1}}
     )
     absent = dict.fromkeys(("protocol", "epsilon", "learner", "setting", "arrival"))
     steps = [step | {"cell": absent | step["cell"]} for step in record.steps]
-    old = history.save_record(done, replace(record, config=config, steps=steps))
+    old = records.save_record(done, replace(record, config=config, steps=steps))
     assert mean_scores(done, old) == mean_scores(done, record)
     assert plain.to_run(plain.plan(done)) == set()

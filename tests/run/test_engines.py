@@ -15,11 +15,17 @@ from threadpoolctl import threadpool_info
 
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import Runtime
-from curvote.pipeline.run import blocks, engines, workers
-from curvote.pipeline.run.engines import BACKENDS, MAX_TRIES, Engine, choose_engine
-from curvote.pipeline.run.workers import exceeded_memory, one_thread
-from curvote.pipeline.store.history import completed_run
+from curvote.pipeline.config.schema import Runtime
+from curvote.pipeline.run import blocks, engines
+from curvote.pipeline.run.engines import (
+    BACKENDS,
+    MAX_TRIES,
+    Engine,
+    choose_engine,
+    exceeded_memory,
+    one_thread,
+)
+from curvote.pipeline.store.records import completed_run
 from tests import dying, plain
 
 
@@ -102,7 +108,7 @@ def test_word_of_a_worker_s_memory_may_come_after_its_end(
     told = iter([(), ((0, {"worker": "a"}),)])
     late: Any = SimpleNamespace(get_events=lambda _topic: next(told))
     assert exceeded_memory(late, "a")
-    monkeypatch.setattr(workers, "EVENT_SECONDS", 0.05)
+    monkeypatch.setattr(engines, "EVENT_SECONDS", 0.05)
     other: Any = SimpleNamespace(get_events=lambda _topic: ((0, {"worker": "b"}),))
     assert not exceeded_memory(other, "a")
 

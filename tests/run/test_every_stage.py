@@ -16,11 +16,10 @@ import pytest
 from curvote.chain.lookup import all_systems
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.definitions import PACKAGE
-from curvote.pipeline.plan.fingerprint import json_digest
 from curvote.pipeline.plan.identity import has_replicates
-from curvote.pipeline.plan.step import Step
+from curvote.pipeline.plan.step import Step, json_digest
 from curvote.pipeline.store.artifacts import artifact
-from curvote.pipeline.store.history import RunRecord, completed_run
+from curvote.pipeline.store.records import RunRecord, completed_run
 from tests import nhanes_table, plain, quantified
 from tests.declared import SERVER
 from tests.run.test_boundary import CHAINS, OF_LABELS, artifacts, numbers

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import final_views
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.results import final_views, mean_scores
+from curvote.pipeline.store.records import RunRecord
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]

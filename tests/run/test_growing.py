@@ -19,7 +19,7 @@ from curvote.pipeline.run import blocks
 from curvote.pipeline.run.engines import Engine
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Selection
-from curvote.pipeline.store import garbage, history
+from curvote.pipeline.store import garbage, records
 from curvote.pipeline.store.artifacts import artifact
 from tests import plain, production
 
@@ -208,11 +208,11 @@ def test_what_a_run_takes_from_stays_while_it_runs(small: Project) -> None:
     """`curvote gc` beside it deletes nothing of it; afterwards it may."""
     made = plain.plan(small, "tiny", of(6))
     plain.run(small, "tiny", "seed=8", of(1))
-    record = history.record_start(small, made.configured, made.steps, "me")
+    record = records.record_start(small, made.configured, made.steps, "me")
     taken = {s.earlier.key for s in made.steps if s.earlier}
     assert taken
     assert not taken & _may_go(small)
-    history.record_end(small, record, "killed")
+    records.record_end(small, record, "killed")
     assert taken <= _may_go(small)
 
 

@@ -14,8 +14,8 @@ import pytest
 import curvote
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store import history
+from curvote.pipeline.run.results import mean_scores
+from curvote.pipeline.store import records
 from tests import plain
 
 TINY = plain.FEW | {"epsilon": [1, 4]}
@@ -34,7 +34,7 @@ def test_a_run_is_found_by_its_pipeline_its_id_or_how_long_ago(twice: Project) -
     """All three name the same; nobody needs an id to see the one before."""
     latest = curvote.load_run("tiny", twice.root)
     before = curvote.load_run("tiny~1", twice.root)
-    assert latest.id == history.completed_run(twice, "tiny").id
+    assert latest.id == records.completed_run(twice, "tiny").id
     assert curvote.load_run(before.id, twice.root).id == before.id != latest.id
     assert "--set aggregate.cutoff=0.6" in repr(latest)
     assert latest.config["aggregate"]["cutoff"] == 0.6
@@ -43,13 +43,13 @@ def test_a_run_is_found_by_its_pipeline_its_id_or_how_long_ago(twice: Project) -
 def test_an_earlier_run_is_taken_by_every_command(twice: Project) -> None:
     """`--run tiny~1` of scores, report and predict; too far back is said in words."""
     before = curvote.load_run("tiny~1", twice.root)
-    assert history.completed_run(twice, "tiny", "tiny~1").id == before.id
-    assert history.completed_run(twice, "tiny", "tiny~0").id != before.id
+    assert records.completed_run(twice, "tiny", "tiny~1").id == before.id
+    assert records.completed_run(twice, "tiny", "tiny~0").id != before.id
     for back in ("tiny~2", "tiny~99999999999999999999"):
         with pytest.raises(UserError, match="tiny~1 is the first"):
-            history.completed_run(twice, "tiny", back)
+            records.completed_run(twice, "tiny", back)
     with pytest.raises(UserError, match="no completed run 'other~1'"):
-        history.completed_run(twice, "tiny", "other~1")
+        records.completed_run(twice, "tiny", "other~1")
 
 
 def test_scores_are_those_of_the_command(finished: Project) -> None:
@@ -112,9 +112,9 @@ def test_a_run_that_did_not_end_says_so(tmp_path: Path) -> None:
     """What it stored is there to read; what it did not is refused with the reason."""
     project = plain.write(tmp_path / "failed", tiny=TINY)
     made = plain.plan(project)
-    begun = history.record_start(project, made.configured, made.steps, "")
-    failed = history.record_end(project, begun, "failed", "the disk is full")
-    refused = history.record_refusal(project, "tiny", "no such column", "")
+    begun = records.record_start(project, made.configured, made.steps, "")
+    failed = records.record_end(project, begun, "failed", "the disk is full")
+    refused = records.record_refusal(project, "tiny", "no such column", "")
     for record, said in (
         (failed, r"is failed \(the disk is full\) and stored nothing in .*report"),
         (refused, "could not be planned: no such column"),

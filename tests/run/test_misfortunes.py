@@ -18,7 +18,7 @@ from curvote.pipeline.release import ledger_report
 from curvote.pipeline.run import blocks
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import make_plan
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, artifact
 from tests import plain, production, town
 from tests.processes import in_child
@@ -95,7 +95,7 @@ def test_a_raw_file_that_changes_after_it_was_surveyed_is_refused(
 
 def test_an_altered_table_is_never_used(done: Project) -> None:
     """It is set aside and computed anew; the tables are those of before."""
-    (before,) = history.load_records(done)
+    (before,) = records.load_records(done)
     tables = plain.hashes(done, before)
     path = next(done.artifacts.glob("train/*/*.parquet"))
     path.write_bytes(path.read_bytes()[:-1])
@@ -107,7 +107,7 @@ def test_an_altered_table_is_never_used(done: Project) -> None:
 
 def test_a_torn_manifest_is_an_artifact_to_be_made_again(done: Project) -> None:
     """The next run makes it, and no other one."""
-    (before,) = history.load_records(done)
+    (before,) = records.load_records(done)
     tables = plain.hashes(done, before)
     path = next(done.artifacts.glob(f"aggregate/*/{MANIFEST}"))
     path.write_text(path.read_text()[:30])
@@ -121,7 +121,7 @@ def test_two_runs_of_one_pipeline_at_once_agree(project: Project) -> None:
     """Each artifact is made once; both runs complete with the same tables."""
     children = [in_child(lambda: plain.run(project)) for _ in range(2)]
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
-    first, second = history.load_records(project)
+    first, second = records.load_records(project)
     assert (first.status, second.status) == ("completed", "completed")
     assert plain.hashes(project, first) == plain.hashes(project, second)
     assert first.sequence != second.sequence

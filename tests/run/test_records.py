@@ -18,9 +18,9 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.flows.serving.retention import collect_garbage
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import mean_scores
 from curvote.pipeline.run.status import project_status, run_state
-from curvote.pipeline.store import history, records
+from curvote.pipeline.store import records
 from curvote.pipeline.store.garbage import RetentionLimits
 from tests import plain
 from tests.processes import in_child
@@ -30,9 +30,9 @@ HOUR = timedelta(hours=1)
 CUT = ("aggregate.cutoff=0.5",)
 
 
-def saved(project: Project, name: str, **changes: Any) -> history.RunRecord:
+def saved(project: Project, name: str, **changes: Any) -> records.RunRecord:
     """Save a completed run of the pipeline `demo` unless told otherwise."""
-    return history.save_record(project, make_record(name, **changes))
+    return records.save_record(project, make_record(name, **changes))
 
 
 def answers(project: Project) -> dict[str, Any]:
@@ -65,11 +65,11 @@ def project(tmp_path: Path) -> Project:
 def test_order_is_that_of_saving(project: Project) -> None:
     """Whatever ids, which hold the clock's time, say; saving again changes nothing."""
     assert records.run_ids(project) == ["e", "d", "c", "b", "a"]
-    first = history.load_record(project, "e")
+    first = records.load_record(project, "e")
     assert first
-    history.save_record(project, first)
+    records.save_record(project, first)
     assert records.run_ids(project) == ["e", "d", "c", "b", "a"]
-    assert [r.sequence for r in history.load_records(project)] == [1, 2, 3, 4, 5]
+    assert [r.sequence for r in records.load_records(project)] == [1, 2, 3, 4, 5]
 
 
 def _lost(index: Path) -> None:
@@ -163,13 +163,13 @@ def test_a_record_of_a_newer_version_is_refused(project: Project) -> None:
     path = records.records_folder(project) / "e.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
     with pytest.raises(UserError, match="newer curvote wrote this record"):
-        history.load_record(project, "e")
+        records.load_record(project, "e")
 
 
 def test_a_record_that_became_unreadable_is_passed_over(project: Project) -> None:
     """The latest one that can be read takes its place."""
     (records.records_folder(project) / "a.json").write_text("{")
-    assert history.completed_run(project, "demo").id == "e"
+    assert records.completed_run(project, "demo").id == "e"
 
 
 def test_questions_read_no_more_records_with_more_runs(
@@ -188,8 +188,8 @@ def test_questions_read_no_more_records_with_more_runs(
     monkeypatch.setattr(records, "parse_record", counted)
     monkeypatch.setattr(records, "parse_record", counted)
     answers(project)
-    assert history.completed_run(project, "demo").id == "x39"
-    history.record_killed(project, lambda _: True)
+    assert records.completed_run(project, "demo").id == "x39"
+    records.record_killed(project, lambda _: True)
     assert [path.stem for path in read] == ["x39"]
 
 
@@ -204,7 +204,7 @@ def test_the_clock_does_not_order_runs(
         _at(monkeypatch, datetime(2026, 1, 5, 6, tzinfo=UTC) + shift)
         ids.append(plain.run(project, "tiny", f"aggregate.cutoff={cutoff}").id)
     assert records.run_ids(project) == ids
-    latest = history.completed_run(project, "tiny")
+    latest = records.completed_run(project, "tiny")
     assert latest.id == ids[-1]
     assert project_status(project, content=False)[0]["run"] == ids[-1]
     anew = plain.plan(project, "tiny", "aggregate.cutoff=0.9").steps_to_run()
@@ -222,7 +222,7 @@ def _at(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
         def now(cls, tz: Any = None) -> datetime:
             return moment.astimezone(tz)
 
-    monkeypatch.setattr(history, "datetime", Clock)
+    monkeypatch.setattr(records, "datetime", Clock)
 
 
 def _save_some(root: Path, name: str) -> None:
@@ -238,7 +238,7 @@ def test_processes_at_once_get_each_their_own_number(tmp_path: Path) -> None:
         process.start()
     for process in every:
         process.join()
-    found = history.load_records(Project(tmp_path))
+    found = records.load_records(Project(tmp_path))
     assert sorted(record.sequence for record in found) == list(range(1, 25))
 
 
@@ -252,20 +252,20 @@ def test_a_run_of_another_container_is_under_way(project: Project) -> None:
     reading, writing = os.pipe()
 
     def holds() -> None:
-        history.hold_run_lock(project, run.id)
+        records.hold_run_lock(project, run.id)
         os.write(writing, b".")
         time.sleep(60)
 
     child = in_child(holds)
     os.read(reading, 1)
     assert run_state(project, run, no_name) == "running"
-    history.record_killed(project, no_name)
-    assert run in history.load_records(project)
+    records.record_killed(project, no_name)
+    assert run in records.load_records(project)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert run_state(project, run, no_name) == "killed"
-    history.record_killed(project, no_name)
-    assert run not in history.load_records(project)
+    records.record_killed(project, no_name)
+    assert run not in records.load_records(project)
 
 
 def no_name(_: str) -> bool:

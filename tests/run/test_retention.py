@@ -18,7 +18,7 @@ from curvote.flows.serving.retention import (
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml
-from curvote.pipeline.store import history, records
+from curvote.pipeline.store import records
 from curvote.pipeline.store.garbage import RetentionLimits, find_garbage
 from tests import plain, production
 from tests.tracked_run import make_record
@@ -54,25 +54,25 @@ def project(tmp_path: Path) -> Project:
         ("runs", "running"),
         ("ended", "killed"),
     ):
-        history.save_record(made, make_record(name, status=status))
+        records.save_record(made, make_record(name, status=status))
     return made
 
 
 def test_old_records_go_but_the_latest_of_each_kind(project: Project) -> None:
     """The latest completed, what runs, and what `status` shows stay for ever."""
     assert names(project, "records") == {"failed.json", "first.json", "waits.json"}
-    before = history.completed_run(project, "demo")
+    before = records.completed_run(project, "demo")
     collect_garbage(project, limits=OLD)
     assert records.run_ids(project) == ["last", "runs", "ended"]
-    assert history.completed_run(project, "demo") == before
-    assert history.save_record(project, make_record("new")).sequence == 7
+    assert records.completed_run(project, "demo") == before
+    assert records.save_record(project, make_record("new")).sequence == 7
 
 
 def test_younger_records_stay(project: Project) -> None:
     """The limit is asked, not the number of runs."""
     young = make_record("young", status="failed", started="2999-01-01T00:00:00+00:00")
-    history.save_record(project, young)
-    history.save_record(project, make_record("newest"))
+    records.save_record(project, young)
+    records.save_record(project, make_record("newest"))
     assert "young.json" not in names(project, "records")
 
 
@@ -128,10 +128,10 @@ def test_a_release_stays_and_so_does_what_tells_of_it(tmp_path: Path) -> None:
     """Its artifacts are frozen; its record is what a lost ledger is held against."""
     project = production.write(tmp_path)
     made = production.run(project)
-    record = history.record_start(project, made.configured, made.steps, "pid:1@2")
+    record = records.record_start(project, made.configured, made.steps, "pid:1@2")
     long_past = replace(record, status="completed", started="2001-01-01T00:00:00+00:00")
-    history.save_record(project, long_past)
-    history.save_record(project, replace(long_past, id="later", steps=[], sequence=0))
+    records.save_record(project, long_past)
+    records.save_record(project, replace(long_past, id="later", steps=[], sequence=0))
     frozen = {path.name for path in project.artifacts.glob("privatize/*")}
     told = {run for *_, run in records.released_steps(project)}
     assert frozen

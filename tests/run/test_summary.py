@@ -13,10 +13,10 @@ from curvote.base.errors import InternalError
 from curvote.chain.lookup import all_systems
 from curvote.chain.measure import SCORES, Metric
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.run import results
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store import history
+from curvote.pipeline.run.results import mean_scores
+from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, write_json
 from tests import plain
 
@@ -25,7 +25,7 @@ F1 = Metric("f1", "F1", beside="misclassification", spread=True)
 
 def _with_f1(project: Project) -> None:
     """Let the stored scores tell F1 of the method `mrma`: one less its error."""
-    record = history.completed_run(project, "tiny")
+    record = records.completed_run(project, "tiny")
     for _, key in record.stage_keys("report"):
         folder = project.clients / "report" / key
         path = folder / f"{SCORES.name}.parquet"
@@ -52,7 +52,7 @@ def told(done: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def test_a_second_measure_has_its_own_standard_error(told: Project) -> None:
     """It is the same as that of what it was made of; others have none, not zero."""
-    rows = mean_scores(told, history.completed_run(told, "tiny"))
+    rows = mean_scores(told, records.completed_run(told, "tiny"))
     assert {row["metric"] for row in rows} == {"misclassification"}
     for row in rows:
         if row["method"] == "mrma":
@@ -65,7 +65,7 @@ def test_a_second_measure_has_its_own_standard_error(told: Project) -> None:
 
 def test_a_note_stands_in_rows_of_its_own_metric_only(told: Project) -> None:
     """How often something happened is 0 where nobody tells it; it has no error."""
-    rows = mean_scores(told, history.completed_run(told, "tiny"))
+    rows = mean_scores(told, records.completed_run(told, "tiny"))
     assert all(0 <= row["none_passed"] <= 1 for row in rows)
     assert {row["none_passed"] for row in rows if row["method"] == "weak"} == {0}
     assert not any({"none_passed_se", "apart"} & set(row) for row in rows)
@@ -79,7 +79,7 @@ def test_one_replicate_has_no_standard_error(project: Project) -> None:
         other = replace(mrma, metrics=(*mrma.metrics, F1))
         patch.setattr(results, "find_system", lambda _: other)
         _with_f1(project)
-        rows = mean_scores(project, history.completed_run(project, "tiny"))
+        rows = mean_scores(project, records.completed_run(project, "tiny"))
     assert {row["se"] for row in rows} == {row["f1_se"] for row in rows} == {None}
     assert any(row["f1"] for row in rows)
 
@@ -92,7 +92,7 @@ def test_a_standard_error_of_its_own_stands_beside_something() -> None:
 
 def test_scores_need_only_what_was_scored(done: Project) -> None:
     """What it was computed from may be gone."""
-    record = history.completed_run(done, "tiny")
+    record = records.completed_run(done, "tiny")
     before = mean_scores(done, record)
     shutil.rmtree(done.artifacts)
     for folder in done.clients.iterdir():
@@ -113,5 +113,5 @@ def test_many_scores_take_as_many_passes_as_few(
         return groupby(table, *by, **options)
 
     monkeypatch.setattr(pd.DataFrame, "groupby", counted)
-    assert len(mean_scores(done, history.completed_run(done, "tiny"))) > 20
+    assert len(mean_scores(done, records.completed_run(done, "tiny"))) > 20
     assert len(passes) <= 2

@@ -11,10 +11,9 @@ from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.data.registry import DATASETS
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import find_artifact
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import find_artifact, mean_scores
 from curvote.pipeline.store.artifacts import Artifact
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.report.page import draw_report
 from tests import fake_source, plain
 

@@ -11,10 +11,10 @@ def colour(pipeline: str, east: float, north: float) -> None:
 
     from curvote.pipeline.config.project import find_project
     from curvote.pipeline.run.results import final_model, final_views
-    from curvote.pipeline.store import history
+    from curvote.pipeline.store import records
 
     project = find_project()
-    record = history.completed_run(project, pipeline)
+    record = records.completed_run(project, pipeline)
     model = final_model(project, record, final_views(project, record)[0].cell)
     place = pd.DataFrame({"east": [east], "north": [north]})
     typer.echo(str(model.predict(place)[0]))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from curvote.chain.axis import Cell
     from curvote.pipeline.config.project import Project
-    from curvote.pipeline.store.history import RunRecord
+    from curvote.pipeline.store.records import RunRecord
 
 
 COLUMN: Final = "prediction"
@@ -44,7 +44,7 @@ def predict(
     """Say the class of each record of a table, by the model of the latest run."""
     from curvote.base import validate
     from curvote.pipeline.config.project import find_project
-    from curvote.pipeline.store.history import completed_run
+    from curvote.pipeline.store.records import completed_run
 
     validate.one_of(WRITERS, out=out.suffix.lower())
     if out.resolve() == table.resolve():

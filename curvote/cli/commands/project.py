@@ -80,8 +80,7 @@ def list_(
         print_json(editor_schema())
         return
     from curvote.chain.lookup import names_at_key
-    from curvote.pipeline.config.file import PipelinesFile
-    from curvote.pipeline.config.overview import list_pipelines
+    from curvote.pipeline.config.file import PipelinesFile, list_pipelines
 
     file = PipelinesFile(terminal.open_project(project, starter=True))
     about = [overview.row() for overview in list_pipelines(file)]
@@ -119,7 +118,7 @@ def check(
     Exit 2 where something is wrong; what is only odd is said and left to you.
     """
     from curvote.papers.registry import file_of
-    from curvote.pipeline.config.overview import user_file_card
+    from curvote.pipeline.config.file import user_file_card
 
     place = terminal.open_project(project)
     file = file_of(place, pipeline)

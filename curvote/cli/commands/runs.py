@@ -26,9 +26,9 @@ def scores(
     project: terminal.ProjectOption = None,
 ) -> None:
     """Print the scores of a pipeline's latest completed run, or of another one."""
+    from curvote.pipeline.run.results import mean_scores
     from curvote.pipeline.run.run_object import require_scores
-    from curvote.pipeline.run.scores import mean_scores
-    from curvote.pipeline.store.history import completed_run
+    from curvote.pipeline.store.records import completed_run
 
     place = terminal.open_store(project)
     record = completed_run(place, pipeline, run_id)
@@ -59,7 +59,7 @@ def report(
     """
     place = terminal.open_store(project)
     environment.prepare_environment(place.root)
-    from curvote.pipeline.store.history import completed_run
+    from curvote.pipeline.store.records import completed_run
     from curvote.report.page import draw_report as draw
 
     typer.echo(str(draw(place, completed_run(place, pipeline, run_id))))

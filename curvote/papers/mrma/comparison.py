@@ -24,8 +24,8 @@ from curvote.pipeline.config.settings import (
     labels_by_setting,
     setting_name,
 )
-from curvote.pipeline.run.scores import missing_to_none
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.results import missing_to_none
+from curvote.pipeline.store.records import RunRecord
 from curvote.report import data
 from curvote.systems.common.settings import Representation
 
@@ -210,7 +210,7 @@ _CONTEST = ("setting", "protocol", "learner", "method")
 def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     """Return the rows of `reproduce NAME` from the score rows of its pipelines.
 
-    ``summaries`` are rows of `curvote.pipeline.run.scores.mean_scores` and of
+    ``summaries`` are rows of `curvote.pipeline.run.results.mean_scores` and of
     `evidence`, value and se in [0, 1]. The result has ``COLUMNS``; published, curvote,
     corrected and se are in percent points, se is curvote's. Where a value is printed,
     ``curvote`` follows the published definitions and ``corrected`` the right ones;

@@ -15,7 +15,7 @@ from curvote.papers.mrma.comparison import (
 )
 from curvote.papers.reproduction import output_folder, write_files
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 
 
 def draw_entry(

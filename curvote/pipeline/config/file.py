@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from curvote.base.errors import (
     KeyPath,
@@ -18,10 +19,12 @@ from curvote.base.errors import (
 )
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
+from curvote.data.lookup import is_remote, resolve_source
 from curvote.data.tables.starter import TO_STATE
+from curvote.messages.roles import too_many_error
 from curvote.pipeline.config import schema
 from curvote.pipeline.config.project import PIPELINES, Project
-from curvote.pipeline.config.runtime import Runtime
+from curvote.pipeline.config.schema import Runtime
 from curvote.pipeline.config.settings import (
     FIXED,
     expand_settings,
@@ -29,10 +32,10 @@ from curvote.pipeline.config.settings import (
     set_dotted,
     setting_name,
 )
-from curvote.pipeline.config.source import raw_file_names
+from curvote.pipeline.config.source import raw_file_names, user_file_path
 from curvote.pipeline.config.validation import (
+    Model,
     meaning_problems,
-    unknown_system_problems,
     validate_settings,
 )
 from curvote.pipeline.config.yaml_document import (
@@ -41,15 +44,16 @@ from curvote.pipeline.config.yaml_document import (
     parse_value,
 )
 
+if TYPE_CHECKING:
+    from curvote.data.tables.card import FileCard
+
 _IN_PIPELINE: Final = 3  # ("pipelines", name, key)
 
 
 def dotted_path(where: KeyPath) -> str:
     """Return the dotted path inside the pipeline, as ``--set`` takes it."""
-    inside = (
-        where[2:] if where[0] == "pipelines" and len(where) >= _IN_PIPELINE else where
-    )
-    return ".".join(str(part) for part in inside)
+    in_pipeline = where[0] == "pipelines" and len(where) >= _IN_PIPELINE
+    return ".".join(str(part) for part in (where[2:] if in_pipeline else where))
 
 
 def locate_setting(values: Mapping[str, Any], where: KeyPath) -> KeyPath:
@@ -62,7 +66,7 @@ def locate_setting(values: Mapping[str, Any], where: KeyPath) -> KeyPath:
     pipeline, path = values["pipelines"].get(where[1]), dotted_path(where)
     for place, keys in _axis_setters(pipeline) if isinstance(pipeline, Mapping) else ():
         for key in keys:
-            if f"{path}.".startswith(f"{key}."):
+            if _is_within(path, key):
                 return *where[:2], *place, str(key)
     return where
 
@@ -105,11 +109,13 @@ def refuse_in_production(
     if "production" not in (file_values.get("mode"), run_values.get("mode")):
         return
     free = overridable_settings(str(file_values.get("protocol", DEFAULT)))
-    problems = [
-        Problem(_REFUSAL.format(stated=was, given=new), (*where, *path))
-        for path, was, new in _changed_settings(file_values, run_values)
-        if ".".join(path) not in free
-    ]
+    before, after = dict(_setting_texts(file_values)), dict(_setting_texts(run_values))
+    problems = []
+    for path in sorted(before.keys() | after.keys()):
+        file_text, run_text = before.get(path, _ABSENT), after.get(path, _ABSENT)
+        if file_text != run_text and ".".join(path) not in free:
+            message = _REFUSAL.format(stated=file_text, given=run_text)
+            problems.append(Problem(message, (*where, *path)))
     if problems:
         raise UserError.several(problems)
 
@@ -121,17 +127,6 @@ def overridable_settings(protocol: str) -> set[str]:
     counts = {name for stage in stages[: last + 1] for name in stage.params}
     later = {name for stage in stages[last + 1 :] for name in stage.params}
     return later - counts - set(FIXED)
-
-
-def _changed_settings(
-    file_values: Mapping[str, Any], run_values: Mapping[str, Any]
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Yield (path, text in the file, text of the run) of each changed setting."""
-    before, after = dict(_setting_texts(file_values)), dict(_setting_texts(run_values))
-    for path in sorted(before.keys() | after.keys()):
-        was, new = before.get(path, _ABSENT), after.get(path, _ABSENT)
-        if was != new:
-            yield path, was, new
 
 
 def _setting_texts(
@@ -166,13 +161,18 @@ def refuse_placeholders(values: Mapping[str, Any]) -> None:
     """Refuse (UserError) a pipeline with placeholders, a problem for each key."""
     by_key: dict[KeyPath, list[str]] = {}
     for where in _find_placeholders(values, ()):
-        at = _described_key(where)
-        by_key.setdefault(at, []).extend(_column_names(where[len(at) :]))
-    if by_key:
-        raise UserError.several(
-            Problem(_describe_placeholder(at, list(dict.fromkeys(names))), at)
-            for at, names in by_key.items()
-        )
+        described = [place for place, key in enumerate(where) if key in _EXPECTED]
+        at = where[: described[-1] + 1] if described else where
+        columns = by_key.setdefault(at, [])
+        columns += [key for key in where[len(at) :][:1] if isinstance(key, str)]
+    problems = []
+    for at, columns in by_key.items():
+        names = f" for {', '.join(dict.fromkeys(columns))}" if columns else ""
+        expected = _EXPECTED.get(str(at[-1]), "what you mean")
+        message = f"still to be stated{names}: in place of {TO_STATE} write {expected}."
+        problems.append(Problem(message, at))
+    if problems:
+        raise UserError.several(problems)
 
 
 def _find_placeholders(value: Any, where: KeyPath) -> Iterator[KeyPath]:
@@ -187,22 +187,6 @@ def _find_placeholders(value: Any, where: KeyPath) -> Iterator[KeyPath]:
             yield from _find_placeholders(inner, (*where, index))
 
 
-def _described_key(where: KeyPath) -> KeyPath:
-    """Return the path up to the innermost key that has a description."""
-    described = [place for place, key in enumerate(where) if key in _EXPECTED]
-    return where[: described[-1] + 1] if described else where
-
-
-def _column_names(inside: KeyPath) -> list[str]:
-    return [str(key) for key in inside[:1] if isinstance(key, str)]
-
-
-def _describe_placeholder(at: KeyPath, names: list[str]) -> str:
-    columns = f" for {', '.join(names)}" if names else ""
-    expected = _EXPECTED.get(str(at[-1]), "what you mean")
-    return f"still to be stated{columns}: in place of {TO_STATE} write {expected}."
-
-
 @dataclass(frozen=True)
 class Setting:
     """One combination of a grid's axes; a pipeline without a grid has one, unnamed."""
@@ -215,8 +199,7 @@ class Setting:
 class ConfiguredPipeline:
     """A checked pipeline, ready to be planned.
 
-    ``pipeline`` is what stands in the file, ``settings`` what its grid makes of
-    it.
+    ``pipeline`` is what stands in the file, ``settings`` what its grid makes of it.
     """
 
     name: str
@@ -236,9 +219,6 @@ class PipelinesFile:
         self.called = called
         values, self.lines = load_document(place.pipelines_file, called)
         self.values: dict[str, Any] = values if isinstance(values, dict) else {}
-        self._check_top()
-
-    def _check_top(self) -> None:
         unknown = set(self.values) - {*_TOP_KEYS}
         problems = [
             Problem(f"not known.{did_you_mean(str(key), _TOP_KEYS)}", (key,))
@@ -259,9 +239,11 @@ class PipelinesFile:
 
     def runtime(self) -> Runtime:
         """Return the section ``runtime``; one UserError holds all its problems."""
-        section = self.values.get("runtime") or {}
+        return self._read_section("runtime", schema.Runtime)
+
+    def _read_section(self, name: str, model: type[Model]) -> Model:
         try:
-            return validate_settings(Runtime, section, ("runtime",))
+            return validate_settings(model, self.values.get(name) or {}, (name,))
         except UserError as error:
             raise self.locate_error(error) from None
 
@@ -300,18 +282,25 @@ class PipelinesFile:
         if not isinstance(pipelines[name], dict):
             problem = Problem("must be a mapping of settings: {source: ...}.", where)
             raise self.locate_error(UserError.several([problem]))
-        defaults = self._read_defaults()
+        self._read_section("defaults", schema.Defaults)
+        defaults = self.values.get("defaults") or {}
         file_values = {**defaults, **pipelines[name]}
         merged = deepcopy(file_values)
         for override in overrides:
-            _apply_override(merged, override)
+            path, equals, text = override.partition("=")
+            if not equals or not path:
+                raise UserError(f"--set {override!r}: write it as a.b=value.")
+            try:
+                set_dotted(merged, path, parse_value(text))
+            except UserError as error:
+                raise UserError(f"--set {override!r}: {error}") from None
         set_values = {key: value for key, value in fixed.items() if value is not None}
         merged |= set_values
         changes = [*overrides, *(f"{key}={value}" for key, value in set_values.items())]
         inherited = (
             set(defaults)
             - set(pipelines[name])
-            - {_overridden_key(change) for change in changes}
+            - {change.partition("=")[0].partition(".")[0] for change in changes}
         )
         try:
             with _errors_inside(where):
@@ -324,24 +313,15 @@ class PipelinesFile:
     def check_all(self) -> None:
         """Check the whole file; one UserError holds the problems of all its parts."""
         problems: list[Problem] = []
-        for check in (self.runtime, *self._section_checks()):
+        pipelines = (partial(self.configure_pipeline, name) for name in self.names())
+        checks: Iterator[Callable[[], object]] = chain([self.runtime], pipelines)
+        for check in checks:
             try:
                 check()
             except UserError as error:
                 problems += error.problems
         if problems:
             raise UserError.several(problems)
-
-    def _section_checks(self) -> Iterator[Callable[[], object]]:
-        return (partial(self.configure_pipeline, name) for name in self.names())
-
-    def _read_defaults(self) -> dict[str, Any]:
-        defaults = self.values.get("defaults") or {}
-        try:
-            validate_settings(schema.Defaults, defaults, ("defaults",))
-        except UserError as error:
-            raise self.locate_error(error) from None
-        return dict(defaults)
 
     @contextmanager
     def errors_located(self, name: str) -> Iterator[None]:
@@ -390,11 +370,6 @@ def _is_within(path: str, outer: str) -> bool:
     return f"{path}.".startswith(f"{outer}.")
 
 
-def _overridden_key(override: str) -> str:
-    """Return the top-level key that an override ``a.b=v`` changes."""
-    return override.partition("=")[0].partition(".")[0]
-
-
 def _configure(
     name: str,
     merged: dict[str, Any],
@@ -411,7 +386,29 @@ def _configure(
     unread = inherited & schema.unread_sections(systems).keys()
     merged = {key: value for key, value in merged.items() if key not in unread}
     used_keys = {key for _, values in labelled for key in values} - unread
-    problems = _unread_sections(used_keys, systems, where)
+    unknown = [name for name in sorted(systems) if name not in SYSTEMS]
+    if unknown:
+        raise UserError.several(
+            Problem(
+                f"{name!r} is not known.{did_you_mean(name, SYSTEMS)}",
+                (*where, "protocol"),
+            )
+            for name in unknown
+        )
+    names, keys = (
+        ", ".join(sorted(systems)),
+        [*schema.pipeline_model(systems).model_fields],
+    )
+    reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
+    problems = [
+        Problem(
+            f"{reads} it: it belongs to {reader}.{suggest_closest(section, keys)}"
+            f" Take it out, or name {reader}.",
+            (*where, section),
+        )
+        for section, reader in schema.unread_sections(systems).items()
+        if section in used_keys
+    ]
     try:
         checked = tuple(
             Setting(at, _check_setting(values, systems, where))
@@ -442,33 +439,6 @@ def _errors_inside(where: KeyPath) -> Iterator[None]:
         ) from None
 
 
-def _unread_sections(
-    used_keys: Set[str], systems: frozenset[str], where: KeyPath
-) -> list[Problem]:
-    """Return problems of sections that none of the ``systems`` reads."""
-    problems = [
-        problem for name in sorted(systems) for problem in unknown_system_problems(name)
-    ]
-    if problems:
-        with _errors_inside(where):
-            raise UserError.several(problems)
-    return [
-        Problem(_describe_unread(section, reader, systems), (*where, section))
-        for section, reader in schema.unread_sections(systems).items()
-        if section in used_keys
-    ]
-
-
-def _describe_unread(section: str, reader: str, systems: frozenset[str]) -> str:
-    keys = [*schema.pipeline_model(systems).model_fields]
-    names = ", ".join(sorted(systems))
-    reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
-    return (
-        f"{reads} it: it belongs to {reader}."
-        f"{suggest_closest(section, keys)} Take it out, or name {reader}."
-    )
-
-
 def _check_setting(
     merged: dict[str, Any], systems: frozenset[str], where: KeyPath
 ) -> schema.Pipeline:
@@ -486,12 +456,72 @@ def _check_setting(
     return next(resolve_parts(pipeline)).settings if pipeline.production else pipeline
 
 
-def _apply_override(values: dict[str, Any], text: str) -> None:
-    """Apply ``a.b=v``; the value is read as YAML."""
-    path, equals, value = text.partition("=")
-    if not equals or not path:
-        raise UserError(f"--set {text!r}: write it as a.b=value.")
-    try:
-        set_dotted(values, path, parse_value(value))
-    except UserError as error:
-        raise UserError(f"--set {text!r}: {error}") from None
+SCHEDULED: Final = "on a schedule"
+PRODUCTION: Final = "production"
+STUDIES: Final = "studies"
+ELSEWHERE: Final = "not in pipelines.yaml"
+GROUPS: Final = (SCHEDULED, PRODUCTION, STUDIES, ELSEWHERE)
+
+
+@dataclass(frozen=True)
+class PipelineOverview:
+    """A pipeline as a list shows it: name, group, protocols, source, description."""
+
+    name: str
+    group: str
+    protocols: str = ""
+    source: str = ""
+    description: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """Return the overview as plain values."""
+        return asdict(self)
+
+
+def list_pipelines(file: PipelinesFile) -> list[PipelineOverview]:
+    """Return overviews of all pipelines, sorted by group, then by file order."""
+    overviews = []
+    for name, section in file.values["pipelines"].items():
+        values = section if isinstance(section, Mapping) else {}
+        group = PRODUCTION if values.get("mode") == "production" else STUDIES
+        protocols, listed = [values.get("protocol", DEFAULT)], values.get("protocols")
+        if isinstance(listed, list) and listed:
+            protocols = [e.get("name") if isinstance(e, Mapping) else e for e in listed]
+        source = values.get("source")
+        overview = PipelineOverview(
+            name=str(name),
+            group=SCHEDULED if values.get("schedule") else group,
+            protocols=", ".join(dict.fromkeys(map(str, protocols))),
+            source=str(source.get("name", "") if isinstance(source, Mapping) else ""),
+            description=" ".join(str(values.get("description") or "").split()),
+        )
+        overviews.append(overview)
+    return sorted(overviews, key=lambda about: GROUPS.index(about.group))
+
+
+def user_file_card(project: Project, configured: ConfiguredPipeline) -> FileCard | None:
+    """Return the card of the file that a pipeline reads; None: it reads none.
+
+    Raises:
+        UserError: no such file, all that is wrong with it, or fewer clients in it than
+            the pipeline asks for.
+    """
+    source = configured.pipeline.source
+    path = user_file_path(project, configured.pipeline)
+    if path is None or is_remote(source):
+        return None
+    dataset, parameters = resolve_source(source)
+    card: FileCard = dataset.examined(parameters, {"path": path})
+    n, where = card.clients, ""
+    if n < card.rows:
+        repeats = card.repeats if card.repeats_are == "left out" else 0
+        why = {"repeat an earlier row (duplicates: keep takes them)": repeats}
+        counts = {**why, **card.left_out}
+        omitted = ", ".join(f"{many:,} {what}" for what, many in counts.items() if many)
+        where = f" of {card.rows:,} rows: {omitted}" if omitted else ""
+    for setting in configured.settings:
+        sizes = getattr(setting.pipeline, "clients", None)
+        requested = sizes.model_dump() if sizes else {}
+        if sum(requested.values()) > n:
+            raise too_many_error(requested, n, where)
+    return card

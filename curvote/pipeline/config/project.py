@@ -53,10 +53,6 @@ class Project:
         """Both roots of the store."""
         return self.clients, self.artifacts
 
-    def store_of(self, side: str) -> Path:
-        """Return the store for tables of a side of the trust boundary."""
-        return self.clients if is_client_side(side) else self.artifacts
-
     @property
     def state(self) -> Path:
         """The folder of run records and of MLflow's and Prefect's databases."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
@@ -12,7 +12,7 @@ from curvote.base.errors import UserError
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import all_systems, find_system
 from curvote.chain.registry import DEFAULT, SYSTEMS
-from curvote.chain.system import Part, System
+from curvote.chain.system import Part
 from curvote.messages.sizes import resolve_sizes
 from curvote.pipeline.config.schema import Pipeline, pipeline_of
 
@@ -38,66 +38,56 @@ def expand_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
     """
     labelled = list(stated_settings(values))
     yield from labelled
-    yield from _automatic_settings(labelled)
-
-
-def stated_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
-    """Yield the settings that the configuration itself names."""
-    grid = {
-        name: _axis_changes(name, entries)
-        for name, entries in _grid_axes(values).items()
-    }
-    axes = _protocol_axis(values) | grid
-    for chosen in product(*(axis.items() for axis in axes.values())):
-        configuration = deepcopy(dict(values))
-        for name, (label, changes) in zip(axes, chosen, strict=True):
-            for path, value in changes.items():
-                _set_value(configuration, path, value, _axis_place(name, label))
-        yield (
-            dict(zip(axes, (label for label, _ in chosen), strict=True)),
-            configuration,
-        )
-
-
-def _automatic_settings(labelled: Sequence[Labelled]) -> Iterator[Labelled]:
-    """Yield a setting for each system that adds itself beside others.
-
-    Of the settings that only their protocols tell apart it takes after the first.
-    """
     covered = {
         _with_protocol(labels, str(configuration.get(PROTOCOL)))
         for labels, configuration in labelled
     }
+    # Of the settings that only their protocols tell apart it takes after the first.
     for labels, configuration in labelled:
-        for member in _companion_systems(configuration):
+        name = str(configuration.get(PROTOCOL, DEFAULT))
+        for member in all_systems() if name in SYSTEMS else ():
+            if not member.auto_include(find_system(name), configuration):
+                continue
             place = _with_protocol(labels, member.name)
             if place not in covered:
                 covered.add(place)
-                yield dict(place), _configure_for(member, configuration)
+                added = deepcopy(configuration) | {PROTOCOL: member.name}
+                added["label"] = member.name
+                for path, value in member.implied_settings.items():
+                    set_dotted(added, path, value)
+                yield dict(place), added
 
 
-def _companion_systems(values: Values) -> Iterator[System]:
-    name = str(values.get(PROTOCOL, DEFAULT))
-    if name in SYSTEMS:
-        yield from (
-            member
-            for member in all_systems()
-            if member.auto_include(find_system(name), values)
-        )
+def stated_settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
+    """Yield the settings that the configuration itself names."""
+    grid = values.get("grid") or {}
+    if not isinstance(grid, Mapping):
+        raise UserError("must be a mapping of axes.", where=("grid",))
+    if PROTOCOL in grid:
+        message = "is no axis of a grid: list protocols under `protocols`."
+        raise UserError(message, where=("grid", PROTOCOL))
+    grid_axes = {name: _axis_changes(name, entries) for name, entries in grid.items()}
+    axes = _protocol_axis(values) | grid_axes
+    for chosen in product(*(axis.items() for axis in axes.values())):
+        configuration = deepcopy(dict(values))
+        for name, (label, changes) in zip(axes, chosen, strict=True):
+            where = ("protocols",) if name == PROTOCOL else ("grid", name, label)
+            for path, value in changes.items():
+                if path.partition(".")[0] in FIXED:
+                    message = f"{path} is the same for all settings of a pipeline."
+                    raise UserError(message, where=where)
+                try:
+                    set_dotted(configuration, path, value)
+                except UserError as error:
+                    raise UserError(str(error), where=where) from None
+        labels = (label for label, _ in chosen)
+        yield dict(zip(axes, labels, strict=True)), configuration
 
 
 def _with_protocol(
     labels: Mapping[str, str], protocol: str
 ) -> tuple[tuple[str, str], ...]:
     return tuple(({PROTOCOL: ""} | dict(labels) | {PROTOCOL: protocol}).items())
-
-
-def _configure_for(member: System, values: Values) -> Values:
-    """Return the configuration with which a system handles the same clients."""
-    configuration = deepcopy(values) | {PROTOCOL: member.name, "label": member.name}
-    for path, value in member.implied_settings.items():
-        set_dotted(configuration, path, value)
-    return configuration
 
 
 def setting_name(labels: Mapping[str, str]) -> str | None:
@@ -119,7 +109,21 @@ def _protocol_axis(values: Mapping[str, Any]) -> dict[str, dict[str, dict[str, A
     if not isinstance(listed, list):
         message = "must be a list of protocols."
         raise UserError(message, where=("protocols",))
-    entries = [_protocol_entry(entry, index) for index, entry in enumerate(listed)]
+    entries: list[tuple[str, dict[str, Any]]] = []
+    for index, entry in enumerate(listed):
+        keys = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(keys, Mapping) or not isinstance(keys.get("name"), str):
+            message = "is a protocol: give its name, or {name, label, dotted keys}."
+            raise UserError(message, where=("protocols", index))
+        name, label = keys["name"], str(keys.get("label", keys["name"]))
+        member = find_system(name) if name in SYSTEMS else None
+        changes = {
+            f"{name}.{key}" if member and key in member.shorthand else key: value
+            for key, value in keys.items()
+            if key not in ("name", "label")
+        }
+        fixed = member.implied_settings if member else {}
+        entries.append((label, {"protocol": name, "label": label, **fixed, **changes}))
     labels = [label for label, _ in entries]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
@@ -128,36 +132,12 @@ def _protocol_axis(values: Mapping[str, Any]) -> dict[str, dict[str, dict[str, A
     return {PROTOCOL: dict(entries)} if entries else {}
 
 
-def _protocol_entry(entry: Any, index: int) -> tuple[str, dict[str, Any]]:
-    """Return the label of a protocol and the dotted keys that it sets."""
-    keys = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(keys, Mapping) or not isinstance(keys.get("name"), str):
-        message = "is a protocol: give its name, or {name, label, dotted keys}."
-        raise UserError(message, where=("protocols", index))
-    name, label = keys["name"], str(keys.get("label", keys["name"]))
-    member = find_system(name) if name in SYSTEMS else None
-    changes = {
-        f"{name}.{key}" if member and key in member.shorthand else key: value
-        for key, value in keys.items()
-        if key not in ("name", "label")
-    }
-    fixed = member.implied_settings if member else {}
-    return label, {"protocol": name, "label": label, **fixed, **changes}
-
-
-def _grid_axes(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    grid = values.get("grid") or {}
-    if not isinstance(grid, Mapping):
-        raise UserError("must be a mapping of axes.", where=("grid",))
-    if PROTOCOL in grid:
-        message = "is no axis of a grid: list protocols under `protocols`."
-        raise UserError(message, where=("grid", PROTOCOL))
-    return grid
-
-
 def _axis_changes(name: str, entries: Any) -> dict[str, dict[str, Any]]:
     if isinstance(entries, list) and entries:
-        return {_label_text(value): {name: value} for value in entries}
+        return {
+            (f"{value:g}" if isinstance(value, float) else str(value)): {name: value}
+            for value in entries
+        }
     if isinstance(entries, Mapping) and entries:
         wrong = [label for label, keys in entries.items() if not isinstance(keys, dict)]
         if not wrong:
@@ -167,24 +147,6 @@ def _axis_changes(name: str, entries: Any) -> dict[str, dict[str, Any]]:
         " some, such as {small: {train.size: 50}}."
     )
     raise UserError(message, where=("grid", name))
-
-
-def _label_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _set_value(values: Values, path: str, value: Any, where: tuple[str, ...]) -> None:
-    if path.partition(".")[0] in FIXED:
-        message = f"{path} is the same for all settings of a pipeline."
-        raise UserError(message, where=where)
-    try:
-        set_dotted(values, path, value)
-    except UserError as error:
-        raise UserError(str(error), where=where) from None
-
-
-def _axis_place(axis: str, label: str) -> tuple[str, ...]:
-    return ("protocols",) if axis == PROTOCOL else ("grid", axis, label)
 
 
 def dotted_value(values: Mapping[str, Any], path: str) -> Any:
@@ -218,17 +180,12 @@ def resolve_parts(pipeline: Pipeline) -> Iterator[Part]:
     """
     for first in resolve_sizes(pipeline):
         for part in find_system(first.settings.protocol).resolve_parts(first.settings):
-            yield _merge_parts(first, part)
-
-
-def _merge_parts(first: Part, then: Part) -> Part:
-    """Return ``then`` with the choices of both parts."""
-    return replace(
-        then,
-        pairs=tuple((dict(first.pairs) | dict(then.pairs)).items()),
-        method=", ".join(filter(None, (first.method, then.method))),
-        reason="; ".join(filter(None, (first.reason, then.reason))),
-    )
+            yield replace(
+                part,
+                pairs=tuple((dict(first.pairs) | dict(part.pairs)).items()),
+                method=", ".join(filter(None, (first.method, part.method))),
+                reason="; ".join(filter(None, (first.reason, part.reason))),
+            )
 
 
 def labelled_parts(config: Mapping[str, Any]) -> Iterator[tuple[str | None, Part]]:

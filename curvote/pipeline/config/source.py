@@ -49,9 +49,8 @@ def _read_key(path: Path) -> bytes:
         if not stat.S_ISREG(state.st_mode) or state.st_size != KEY_BYTES:
             raise _key_error(path, f"it is no file of {KEY_BYTES} bytes")
         if state.st_mode & OTHERS_MODE:
-            raise _key_error(
-                path, f"others may use it (mode {state.st_mode & 0o777:o})"
-            )
+            mode = f"{state.st_mode & 0o777:o}"
+            raise _key_error(path, f"others may use it (mode {mode})")
         return os.read(handle, KEY_BYTES)
     finally:
         os.close(handle)
@@ -139,29 +138,29 @@ def raw_files(
     fetched.
     """
     dataset, parameters = resolve_source(pipeline.source)
-    if user_file := user_file_path(project, pipeline):
-        return (_user_input(project, user_file),)
-    located = {
-        name: raw.locate(project.root, name, download=fetch)
-        for name in dataset.files(parameters)
-    }
+    user_file = user_file_path(project, pipeline)
+    if user_file:
+        own_file = raw.RawFile(user_file, raw.digest(user_file), "the user's own file")
+        located: dict[str, raw.RawFile | None] = {"path": own_file}
+    else:
+        located = {
+            name: raw.locate(project.root, name, download=fetch)
+            for name in dataset.files(parameters)
+        }
     absent = tuple(name for name, file in located.items() if file is None)
     if absent:
         return MissingFiles(absent)
+    keyed = pipeline.production or user_file is not None
     return tuple(
-        _raw_input(
+        RawInput(
             name,
-            file,
-            keyed_digest(project, file.sha256) if pipeline.production else None,
+            file.sha256,
+            str(file.path),
+            file.origin,
+            keyed_digest(project, file.sha256) if keyed else file.sha256,
         )
         for name, file in located.items()
         if file is not None
-    )
-
-
-def _raw_input(name: str, file: raw.RawFile, public_digest: str | None) -> RawInput:
-    return RawInput(
-        name, file.sha256, str(file.path), file.origin, public_digest or file.sha256
     )
 
 
@@ -178,9 +177,3 @@ def user_file_path(project: Project, pipeline: Pipeline) -> Path | None:
         beside = "" if parameters.path == str(place) else " in the project's folder"
         raise UserError(f"no file {parameters.path}{beside}.", where=("source", "path"))
     return place
-
-
-def _user_input(project: Project, place: Path) -> RawInput:
-    """Return the user's own file as an input, with a keyed digest."""
-    file = raw.RawFile(place, raw.digest(place), "the user's own file")
-    return _raw_input("path", file, keyed_digest(project, file.sha256))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +14,7 @@ from curvote.data.lookup import module
 from curvote.data.registry import DATASETS
 from curvote.data.tables import starter
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import Runtime
-from curvote.pipeline.config.schema import Defaults, pipeline_model
+from curvote.pipeline.config.schema import Defaults, Runtime, pipeline_model
 
 
 def editor_schema() -> dict[str, Any]:
@@ -28,11 +26,17 @@ def editor_schema() -> dict[str, Any]:
     parts, inherited = pipeline.pop("$defs"), Defaults.model_fields
     runtime = Runtime.model_json_schema()
     parts |= runtime.pop("$defs")
-    free = {*inherited, *_optional_sections()}
+    optional = {
+        name
+        for member in all_systems()
+        for name, field in member.settings.model_fields.items()
+        if not field.is_required()
+    }
+    free = {*inherited, *optional}
     pipeline["required"] = [key for key in pipeline["required"] if key not in free]
     defaults = {name: pipeline["properties"][name] for name in inherited}
-    pipeline["properties"]["source"] = _source_schema()
-    parts |= dict(_source_definitions())
+    pipeline["properties"]["source"], sources = _source_schemas()
+    parts |= sources
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {**parts, "Pipeline": pipeline},
@@ -54,53 +58,32 @@ def editor_schema() -> dict[str, Any]:
     }
 
 
-def _source_schema() -> dict[str, Any]:
-    """Return the schema of ``source``; its name decides which keys it takes."""
-    names = [*DATASETS]
-    conditions = [
-        {
-            "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
-            "then": {"$ref": f"#/$defs/{_definition_name(name)}"},
-        }
-        for name in names
-    ]
-    name_property = {
-        "name": {"enum": names, "description": "`curvote data list` names them."}
-    }
-    return {
-        "type": "object",
-        "required": ["name"],
-        "properties": name_property,
-        "allOf": conditions,
-    }
+def _source_schemas() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the schema of ``source``, and by name those of each source and its parts.
 
-
-def _source_definitions() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and schema of each source, and of the parts of sources.
-
-    No key is required: an axis of a grid may give it.
+    The name decides which keys it takes. No key is required: an axis of a grid may
+    give it.
     """
+    conditions, definitions = [], {}
     for name in DATASETS:
-        definition = _definition_name(name)
+        definition = f"source.{name}"
+        condition = {"properties": {"name": {"const": name}}, "required": ["name"]}
+        reference = {"$ref": f"#/$defs/{definition}"}
+        conditions.append({"if": condition, "then": reference})
         form = module(name).Parameters
         schema = form.model_json_schema(ref_template=f"#/$defs/{definition}.{{model}}")
         for part, inner in schema.pop("$defs", {}).items():
-            yield f"{definition}.{part}", inner
-        yield (
-            definition,
-            {key: value for key, value in schema.items() if key != "required"},
-        )
-
-
-def _definition_name(name: str) -> str:
-    return f"source.{name}"
-
-
-def _optional_sections() -> Iterator[str]:
-    """Yield the sections that some system reads but does not require."""
-    for member in all_systems():
-        fields = member.settings.model_fields.items()
-        yield from (name for name, field in fields if not field.is_required())
+            definitions[f"{definition}.{part}"] = inner
+        schema.pop("required", None)
+        definitions[definition] = schema
+    names = {"enum": [*DATASETS], "description": "`curvote data list` names them."}
+    source = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": names},
+        "allOf": conditions,
+    }
+    return source, definitions
 
 
 SCHEMA = "pipelines.schema.json"
@@ -143,30 +126,18 @@ def begin_project(
             f"{place} is there already, and init never overwrites. Name a new folder,"
             " as `curvote init FOLDER`, or add to the file by hand."
         )
-    name, text = _starter_text(folder, form, file)
+    name, text = "demo", starter.SIMULATED
+    if form is not None and file is not None:
+        layout = starter.read_layout(file)
+        write = starter.table_pipeline if form == "table" else starter.curves_pipeline
+        root, path = folder.resolve(), file.resolve()
+        near = path.is_relative_to(root.parent)
+        name, text = write(layout, os.path.relpath(path, root) if near else str(path))
     folder.mkdir(parents=True, exist_ok=True)
     schema = folder / SCHEMA
     if not schema.exists():
-        schema.write_text(
-            json.dumps(editor_schema(), indent=1) + "\n", encoding="utf-8"
-        )
+        text_of_schema = json.dumps(editor_schema(), indent=1) + "\n"
+        schema.write_text(text_of_schema, encoding="utf-8")
     with place.open("x", encoding="utf-8") as new:  # never over another
         new.write(f"{_HEADER}{text}\n")
     return place, name
-
-
-def _starter_text(
-    folder: Path, form: Form | None, file: Path | None
-) -> tuple[str, str]:
-    if form is None or file is None:
-        return "demo", starter.SIMULATED
-    layout = starter.read_layout(file)
-    write = starter.table_pipeline if form == "table" else starter.curves_pipeline
-    return write(layout, _relative_path(folder, file))
-
-
-def _relative_path(folder: Path, file: Path) -> str:
-    """Return the file's path relative to the folder of pipelines.yaml."""
-    root, path = folder.resolve(), file.resolve()
-    near = path.is_relative_to(root.parent)
-    return os.path.relpath(path, root) if near else str(path)

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ValidationError
 from curvote.base.errors import KeyPath, Problem, UserError, did_you_mean
 from curvote.base.privacy import refuse_delta
 from curvote.chain.lookup import find_system
-from curvote.chain.registry import SYSTEMS
 from curvote.data.lookup import is_remote, module
 from curvote.data.registry import DATASETS
 from curvote.messages.sizes import resolve_sizes
 from curvote.pipeline.config.schema import Pipeline, section_model
+from curvote.pipeline.config.source import reads_user_file
 from curvote.pipeline.config.yaml_document import as_one_line
 
 _WHOLE_NUMBER: Final = "a whole number"
@@ -66,26 +66,22 @@ _NUMERIC: Final = {
 _CHOICE: Final = ("literal_error", "enum")
 
 
-def kind_in_words(kind: Any) -> str:
-    """Return the phrase for a Python type's values, "" for other types."""
-    return _KINDS.get(kind, "")
-
-
 def describe_errors(details: Sequence[Any]) -> str:
     """Return one message for one value: its requirement and the value given.
 
     ``details`` are pydantic's errors at one place, such as one for each of the kinds
     that a value may have.
     """
-    requirements = list(dict.fromkeys(filter(None, map(_requirement, details))))
-    custom_messages = [
-        _custom_message(detail) for detail in details if not _requirement(detail)
-    ]
-    if custom_messages:
-        return f"{custom_messages[0]} {_describe_input(details[0])}."
+    input_text = f"(given: {quote_value(details[0]['input'])})"
+    custom = next((detail for detail in details if not _requirement(detail)), None)
+    if custom:  # the message of a validator of this project
+        message = str(custom["msg"]).removeprefix("Value error, ").rstrip(".")
+        if custom["type"] == "invalid_key":
+            message = "no name of a setting; in a number write a point, no comma"
+        return f"{message} {input_text}."
+    requirements = dict.fromkeys(map(_requirement, details))
     return (
-        f"must be {' or '.join(requirements)}"
-        f" {_describe_input(details[0])}.{_correction_hint(details)}"
+        f"must be {' or '.join(requirements)} {input_text}.{_correction_hint(details)}"
     )
 
 
@@ -97,13 +93,6 @@ def _requirement(detail: Any) -> str:
     return _MUST_BE.get(detail["type"], "").format(**limit_texts)
 
 
-def _custom_message(detail: Any) -> str:
-    """Return the message of a validator of this project."""
-    if detail["type"] == "invalid_key":
-        return "no name of a setting; in a number write a point, no comma"
-    return str(detail["msg"]).removeprefix("Value error, ").rstrip(".")
-
-
 def quote_value(value: Any) -> str:
     """Return a value as messages show it: quoted text or short YAML."""
     plain = isinstance(value, bool | dict | list)
@@ -111,36 +100,25 @@ def quote_value(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _describe_input(detail: Any) -> str:
-    return f"(given: {quote_value(detail['input'])})"
-
-
 def _correction_hint(details: Sequence[Any]) -> str:
     """Return a suggested correction, if the value gives a clue."""
     value, kinds = details[0]["input"], {detail["type"] for detail in details}
     if isinstance(value, str) and kinds & _NUMERIC:
-        return _number_hint(value)
+        cleaned = value.replace("_", "").replace(" ", "").replace(",", ".")
+        is_number = re.fullmatch(r"[-+]?[0-9]+(\.[0-9]*)?", cleaned)
+        return f" Write {cleaned}, without quotes." if is_number else ""
     if kinds == {"list_type"} and isinstance(value, str | int | float):
         return f" Write [{value}]."
     if isinstance(value, bool | int | float) and kinds == {"string_type"}:
         return f' Put it in quotes: "{str(value).lower()}".'
-    words = [word for entry in details for word in _allowed_words(entry)]
+    words = [
+        word
+        for detail in details
+        if detail["type"] in _CHOICE
+        for word in re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
+    ]
     close = difflib.get_close_matches(str(value), words, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
-
-
-def _allowed_words(detail: Any) -> list[str]:
-    if detail["type"] not in _CHOICE:
-        return []
-    return re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-
-
-def _number_hint(text: str) -> str:
-    """Return a hint with the number that a text stands for, such as 1_000."""
-    cleaned = text.replace("_", "").replace(" ", "").replace(",", ".")
-    if not re.fullmatch(r"[-+]?[0-9]+(\.[0-9]*)?", cleaned):
-        return ""
-    return f" Write {cleaned}, without quotes."
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -151,9 +129,8 @@ def validate_settings(model: type[Model], values: Any, where: KeyPath) -> Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError.several(
-            validation_problems(model, error, values, where)
-        ) from None
+        problems = validation_problems(model, error, values, where)
+        raise UserError.several(problems) from None
 
 
 def validation_problems(
@@ -175,9 +152,8 @@ def _error_place(detail: Any, values: Any) -> KeyPath:
         if _has_item(values_inside, part):
             inside.append(part)
             values_inside = values_inside[part]
-    if detail["type"] in ("missing", "extra_forbidden") or _has_item(
-        values_inside, last
-    ):
+    not_there = detail["type"] in ("missing", "extra_forbidden")
+    if not_there or _has_item(values_inside, last):
         inside.append(last)
     return tuple(inside)
 
@@ -193,23 +169,16 @@ def _problem_message(
 ) -> str:
     kind = details[0]["type"]
     if kind == "extra_forbidden":
-        return _unknown_key_message(str(inside[-1]), _known_keys(model, inside[:-1]))
+        key = str(inside[-1])
+        keys = list(_model_at(model, inside[:-1]).model_fields)
+        name, colon, value = key.partition(":")
+        if colon and name in keys:
+            return f"not known. Write a space after the colon: {name}: {value}."
+        return f"not known.{did_you_mean(key, keys)}"
     if kind == "missing":
         hint = _missing_key_hint(_model_at(model, inside[:-1]), str(inside[-1]))
         return f"is missing.{hint}"
     return describe_errors(details)
-
-
-def _unknown_key_message(key: str, keys: list[str]) -> str:
-    name, colon, value = key.partition(":")
-    if colon and name in keys:
-        return f"not known. Write a space after the colon: {name}: {value}."
-    return f"not known.{did_you_mean(key, keys)}"
-
-
-def _known_keys(model: type[BaseModel], inside: KeyPath) -> list[str]:
-    """Return the keys of the model at a place inside ``model``."""
-    return list(_model_at(model, inside).model_fields)
 
 
 def _model_at(model: type[BaseModel], inside: KeyPath) -> type[BaseModel]:
@@ -227,45 +196,40 @@ def _missing_key_hint(model: type[BaseModel], key: str) -> str:
         return f" Write {key}: {{{': ..., '.join(required)}: ...}}." if required else ""
     field = model.model_fields.get(key)
     kind = field.annotation if field else None
-    wanted = kind_in_words(get_origin(kind) or kind)
+    wanted = _KINDS.get(get_origin(kind) or kind, "")
     return f" Write {key}: and {wanted}." if wanted else ""
 
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return all problems of a pipeline whose keys are each well formed."""
+    axes = find_system(pipeline.protocol).axes
     problems = [*_source_problems(pipeline)]
-    if not problems:  # axes may be those of the source, such as its servers
-        problems += _repeated_values(pipeline)
+    for axis in (
+        () if problems else axes
+    ):  # they may be those of the source: its servers
+        values = [str(value) for value in axis.values(pipeline)]
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            problems.append(Problem(f"{', '.join(twice)} stands twice.", (axis.key,)))
     source_valid = not problems
     if source_valid:  # a system's own checks need a source that is right
-        problems += _system_problems(pipeline)
+        checks = find_system(pipeline.protocol).checks
+        try:
+            every_size = [part.settings for part in resolve_sizes(pipeline)]
+        except UserError as error:
+            problems += error.problems
+        else:
+            all_problems = (
+                problem for sized in every_size for problem in checks(sized)
+            )
+            problems += dict.fromkeys(all_problems)
         places = {problem.where for problem in problems}
-        problems += (
-            candidate
-            for candidate in _empty_axes(pipeline)
-            if candidate.where not in places
-        )
+        problems += [
+            Problem("is empty; list one value at least.", (axis.key,))
+            for axis in axes
+            if not axis.values(pipeline) and (axis.key,) not in places
+        ]
     return [*problems, *_production_problems(pipeline, source_valid)]
-
-
-def _system_problems(pipeline: Pipeline) -> list[Problem]:
-    """Return the problems that the system finds, for each size it may take."""
-    chain = find_system(pipeline.protocol)
-    try:
-        sized_settings = [part.settings for part in resolve_sizes(pipeline)]
-    except UserError as error:
-        return [*error.problems]
-    every = (
-        problem for settings in sized_settings for problem in chain.checks(settings)
-    )
-    return list(dict.fromkeys(every))
-
-
-def unknown_system_problems(name: str) -> Iterator[Problem]:
-    """Yield a problem if the name of a system is not known."""
-    if name not in SYSTEMS:
-        hint = did_you_mean(name, SYSTEMS)
-        yield Problem(f"{name!r} is not known.{hint}", ("protocol",))
 
 
 def _source_problems(pipeline: Pipeline) -> Iterator[Problem]:
@@ -284,29 +248,15 @@ def _source_problems(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem(str(error), ("source",))
 
 
-def _repeated_values(pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield a problem for each axis on which a value stands twice."""
-    for axis in find_system(pipeline.protocol).axes:
-        values = [str(value) for value in axis.values(pipeline)]
-        twice = sorted({value for value in values if values.count(value) > 1})
-        if twice:
-            yield Problem(f"{', '.join(twice)} stands twice.", (axis.key,))
-
-
-def _empty_axes(pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield a problem for each axis without values."""
-    for axis in find_system(pipeline.protocol).axes:
-        if not axis.values(pipeline):
-            yield Problem("is empty; list one value at least.", (axis.key,))
-
-
 def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Problem]:
     """Yield what would make a release ambiguous, unbounded or impossible.
 
     What a rule would choose is asked only where source and axes are ``source_valid``.
     """
     if not pipeline.production:
-        yield from _study_only_problems(pipeline)
+        for key in ("ledger", "intake"):
+            if getattr(pipeline, key) is not None:
+                yield Problem("only a pipeline with mode: production has one.", (key,))
         return
     chain = find_system(pipeline.protocol)
     open_size = (
@@ -331,28 +281,29 @@ def _production_problems(pipeline: Pipeline, source_valid: bool) -> Iterator[Pro
         )
         yield Problem(message, ("protocol",))
     elif not chain.production:
-        message = f"{pipeline.protocol} is for studies only."
-        yield Problem(message, ("protocol",))
-    yield from _identifier_problems(pipeline)
-    yield from _single_setting_problems(pipeline)
-    yield from _ledger_problems(pipeline)
-    yield from _intake_problems(pipeline)
-
-
-def _study_only_problems(pipeline: Pipeline) -> Iterator[Problem]:
-    for key in ("ledger", "intake"):
-        if getattr(pipeline, key) is not None:
-            message = "only a pipeline with mode: production has one."
-            yield Problem(message, (key,))
-
-
-def _identifier_problems(pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield a problem if a user's file has no ids: row numbers are not stable."""
-    name = pipeline.source.get("name")
-    user_file = name in DATASETS and getattr(module(name), "USER_FILE", False)
-    if user_file and not (is_remote(pipeline.source) or pipeline.source.get("id")):
+        yield Problem(f"{pipeline.protocol} is for studies only.", ("protocol",))
+    is_known = pipeline.source.get("name") in DATASETS
+    # The records stay with their owners.
+    away = is_known and is_remote(pipeline.source)
+    user_file = is_known and reads_user_file(pipeline.source)
+    if user_file and not (away or pipeline.source.get("id")):  # rows move in a file
         message = "production needs the column whose ids stay with their clients: id."
         yield Problem(message, ("source",))
+    yield from _single_setting_problems(pipeline)
+    yield from _ledger_problems(pipeline, away)
+    if away and pipeline.intake is None:
+        message = (
+            "the records stay with their owners, whose messages come by envelope: write"
+            " intake: {}, which waits for everybody who is invited."
+        )
+        yield Problem(message, ("source", "name"))
+    elif pipeline.intake and not away:
+        message = (
+            "an intake takes messages about records that are elsewhere: write"
+            " source: {name: remote, points: 50, negative: A, positive: B}, or `ledger`"
+            " in place of `intake` where the records are here."
+        )
+        yield Problem(message, ("source", "name"))
 
 
 def _single_setting_problems(pipeline: Pipeline) -> Iterator[Problem]:
@@ -372,8 +323,7 @@ def _single_setting_problems(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem(message, (axis.key,))
 
 
-def _ledger_problems(pipeline: Pipeline) -> Iterator[Problem]:
-    away = _records_elsewhere(pipeline)
+def _ledger_problems(pipeline: Pipeline, away: bool) -> Iterator[Problem]:
     if pipeline.intake or away:
         if pipeline.ledger:
             message = (
@@ -399,25 +349,3 @@ def _ledger_problems(pipeline: Pipeline) -> Iterator[Problem]:
     if max(pipeline.epsilon) > cap.epsilon or delta > cap.delta:
         message = f"a message spends more than a client has (epsilon {cap.epsilon:g})."
         yield Problem(message, ("ledger", "per_client"))
-
-
-def _intake_problems(pipeline: Pipeline) -> Iterator[Problem]:
-    away = _records_elsewhere(pipeline)
-    if away and pipeline.intake is None:
-        message = (
-            "the records stay with their owners, whose messages come by envelope: write"
-            " intake: {}, which waits for everybody who is invited."
-        )
-        yield Problem(message, ("source", "name"))
-    elif pipeline.intake and not away:
-        message = (
-            "an intake takes messages about records that are elsewhere: write"
-            " source: {name: remote, points: 50, negative: A, positive: B}, or `ledger`"
-            " in place of `intake` where the records are here."
-        )
-        yield Problem(message, ("source", "name"))
-
-
-def _records_elsewhere(pipeline: Pipeline) -> bool:
-    """Return whether the records stay with their owners."""
-    return pipeline.source.get("name") in DATASETS and is_remote(pipeline.source)

@@ -74,32 +74,32 @@ class Parsing:
         if isinstance(node, ScalarNode):
             return self._scalar_value(node)
         self._open.add(id(node))
-        self._check_tag(node, "map" if isinstance(node, MappingNode) else "seq")
+        kind = "map" if isinstance(node, MappingNode) else "seq"
+        if node.ctag is not UNTYPED and _core_tag(node) != kind:
+            self.add_problem(
+                node, f"the tag {node.tag} is not known here; leave it out"
+            )
         try:
             if isinstance(node, SequenceNode):
                 return [self.value_of(item) for item in node.value]
-            return self._mapping_value(node)
+            merged_values: dict[Any, Any] = {}
+            own_values: dict[Any, Any] = {}
+            for key, value in node.value:
+                if _is_merge(key):
+                    self._merge_sources(key, value, merged_values)
+                elif not isinstance(key, ScalarNode):
+                    self.add_problem(
+                        key, "a key is a word or a number, no list and no mapping"
+                    )
+                elif (name := self.value_of(key)) in own_values:
+                    self.add_problem(
+                        key, f"{key.value} stands here a second time; keep one"
+                    )
+                else:
+                    own_values[name] = self.value_of(value)
+            return merged_values | own_values if merged_values else own_values
         finally:
             self._open.discard(id(node))
-
-    def _mapping_value(self, node: Node) -> dict[Any, Any]:
-        """Return the keys of a mapping over those that `<<` merges into it."""
-        merged_values: dict[Any, Any] = {}
-        own_values: dict[Any, Any] = {}
-        for key, value in node.value:
-            if _is_merge(key):
-                self._merge_sources(key, value, merged_values)
-            elif not isinstance(key, ScalarNode):
-                self.add_problem(
-                    key, "a key is a word or a number, no list and no mapping"
-                )
-            elif (name := self.value_of(key)) in own_values:
-                self.add_problem(
-                    key, f"{key.value} stands here a second time; keep one"
-                )
-            else:
-                own_values[name] = self.value_of(value)
-        return merged_values | own_values if merged_values else own_values
 
     def _merge_sources(
         self, key: Node, value: Node, merged_values: dict[Any, Any]
@@ -125,12 +125,6 @@ class Parsing:
                 node, f"{node.value!r} is no {node.tag}; leave the tag out"
             )
         return value
-
-    def _check_tag(self, node: Node, kind: str) -> None:
-        if node.ctag is not UNTYPED and _core_tag(node) != kind:
-            self.add_problem(
-                node, f"the tag {node.tag} is not known here; leave it out"
-            )
 
 
 _TAG_CHECKS: Final[dict[str, Callable[[Any], bool]]] = {
@@ -274,25 +268,22 @@ def _explain_indent(error: Any, lines: list[str]) -> _Located:
     if "expected <block end>" in error.problem and "scalar" not in error.problem:
         return _explain_spaces(lines, at)
     before = _previous_content(lines, at)
-    deeper = before is not None and _indent_width(lines[at]) > _indent_width(
-        lines[before]
-    )
-    if "mapping values" in error.problem and before is not None and deeper:
-        return None if _TIGHT.match(lines[before]) else _explain_spaces(lines, at)
-    return None
+    if before is None or "mapping values" not in error.problem:
+        return None
+    deeper = _indent_width(lines[at]) > _indent_width(lines[before])
+    tight = _TIGHT.match(lines[before])
+    return _explain_spaces(lines, at) if deeper and not tight else None
 
 
 def _explain_spaces(lines: list[str], at: int) -> tuple[int, str]:
     """Explain how many spaces would fit the lines above."""
     indent = _indent_width(lines[at])
     above = sorted({_indent_width(line) for line in lines[:at] if line.strip()})
-    fitting = [n for n in above if n < indent][-1:] + [n for n in above if n > indent][
-        :1
-    ]
     if indent in above:
         problem = "this line does not belong to the block above it: a list has - before"
         return at + 1, f"{problem} each entry, a mapping has none"
-    right = " or ".join(map(str, fitting))
+    below, over = [n for n in above if n < indent], [n for n in above if n > indent]
+    right = " or ".join(map(str, below[-1:] + over[:1]))
     spaces = f"{indent} space{'s' * (indent != 1)}"
     problem = f"this line begins after {spaces}, as no line above it; write {right}"
     return at + 1, problem
@@ -319,12 +310,11 @@ def _explain_colon(error: Any, lines: list[str]) -> _Located:
 
 def _previous_content(lines: list[str], at: int) -> int | None:
     """Return the index of the last line with content before ``at``."""
-    content = (n for n in range(at - 1, -1, -1) if _has_content(lines[n]))
-    return next(content, None)
-
-
-def _has_content(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
+    for place in range(at - 1, -1, -1):
+        line = lines[place].strip()
+        if line and not line.startswith("#"):
+            return place
+    return None
 
 
 def _indent_width(line: str) -> int:
@@ -394,16 +384,12 @@ def _parse_document(text: str, called: str) -> tuple[Any, LineIndex]:
         raise UserError(f"{called}:{line}: {problem}.") from None
     except RecursionError:
         raise UserError(f"{called}: {_TOO_DEEP}.") from None
-    _refuse_invalid(parsing, called)
-    return parsing.value, LineIndex(root)
-
-
-def _refuse_invalid(parsing: Parsing, called: str) -> None:
     if parsing.wrong:
         raise UserError.several(
             Problem(f"{called}:{line}: {problem}.")
             for line, problem in sorted(parsing.wrong)
         )
+    return parsing.value, LineIndex(root)
 
 
 def parse_value(text: str) -> Any:

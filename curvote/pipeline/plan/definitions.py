@@ -194,21 +194,17 @@ def parse(name: str, text: str, *, package: bool = False) -> Module:
     Of a package there are but its lazy exports. The tables of a registry only name what
     a setting chooses, and the chosen one counts for itself.
     """
-    if package:
-        return Module(exports=_exports(name, ast.parse(text)), package=True)
-    return _Parser(name, text).module()
-
-
-def _exports(package: str, tree: ast.Module) -> dict[str, str]:
-    """Return the names given to `curvote.base.lazy.exports`, with where they stand."""
-    for node in ast.walk(tree):
+    if not package:
+        return _Parser(name, text).module()
+    for node in ast.walk(ast.parse(text)):  # the names given to `base.lazy.exports`
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
             places: dict[str, str] = ast.literal_eval(node.args[1])
-            return {
-                n: f"{place if _is_own(place) else f'{package}.{place}'}.{n}"
+            exports = {
+                n: f"{place if _is_own(place) else f'{name}.{place}'}.{n}"
                 for n, place in places.items()
             }
-    return {}
+            return Module(exports=exports, package=True)
+    return Module(package=True)
 
 
 class _Parser:
@@ -302,12 +298,11 @@ class _Parser:
 
 def _is_name_table(node: ast.stmt) -> bool:
     """Return whether a statement binds a name to a mapping that is written out."""
-    if not isinstance(node, ast.Assign | ast.AnnAssign):
-        return False
-    if not isinstance(node.value, ast.Dict):
+    value = isinstance(node, ast.Assign | ast.AnnAssign) and node.value
+    if not isinstance(value, ast.Dict):
         return False
     try:
-        ast.literal_eval(node.value)
+        ast.literal_eval(value)
     except ValueError:
         return False
     return True
@@ -382,7 +377,14 @@ def _strip(node: ast.AST) -> None:
     for name in ("body", "orelse", "finalbody"):
         body = getattr(node, name, None)
         if isinstance(body, list):
-            code = [statement for statement in body if not _is_text(statement)]
+            code = [
+                statement
+                for statement in body
+                if not (
+                    isinstance(statement, ast.Expr)
+                    and isinstance(statement.value, ast.Constant)
+                )
+            ]
             setattr(node, name, code or [ast.Pass() for _ in body[:1]])
             for statement in code:
                 if isinstance(statement, ast.AnnAssign) and not hasattr(node, "bases"):
@@ -394,10 +396,6 @@ def _strip(node: ast.AST) -> None:
             for part in ast.walk(node.args):
                 if isinstance(part, ast.arg):
                     part.annotation = None
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 @dataclass

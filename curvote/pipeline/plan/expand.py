@@ -15,19 +15,25 @@ from curvote.chain.stage import (
     PREVIOUS,
     SHARED,
     STAGE_PARTS,
-    Place,
     Stage,
     StageContext,
 )
-from curvote.chain.system import Part, System
+from curvote.chain.system import Part
 from curvote.data.lookup import is_remote
 from curvote.messages.message import messages_of
-from curvote.pipeline.config.file import ConfiguredPipeline, Setting
+from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.settings import dotted_value, resolve_parts
 from curvote.pipeline.config.source import RawInput, has_unpublished_records
-from curvote.pipeline.plan import definitions, fingerprint, identity
-from curvote.pipeline.plan.step import VERSION, Release, ReleaseState, Step
+from curvote.pipeline.plan import definitions, identity
+from curvote.pipeline.plan.step import (
+    VERSION,
+    Release,
+    ReleaseState,
+    Step,
+    library_versions,
+    step_key,
+)
 
 
 def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
@@ -65,34 +71,22 @@ def expand(
     elsewhere.
     """
     for setting in configured.settings:
-        yield from _expand_setting(configured.name, setting, raw, release_state)
-
-
-def _expand_setting(
-    name: str,
-    setting: Setting,
-    raw: tuple[RawInput, ...],
-    release_state: ReleaseState | None,
-) -> Iterator[Step]:
-    steps: dict[tuple[str, Cell], Step] = {}
-    every = list(resolve_parts(setting.pipeline))
-    apart = _unshared_stages(every)
-    for part in every:
-        pipeline, stages = part.settings, stages_of(part.settings)
-        last = max((i for i, s in enumerate(stages) if s.message), default=-1)
-        for place, stage, cell in _stage_cells(stages, setting.name, part, apart):
-            if not stage.axes and (stage.name, cell) in steps:
-                continue  # what every part shares
-            inputs = dict(_input_steps(steps, stage, cell, pipeline))
-            step = _make_step(pipeline, stage, cell, inputs, raw)
-            if (
-                release_state
-                and place <= last
-                and not _reads_public_file(pipeline, step)
-            ):
-                step = _freeze_step(name, pipeline, step, release_state)
-            steps[stage.name, cell] = step
-            yield step
+        steps: dict[tuple[str, Cell], Step] = {}
+        every = list(resolve_parts(setting.pipeline))
+        apart = _unshared_stages(every)
+        for part in every:
+            pipeline, stages = part.settings, stages_of(part.settings)
+            last = max((i for i, s in enumerate(stages) if s.message), default=-1)
+            for place, stage, cell in _stage_cells(stages, setting.name, part, apart):
+                if not stage.axes and (stage.name, cell) in steps:
+                    continue  # what every part shares
+                inputs = dict(_input_steps(steps, stage, cell, pipeline))
+                step = _make_step(pipeline, stage, cell, inputs, raw)
+                public = step.raw and is_remote(pipeline.source)
+                if release_state and place <= last and not public:
+                    step = _freeze_step(configured.name, pipeline, step, release_state)
+                steps[stage.name, cell] = step
+                yield step
 
 
 def _unshared_stages(every: Sequence[Part]) -> set[str]:
@@ -125,29 +119,23 @@ def _stage_cells(
     numbered = list(enumerate(stages))
     chain = find_system(part.settings.protocol)
     slow = [axis for axis in chain.axes if axis.successive]
+    fast = [axis for axis in chain.axes if not axis.successive]
     for axes in ([], slow) if slow else ([],):
         for turn in axis_combinations(axes, part.settings):
             for place, stage in numbered:
-                if {axis.name for axis in slow} & {*stage.axes} == {*turn}:
-                    alone = part.pairs if stage.name in apart else ()
-                    shared_cell = Cell.from_mapping({"setting": setting, **dict(alone)})
-                    for cell in _cells_of_stage(chain, stage, shared_cell, part):
+                if {axis.name for axis in slow} & {*stage.axes} != {*turn}:
+                    continue
+                alone = part.pairs if stage.name in apart else ()
+                shared_cell = Cell.from_mapping({"setting": setting, **dict(alone)})
+                if not stage.axes and SCORES not in stage.tables:
+                    yield place, stage, shared_cell.with_values(**turn)
+                    continue  # scores are one system's
+                labels = {"protocol": part.settings.called, **shared_cell.to_json()}
+                own_axes = [axis for axis in fast if axis.name in stage.axes]
+                for values in axis_combinations(own_axes, part.settings):
+                    if stage.when(part.settings, values):
+                        cell = Cell.from_mapping({**labels, **values})
                         yield place, stage, cell.with_values(**turn)
-
-
-def _cells_of_stage(
-    chain: System, stage: Stage, shared_cell: Cell, part: Part
-) -> Iterator[Cell]:
-    if not stage.axes and SCORES not in stage.tables:  # scores are one system's
-        yield shared_cell
-        return
-    axes = [a for a in chain.axes if a.name in stage.axes and not a.successive]
-    for values in axis_combinations(axes, part.settings):
-        if not stage.when(part.settings, values):
-            continue
-        yield Cell.from_mapping(
-            {"protocol": part.settings.called, **shared_cell.to_json(), **values}
-        )
 
 
 def _input_steps(
@@ -172,23 +160,18 @@ def _input_cells(
     source, _, over = name.partition("@")
     if not over:
         yield name, cell
-    elif over == PREVIOUS:
-        before = _previous_cell(cell, stage, pipeline)
-        if before is not None:
-            yield name, before
-    else:
-        axes = {axis.name: axis for axis in find_system(pipeline.protocol).axes}
-        for value in axes[over].values(pipeline):
-            yield f"{source}@{value}", cell.with_values(**{over: value})
-
-
-def _previous_cell(cell: Cell, stage: Stage, pipeline: Pipeline) -> Cell | None:
-    """Return the previous cell on the successive axis; None at the first."""
+        return
     axes = find_system(pipeline.protocol).axes
-    (axis,) = (a for a in axes if a.successive and a.name in stage.axes)
-    values = list(axis.values(pipeline))
-    place = values.index(cell[axis.name])
-    return cell.with_values(**{axis.name: values[place - 1]}) if place else None
+    if over == PREVIOUS:
+        (axis,) = (a for a in axes if a.successive and a.name in stage.axes)
+        values = list(axis.values(pipeline))
+        place = values.index(cell[axis.name])
+        if place:
+            yield name, cell.with_values(**{axis.name: values[place - 1]})
+        return
+    (axis,) = (a for a in axes if a.name == over)
+    for value in axis.values(pipeline):
+        yield f"{source}@{value}", cell.with_values(**{over: value})
 
 
 def _make_step(
@@ -200,27 +183,37 @@ def _make_step(
 ) -> Step:
     values = cell_values(pipeline, cell)
     params = _read_parameters(stage, pipeline, values)
-    index, sizes, places = _repetitions(pipeline, stage, params, inputs)
+    every = find_system(pipeline.protocol).index
+    indices = [i for i in every if stage.index is None or i.name in stage.index]
+    sizes = tuple(index.size(pipeline) for index in every)
+    varies = any(f"{index.name}s" in params for index in indices) or stage.message
+    shared = not varies and all(step.places == (SHARED,) for step in inputs.values())
+    keys = {name: step.key for name, step in inputs.items()}
     components: dict[str, Any] = {
         "stage": stage.name,
         "contract": VERSION,
         "params": params,
-        "inputs": {name: step.key for name, step in inputs.items()},
+        "inputs": keys,
         "code": _code_digests(stage, values),
-        "versions": fingerprint.library_versions(stage.libraries),
+        "versions": library_versions(stage.libraries),
     }
     files = raw if stage.raw else ()
     if files:
-        components["raw"] = {file.name: _file_digest(file) for file in files}
+        components["raw"] = {  # marked, if it is keyed
+            f.name: f.public_digest if "sha256" in f.key_entry else f.key_entry
+            for f in files
+        }
     return Step(
         stage=stage,
         cell=cell,
-        key=fingerprint.step_key(components),
+        key=step_key(components),
         components=components,
-        inputs={name: step.key for name, step in inputs.items()},
-        index=index,
+        inputs=dict(keys),
+        index=tuple(index.name for index in indices),
         sizes=sizes,
-        places=places,
+        places=(SHARED,)
+        if shared
+        else tuple(product(*map(range, sizes[: len(indices)]))),
         raw=files,
         private=pipeline.production,
         unpublished=has_unpublished_records(pipeline),
@@ -232,28 +225,6 @@ def _read_parameters(
 ) -> dict[str, Any]:
     """Return the values of the keys that a stage reads."""
     return {n: dotted_value(values, n) for n in (*stage.params, *stage.also(pipeline))}
-
-
-def _repetitions(
-    pipeline: Pipeline,
-    stage: Stage,
-    params: Mapping[str, Any],
-    inputs: Mapping[str, Step],
-) -> tuple[tuple[str, ...], Place, tuple[Place, ...]]:
-    """Return index names, sizes and places of a stage; () if rows are shared."""
-    every = find_system(pipeline.protocol).index
-    indices = [i for i in every if stage.index is None or i.name in stage.index]
-    names = tuple(index.name for index in indices)
-    sizes = tuple(index.size(pipeline) for index in every)
-    varies = any(f"{name}s" in params for name in names) or stage.message
-    if not varies and all(step.places == (SHARED,) for step in inputs.values()):
-        return names, sizes, (SHARED,)
-    return names, sizes, tuple(product(*map(range, sizes[: len(indices)])))
-
-
-def _file_digest(file: RawInput) -> str | dict[str, str]:
-    """Return the digest of a file in a key, marked if it is keyed."""
-    return file.public_digest if "sha256" in file.key_entry else file.key_entry
 
 
 def _freeze_step(
@@ -270,35 +241,9 @@ def _freeze_step(
         named["inputs"] = step.inputs
     if step.stage.raw:
         named["cohort"] = release_state.cohort
-    step = replace(step, frozen=True, key=fingerprint.step_key(named))
+    step = replace(step, frozen=True, key=step_key(named))
     if not step.stage.message:
         return step
-    return _number_release(name, pipeline, step, named, release_state)
-
-
-def _reads_public_file(pipeline: Pipeline, step: Step) -> bool:
-    """Return whether a step reads a public file, with which it is made anew."""
-    return bool(step.raw) and is_remote(pipeline.source)
-
-
-def _is_independent(pipeline: Pipeline, step: Step) -> bool:
-    """Return whether a release does not depend on what its step reads.
-
-    Of a ``whole`` one the step reads all that its sender is asked: another sender more
-    is none for it. One that is ``tied`` comes from elsewhere, of a secret only: more
-    or better public columns ask for no other.
-    """
-    kind = messages_of(pipeline.protocol)[step.stage.message]
-    return kind.per_table or (kind.per_record and pipeline.intake is not None)
-
-
-def _number_release(
-    name: str,
-    pipeline: Pipeline,
-    step: Step,
-    named: dict[str, Any],
-    release_state: ReleaseState,
-) -> Step:
     base, by_envelope = step.key, pipeline.intake is not None
     number = release_state.number(base)
     release = Release(step.stage.message, base, number, by_envelope)
@@ -316,8 +261,18 @@ def _number_release(
         "witnesses": release_state.witnesses,
     }
     components = step.components | {"params": params, "release": about}
-    key = fingerprint.step_key(named)
-    return replace(step, key=key, release=release, components=components)
+    return replace(step, key=step_key(named), release=release, components=components)
+
+
+def _is_independent(pipeline: Pipeline, step: Step) -> bool:
+    """Return whether a release does not depend on what its step reads.
+
+    Of a ``whole`` one the step reads all that its sender is asked: another sender more
+    is none for it. One that is ``tied`` comes from elsewhere, of a secret only: more
+    or better public columns ask for no other.
+    """
+    kind = messages_of(pipeline.protocol)[step.stage.message]
+    return kind.per_table or (kind.per_record and pipeline.intake is not None)
 
 
 def cell_values(
@@ -336,27 +291,17 @@ def _code_digests(stage: Stage, values: Mapping[str, Any]) -> dict[str, Any]:
 
     That is all that its functions reach, and `StageContext`, which they are given.
     """
-    named = dict(_plugin_entries(stage, values))
-    roots = [f"{stage.module}{ending}" for ending in STAGE_PARTS.values()]
-    roots.append(f"{StageContext.__module__}:{StageContext.__name__}")
-    # Two entries may be classes of one module: which of them counts, too.
-    entries = {name: path for name, path in named.items() if ":" in path}
-    return definitions.of_code([*roots, *named.values()]) | entries
-
-
-def _plugin_entries(
-    stage: Stage, values: Mapping[str, Any]
-) -> Iterator[tuple[str, str]]:
-    """Yield the registry entries that count for a stage in this cell.
-
-    What an entry may call by name, as its registry says, counts with it.
-    """
+    # With an entry of a registry counts what it may call by name.
+    named: dict[str, str] = {}
     for registry, key in stage.plugins:
         place, _, table = registry.partition(":")
         entries: dict[str, str] = getattr(import_module(place), table)
         calls: dict[str, list[str]] = getattr(import_module(place), "MAY_CALL", {})
-        entry, _, _ = (
-            str(dotted_value(values, key)).partition(":") if key else ("", "", "")
-        )
+        entry = str(dotted_value(values, key)).partition(":")[0] if key else ""
         for name in [entry, *calls.get(entry, ())] if key else entries:
-            yield f"{registry}.{name}", entries[name]
+            named[f"{registry}.{name}"] = entries[name]
+    roots = [f"{stage.module}{ending}" for ending in STAGE_PARTS.values()]
+    roots.append(f"{StageContext.__module__}:{StageContext.__name__}")
+    # Two entries may be classes of one module: which of them counts, too.
+    classes = {name: path for name, path in named.items() if ":" in path}
+    return definitions.of_code([*roots, *named.values()]) | classes

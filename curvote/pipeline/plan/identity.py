@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from curvote.base.durable import create_empty_file, private_folder
 from curvote.chain.axis import REPLICATE
-from curvote.chain.stage import SHARED, Columns, StageContext
+from curvote.chain.stage import SHARED, StageContext
 from curvote.messages import stages
 from curvote.messages.message import messages_of
 from curvote.messages.roles import ROLES, publisher_test_mask, split_roles
@@ -29,8 +28,7 @@ from curvote.pipeline.config.file import ConfiguredPipeline
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.source import RawInput
-from curvote.pipeline.plan import fingerprint
-from curvote.pipeline.plan.step import Step
+from curvote.pipeline.plan.step import Step, json_digest, lists_digest, step_key
 
 Ids = NDArray[np.int64]
 
@@ -90,43 +88,26 @@ def find_people(
     files and of what else decides it.
     """
     pipeline = configured.pipeline
-    read = cache(
-        partial(_assign_cohort, pipeline, {file.name: file.path for file in raw})
-    )
+    paths = {file.name: file.path for file in raw}
+    read = cache(partial(_assign_cohort, pipeline, paths))
     if not raw:
         return Population(read().cohort, read)
-    place = _cohort_path(project, pipeline, raw)
-    cohort = _read_cohort(place)
-    if cohort is None:
-        cohort = read().cohort
-        with suppress(OSError):  # it is read again then
-            _write_cohort(place, cohort)
-    return Population(cohort, read)
-
-
-def _cohort_path(project: Project, pipeline: Pipeline, raw: Sequence[RawInput]) -> Path:
-    """Return the path of a cohort's digest, by what decides it."""
     settings = {"population": pipeline.population, "seed": pipeline.seed}
     settings |= {"source": pipeline.source, "clients": pipeline.clients.model_dump()}
     files = {file.name: file.public_digest for file in raw}
-    name = fingerprint.json_digest({"asked": settings, "files": files})
-    return project.clients / "cohorts" / f"{name}.json"
-
-
-def _write_cohort(place: Path, cohort: str) -> None:
-    private_folder(place.parents[1])
-    private_folder(place.parent)
-    aside = create_empty_file(place.with_name(f".{place.name}.{uuid4().hex}"))
-    aside.write_text(json.dumps({"cohort": cohort}), encoding="utf-8")
-    aside.replace(place)
-
-
-def _read_cohort(place: Path) -> str | None:
-    try:
+    name = json_digest({"asked": settings, "files": files})
+    place, cohort = project.clients / "cohorts" / f"{name}.json", None
+    with suppress(OSError, ValueError, KeyError, TypeError):
         cohort = json.loads(place.read_text(encoding="utf-8"))["cohort"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return cohort if isinstance(cohort, str) else None
+    if not isinstance(cohort, str):
+        cohort = read().cohort
+        with suppress(OSError):  # it is read again then
+            private_folder(place.parents[1])
+            private_folder(place.parent)
+            aside = create_empty_file(place.with_name(f".{place.name}.{uuid4().hex}"))
+            aside.write_text(json.dumps({"cohort": cohort}), encoding="utf-8")
+            aside.replace(place)
+    return Population(cohort, read)
 
 
 def _assign_cohort(pipeline: Pipeline, paths: Mapping[str, str]) -> Cohort:
@@ -134,27 +115,7 @@ def _assign_cohort(pipeline: Pipeline, paths: Mapping[str, str]) -> Cohort:
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
     params["raw.paths"] = paths
-    who = _role_columns(params, grouped=bool(pipeline.source.get("groups")))
-    ids, groups = who["client_id"], who.get("group")
-    roles = split_roles(
-        pipeline.seed, 0, len(ids), sizes, groups, test_mask=publisher_test_mask(who)
-    )
-    members = {role: partial(_sorted_ids, ids, roles[role]) for role in ROLES}
-    cohort = fingerprint.lists_digest({"population": pipeline.population}, members)
-    sending = np.zeros(len(ids), dtype=bool)
-    for message in messages_of(pipeline.protocol).values():
-        sending[message.senders.rows(roles)] = True
-    return Cohort(ids, cohort, sending)
-
-
-def _sorted_ids(ids: Ids, rows: NDArray[np.int64]) -> Ids:
-    selected = ids[rows]
-    selected.sort()
-    return selected
-
-
-def _role_columns(params: Mapping[str, Any], *, grouped: bool) -> Columns:
-    """Return the columns that decide the roles, without holding all curves."""
+    grouped = bool(pipeline.source.get("groups"))
     wanted = ["client_id", "part", *["group"] * grouped]
     if stages.is_simulated(params):
         context = StageContext("ingest", (0,), (1,), {}, params, {})
@@ -165,12 +126,23 @@ def _role_columns(params: Mapping[str, Any], *, grouped: bool) -> Columns:
             for part in stages.client_groups(params)
         ]
     names = [name for name in wanted if name in parts[0]]
-    return {name: _join_column(parts, name) for name in names}
+    who = {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
+    ids, groups = who["client_id"], who.get("group")
+    roles = split_roles(
+        pipeline.seed, 0, len(ids), sizes, groups, test_mask=publisher_test_mask(who)
+    )
+    members = {role: partial(_sorted_ids, ids, roles[role]) for role in ROLES}
+    cohort = lists_digest({"population": pipeline.population}, members)
+    sending = np.zeros(len(ids), dtype=bool)
+    for message in messages_of(pipeline.protocol).values():
+        sending[message.senders.rows(roles)] = True
+    return Cohort(ids, cohort, sending)
 
 
-def _join_column(parts: list[Columns], name: str) -> NDArray[Any]:
-    """Return a column of all parts, taken out of them."""
-    return np.concatenate([part.pop(name) for part in parts])
+def _sorted_ids(ids: Ids, rows: NDArray[np.int64]) -> Ids:
+    selected = ids[rows]
+    selected.sort()
+    return selected
 
 
 StepId = tuple[str, str]
@@ -203,22 +175,14 @@ def sibling_steps(steps: Sequence[Step], count: int) -> dict[StepId, Sibling]:
     """
     by_step: dict[StepId, Sibling] = {}
     for step in steps:
-        by_step[step.id] = _sibling_step(step, count, by_step)
+        siblings = {name: by_step[source] for name, source in step.sources.items()}
+        inputs = {name: sibling.key for name, sibling in siblings.items()}
+        counted = {REPLICATES_KEY: count} if REPLICATES_KEY in step.params else {}
+        params = step.params | counted
+        unchanged = inputs == step.inputs and params == step.params
+        components = step.components | {"params": params, "inputs": inputs}
+        key = step.key if unchanged else step_key(components)
+        same = unchanged or has_replicates(step)
+        same = same and all(sibling.same for sibling in siblings.values())
+        by_step[step.id] = Sibling(key, count, same)
     return by_step
-
-
-def _sibling_step(step: Step, count: int, by_step: dict[StepId, Sibling]) -> Sibling:
-    inputs_by_name = {name: by_step[source] for name, source in step.sources.items()}
-    inputs = {name: sibling.key for name, sibling in inputs_by_name.items()}
-    params = step.params | (
-        {REPLICATES_KEY: count} if REPLICATES_KEY in step.params else {}
-    )
-    unchanged = inputs == step.inputs and params == step.params
-    key = step.key
-    if not unchanged:
-        named = step.components | {"params": params, "inputs": inputs}
-        key = fingerprint.step_key(named)
-    same = unchanged or has_replicates(step)
-    return Sibling(
-        key, count, same and all(sibling.same for sibling in inputs_by_name.values())
-    )

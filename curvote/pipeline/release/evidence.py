@@ -7,23 +7,160 @@ append-only copy, the record of its run, and a line of each witness outside the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
 from curvote.ledger.amounts import EVERYONE_SETTING, Entry
 from curvote.ledger.book import Ledger, open_existing
-from curvote.ledger.journal import JournalLine
-from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import release_log
+from curvote.ledger.journal import Journal, JournalLine
+from curvote.ledger.queries import LedgerReader
+from curvote.pipeline.config.project import PIPELINES, Project
+from curvote.pipeline.config.yaml_document import load_document
+from curvote.pipeline.release.populations import population_of_file
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import read_manifest
 from curvote.pipeline.store.locations import artifact_exists, server_store
+
+_USED_WITNESS: Final = "witness "  # name of a setting: a witness that was written once
+
+
+def copy_path(project: Project) -> Path:
+    """Return the path of the second copy."""
+    return project.state / "releases.jsonl"
+
+
+def copy_lines(project: Project) -> list[JournalLine]:
+    """Return the readable lines of the second copy, oldest first."""
+    return _second_copy(project).lines()
+
+
+def _second_copy(project: Project) -> Journal:
+    return Journal(copy_path(project), "the second copy of what was released")
+
+
+def update_copies(project: Project, ledger: Ledger, named: Iterable[str] = ()) -> int:
+    """Append the ledger's news to the second copy and to the witnesses.
+
+    Returns how many lines were new to the copy. They are durable on return. A file that
+    cannot be written, or a witness that was written once and is gone: UserError.
+    """
+    copy_path(project).parent.mkdir(parents=True, exist_ok=True)
+    added = _second_copy(project).catch_up(ledger)
+    for witness in open_witnesses(project, named):
+        refuse_missing_witness(witness, ledger)
+        witness.catch_up(ledger)
+        ledger.store_setting(f"{_USED_WITNESS}{witness.path}", "used")
+    return added
+
+
+def complete_copies(project: Project, ledger: Ledger, named: Iterable[str]) -> None:
+    """Complete all copies; report a second copy that is written again."""
+    path = copy_path(project)
+    missing = not path.exists()
+    if update_copies(project, ledger, named) and missing:
+        words = "was not there: it was written again from the ledger"
+        print(f"curvote: {path} {words}.", file=sys.stderr)
+
+
+def refuse_missing_witness(witness: Journal, ledger: LedgerReader | None) -> None:
+    """Refuse to start a missing witness again that was used before: UserError."""
+    used = ledger and ledger.setting(f"{_USED_WITNESS}{witness.path}") is not None
+    if used and not witness.exists():
+        raise UserError(
+            f"{witness.path}, {witness.description}, is gone. Bring it back (is its"
+            " disk mounted?); if it is lost, name another file under `ledger: {witness:"
+            " ...}`: the ledger writes all that it knows into it. Nothing is released"
+            " before."
+        )
+
+
+def open_witnesses(project: Project, named: Iterable[str]) -> list[Journal]:
+    """Return the witnesses of these paths; inside the project: UserError.
+
+    A relative path begins at the project's folder.
+    """
+    root, paths = project.root.resolve(), list[Path]()
+    for name in named:
+        try:
+            path = (root / Path(name).expanduser()).resolve()
+        except (RuntimeError, ValueError):  # a user who is not there, a loop of links
+            message = f"the witness {name!r} is no path of a file."
+            raise UserError(message, where=("ledger", "witness")) from None
+        if path.is_relative_to(root):
+            raise UserError(
+                f"the witness {name} lies inside the project {root}: a backup that is"
+                " put back would take it back, too. Name a file elsewhere, on another"
+                " disk or machine if there is one.",
+                where=("ledger", "witness"),
+            )
+        paths.append(path)
+    return [Journal(path) for path in dict.fromkeys(paths)]
+
+
+class ProjectAccounts:
+    """The ledger settings of all pipelines of a project.
+
+    A witness tells of the whole ledger, so each release writes to all that are named,
+    whichever pipeline names them; and a pipeline that is wrong stops no other.
+    """
+
+    def __init__(self, project: Project) -> None:
+        values, _ = load_document(project.pipelines_file, PIPELINES)
+        file = _as_mapping(values)
+        defaults = _as_mapping(file.get("defaults"))
+        self._pipelines = [
+            defaults | _as_mapping(pipeline)
+            for pipeline in _as_mapping(file.get("pipelines")).values()
+        ]
+
+    @property
+    def witnesses(self) -> tuple[str, ...]:
+        """The paths of all witnesses, as they are written."""
+        paths = (account["witness"] for account, _ in self._accounts_with_names())
+        return tuple(dict.fromkeys(str(path) for path in paths if path))
+
+    @property
+    def populations(self) -> frozenset[str]:
+        """The populations whose clients release from this project, or may."""
+        return frozenset(
+            name for _, names in self._accounts_with_names() for name in names
+        )
+
+    def caps(self, population: str) -> list[Budget]:
+        """Return the caps that pipelines of a population allow each client."""
+        budgets = []
+        for account, names in self._accounts_with_names():
+            if population in names:
+                with suppress(UserError, TypeError, ValueError):
+                    budgets.append(Budget(**_as_mapping(account.get("per_client"))))
+        return budgets
+
+    def _accounts_with_names(self) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+        """Yield each account with the names that its population may have."""
+        empty = dict.fromkeys(("witness", "population"))
+        sources = [_as_mapping(pipeline.get("source")) for pipeline in self._pipelines]
+        files = {population_of_file(source) for source in sources} - {None}
+        for pipeline, source in zip(self._pipelines, sources, strict=True):
+            account = pipeline.get("ledger")
+            if isinstance(account, dict) and source:
+                population = account.get("population") or source.get("name")
+                path = None if account.get("population") else population_of_file(source)
+                # One file alone is never called by its path.
+                more = (path,) if path and len(files) > 1 else ()
+                yield empty | account, (str(population), *more)
+
+
+def _as_mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
 
 RESTORE_HINT = (
     "Clients have spent what this ledger does not know, so nothing is released. Put the"
@@ -59,8 +196,8 @@ def refuse_incomplete_ledger(
     """Refuse a ledger file that does not know all releases (UserError)."""
     evidence = find_traces(project, witnesses)
     with open_existing(project.ledger) or nullcontext() as ledger:
-        for witness in release_log.open_witnesses(project, witnesses):
-            release_log.refuse_missing_witness(witness, ledger)
+        for witness in open_witnesses(project, witnesses):
+            refuse_missing_witness(witness, ledger)
         refuse_unknown_releases(project, evidence, ledger, populations)
 
 
@@ -87,9 +224,8 @@ def refuse_unknown_releases(
 
 
 def _first_problem(problems: Sequence[str]) -> str:
-    return problems[0] + (
-        f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    )
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}"
 
 
 def foreign_releases(
@@ -119,11 +255,8 @@ def missing_releases(traces: Sequence[Trace], ledger: Ledger | None) -> Iterator
     origin = ledger.origin() if ledger else ""
     reported: set[object] = set()
     for trace in traces:
-        problem = (
-            None
-            if _is_foreign(trace, origin)
-            else _trace_problem(trace, ledger, entries)
-        )
+        foreign = _is_foreign(trace, origin)
+        problem = None if foreign else _trace_problem(trace, ledger, entries)
         if problem and trace.release not in reported:
             reported.add(trace.release)
             yield f"{trace.where}: {problem}"
@@ -149,56 +282,27 @@ def artifact_manifests(project: Project) -> Manifests:
 
 def find_traces(project: Project, witnesses: Iterable[str] = ()) -> list[Trace]:
     """Return all traces: of manifests, the copy, run records and witnesses."""
-    traces = [
-        *_manifest_traces(project),
-        *_copy_traces(project),
-        *_record_traces(project),
-    ]
-    return [*traces, *_witness_traces(project, witnesses)]
-
-
-def _manifest_traces(project: Project) -> Iterator[Trace]:
+    traces = []
     for folder, manifest in artifact_manifests(project):
         if manifest and "release" in manifest:
-            release = (
-                manifest["release"] if isinstance(manifest["release"], dict) else {}
-            )
-            where = folder.relative_to(project.root)
-            yield Trace(str(where), release.get("id"), release.get("head"))
-
-
-def _copy_traces(project: Project) -> Iterator[Trace]:
-    copy = release_log.copy_path(project).relative_to(project.root)
-    for line in release_log.copy_lines(project):
-        yield Trace(
-            str(copy), line["release"], line["head"], published=False, line=line
-        )
-
-
-def _witness_traces(project: Project, paths: Iterable[str]) -> Iterator[Trace]:
-    for witness in release_log.open_witnesses(project, paths):
-        for line in witness.lines():
-            where, about = str(witness.path), (line["release"], line["head"])
-            ledger = str(line.get("ledger"))
-            yield Trace(where, *about, published=False, line=line, ledger=ledger)
-
-
-def _record_traces(project: Project) -> Iterator[Trace]:
-    """Yield a trace for each release that a run's record mentions."""
+            about = manifest["release"] if isinstance(manifest["release"], dict) else {}
+            where = str(folder.relative_to(project.root))
+            traces.append(Trace(where, about.get("id"), about.get("head")))
+    where = str(copy_path(project).relative_to(project.root))
+    for line in copy_lines(project):
+        about_line = line["release"], line["head"]
+        traces.append(Trace(where, *about_line, published=False, line=line))
     for protocol, stage, release, run in records.released_steps(project):
-        if stage in _releasing_stages(protocol):
-            yield Trace(f"the record of run {run}", release)
-
-
-def _releasing_stages(protocol: str) -> set[str]:
-    chain = find_system(protocol).production if protocol in SYSTEMS else ()
-    return {stage.name for stage in chain if stage.message}
-
-
-def _is_restored(trace: Trace, name: str, ledger: Ledger) -> bool:
-    """Return whether a restored ledger accounts for a release."""
-    everybody = ledger.setting(f"{EVERYONE_SETTING}{name}") is not None
-    return everybody or (not trace.published and ledger.accepted_head(str(trace.head)))
+        stages = find_system(protocol).production if protocol in SYSTEMS else ()
+        if any(stage == s.name and s.message for s in stages):
+            traces.append(Trace(f"the record of run {run}", release))
+    for witness in open_witnesses(project, witnesses):
+        for line in witness.lines():
+            where, about_line = str(witness.path), (line["release"], line["head"])
+            ledger = str(line.get("ledger"))
+            trace = Trace(where, *about_line, published=False, line=line, ledger=ledger)
+            traces.append(trace)
+    return traces
 
 
 def _trace_problem(
@@ -209,8 +313,12 @@ def _trace_problem(
     if not isinstance(name, str):
         return "a release without an id"
     if name not in entries:
-        restored = ledger and _is_restored(trace, name, ledger)
-        return None if restored else f"release {name} is not in the ledger"
+        if ledger and (
+            ledger.setting(f"{EVERYONE_SETTING}{name}") is not None
+            or (not trace.published and ledger.accepted_head(str(trace.head)))
+        ):
+            return None  # a restored ledger accounts for it
+        return f"release {name} is not in the ledger"
     if trace.head is not None and not (ledger and ledger.knows(trace.head)):
         return f"release {name}: the ledger is older than that, or another one"
     if trace.published and not entries[name].counts:

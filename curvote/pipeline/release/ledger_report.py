@@ -8,19 +8,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
 from curvote.base.errors import UserError
-from curvote.ledger.amounts import Entry
 from curvote.ledger.book import Ledger, open_existing
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.release import evidence
-from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.release.evidence import ProjectAccounts
 from curvote.pipeline.store.artifacts import MANIFEST
 from curvote.pipeline.store.locations import resolve_location
 
@@ -35,43 +34,34 @@ def ledger_problems(project: Project) -> list[str]:
     """
     # The store first: a release that is recorded while we look comes too late for it.
     accounts = ProjectAccounts(project)
-    torn, found_traces = (
-        list(_torn_manifests(project)),
-        evidence.find_traces(project, accounts.witnesses),
-    )
+    torn = [
+        f"{folder.relative_to(project.root)}: no readable manifest, so nobody knows"
+        " what it released"
+        for folder, manifest in evidence.artifact_manifests(project)
+        if manifest is None
+    ]
+    traces = evidence.find_traces(project, accounts.witnesses)
     populations = accounts.populations
     ledger = open_existing(project.ledger)
     if ledger is None:
-        foreign = evidence.foreign_releases(found_traces, None, populations)
-        return [*torn, *evidence.missing_releases(found_traces, None), *foreign]
+        foreign = evidence.foreign_releases(traces, None, populations)
+        return [*torn, *evidence.missing_releases(traces, None), *foreign]
     with ledger:
         entries = ledger.entries()
-        problems = [
-            *ledger.problems(),
-            *evidence.missing_releases(found_traces, ledger),
-        ]
-        problems += evidence.foreign_releases(found_traces, ledger, populations)
-    problems += (
-        line for entry in entries for line in _misplaced_artifacts(project, entry)
-    )
+        problems = [*ledger.problems(), *evidence.missing_releases(traces, ledger)]
+        problems += evidence.foreign_releases(traces, ledger, populations)
+    for entry in entries:
+        if entry.place is None:  # not confirmed
+            continue
+        manifest_path = resolve_location(project, entry.place) / MANIFEST
+        if not manifest_path.is_file():
+            problems.append(f"release {entry.release}: {entry.place} is missing")
+        elif file_digest(manifest_path) != entry.digest:
+            changed = (
+                f"release {entry.release}: {entry.place} is not what was confirmed"
+            )
+            problems.append(changed)
     return [*problems, *torn]
-
-
-def _torn_manifests(project: Project) -> Iterator[str]:
-    for folder, manifest in evidence.artifact_manifests(project):
-        if manifest is None:
-            where = folder.relative_to(project.root)
-            yield f"{where}: no readable manifest, so nobody knows what it released"
-
-
-def _misplaced_artifacts(project: Project, entry: Entry) -> Iterator[str]:
-    if entry.place is None:  # not confirmed
-        return
-    manifest = resolve_location(project, entry.place) / MANIFEST
-    if not manifest.is_file():
-        yield f"release {entry.release}: {entry.place} is missing"
-    elif file_digest(manifest) != entry.digest:
-        yield f"release {entry.release}: {entry.place} is not what was confirmed"
 
 
 SCHEMA: Final = pa.schema(
@@ -106,7 +96,17 @@ def _release_tables(ledger: Ledger | None) -> Iterator[pa.Table]:
         return
     for entry in ledger.entries():
         clients = pa.array(ledger.members(entry.release), type=pa.string())
-        values = _entry_values(entry)
+        values = {
+            "population": entry.population,
+            "release": entry.release,
+            "stage": entry.facts.get("stage"),
+            "task": entry.facts.get("task"),
+            "number": entry.facts.get("number"),
+            "state": entry.state,
+            "epsilon": entry.budget.epsilon,
+            "delta": entry.budget.delta,
+            "time": entry.reserved,
+        }
         columns = [
             clients
             if field.name == "client"
@@ -114,20 +114,6 @@ def _release_tables(ledger: Ledger | None) -> Iterator[pa.Table]:
             for field in SCHEMA
         ]
         yield pa.table(columns, schema=SCHEMA)
-
-
-def _entry_values(entry: Entry) -> dict[str, Any]:
-    return {
-        "population": entry.population,
-        "release": entry.release,
-        "stage": entry.facts.get("stage"),
-        "task": entry.facts.get("task"),
-        "number": entry.facts.get("number"),
-        "state": entry.state,
-        "epsilon": entry.budget.epsilon,
-        "delta": entry.budget.delta,
-        "time": entry.reserved,
-    }
 
 
 def _write_csv(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
@@ -143,17 +129,12 @@ def _write_parquet(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
 
 
 def _write_json(stream: BinaryIO, tables: Iterator[pa.Table]) -> None:
-    rows = (row for table in tables for row in _json_rows(table))
     before = "["
-    for row in rows:
-        stream.write(f"{before}\n{json.dumps(row)}".encode())
-        before = ","
+    for batch in (b for t in tables for b in t.to_batches(max_chunksize=10_000)):
+        for row in batch.to_pylist():
+            stream.write(f"{before}\n{json.dumps(row)}".encode())
+            before = ","
     stream.write(b"[]\n" if before == "[" else b"\n]\n")
-
-
-def _json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    for batch in table.to_batches(max_chunksize=10_000):
-        yield from batch.to_pylist()
 
 
 WRITERS: Final[dict[str, Callable[[BinaryIO, Iterator[pa.Table]], None]]] = {

@@ -9,7 +9,7 @@ counts too much; the other mistake would give somebody a second budget.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from posixpath import normpath
 from typing import Any
@@ -31,29 +31,27 @@ def with_population(
     It is the one that the ledger tells: ``book``, or the project's own.
     """
     pipeline, accounts = configured.pipeline, configured.pipeline.ledger
-    local = (
-        pipeline.production and not pipeline.intake and reads_user_file(pipeline.source)
-    )
+    local = pipeline.production and not pipeline.intake
+    local = local and reads_user_file(pipeline.source)
     if not local or accounts is None or accounts.population:
         return configured
-    entries = book.entries() if book else _ledger_entries(project)
-    population = _choose_population(
-        project, configured, [e for e in entries if e.counts]
-    )
+    entries = book.entries() if book else ledger_entries(project)
+    counting = [entry for entry in entries if entry.counts]
+    population = _choose_population(project, configured, counting)
     ledger_settings = accounts.model_copy(update={"population": population})
     pipeline = pipeline.model_copy(update={"ledger": ledger_settings})
     (only,) = configured.settings  # production is one setting
-    return replace(
-        configured, pipeline=pipeline, settings=(replace(only, pipeline=pipeline),)
-    )
+    settings = (replace(only, pipeline=pipeline),)
+    return replace(configured, pipeline=pipeline, settings=settings)
 
 
-def _ledger_entries(project: Project) -> Sequence[Entry]:
+def ledger_entries(project: Project, population: str | None = None) -> list[Entry]:
+    """Return the entries of the project's ledger; none if it does not exist."""
     ledger = open_existing(project.ledger)
     if ledger is None:
-        return ()
+        return []
     with ledger:
-        return ledger.entries()
+        return ledger.entries(population)
 
 
 def population_of_file(source: Mapping[str, Any]) -> str | None:
@@ -73,21 +71,15 @@ def _choose_population(
         return previous[-1]
     owners = {e.facts.get("pipeline") for e in entries if e.population == first}
     path = population_of_file(source)
-    return path if path and _is_another_file(project, owners, path) else first
-
-
-def _is_another_file(project: Project, owners: Collection[Any], path: str) -> bool:
-    """Return whether all earlier releases came from files other than this one."""
-    pipelines = PipelinesFile(project).values["pipelines"]
-    paths = [_source_path(pipelines.get(owner)) for owner in owners]
-    return bool(paths) and all(
-        owner_path and owner_path != path for owner_path in paths
-    )
-
-
-def _source_path(pipeline: Any) -> str | None:
-    source = pipeline.get("source") if isinstance(pipeline, dict) else None
-    return population_of_file(source) if isinstance(source, dict) else None
+    if not path:
+        return first
+    pipelines, paths = PipelinesFile(project).values["pipelines"], []
+    for owner in owners:
+        pipeline = pipelines.get(owner)
+        owned = pipeline.get("source") if isinstance(pipeline, dict) else None
+        paths.append(population_of_file(owned) if isinstance(owned, dict) else None)
+    # It is another file if all earlier releases came from others.
+    return path if paths and all(other and other != path for other in paths) else first
 
 
 def refuse_strangers(
@@ -121,15 +113,12 @@ def report_separate_population(ledger: Ledger, configured: ConfiguredPipeline) -
     """Report that a file is counted as a population of its own."""
     population = configured.pipeline.population
     populations = {e.population for e in ledger.entries() if e.counts}
-    if (
-        population == population_of_file(configured.pipeline.source)
-        and population not in populations
-    ):
+    separate = population == population_of_file(configured.pipeline.source)
+    if separate and population not in populations:
         print(
             f"curvote: the clients of {population} are counted as a population of"
             f" their own, apart from {', '.join(sorted(populations))}. If some are the"
-            " same"
-            " people under other ids, end this run now and write `population:`.",
+            " same people under other ids, end this run now and write `population:`.",
             file=sys.stderr,
         )
 
@@ -147,9 +136,8 @@ def _suspicion_of_cohort(
     ]
     if earlier and population not in earlier:
         return _renamed_message(configured.name, earlier[-1], population)
-    return _suspicion_of_overlap(
-        ledger, configured, people, counting
-    ) or _suspicion_of_respelling(ledger, configured, people, counting)
+    arguments = ledger, configured, people, counting
+    return _suspicion_of_overlap(*arguments) or _suspicion_of_respelling(*arguments)
 
 
 def _suspicion_of_respelling(

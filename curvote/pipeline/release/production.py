@@ -19,7 +19,6 @@ from curvote.chain.lookup import find_system
 from curvote.intake.admission import Round
 from curvote.intake.box import Intake
 from curvote.intake.store import store_exists
-from curvote.ledger.amounts import Entry
 from curvote.ledger.book import Ledger, open_existing
 from curvote.messages.message import messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline
@@ -28,7 +27,7 @@ from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.identity import Population
 from curvote.pipeline.plan.step import Release, ReleaseState, Step
-from curvote.pipeline.release import evidence, populations, release_log
+from curvote.pipeline.release import evidence, populations
 from curvote.pipeline.store.artifacts import artifact
 
 
@@ -38,8 +37,8 @@ def refuse_higher_cap(ledger: Ledger, population: str, requested: Budget) -> Non
     if cap and (requested.epsilon > cap.epsilon or requested.delta > cap.delta):
         raise UserError(
             f"per_client allows {requested} for each client of population"
-            f" {population!r},"
-            f" but the ledger's cap is {cap}, set when the first release was made."
+            f" {population!r}, but the ledger's cap is {cap}, set when the first"
+            " release was made."
             " Nothing is released. Write that cap here, or raise it for good:"
             f" `{raise_cap_command(population, requested, cap)}`.",
             where=("ledger", "per_client"),
@@ -81,14 +80,14 @@ def check_before_release(
     ledger's, known people under a new name. ``writing``: a run, not a plan, so what a
     killed one left out of the second copy is added.
     """
-    accounts = release_log.ProjectAccounts(project)
+    accounts = evidence.ProjectAccounts(project)
     witnesses = accounts.witnesses
     evidence.refuse_incomplete_ledger(project, witnesses, accounts.populations)
     with open_existing(project.ledger) or nullcontext() as ledger:
         if ledger is None:
             return
         if writing:
-            release_log.complete_copies(project, ledger, witnesses)
+            evidence.complete_copies(project, ledger, witnesses)
         pipeline = configured.pipeline
         if pipeline.ledger:
             cap = Budget(**pipeline.ledger.per_client.model_dump())
@@ -122,34 +121,26 @@ def release_state(
         return last + 1 if new_release and last else max(last, 1)
 
     def accepted_digest(round_id: str) -> str | None:
-        return _accepted_name(project, configured, round_id, closing=closing)
+        round_ = find_round(project, round_id)
+        if round_ is None or not round_.complete:
+            return None
+        if round_.closed:
+            return round_.accepted_digest
+        least = _min_batch(configured, round_)
+        with Intake(project.intake) as intake:
+            if not closing:
+                ready = round_.waiting >= (least or 1)
+                return "complete" if ready else intake.folded(round_id)
+            return intake.fold(round_id, least) if least else intake.close(round_id)
 
     cohort = "by envelope"
     if pipeline.intake is None:
         people = identity.find_people(project, configured, raw)
-        check_before_release(
-            project, configured, people, new_people=new_people, writing=closing
-        )
+        how = {"new_people": new_people, "writing": closing}
+        check_before_release(project, configured, people, **how)
         cohort = people.cohort
-    witnesses = release_log.ProjectAccounts(project).witnesses
+    witnesses = evidence.ProjectAccounts(project).witnesses
     return ReleaseState(cohort, release_number, accepted_digest, witnesses)
-
-
-def _accepted_name(
-    project: Project, configured: ConfiguredPipeline, round_id: str, *, closing: bool
-) -> str | None:
-    """Return the name of the envelopes of a complete round; else None."""
-    round_ = find_round(project, round_id)
-    if round_ is None or not round_.complete:
-        return None
-    if round_.closed:
-        return round_.accepted_digest
-    least = _min_batch(configured, round_)
-    with Intake(project.intake) as intake:
-        if not closing:
-            ready = round_.waiting >= (least or 1)
-            return "complete" if ready else intake.folded(round_id)
-        return intake.fold(round_id, least) if least else intake.close(round_id)
 
 
 def _release_numbers(
@@ -157,29 +148,17 @@ def _release_numbers(
 ) -> dict[str, int]:
     """Return the latest release number of each base."""
     if configured.pipeline.intake:
-        ids = [r.id.rpartition("-") for r in _pipeline_rounds(project, configured.name)]
+        rounds: list[Round] = []
+        if store_exists(project.intake):
+            with Intake(project.intake) as intake:
+                rounds = intake.rounds(configured.name)
+        ids = [round_.id.rpartition("-") for round_ in rounds]
         pairs = [(base, int(number)) for base, _, number in ids]
     else:
-        recorded = ledger_entries(project, configured.pipeline.population)
+        recorded = populations.ledger_entries(project, configured.pipeline.population)
         facts = [e.facts for e in recorded if e.counts and "base" in e.facts]
         pairs = [(str(fact["base"]), int(fact["number"])) for fact in facts]
     return dict(sorted(pairs))
-
-
-def ledger_entries(project: Project, population: str | None = None) -> list[Entry]:
-    """Return the entries of the project's ledger; none if it does not exist."""
-    ledger = open_existing(project.ledger)
-    if ledger is None:
-        return []
-    with ledger:
-        return ledger.entries(population)
-
-
-def _pipeline_rounds(project: Project, pipeline: str) -> list[Round]:
-    if not store_exists(project.intake):
-        return []
-    with Intake(project.intake) as intake:
-        return intake.rounds(pipeline)
 
 
 def find_round(project: Project, round_id: str) -> Round | None:
@@ -211,23 +190,22 @@ def release_of(step: Step) -> Release:
 
 def _decide_local(project: Project, step: Step, problem: str | None) -> tuple[str, str]:
     """Return action and reason of a release of clients on this machine."""
-    entry = next((e for e in ledger_entries(project) if e.release == step.key), None)
+    entry = next(
+        (e for e in populations.ledger_entries(project) if e.release == step.key), None
+    )
     state = entry.state if entry else "cancelled"
     if problem is None:
-        return _decide_published(state, release_of(step).number)
+        if state == "reserved":
+            return "run", "published, not yet confirmed"
+        if state == "cancelled":
+            reason = "the ledger does not know this release: restore the ledger"
+            return "blocked", reason
+        return "reuse", f"released once (release {release_of(step).number})"
     if state == "cancelled" and problem == "missing":
         return "run", "never released"
     if state == "reserved" and problem == "missing":
         return "run", "interrupted before it was published"
     return "blocked", LOST_ARTIFACT
-
-
-def _decide_published(state: str, number: int) -> tuple[str, str]:
-    if state == "reserved":
-        return "run", "published, not yet confirmed"
-    if state == "cancelled":
-        return "blocked", "the ledger does not know this release: restore the ledger"
-    return "reuse", f"released once (release {number})"
 
 
 LOST_ARTIFACT = (
@@ -242,9 +220,9 @@ def _decide_round(
     release = release_of(step)
     round_ = find_round(project, release.id)
     if round_ is None or not round_.complete:
+        came, needed = _envelope_counts(project, configured, step)
         reason = (
-            f"{release.message}s"
-            f" {_describe_count(*_envelope_counts(project, configured, step))}"
+            f"{release.message}s {came} of {needed or 'as many as there are records'}"
         )
         return replace(step, action="blocked", reason=reason)
     if problem is None:
@@ -293,10 +271,8 @@ def min_envelopes(
     minimum = pipeline.intake.stated_minimum(name) if pipeline.intake else None
     if minimum is None and records is not None:
         return len(records)
-    return int(
-        minimum
-        or messages_of(pipeline.protocol)[name].invited_count(configured.values())
-    )
+    kind = messages_of(pipeline.protocol)[name]
+    return int(minimum or kind.invited_count(configured.values()))
 
 
 def public_records(project: Project, step: Step) -> list[str] | None:
@@ -321,12 +297,6 @@ def _envelope_counts(
     if round_:
         return round_.accepted, round_.needed
     return 0, min_envelopes(configured, step, public_records(project, step))
-
-
-def _describe_count(came: int, needed: int) -> str:
-    return (
-        f"{came} of {needed}" if needed else f"{came} of as many as there are records"
-    )
 
 
 def merge_round_counts(
@@ -358,16 +328,14 @@ def block_dependents(steps: Sequence[Step]) -> list[Step]:
     decided: list[Step] = []
     for step in steps:
         waits = [blocked[i] for i in step.sources.values() if i in blocked]
-        now = _block_step(step, waits) if waits else step
+        now = step
+        if waits:
+            reason, *also = (f"waits for {name}" for name in dict.fromkeys(waits))
+            now = replace(step, action="blocked", reason=reason, also=tuple(also))
         if now.action == "blocked":
             blocked[step.id] = step.stage.name
         decided.append(now)
     return decided
-
-
-def _block_step(step: Step, stages: Sequence[str]) -> Step:
-    reason, *also = (f"waits for {name}" for name in dict.fromkeys(stages))
-    return replace(step, action="blocked", reason=reason, also=tuple(also))
 
 
 def refuse_force(steps: Sequence[Step], forced: dict[str, str]) -> None:

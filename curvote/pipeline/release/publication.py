@@ -14,7 +14,6 @@ from typing import Any
 
 from curvote.base.errors import InternalError, UserError
 from curvote.chain import lookup
-from curvote.chain.stage import stage_functions
 from curvote.intake.admission import Round
 from curvote.intake.box import Intake
 from curvote.intake.store import store_location
@@ -29,6 +28,7 @@ from curvote.pipeline.release.production import (
     public_records,
     release_of,
 )
+from curvote.pipeline.release.session import task_of_step
 from curvote.pipeline.store.artifacts import artifact, write_lines, write_text
 from curvote.wire import signing
 from curvote.wire.envelope import (
@@ -63,19 +63,18 @@ def publish_rounds(
     """
     for group in _group_steps(configured, steps):
         rounds = [find_round(project, release_of(step).id) for step in group]
-        new = [
-            step
-            for step, round_ in zip(group, rounds, strict=True)
-            if round_ is None
-            and step.action == "blocked"
-            and _inputs_ready(project, step)
-        ]
+        new = []
+        for step, round_ in zip(group, rounds, strict=True):
+            inputs = (artifact(project, *source) for source in step.sources.values())
+            wanted = round_ is None and step.action == "blocked"
+            if wanted and all(i.problem(content=True) is None for i in inputs):
+                new.append(step)
         if new:
             yield _open_rounds(project, configured, new, [r for r in rounds if r])
-        elif all(rounds) and (
-            published := _publish_task(project, [r for r in rounds if r])
-        ):
-            yield published
+        elif all(rounds):
+            published = _publish_task(project, [r for r in rounds if r])
+            if published:
+                yield published
 
 
 def _group_steps(
@@ -102,13 +101,11 @@ def close_round(project: Project, configured: ConfiguredPipeline) -> Round:
     with Intake(project.intake) as intake:
         still_open = [r for r in intake.rounds(name) if not r.closed]
         if not still_open:
-            raise UserError(
-                f"{name} has no open round; `curvote run {name}` opens one."
-            )
+            message = f"{name} has no open round; `curvote run {name}` opens one."
+            raise UserError(message)
         last = still_open[-1]
-        least = messages_of(pipeline.protocol)[last.asks].min_messages(
-            configured.values()
-        )
+        kind = messages_of(pipeline.protocol)[last.asks]
+        least = kind.min_messages(configured.values())
         if last.accepted < least:
             raise UserError(
                 f"round {last.id} has {last.accepted} {last.asks}s; the server needs at"
@@ -121,13 +118,6 @@ def close_round(project: Project, configured: ConfiguredPipeline) -> Round:
     return closed
 
 
-def _inputs_ready(project: Project, step: Step) -> bool:
-    return all(
-        artifact(project, *source).problem(content=True) is None
-        for source in step.sources.values()
-    )
-
-
 def _open_rounds(
     project: Project,
     configured: ConfiguredPipeline,
@@ -135,13 +125,12 @@ def _open_rounds(
     rounds: list[Round],
 ) -> PublishedRound:
     """Open new rounds beside ``known`` ones, and publish all of them."""
-    tasks = [_validated_task(project, step) for step in new]
-    _refuse_lost_intake(
-        project, _publication_paths(project, configured.name, tasks[0])[0], tasks
-    )
+    made_tasks = (task_of_step(project, step) for step in new)
+    tasks = [validate_task(task.to_json()) for task in made_tasks]  # as clients do
+    places = _publication_paths(project, configured.name, tasks[0])
+    _refuse_lost_intake(project, places[0], tasks)
     steps_and_tasks = [*zip(new, tasks, strict=True)]
-    _, secret = _publication_paths(project, configured.name, tasks[0])
-    secret.parent.mkdir(parents=True, exist_ok=True)
+    places[1].parent.mkdir(parents=True, exist_ok=True)
     seal = _seal_key(project, configured, rounds)
     invited = _prepare_invitations(project, configured, steps_and_tasks, rounds, seal)
     with Intake(project.intake) as intake:
@@ -151,23 +140,16 @@ def _open_rounds(
                 pipeline=configured.name,
                 task=task,
                 needed=min_envelopes(configured, step, public_records(project, step)),
-                invitations=[
-                    invitation
-                    for invitation in invited
-                    if invitation.task == task.digest()
-                ],
+                invitations=[i for i in invited if i.task == task.digest()],
                 seal=seal,
             )
-    opened = [
-        round_ for step in new if (round_ := find_round(project, release_of(step).id))
-    ]
+    ids = [release_of(step).id for step in new]
+    opened = [round_ for name in ids if (round_ := find_round(project, name))]
     if len(opened) < len(new):
         raise InternalError("a round is gone that was just opened")
-    places = _publication_paths(project, configured.name, tasks[0])
     # Last: only now it is known what to seal to.
-    return _publish_task(project, [*rounds, *opened]) or _describe_publication(
-        *places, opened
-    )
+    published = _publish_task(project, [*rounds, *opened])
+    return published or _describe_publication(*places, opened)
 
 
 def _refuse_lost_intake(project: Project, path: Path, tasks: list[AnyTask]) -> None:
@@ -183,9 +165,8 @@ def _refuse_lost_intake(project: Project, path: Path, tasks: list[AnyTask]) -> N
     if lost:
         raise UserError(
             f"{path} is published, but the intake ({store_location(project.intake)})"
-            " knows no"
-            " such round: it is gone, or another one. Put its latest backup in its"
-            f" place. Only if it is lost for good, delete {path.parent} and ask all"
+            " knows no such round: it is gone, or another one. Put its latest backup in"
+            f" its place. Only if it is lost for good, delete {path.parent} and ask all"
             " clients again."
         )
 
@@ -198,13 +179,6 @@ def task_digests(published: bytes) -> frozenset[str]:
     task: Any = lookup.read_task(signing.open_signed(published).document["task"])
     parts = [task.for_server(name) for name in getattr(task, "servers", ())]
     return frozenset(part.digest() for part in (task, *parts))
-
-
-def _validated_task(project: Project, step: Step) -> AnyTask:
-    """Return the task of a step, validated as clients do."""
-    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    functions = stage_functions(step.stage.module)
-    return validate_task(functions.task(inputs, step.params).to_json())
 
 
 def _seal_key(
@@ -280,26 +254,16 @@ def _prepare_invitations(
         named = public_records(project, step)
         stale = named is not None and [entry.record for entry in for_task] != named
         if seal or stale or not for_task or any(entry.seal_to for entry in for_task):
-            for_task = _issue_invitations(project, configured, task, named, to)
+            kind, signer = message_of(task), server_key(project).fingerprint
+            if named is None:
+                count = kind.invited_count(configured.values())
+                for_task = issue_invitations(task, count, signer, to, kind.sender(task))
+            else:
+                for_task = issue_record_invitations(task, named, signer, to)
         invited += for_task
     if invited != there:
         write_lines(path, [invitation.to_json() for invitation in invited])
     return invited
-
-
-def _issue_invitations(
-    project: Project,
-    configured: ConfiguredPipeline,
-    task: AnyTask,
-    named: list[str] | None,
-    to: str | None,
-) -> list[Invitation]:
-    """Return new invitations: one for each public record, or for each sender."""
-    kind, signer = message_of(task), server_key(project).fingerprint
-    if named is not None:
-        return issue_record_invitations(task, named, signer, to)
-    count = kind.invited_count(configured.values())
-    return issue_invitations(task, count, signer, to, kind.sender(task))
 
 
 def _read_invitations(path: Path) -> list[Invitation]:

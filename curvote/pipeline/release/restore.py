@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -36,11 +36,10 @@ from curvote.pipeline.config.source import MissingFiles, raw_files
 from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.expand import expand
 from curvote.pipeline.plan.step import ReleaseState, Step
-from curvote.pipeline.release import evidence, populations, release_log, session
-from curvote.pipeline.release.evidence import Trace
-from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.release import evidence, populations, session
+from curvote.pipeline.release.evidence import ProjectAccounts, Trace
 from curvote.pipeline.release.session import hold_ledger
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 
 
 @dataclass(frozen=True)
@@ -60,19 +59,14 @@ class LostRelease:
 
 def lost_releases(
     project: Project,
-    evidence: Sequence[Trace],
+    traces: Sequence[Trace],
     copy: Ledger,
     present: Ledger | None,
 ) -> Iterator[LostRelease]:
     """Yield each release that has a trace and is not in ``copy``, once."""
-    candidates = list(
-        _reconstruct(project, _missing_traces(evidence, copy), copy, present)
-    )
-    anybody = {
-        release.release: release.population
-        for release in candidates
-        if release.clients is None
-    }
+    missing = _missing_traces(traces, copy)
+    candidates = list(_reconstruct(project, missing, copy, present))
+    anybody = {r.release: r.population for r in candidates if r.clients is None}
     everyone = copy.everyone_releases() | anybody
     for release in candidates:
         # What newcomers were charged for everybody's release follows from that.
@@ -87,11 +81,24 @@ def _reconstruct(
     copy: Ledger,
     present: Ledger | None,
 ) -> Iterator[LostRelease]:
-    planned = _planned_releases(project, missing, copy)
+    planned: dict[str, PlannedRelease] = {}
+    numbers = [int(e.facts.get("number", 0)) for e in copy.entries()]
+    most = max(numbers, default=0) + len(missing)
+    file = PipelinesFile(project)
+    for name in file.names():
+        with suppress(UserError, InternalError, OSError):
+            pipeline = file.configure_pipeline(name)
+            configured = populations.with_population(project, pipeline, copy)
+            up_to = most if missing else 0
+            for release_plan in _enumerate_releases(project, configured, up_to):
+                key = release_plan[0].key
+                if key in missing:
+                    planned.setdefault(key, release_plan)
     everyone = present.everyone_releases() if present else {}
     for release, traces in missing.items():
         entry = present.entry(release) if present else None
-        line = _latest_line(traces)
+        lines = [t.line for t in traces if t.line and "population" in t.line]
+        line = max(lines, key=lambda line: int(line.get("sequence", 0)), default=None)
         where = traces[0].where
         if present and entry and entry.counts:
             clients = None if release in everyone else present.members(release)
@@ -105,15 +112,16 @@ def _reconstruct(
             yield LostRelease(release, where, _recorded_population(project, release))
 
 
-def _missing_traces(evidence: Sequence[Trace], copy: Ledger) -> dict[str, list[Trace]]:
+def _missing_traces(
+    all_traces: Sequence[Trace], copy: Ledger
+) -> dict[str, list[Trace]]:
     """Return the traces of each release that is unknown to ``copy``."""
     by_release: dict[str, list[Trace]] = {}
-    for trace in evidence:
+    for trace in all_traces:
         if isinstance(trace.release, str):
             by_release.setdefault(trace.release, []).append(trace)
-    entries = {
-        e.release for e in copy.entries() if e.counts
-    } | copy.everyone_releases().keys()
+    entries = {e.release for e in copy.entries() if e.counts}
+    entries |= copy.everyone_releases().keys()
     return {
         release: traces
         for release, traces in by_release.items()
@@ -133,19 +141,13 @@ def _may_have_left(traces: Sequence[Trace]) -> bool:
     return not settled or n.total() > settled or n[RESERVED] > n[CANCELLED]
 
 
-def _latest_line(traces: Sequence[Trace]) -> Mapping[str, Any] | None:
-    """Return the latest line about a release in an append-only file."""
-    lines = [t.line for t in traces if t.line and "population" in t.line]
-    return max(lines, key=lambda line: int(line.get("sequence", 0)), default=None)
-
-
 def _line_budget(line: Mapping[str, Any]) -> Budget:
     return Amount.from_texts(str(line["epsilon"]), str(line["delta"])).budget()
 
 
 def _recorded_population(project: Project, release: str) -> str | None:
     """Return the population of a release by the record of its run."""
-    for record in history.load_records(project):
+    for record in records.load_records(project):
         if any(step["key"] == release for step in record.steps):
             accounts = record.config.get("ledger") or {}
             population = accounts.get("population") or record.config["source"]["name"]
@@ -153,32 +155,12 @@ def _recorded_population(project: Project, release: str) -> str | None:
     return None
 
 
-PlannedRelease = tuple[Step, ConfiguredPipeline, identity.Population]
-
-
-def _planned_releases(
-    project: Project, missing: Mapping[str, object], copy: Ledger
-) -> dict[str, PlannedRelease]:
-    """Return the step of each missing release that a pipeline plans today."""
-    releases: dict[str, PlannedRelease] = {}
-    numbers = [int(e.facts.get("number", 0)) for e in copy.entries()]
-    most = max(numbers, default=0) + len(missing)
-    file = PipelinesFile(project)
-    for name in file.names():
-        with suppress(UserError, InternalError, OSError):
-            pipeline = file.configure_pipeline(name)
-            configured = populations.with_population(project, pipeline, copy)
-            for step, people in _enumerate_releases(
-                project, configured, most if missing else 0
-            ):
-                if step.key in missing:
-                    releases.setdefault(step.key, (step, configured, people))
-    return releases
+PlannedRelease = tuple[Step, identity.Population]
 
 
 def _enumerate_releases(
     project: Project, configured: ConfiguredPipeline, max_number: int
-) -> Iterator[tuple[Step, identity.Population]]:
+) -> Iterator[PlannedRelease]:
     """Yield the release steps of a pipeline with each number up to ``most``.
 
     What a first release is followed by is asked anew, so its number is 1 again.
@@ -213,22 +195,19 @@ def _from_plan(
     line: Mapping[str, Any] | None,
 ) -> LostRelease:
     """Return a lost release that a pipeline plans: its clients and budget."""
-    step, _, people = planned
+    step, people = planned
     clients, budget = people.senders, _line_budget(line) if line else None
     with suppress(Exception):  # a table that it reads is gone, too
         clients = session.sender_ids(project, step)
     with suppress(Exception):
         spends = session.task_of_step(project, step).cost()
-        budget = _higher_budget(budget, spends) if budget else spends
+        least = Amount.from_budget(spends)
+        budget = Amount.from_budget(budget).most(least).budget() if budget else spends
     population = str(step.components["release"]["population"])
     about = step.key, where, population, budget
     if line and len(clients) < int(line["clients"]):  # the pipeline's people changed
         return LostRelease(*about)
     return LostRelease(*about, np.asarray(clients), session.release_facts(step))
-
-
-def _higher_budget(first: Budget, second: Budget) -> Budget:
-    return Amount.from_budget(first).most(Amount.from_budget(second)).budget()
 
 
 @dataclass(frozen=True)
@@ -254,14 +233,14 @@ def restore_ledger(project: Project, file: Path) -> RestoreResult:
         hold_ledger(project, exclusive=True),
         checked_copy(file, project.state) as draft,
     ):
-        evidence, entered, caps = _collect_evidence(project, file, draft, accounts)
+        traces, entered, caps = _collect_evidence(project, file, draft, accounts)
         with RestoringLedger(draft) as copy:
             copy.restore_caps(caps)
-        _enter_evidence(draft, entered, evidence, accounts)
+        _enter_evidence(draft, entered, traces, accounts)
         merge_journal(draft)
         aside = _replace_ledger(draft, project.ledger)
     with hold_ledger(project), Ledger(project.ledger) as ledger:
-        release_log.update_copies(project, ledger, accounts.witnesses)
+        evidence.update_copies(project, ledger, accounts.witnesses)
     return RestoreResult(entered, aside)
 
 
@@ -278,17 +257,20 @@ def _collect_evidence(
             *evidence.find_traces(project, witnesses),
             *_ledger_traces(project, present),
         ]
-        project_traces = _project_traces(all_traces, copy, accounts)
+        origin, populations = copy.origin(), accounts.populations
+        project_traces = [
+            trace
+            for trace in all_traces
+            if trace.ledger in {None, origin}
+            or (trace.line and trace.line.get("population") in populations)
+        ]
         _refuse_foreign_backup(file, project_traces, copy, accounts)
-        for witness in release_log.open_witnesses(project, witnesses):
-            release_log.refuse_missing_witness(witness, copy)
+        for witness in evidence.open_witnesses(project, witnesses):
+            evidence.refuse_missing_witness(witness, copy)
         same = present and present.origin() == copy.origin()
         caps = present.caps() if present and same else {}
-        return (
-            project_traces,
-            tuple(lost_releases(project, project_traces, copy, present)),
-            caps,
-        )
+        lost = tuple(lost_releases(project, project_traces, copy, present))
+        return project_traces, lost, caps
 
 
 @contextmanager
@@ -316,22 +298,6 @@ def _ledger_traces(project: Project, present: Ledger | None) -> Iterator[Trace]:
         yield Trace(where, *about, published=False, line=line, ledger=origin)
 
 
-def _project_traces(
-    traces: Iterable[Trace], copy: Ledger, accounts: ProjectAccounts
-) -> list[Trace]:
-    """Return the traces that are about this project's ledger or populations.
-
-    So may a ledger that was put in place by mistake.
-    """
-    origin, populations = copy.origin(), accounts.populations
-    return [
-        trace
-        for trace in traces
-        if trace.ledger in {None, origin}
-        or (trace.line and trace.line.get("population") in populations)
-    ]
-
-
 def _refuse_foreign_backup(
     file: Path, traces: Sequence[Trace], copy: Ledger, accounts: ProjectAccounts
 ) -> None:
@@ -342,9 +308,8 @@ def _refuse_foreign_backup(
         return
     populations = {entry.population for entry in copy.entries()}
     if traces or (populations and not populations & accounts.populations):
-        whose = (
-            f" of population {', '.join(sorted(populations))}" if populations else ""
-        )
+        names = ", ".join(sorted(populations))
+        whose = f" of population {names}" if populations else ""
         raise UserError(
             f"{file} is another ledger{whose}: it knows nothing of what was released"
             " here. Nothing was changed. Name a backup of this project's ledger."
@@ -359,7 +324,12 @@ def _enter_evidence(
 ) -> None:
     """Enter all traces and lost releases; then the copy lacks none of them."""
     with RestoringLedger(draft) as copy:
-        confirmed = {t.release for t in traces if t.published or _is_settled(t)}
+        confirmed = {
+            trace.release
+            for trace in traces
+            if trace.published
+            or (trace.line or {}).get("state") in {"confirmed", "spent"}
+        }
         for entry in copy.entries():
             if entry.state == "reserved" and entry.release in confirmed:
                 copy.mark_spent(entry.release)
@@ -373,39 +343,22 @@ def _enter_evidence(
         raise InternalError(f"a restored ledger is not sound: {unknown[0]}")
 
 
-def _is_settled(trace: Trace) -> bool:
-    line = trace.line or {}
-    return line.get("state") in {"confirmed", "spent"}
-
-
 def _enter_release(
-    copy: RestoringLedger, lost_release: LostRelease, accounts: ProjectAccounts
+    copy: RestoringLedger, lost: LostRelease, accounts: ProjectAccounts
 ) -> None:
     """Enter a lost release as spent, for its clients or for everybody."""
-    if lost_release.population and lost_release.clients is not None:
-        budget = lost_release.budget or _max_budget(
-            copy, lost_release.population, accounts
-        )
-        owner, facts = lost_release.population, lost_release.facts
+    owner = lost.population
+    if owner and lost.clients is not None:
+        budget = lost.budget or _max_budget(copy, owner, accounts)
         copy.enter_spent(
-            lost_release.release,
-            lost_release.clients,
-            budget,
-            population=owner,
-            facts=facts,
+            lost.release, lost.clients, budget, population=owner, facts=lost.facts
         )
         return
-    known_populations = {
-        entry.population for entry in copy.entries()
-    } | accounts.populations
-    every = (
-        [lost_release.population]
-        if lost_release.population
-        else sorted(known_populations)
-    )
+    known_populations = {entry.population for entry in copy.entries()}
+    every = [owner] if owner else sorted(known_populations | accounts.populations)
     for i, population in enumerate(every):
-        name = f"{lost_release.release}+{population}" if i else lost_release.release
-        budget = lost_release.budget or _max_budget(copy, population, accounts)
+        name = f"{lost.release}+{population}" if i else lost.release
+        budget = lost.budget or _max_budget(copy, population, accounts)
         copy.charge_everyone(name, budget, population)
 
 

@@ -25,9 +25,8 @@ from curvote.ledger.book import Ledger
 from curvote.messages import stages
 from curvote.messages.amplification import task_crowd_size
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan.fingerprint import file_digest
-from curvote.pipeline.plan.step import Step
-from curvote.pipeline.release import evidence, production, release_log
+from curvote.pipeline.plan.step import Step, file_digest
+from curvote.pipeline.release import evidence, production
 from curvote.pipeline.release.production import LOST_ARTIFACT, release_of
 from curvote.pipeline.store.artifacts import (
     MANIFEST,
@@ -71,9 +70,8 @@ def release_step(
         sync_folder(temporary.parent)
         try:
             _reserve_release(ledger, project, step)
-            release_log.update_copies(
-                project, ledger, witnesses
-            )  # before anything is drawn
+            # Before anything is drawn.
+            evidence.update_copies(project, ledger, witnesses)
             artifact = commit(_with_chain_head(compute(), ledger), target)
         except BaseException:
             _cancel_reservation(ledger, step.key, target, temporary)
@@ -112,11 +110,11 @@ def _copies_updated(
     project: Project, ledger: Ledger, witnesses: Sequence[str]
 ) -> Iterator[None]:
     """Update all copies before and after; one that is not writable stops it."""
-    release_log.update_copies(project, ledger, witnesses)
+    evidence.update_copies(project, ledger, witnesses)
     try:
         yield
     finally:
-        release_log.update_copies(project, ledger, witnesses)
+        evidence.update_copies(project, ledger, witnesses)
 
 
 def _with_chain_head(folder: Path, ledger: Ledger) -> Path:
@@ -181,9 +179,8 @@ def _confirm_release(
 ) -> None:
     open_to_readers(artifact.path)
     place = str(artifact.path.relative_to(project.root))
-    ledger.confirm(
-        release_id, place=place, digest=file_digest(artifact.path / MANIFEST)
-    )
+    digest = file_digest(artifact.path / MANIFEST)
+    ledger.confirm(release_id, place=place, digest=digest)
 
 
 def _reserve_release(ledger: Ledger, project: Project, step: Step) -> None:
@@ -191,12 +188,14 @@ def _reserve_release(ledger: Ledger, project: Project, step: Step) -> None:
     task = task_of_step(project, step)
     cap = Budget(**facts["cap"])
     production.set_up_cap(ledger, facts["population"], cap)
+    n = len(client_ids)
+    crowd = task_crowd_size(stages.stage_message(step.params), task, n)
     ledger.reserve(
         step.key,
         client_ids,
         task.cost(),
         population=facts["population"],
-        facts=release_facts(step) | _task_facts(step, task, len(client_ids)),
+        facts=release_facts(step) | {"task": task.digest(), "crowd": crowd},
         limit=cap,
     )
 
@@ -231,11 +230,6 @@ def release_facts(step: Step) -> dict[str, Any]:
         "base": step_release.base,
         "number": step_release.number,
     }
-
-
-def _task_facts(step: Step, task: AnyTask, n: int) -> dict[str, Any]:
-    crowd = task_crowd_size(stages.stage_message(step.params), task, n)
-    return {"task": task.digest(), "crowd": crowd}
 
 
 def provenance(step: Step) -> dict[str, Any]:

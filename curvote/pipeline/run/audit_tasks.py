@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import find_system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Metadata, Place, stage_functions
-from curvote.chain.system import Part
 from curvote.curves.encoding import RESCALING_CONSTANTS, Encoding
 from curvote.messages.message import message_of, messages_of
 from curvote.pipeline.config.file import ConfiguredPipeline
@@ -25,11 +25,12 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.schema import Pipeline
 from curvote.pipeline.config.settings import dotted_value, labelled_parts, resolve_parts
 from curvote.pipeline.config.source import MissingFiles, raw_files
-from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan.expand import cell_values, stages_of
+from curvote.pipeline.plan.step import json_digest
 from curvote.pipeline.run.results import stage_metadata
 from curvote.pipeline.store.artifacts import write_json
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store.records import RunRecord
 from curvote.wire.task import AnyTask, Task
 
 MetadataReader = Callable[[str], Metadata]
@@ -68,13 +69,12 @@ def pipeline_tasks(project: Project, configured: ConfiguredPipeline) -> list[Any
 
 def run_tasks(project: Project, record: RunRecord) -> list[AnyTask]:
     """Return the tasks of a run, from the metadata that it stored."""
-    return _distinct(
-        task
-        for setting, part in labelled_parts(record.config)
-        for task in nominal_tasks(
-            part.settings, _metadata_from_run(project, record, setting, part)
-        )
-    )
+    tasks: list[AnyTask] = []
+    for setting, part in labelled_parts(record.config):
+        cell = Cell.from_mapping({"setting": setting, **dict(part.pairs)})
+        read = partial(stage_metadata, project, record, cell=cell)
+        tasks += nominal_tasks(part.settings, read)
+    return _distinct(tasks)
 
 
 def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
@@ -87,28 +87,28 @@ def nominal_tasks(part: Pipeline, read: MetadataReader) -> Iterable[AnyTask]:
 
 def _tasks_by_epsilon(pipeline: Pipeline, read: MetadataReader) -> Iterator[AnyTask]:
     """Yield a task for each epsilon and message, about what clients project."""
-    encoding, classes = _read_encoding(read("project"))
+    metadata = read("project")
+    encoding, classes = Encoding.from_json(metadata["encoding"]), metadata["classes"]
+    names = RESCALING_CONSTANTS[encoding.rescale]
+    constants = {n: encoding.constants.get(n, np.ones(encoding.d)) for n in names}
+    encoding = replace(encoding, constants=constants)
     candidate_encoding = replace(encoding, feature_map=pipeline.project.judge)
-    for epsilon in pipeline.epsilon if messages_of(pipeline.protocol) else ():
-        yield from _message_tasks(candidate_encoding, classes, pipeline, epsilon)
-
-
-def _message_tasks(
-    encoding: Encoding, classes: Classes, pipeline: Pipeline, epsilon: float
-) -> Iterator[AnyTask]:
-    kinds = messages_of(pipeline.protocol)
-    config = pipeline.model_dump(mode="json")
-    for asks, kind in kinds.items():
-        first = next(iter(kinds.values()))
-        task = Task(
-            encoding=encoding,
-            classes=classes,
-            epsilon=epsilon,
-            protocol=pipeline.protocol,
-            asks=asks,
-            **first.terms(lambda key: dotted_value(config, key), encoding),
-        )
-        yield kind.nominal_task(task)
+    kinds, config = messages_of(pipeline.protocol), pipeline.model_dump(mode="json")
+    if not kinds:
+        return
+    first = next(iter(kinds.values()))
+    for epsilon in pipeline.epsilon:
+        terms = first.terms(partial(dotted_value, config), candidate_encoding)
+        for asks, kind in kinds.items():
+            task = Task(
+                encoding=candidate_encoding,
+                classes=Classes(classes),
+                epsilon=epsilon,
+                protocol=pipeline.protocol,
+                asks=asks,
+                **terms,
+            )
+            yield kind.nominal_task(task)
 
 
 def _distinct(every: Iterable[AnyTask]) -> list[AnyTask]:
@@ -134,27 +134,6 @@ def _metadata_from_settings(project: Project, pipeline: Pipeline) -> MetadataRea
         return metadata
 
     return read
-
-
-def _metadata_from_run(
-    project: Project, record: RunRecord, setting: str | None, part: Part
-) -> MetadataReader:
-    """Return a reader of a stage's metadata as a run stored it."""
-    cell = Cell.from_mapping({"setting": setting, **dict(part.pairs)})
-    return lambda stage: stage_metadata(project, record, stage, cell)
-
-
-def _read_encoding(metadata: Metadata) -> tuple[Encoding, Classes]:
-    encoding = Encoding.from_json(metadata["encoding"])
-    return replace(encoding, constants=_fill_constants(encoding)), Classes(
-        metadata["classes"]
-    )
-
-
-def _fill_constants(encoding: Encoding) -> dict[str, Any]:
-    """Return all constants; 1 stands in for those that volunteers decide."""
-    names = RESCALING_CONSTANTS[encoding.rescale]
-    return {n: encoding.constants.get(n, np.ones(encoding.d)) for n in names}
 
 
 class _MetadataOnly:
@@ -210,7 +189,7 @@ def _verdict_name(task: AnyTask) -> str:
     roots = (f"{type(task).__module__}:{type(task).__name__}", "curvote.base.entropy")
     every = (f"{SYSTEMS[task.protocol]}.messages", "curvote.messages.message")
     code = definitions.of_code([*every, *roots, *chosen])
-    return fingerprint.json_digest([task.digest(), code])
+    return json_digest([task.digest(), code])
 
 
 def _verdicts_path(project: Project, pipeline: str) -> Path:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,10 @@ from types import SimpleNamespace
 from typing import Any, Final
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 
-from curvote.base.durable import create_empty_file
+from curvote.base.durable import create_empty_file, private_folder
 from curvote.base.errors import InternalError
 from curvote.chain.stage import (
     SHARED,
@@ -24,19 +26,24 @@ from curvote.chain.stage import (
     EntropySource,
     Place,
     Rows,
+    Scattered,
     StageContext,
     Table,
     make_rows,
     stage_functions,
     system_entropy,
 )
-from curvote.pipeline.run.engines import Engine
-from curvote.pipeline.run.workers import one_thread
-from curvote.pipeline.store.arrow import merge_repetitions, same_kinds
-from curvote.pipeline.store.artifacts import open_artifact
+from curvote.pipeline.config.project import Project
+from curvote.pipeline.run.engines import Engine, one_thread
+from curvote.pipeline.store.arrow import (
+    merge_repetitions,
+    same_kinds,
+    to_arrow,
+    to_columns,
+)
+from curvote.pipeline.store.artifacts import Artifact, open_artifact
 from curvote.pipeline.store.locations import as_path
-from curvote.pipeline.store.table_files import Batch
-from curvote.pipeline.store.tables import SHARD
+from curvote.pipeline.store.tables import SHARD, Batch, clear_cache
 
 _BUFFER: Final = 1 << 20
 _METADATA_KEY: Final = "curvote"  # whose the rows of a batch are, and how many
@@ -87,24 +94,19 @@ class BlockWriter:
         if not pieces:
             return
         batch = merge_repetitions(self._tables[name], self._index, pieces)
-        counts = json.dumps(
-            [(place, _count_rows(columns)) for place, columns in pieces]
-        )
+        counts = [(place, _count_rows(columns)) for place, columns in pieces]
         pieces.clear()
         if name not in self._writers:
-            self._writers[name] = self._open_writer(name, batch.schema)
+            file = create_empty_file(_block_file(self._folder, name))
+            raw = self._stack.enter_context(pa.OSFile(str(file), "wb"))
+            sink = self._stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
+            writer = pa.ipc.new_stream(sink, batch.schema)
+            self._writers[name] = self._stack.enter_context(writer)
         try:
-            self._writers[name].write_batch(batch, {_METADATA_KEY: counts})
+            self._writers[name].write_batch(batch, {_METADATA_KEY: json.dumps(counts)})
         except pa.ArrowInvalid as error:
-            raise InternalError(
-                f"the pieces of one block differ in their columns: {error}"
-            ) from error
-
-    def _open_writer(self, name: str, schema: pa.Schema) -> Any:
-        file = create_empty_file(_block_file(self._folder, name))
-        raw = self._stack.enter_context(pa.OSFile(str(file), "wb"))
-        sink = self._stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
-        return self._stack.enter_context(pa.ipc.new_stream(sink, schema))
+            message = f"the pieces of one block differ in their columns: {error}"
+            raise InternalError(message) from error
 
 
 def read_block(folder: Path, table: str) -> Iterator[Batch]:
@@ -113,9 +115,8 @@ def read_block(folder: Path, table: str) -> Iterator[Batch]:
     Batch after batch is read: pages of a mapped file would count as memory.
     """
     with pa.OSFile(str(_block_file(folder, table))) as source:
-        for batch, metadata in pa.ipc.open_stream(
-            source
-        ).iter_batches_with_custom_metadata():
+        stream = pa.ipc.open_stream(source)
+        for batch, metadata in stream.iter_batches_with_custom_metadata():
             at = 0
             for place, rows in json.loads(metadata[_METADATA_KEY]):
                 yield tuple(place), batch.slice(at, rows)
@@ -132,6 +133,7 @@ def _count_rows(columns: Columns) -> int:
 
 PREFIX: Final = "block-"
 Part = tuple[Place, ...]
+Tell = Callable[[int, int], None]
 Pieces = Iterator[tuple[Place, Rows]]
 
 
@@ -140,7 +142,7 @@ class Job:
     """The description of a step's blocks for workers; it holds paths, no tables.
 
     ``scratch`` is for what must not stand beside the tables
-    (`curvote.pipeline.run.shards`).
+    (`curvote.pipeline.run.blocks`).
     """
 
     stage: str
@@ -166,17 +168,26 @@ def compute_missing(
     job: Job,
     parts: Sequence[Part],
     engine: Engine,
-    progress: Callable[[int, int], None] | None,
+    progress: Tell | None,
 ) -> None:
     """Compute every block that is not there yet, as ``engine`` does it."""
     folder = Path(job.folder)
     waiting = [part for part in parts if not block_folder(folder, part).is_dir()]
-    done = len(parts) - len(waiting)
-    tell = progress or (lambda _done, _all: None)
-    tell(done, len(parts))
-    for _ in engine.run(partial(compute_block, job), waiting):
-        done += 1
-        tell(done, len(parts))
+    _run_all(engine, partial(compute_block, job), waiting, len(parts), progress)
+
+
+def _run_all(
+    engine: Engine,
+    function: Callable[[Any], None],
+    waiting: Sequence[Any],
+    total: int,
+    progress: Tell | None,
+) -> None:
+    """Do what is waiting, and tell how much of all is done."""
+    tell, before = progress or (lambda _done, _all: None), total - len(waiting)
+    tell(before, total)
+    for done, _ in enumerate(engine.run(function, waiting), start=before + 1):
+        tell(done, total)
 
 
 def compute_block(job: Job, part: Part) -> None:
@@ -188,42 +199,29 @@ def compute_block(job: Job, part: Part) -> None:
             every = functions.shared_rows(inputs, job.params, job.metadata)
             produced: Pieces = ((SHARED, rows) for rows in every)
         else:
-            contexts = [
-                StageContext(
-                    job.stage, place, job.sizes, inputs, job.params, job.metadata
-                )
-                for place in part
-            ]
+            arguments = job.sizes, inputs, job.params, job.metadata
+            contexts = [StageContext(job.stage, place, *arguments) for place in part]
             produced = _run_stage(functions, contexts)
-        _write_block(job, part, produced)
+        with (
+            _atomic_folder(block_folder(Path(job.folder), part)) as folder,
+            BlockWriter(folder, job.tables, job.index) as files,
+        ):
+            for place, tables in produced:
+                for name, columns in tables.items():
+                    files.add_rows(name, place, columns)
+            if files.missing_tables:
+                raise InternalError(f"{job.module} did not make {files.missing_tables}")
 
 
 def _run_stage(functions: SimpleNamespace, contexts: Sequence[StageContext]) -> Pieces:
     """Yield place and rows that a stage makes of each repetition."""
     if hasattr(functions, "batch"):
-        yield from zip(
-            (context.place for context in contexts),
-            functions.batch(contexts),
-            strict=True,
-        )
+        places = (context.place for context in contexts)
+        yield from zip(places, functions.batch(contexts), strict=True)
         return
     for context in contexts:
         for rows in make_rows(functions, context):
             yield context.place, rows
-
-
-def _write_block(job: Job, part: Part, produced: Pieces) -> None:
-    """Write a file a table and show all of them at once."""
-    target = block_folder(Path(job.folder), part)
-    with (
-        _atomic_folder(target) as folder,
-        BlockWriter(folder, job.tables, job.index) as files,
-    ):
-        for place, tables in produced:
-            for name, columns in tables.items():
-                files.add_rows(name, place, columns)
-        if files.missing_tables:
-            raise InternalError(f"{job.module} did not make {files.missing_tables}")
 
 
 @contextmanager
@@ -263,3 +261,150 @@ def delete_blocks(folder: Path) -> None:
         block.rename(block.with_name(f".{block.name}-{uuid4().hex}"))
     for leftover in folder.glob(f".{PREFIX}*"):
         shutil.rmtree(leftover, ignore_errors=True)
+
+
+# How many files of shards are open at once; more are opened again for each bucket.
+_OPEN: Final = 256
+
+
+@contextmanager
+def scratch_folder(project: Project, step: tuple[str, str]) -> Iterator[Path]:
+    """Yield an empty folder on the clients' side, and delete it afterwards.
+
+    What a killed run left there is deleted first: a release is never resumed.
+    """
+    stage, key = step
+    folder = private_folder(project.clients) / stage / f".shards-{key}"
+    private_folder(folder.parent)
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield private_folder(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # not empty: other releases of the stage
+            folder.parent.rmdir()
+
+
+def is_scattered(job: Job) -> bool:
+    """Return whether the stage of a job is computed by shards and buckets."""
+    functions = stage_functions(job.module)
+    return hasattr(functions, "shard") and hasattr(functions, "join")
+
+
+def draw_buckets(
+    job: Job, places: Sequence[Place], engine: Engine, tell: Tell | None
+) -> Iterator[Batch]:
+    """Draw all shards, then yield place and rows of the table by bucket."""
+    counts = {place: _prepare_shards(job, place) for place in places}
+    every = [(place, n) for place, count in counts.items() for n in range(count)]
+    _run_all(engine, partial(draw_shard, job), every, len(every), tell)
+    for place in places:
+        yield from _merge_buckets(job, place, counts[place])
+
+
+def _prepare_shards(job: Job, place: Place) -> int:
+    """Write the data that shards of a repetition share; return their number."""
+    context, functions = _stage_context(job, place), stage_functions(job.module)
+    if hasattr(functions, "shared"):
+        for name, values in functions.shared(context).items():
+            path = Path(job.scratch) / f"{_shared_prefix(place)}.{name}.npy"
+            np.save(create_empty_file(path), values, allow_pickle=False)
+    arguments = context.inputs, context.params, context.metadata
+    count: int = functions.shard_count(*arguments, place)
+    return count
+
+
+def draw_shard(job: Job, unit: tuple[Place, int]) -> None:
+    """Compute one shard and write its file atomically.
+
+    Where an engine has it drawn twice at once, the file that is there first stays.
+    """
+    place, number = unit
+    with one_thread():
+        draw = stage_functions(job.module).shard
+        scattered = draw(_stage_context(job, place), number)
+    clear_cache()  # nobody reads this shard again
+    if not isinstance(scattered, Scattered):
+        raise InternalError(f"{job.module}: shard {number} goes to no buckets")
+    table = _scattered_table(job)
+    order = np.argsort(scattered.buckets, kind="stable")
+    rows = {name: values[order] for name, values in scattered.rows[table.name].items()}
+    sizes = np.bincount(scattered.buckets, minlength=scattered.count)
+    batch = to_arrow(table, job.index, place, rows)
+    file = _shard_file(job, place, number)
+    aside = create_empty_file(file.with_name(f".{file.name}.{uuid4().hex}"))
+    with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as to:
+        for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+            to.write_batch(batch.slice(end - size, size))
+    with suppress(FileExistsError):
+        os.link(aside, file)
+    aside.unlink()
+
+
+def _merge_buckets(job: Job, place: Place, count: int) -> Iterator[Batch]:
+    """Yield the rows of each bucket, as the stage arranges them."""
+    functions, context = stage_functions(job.module), _stage_context(job, place)
+    table = _scattered_table(job)
+    with ExitStack() as stack:
+        paths = [_shard_file(job, place, number) for number in range(count)]
+        files = _ShardFiles(stack, paths)
+        for bucket in range(files.buckets):
+            arrived = to_columns(table.name, files.read_bucket(bucket))
+            rows = functions.join(context, bucket, {table.name: arrived})[table.name]
+            yield place, to_arrow(table, job.index, place, rows)
+
+
+class _ShardFiles:
+    """The files of a repetition's shards, of which a bounded number stay open."""
+
+    def __init__(self, stack: ExitStack, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        self._open = {p: stack.enter_context(_open_shard(p)) for p in paths[:_OPEN]}
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets."""
+        return int(self._open[self._paths[0]].num_record_batches)
+
+    def read_bucket(self, bucket: int) -> pa.Table:
+        """Return the rows of a bucket, in the order of the shards."""
+        batches_read = [self._batch(path, bucket) for path in self._paths]
+        return pa.Table.from_batches(batches_read).unify_dictionaries().combine_chunks()
+
+    def _batch(self, path: Path, bucket: int) -> pa.RecordBatch:
+        if path in self._open:
+            return self._open[path].get_batch(bucket)
+        with _open_shard(path) as reader:
+            return reader.get_batch(bucket)
+
+
+@contextmanager
+def _open_shard(path: Path) -> Iterator[Any]:
+    """Open a file from which single batches are read, without mapping it."""
+    with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
+        yield reader
+
+
+def _scattered_table(job: Job) -> Table:
+    if len(job.tables) != 1:
+        raise InternalError(f"{job.module} scatters the rows of more than one table")
+    return job.tables[0]
+
+
+def _stage_context(job: Job, place: Place) -> StageContext:
+    """Return the context of a repetition, with what its shards share."""
+    inputs = {name: Artifact(as_path(path)) for name, path in job.inputs.items()}
+    shared = {
+        path.name.split(".")[1]: np.load(path, mmap_mode="r")
+        for path in sorted(Path(job.scratch).glob(f"{_shared_prefix(place)}.*.npy"))
+    }
+    arguments = job.stage, place, job.sizes, inputs, job.params, job.metadata
+    return StageContext(*arguments, entropy_source=job.words, shared=shared)
+
+
+def _shared_prefix(place: Place) -> str:
+    return "shared-" + "_".join(map(str, place))
+
+
+def _shard_file(job: Job, place: Place, number: int) -> Path:
+    return Path(job.scratch) / f"shard-{'_'.join(map(str, place))}-{number}.arrow"

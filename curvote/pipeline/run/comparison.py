@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -23,25 +25,153 @@ from curvote.chain.axis import REPLICATE, Cell
 from curvote.chain.measure import INTERVAL_ENDS, Metric
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import labels_by_setting
-from curvote.pipeline.run.changes import (
-    KeyChange,
-    SettingChange,
-    changed_keys,
-    changed_settings,
+from curvote.pipeline.config.yaml_document import as_one_line
+from curvote.pipeline.plan.step import differences
+from curvote.pipeline.run.results import (
+    ALWAYS_COLUMNS,
+    missing_to_none,
+    replicate_scores,
+    run_systems,
 )
-from curvote.pipeline.run.results import run_systems
 from curvote.pipeline.run.run_object import (
     find_page,
     find_run,
     require_plan,
     require_scores,
 )
-from curvote.pipeline.run.scores import (
-    ALWAYS_COLUMNS,
-    missing_to_none,
-    replicate_scores,
+from curvote.pipeline.store.artifacts import artifact
+from curvote.pipeline.store.records import RunRecord
+
+# What these say changes no number of a run.
+_NEUTRAL_KEYS: Final = ("description", "schedule")
+_MAX_REASONS: Final = 6
+_INPUT_PREFIX: Final = "input "
+MISSING_ARTIFACT: Final = (
+    "unknown: the artifact of {which} is not there, or not any more"
 )
-from curvote.pipeline.store.history import RunRecord
+
+
+@dataclass(frozen=True)
+class SettingChange:
+    """A dotted key of the configuration with its values in both runs."""
+
+    path: str
+    a: Any
+    b: Any
+
+    def __str__(self) -> str:
+        return f"{self.path} {_format_setting(self.a)} -> {_format_setting(self.b)}"
+
+
+@dataclass(frozen=True)
+class KeyChange:
+    """A cell of a stage whose key differs; None: that run has no such cell.
+
+    ``reasons`` are all that differs between the two, in words.
+    """
+
+    stage: str
+    cell: Cell
+    a: str | None
+    b: str | None
+    reasons: tuple[str, ...]
+
+    def row(self) -> dict[str, Any]:
+        """Return the change as ``diff --json`` prints it."""
+        cell, reasons = str(self.cell), list(self.reasons)
+        values = {"stage": self.stage, "cell": cell, "a": self.a, "b": self.b}
+        return values | {"reasons": reasons}
+
+
+def changed_settings(first: RunRecord, second: RunRecord) -> list[SettingChange]:
+    """Return each setting that differs; null and absent are equal."""
+    before, after = (dict(_flat_settings(run.config)) for run in (first, second))
+    paths = [*before, *(path for path in after if path not in before)]
+    changes = (SettingChange(path, before.get(path), after.get(path)) for path in paths)
+    return [change for change in changes if change.a != change.b]
+
+
+def changed_keys(
+    project: Project, first: RunRecord, second: RunRecord
+) -> tuple[list[KeyChange], int]:
+    """Return the cells whose key differs, and the number of other cells."""
+    before, after = _step_keys(first), _step_keys(second)
+    places = [*after, *(place for place in before if place not in after)]
+    changes = [
+        KeyChange(stage, cell, a, b, tuple(_key_reasons(project, stage, a, b)))
+        for stage, cell in places
+        for a, b in [(before.get((stage, cell)), after.get((stage, cell)))]
+        if a != b
+    ]
+    return changes, len(places) - len(changes)
+
+
+def group_key_changes(keys: Sequence[KeyChange]) -> list[tuple[str, str, str]]:
+    """Return (stage, cell, reasons) rows; equal reasons of a stage are merged."""
+    rows = []
+    for (stage, why), group in groupby(keys, attrgetter("stage", "reasons")):
+        cells = list(group)
+        cell = str(cells[0].cell) if len(cells) == 1 else f"{len(cells)} cells"
+        rows.append((stage, cell, "; ".join(why)))
+    return rows
+
+
+def describe_change(earlier: RunRecord | None, later: RunRecord) -> str:
+    """Return the difference between a run and the one before, in words.
+
+    Of two runs that were told the same the reasons of the plan are said, if it had any.
+    """
+    if earlier is None:
+        return "the first"
+    if not (earlier.config and later.config):
+        which = "this one" if earlier.config else "the one before"
+        return f"{which} could not be planned"
+    descriptions = [str(change) for change in changed_settings(earlier, later)]
+    if not descriptions and _step_keys(earlier) != _step_keys(later):
+        anew = (s["reason"] for s in later.steps if s["action"] == "run")
+        every = dict.fromkeys(anew)
+        descriptions = [r for r in every if not r.startswith(_INPUT_PREFIX)]
+    left_out = len(descriptions) - _MAX_REASONS
+    more = [f"and {left_out} more"] if left_out > 0 else []
+    return ", ".join(descriptions[:_MAX_REASONS] + more) or "nothing"
+
+
+def _step_keys(record: RunRecord) -> dict[tuple[str, Cell], str]:
+    return {(s["stage"], Cell.from_mapping(s["cell"])): s["key"] for s in record.steps}
+
+
+def _key_reasons(
+    project: Project, stage: str, a: str | None, b: str | None
+) -> Iterator[str]:
+    """Yield the reasons for a changed key; changed inputs only if alone."""
+    if a is None or b is None:
+        yield "only in B" if a is None else "only in A"
+        return
+    pair = {"A": artifact(project, stage, a), "B": artifact(project, stage, b)}
+    missing = [which for which, there in pair.items() if there.problem(content=False)]
+    if missing:
+        yield MISSING_ARTIFACT.format(which=" and ".join(missing))
+        return
+    old, new = (there.manifest["components"] for there in pair.values())
+    reasons = list(differences(old, new)) or ["the chain changed"]
+    yield from [r for r in reasons if not r.startswith(_INPUT_PREFIX)] or reasons
+
+
+def _flat_settings(
+    values: Mapping[str, Any], above: str = ""
+) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if not above and key in _NEUTRAL_KEYS:
+            continue
+        if isinstance(value, Mapping) and value:
+            yield from _flat_settings(value, f"{above}{key}.")
+        elif value is not None:
+            yield f"{above}{key}", value
+
+
+def _format_setting(value: Any) -> str:
+    return "nothing" if value is None else as_one_line(value)
+
 
 ALPHA: Final = 0.05
 _MIN_REPLICATES: Final = 2  # replicates: one number has no spread
@@ -122,10 +252,8 @@ def compare_scores(
     UserError: an artifact of theirs is missing or altered.
     """
     metrics = {m.name: m for run in (first, second) for m in _declared_metrics(run)}
-    before, after = (
-        _replicate_scores(project, first, metrics),
-        _replicate_scores(project, second, metrics),
-    )
+    runs = first, second
+    before, after = (_replicate_scores(project, run, metrics) for run in runs)
     test: Test = "paired" if share_replicates(first, second) else "welch"
     changes = [
         _test_change(dict(where), metrics, before[where], after[where], test)
@@ -184,17 +312,14 @@ def _test_change(
         statistics, n = _welch_error(a.to_numpy(), b.to_numpy()), (len(a), len(b))
     means = float(a.mean()), float(b.mean())
     same = test == "paired" and bool((a == b).all())
-    verdict = "equal" if same else _untestable_reason(n, statistics[0])
+    verdict = "" if statistics[0] > 0 else "no spread: no claim"
+    if min(n) < _MIN_REPLICATES:
+        verdict = "one replicate: no claim"
+    if same:
+        verdict = "equal"
     if verdict:
         return ScoreChange(where, metric, *means, "", n, verdict=verdict)
     return ScoreChange(where, metric, *means, test, n, *statistics)
-
-
-def _untestable_reason(n: Sequence[int], se: float) -> str:
-    """Return the reason why no test is possible, "" if one is."""
-    if min(n) < _MIN_REPLICATES:
-        return "one replicate: no claim"
-    return "" if se > 0 else "no spread: no claim"
 
 
 def _paired_error(a: Floats, b: Floats) -> tuple[float, float]:
@@ -234,17 +359,14 @@ def _with_verdicts(changes: Sequence[ScoreChange]) -> list[ScoreChange]:
         if p > ALPHA / (len(tested) - rank):
             break
         significant.add(i)
-    return [
-        change if change.verdict else _set_verdict(change, significant=i in significant)
-        for i, change in enumerate(changes)
-    ]
-
-
-def _set_verdict(change: ScoreChange, *, significant: bool) -> ScoreChange:
-    if not significant:
-        return replace(change, verdict="within chance")
-    better = (change.difference < 0) == (change.metric.better == "lower")
-    return replace(change, significant=True, verdict="better" if better else "worse")
+    verdicts = []
+    for i, change in enumerate(changes):
+        better = (change.difference < 0) == (change.metric.better == "lower")
+        verdict = "better" if better else "worse"
+        beyond = i in significant
+        verdict = verdict if beyond else change.verdict or "within chance"
+        verdicts.append(replace(change, significant=beyond, verdict=verdict))
+    return verdicts
 
 
 @dataclass(frozen=True)
@@ -333,9 +455,9 @@ def _compare_scores(
         changes = compare_scores(project, first, second)
     except UserError as error:
         return [], [f"no scores: {error}"]
-    return changes, [_describe_test(first, second, changes)] if changes else [
-        "no score is in both."
-    ]
+    if not changes:
+        return [], ["no score is in both."]
+    return changes, [_describe_test(first, second, changes)]
 
 
 def _describe_test(

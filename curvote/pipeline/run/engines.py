@@ -10,30 +10,211 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import threading
+import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
+
+from threadpoolctl import ThreadpoolController
 
 from curvote.base.errors import UserError, did_you_mean
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import Runtime
-from curvote.pipeline.run.workers import (
-    MEMORY_HINT,
-    RESUME_HINT,
-    Function,
-    WorkerCall,
-    check_workers,
-    exceeded_memory,
-    local_versions,
-    within_memory,
-)
+from curvote.pipeline.config.schema import Runtime
+
+Function = Callable[[Any], Any]
+RESUME_HINT: Final = "Finished blocks are kept: the same command goes on from there."
+MEMORY_HINT: Final = "Use fewer --workers or a smaller --block."
+# How long word of why a worker of dask ended may take after its end, in seconds.
+EVENT_SECONDS: Final = 3
+
+
+@dataclass(frozen=True)
+class WorkerCall:
+    """The call of ``function`` on one numbered item inside a worker.
+
+    ``parent`` is the process that the worker ends with. It is given where the run
+    itself starts the workers and nobody else watches them, as with loky: a worker of
+    dask has a supervisor of its own, perhaps on another machine.
+    ``make_version_reader`` are those that the worker must have.
+    """
+
+    function: Function
+    parent: int | None = None
+    versions: tuple[tuple[str, str], ...] = ()
+
+    def __call__(self, number: int, item: Any) -> tuple[int, Any]:
+        """Return number and result; UserError: out of memory, other versions."""
+        if self.parent is not None:
+            exit_with_parent(self.parent)
+        if self.versions and self.versions != local_versions():
+            raise UserError(
+                "a worker that joined the cluster has other versions, which could give"
+                f" other bytes; end it. {RESUME_HINT}"
+            )
+        return number, within_memory(self.function, item)
+
+
+def within_memory(function: Function, item: Any) -> Any:
+    """Return the result of ``function``; out of memory: UserError."""
+    try:
+        return function(item)
+    except MemoryError as error:
+        words = (
+            f"there is not enough memory for a block ({error}). {MEMORY_HINT}"
+            f" {RESUME_HINT}"
+        )
+        raise UserError(words.replace(" ()", "")) from None
+
+
+_watched: set[int] = set()
+
+
+def exit_with_parent(parent: int) -> None:
+    """End this process once its parent is not ``parent`` any more.
+
+    A second call for the same parent does nothing.
+    """
+    if parent in _watched:
+        return
+    _watched.add(parent)
+    threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+
+
+def _watch_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+_changing = threading.Lock()
+_inside: list[Any] = []
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit BLAS and OpenMP to one thread, as reductions depend on it.
+
+    Several threads of a process may be inside at once. BLAS has one limit for all of
+    them, so that the last to leave restores it; OpenMP has one for each.
+    """
+    with _changing:
+        _inside.append(_thread_pools(len(sys.modules)).limit(limits=1))
+    try:
+        yield
+    finally:
+        with _changing:
+            limits = _inside.pop()  # the limits that were found last are restored first
+            limits.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(_modules: int) -> ThreadpoolController:
+    """Return the controller of the loaded libraries that have threads.
+
+    To look for them takes longer than a small block.
+    """
+    return ThreadpoolController()
+
+
+def make_version_reader() -> Callable[[], dict[str, str]]:
+    """Return a function that reads the versions on which numbers may depend.
+
+    It is pickled with its text: a worker without this module can be asked, too.
+    """
+
+    def read_versions() -> dict[str, str]:
+        import hashlib
+        import sys
+        from importlib.metadata import PackageNotFoundError, version
+        from importlib.util import find_spec
+        from pathlib import Path  # this function is sent without its module
+
+        names = ("numpy", "scipy", "scikit-learn", "scikit-fda", "pandas", "pyarrow")
+        found_versions = {
+            "python": f"{sys.version_info.major}.{sys.version_info.minor}"
+        }
+        for name in names:
+            try:
+                found_versions[name] = version(name)
+            except PackageNotFoundError:
+                found_versions[name] = "missing"
+        package = find_spec("curvote")
+        code = hashlib.sha256()
+        for folder in (package.submodule_search_locations or ()) if package else ():
+            for file in sorted(Path(folder).rglob("*.py")):
+                code.update(file.relative_to(folder).as_posix().encode())
+                code.update(file.read_bytes())
+        found_versions["curvote"] = (
+            f"of code {code.hexdigest()[:8]}" if package else "missing"
+        )
+        return found_versions
+
+    return read_versions
+
+
+@cache
+def local_versions() -> tuple[tuple[str, str], ...]:
+    """Return the versions of this process, which are read once."""
+    return tuple(make_version_reader()().items())
+
+
+def check_workers(client: Any, address: str, root: Path | None) -> None:
+    """Refuse workers with other versions, or without the project's folder."""
+    expected = local_versions()
+    versions_by_worker = sorted(client.run(make_version_reader()).items())
+    named = [(worker, names.get("curvote")) for worker, names in versions_by_worker]
+    empty = [worker for worker, version in named if version == "missing"]
+    if empty:
+        raise UserError(
+            f"{', '.join(empty[:3])} of the cluster {address}: curvote is not installed"
+            " in the environment in which `dask worker` was started. Install the same"
+            " versions as here there, then run again."
+        )
+    differ = [
+        f"{worker}: {name} {worker_versions.get(name, 'missing')} (here"
+        f" {expected_version})"
+        for worker, worker_versions in versions_by_worker
+        for name, expected_version in expected
+        if worker_versions.get(name, "missing") != expected_version
+    ]
+    if differ:
+        raise UserError(
+            f"workers of the cluster {address} have other versions, which could give"
+            f" other bytes: {'; '.join(differ[:3])}. Install the same there, then run"
+            " again."
+        )
+    if root is not None:
+        with NamedTemporaryFile(dir=root, prefix=".curvote-") as probe:
+            visible = client.run(os.path.isfile, probe.name)
+        blind = sorted(worker for worker, sees in visible.items() if not sees)
+        if blind:
+            raise UserError(
+                f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
+                " Mount the project's folder there, under the same path."
+            )
+
+
+def exceeded_memory(client: Any, worker: str) -> bool:
+    """Return whether dask ended a worker for its memory."""
+    end = time.monotonic() + EVENT_SECONDS
+    while time.monotonic() < end:
+        events = client.get_events("worker-restart-memory")
+        if any(event["worker"] == worker for _, event in events):
+            return True
+        time.sleep(0.1)
+    return False
+
 
 BACKENDS: Final = {"local": "loky", "threads": "threading", "dask": "dask"}
 # How often a block is begun before its stage is given up.
@@ -73,7 +254,14 @@ class Engine:
         memory: int | None = None,
         workers_stated: bool = True,
     ) -> None:
-        _check_engine(name)
+        if name not in BACKENDS:
+            hint = did_you_mean(name, BACKENDS)
+            raise UserError(f"there is no engine {name!r}.{hint}")
+        if name == "dask" and find_spec("distributed") is None:
+            raise UserError(
+                "engine dask is not installed: `pip install 'curvote[dask]'`, or use"
+                " --engine local."
+            )
         self.name, self.workers, self.workers_stated = name, workers, workers_stated
         self.cluster, self.root, self.memory = cluster, root, memory
         self._ending = ExitStack()
@@ -145,16 +333,6 @@ def choose_engine(
     return Engine(
         name, number, cluster=cluster, root=project.root, workers_stated=workers_stated
     )
-
-
-def _check_engine(name: str) -> None:
-    if name not in BACKENDS:
-        raise UserError(f"there is no engine {name!r}.{did_you_mean(name, BACKENDS)}")
-    if name == "dask" and find_spec("distributed") is None:
-        raise UserError(
-            "engine dask is not installed: `pip install 'curvote[dask]'`, or use"
-            " --engine local."
-        )
 
 
 def _count_starts(items: Iterable[Any], starts: Counter[int]) -> Iterator[Any]:
@@ -235,9 +413,8 @@ def _open_client(address: str) -> Any:
     except OSError as error:  # a TimeoutError is one
         raise UserError(
             f"the cluster {address} does not answer within {ANSWER_SECONDS} s. Start"
-            " it (`dask"
-            " scheduler`), correct runtime.cluster in pipelines.yaml, or use --engine"
-            " local."
+            " it (`dask scheduler`), correct runtime.cluster in pipelines.yaml, or use"
+            " --engine local."
         ) from error
     try:
         client.wait_for_workers(1, timeout=ANSWER_SECONDS)
@@ -259,16 +436,14 @@ def _cluster_errors(client: Any, engine: Engine) -> Iterator[None]:
     except KilledWorker as error:
         if exceeded_memory(client, error.last_worker.address):
             most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
-            raise _worker_deaths(
-                f"it takes more than their memory limit{most}"
-            ) from None
+            why = f"it takes more than their memory limit{most}"
+            raise _worker_deaths(why) from None
         raise _worker_deaths(_KILLED_OUTSIDE) from None
     except (CancelledError, OSError) as error:
         if client.status == "running":
             raise
-        raise UserError(
-            f"the cluster {engine.cluster} went away. {RESUME_HINT}"
-        ) from error
+        message = f"the cluster {engine.cluster} went away. {RESUME_HINT}"
+        raise UserError(message) from error
 
 
 def _dask_backend(client: Any) -> Any:

@@ -17,7 +17,6 @@ from curvote.base.durable import private_folder
 from curvote.base.errors import InternalError, UserError
 from curvote.chain.stage import (
     EntropySource,
-    Inputs,
     Metadata,
     stage_functions,
     system_entropy,
@@ -28,18 +27,9 @@ from curvote.pipeline.config.source import RawInput
 from curvote.pipeline.plan.step import Step
 from curvote.pipeline.release.production import find_round
 from curvote.pipeline.release.session import provenance, release_step
-from curvote.pipeline.run import blocks, shards
+from curvote.pipeline.run import blocks
 from curvote.pipeline.run.engines import Engine
-from curvote.pipeline.store.artifacts import (
-    MANIFEST,
-    Artifact,
-    ArtifactRef,
-    artifact,
-    commit,
-    make_stage_folder,
-    open_artifact,
-    write_json,
-)
+from curvote.pipeline.store import artifacts
 from curvote.pipeline.store.growth import ReusedReplicates, stage_parameters
 from curvote.pipeline.store.locations import (
     as_path,
@@ -47,8 +37,7 @@ from curvote.pipeline.store.locations import (
     store_error,
     temporary_folder,
 )
-from curvote.pipeline.store.table_files import merge_blocks
-from curvote.pipeline.store.tables import SHARD
+from curvote.pipeline.store.tables import SHARD, merge_blocks
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -73,7 +62,7 @@ def execute_step(
     block: int | None = None,
     progress: Progress | None = None,
     words: EntropySource = system_entropy,
-) -> ArtifactRef:
+) -> artifacts.ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
     The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
@@ -81,24 +70,7 @@ def execute_step(
     ``words``, by shard; tests give some that can be had again. UserError: a full disk,
     a folder that cannot be written, or an object store for what only its owner reads.
     """
-    target = artifact(project, step.stage.name, step.key).path
-    _refuse_public_store(step, target)
-    try:
-        with _key_locked(project, step):
-            parallel = _BlockOptions(engine or Engine(), block, progress, words)
-            compute = partial(_build_artifact, project, step, target, parallel)
-            if step.release and not step.release.by_envelope:
-                return release_step(project, step, target, compute).ref
-            made_meanwhile = Artifact(target).problem(content=True) is None
-            if made_meanwhile and not step.forced:
-                return Artifact(target).ref
-            return commit(compute(), target).ref
-    except OSError as error:
-        raise _storage_error(error, target) from error
-
-
-def _refuse_public_store(step: Step, target: Path) -> None:
-    """Refuse to put tables for the owner only on an object store."""
+    target = artifacts.artifact(project, step.stage.name, step.key).path
     if step.owner_only and is_remote(target):
         raise UserError(
             f"{step.name}: whoever knows the seed of this study can take the noise off"
@@ -106,6 +78,18 @@ def _refuse_public_store(step: Step, target: Path) -> None:
             f" read {target.parent}: nothing was stored there. Run this study in a"
             " project without runtime.artifacts."
         )
+    try:
+        with _key_locked(project, step):
+            parallel = _BlockOptions(engine or Engine(), block, progress, words)
+            compute = partial(_build_artifact, project, step, target, parallel)
+            if step.release and not step.release.by_envelope:
+                return release_step(project, step, target, compute).ref
+            made_meanwhile = artifacts.Artifact(target).problem(content=True) is None
+            if made_meanwhile and not step.forced:
+                return artifacts.Artifact(target).ref
+            return artifacts.commit(compute(), target).ref
+    except OSError as error:
+        raise _storage_error(error, target) from error
 
 
 def _build_artifact(
@@ -116,28 +100,30 @@ def _build_artifact(
 ) -> Path:
     """Return the temporary folder with all files of the artifact."""
     job = _prepare_job(project, step, target)
-    if shards.is_scattered(job):
-        return _build_scattered(project, step, job, parallel)
+    folder, tables = Path(job.folder), {}
+    if blocks.is_scattered(job):  # its rows go through buckets
+        (table,) = step.stage.tables
+        with blocks.scratch_folder(project, step.id) as scratch:
+            scratch_job = replace(job, scratch=str(scratch), words=parallel.words)
+            arguments = scratch_job, step.places, parallel.engine, parallel.progress
+            batches = blocks.draw_buckets(*arguments)
+            entry = merge_blocks(folder / f"{table.name}.parquet", batches)
+        _write_manifest(step, folder, job.metadata, {table.name: entry})
+        return folder
     reused = ReusedReplicates.for_step(project, step)
     places = reused.new_places(step.places)
     # What repeats inside a replicate belongs together: it reads each other's tables.
     fitting = step.stage.block or parallel.block or _block_size(len(places), job)
     block = max(fitting, *step.sizes[1:], 1)
     parts = [places[at : at + block] for at in range(0, len(places), block)]
-    engine = (
-        Engine()
-        if _is_small(step, job) and not parallel.engine.workers_stated
-        else None
-    )
-    blocks.compute_missing(job, parts, engine or parallel.engine, parallel.progress)
-    folder = Path(job.folder)
-    tables = {
-        name: merge_blocks(
-            folder / f"{name}.parquet",
-            chain(reused.reused_batches(name), blocks.read_blocks(folder, parts, name)),
-        )
-        for name in (table.name for table in step.stage.tables)
-    }
+    small = bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
+    alone = small and not parallel.engine.workers_stated
+    engine = Engine() if alone else parallel.engine
+    blocks.compute_missing(job, parts, engine, parallel.progress)
+    for name in (table.name for table in step.stage.tables):
+        computed = blocks.read_blocks(folder, parts, name)
+        batches = chain(reused.reused_batches(name), computed)
+        tables[name] = merge_blocks(folder / f"{name}.parquet", batches)
     _write_manifest(step, folder, job.metadata, tables)
     return folder
 
@@ -152,32 +138,10 @@ def _block_size(number: int, job: blocks.Job) -> int:
     return max(DEFAULT_BLOCK, min(fitting, number // 4))
 
 
-def _is_small(step: Step, job: blocks.Job) -> bool:
-    """Return whether a stage reads so few rows that workers would not pay.
-
-    Rows are counted, never looked at. Where each repetition takes long, or nothing is
-    read, nobody knows.
-    """
-    return bool(job.inputs) and not step.stage.block and _input_rows(job) <= _FEW_ROWS
-
-
 def _input_rows(job: blocks.Job) -> int:
-    return sum(open_artifact(as_path(place)).n_rows for place in job.inputs.values())
-
-
-def _build_scattered(
-    project: Project, step: Step, job: blocks.Job, parallel: _BlockOptions
-) -> Path:
-    """Return the temporary folder of a step whose rows go through buckets."""
-    folder, (table,) = Path(job.folder), step.stage.tables
-    with shards.scratch_folder(project, step.id) as scratch:
-        scratch_job = replace(job, scratch=str(scratch), words=parallel.words)
-        arguments = scratch_job, step.places, parallel.engine, parallel.progress
-        entry = merge_blocks(
-            folder / f"{table.name}.parquet", shards.draw_buckets(*arguments)
-        )
-    _write_manifest(step, folder, job.metadata, {table.name: entry})
-    return folder
+    return sum(
+        artifacts.open_artifact(as_path(place)).n_rows for place in job.inputs.values()
+    )
 
 
 def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
@@ -185,11 +149,22 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
     if step.owner_only:
         private_folder(temporary)
     temporary.mkdir(exist_ok=True)
-    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    params = stage_parameters(step) | {
-        "raw.paths": {file.name: file.path for file in step.raw}
-    }
-    params |= _round_parameters(project, step)
+    inputs = {n: artifacts.artifact(project, *at) for n, at in step.sources.items()}
+    paths = {file.name: file.path for file in step.raw}
+    params = stage_parameters(step) | {"raw.paths": paths}
+    if step.release and step.release.by_envelope:  # so a stage finds its envelopes
+        round_ = find_round(project, step.release.id)
+        if round_ is None:
+            raise InternalError(f"{step.name}: its round was never opened")
+        place, task = str(project.intake), round_.task.to_json()
+        params |= {"intake.path": place, "intake.round": round_.id, "intake.task": task}
+    functions, metadata = stage_functions(step.stage.module), dict[str, Any]()
+    if hasattr(functions, "metadata"):
+        metadata = functions.metadata(inputs, params)
+    _refuse_changed_files(step.raw)
+    if step.raw:
+        raw = [{"name": f.name, **f.key_entry, "origin": f.origin} for f in step.raw]
+        metadata = metadata | {"raw": raw}
     return blocks.Job(
         stage=step.stage.name,
         module=step.stage.module,
@@ -198,35 +173,9 @@ def _prepare_job(project: Project, step: Step, target: Path) -> blocks.Job:
         sizes=step.sizes,
         inputs={name: str(source.path) for name, source in inputs.items()},
         params=params,
-        metadata=_stage_metadata(step, inputs, params),
+        metadata=metadata,
         folder=str(temporary),
     )
-
-
-def _round_parameters(project: Project, step: Step) -> dict[str, Any]:
-    """Return the parameters with which a stage finds its round's envelopes."""
-    if step.release is None or not step.release.by_envelope:
-        return {}
-    round_ = find_round(project, step.release.id)
-    if round_ is None:
-        raise InternalError(f"{step.name}: its round was never opened")
-    place, task = str(project.intake), round_.task.to_json()
-    return {"intake.path": place, "intake.round": round_.id, "intake.task": task}
-
-
-def _stage_metadata(step: Step, inputs: Inputs, params: dict[str, Any]) -> Metadata:
-    functions = stage_functions(step.stage.module)
-    metadata: Metadata = (
-        functions.metadata(inputs, params) if hasattr(functions, "metadata") else {}
-    )
-    _refuse_changed_files(step.raw)
-    if step.raw:
-        metadata = metadata | {
-            "raw": [
-                {"name": f.name, **f.key_entry, "origin": f.origin} for f in step.raw
-            ]
-        }
-    return metadata
 
 
 def _refuse_changed_files(planned: Sequence[RawInput]) -> None:
@@ -244,6 +193,7 @@ def _write_manifest(
     """
     blocks.delete_blocks(temporary)
     _refuse_changed_files(step.raw)
+    components = {n: part for n, part in step.components.items() if n != "release"}
     manifest = {
         "stage": step.stage.name,
         "side": step.stage.side,
@@ -251,23 +201,18 @@ def _write_manifest(
         "mark": step.sensitivity,
         "private": step.private,
         "frozen": step.frozen,
-        "components": _public_components(step),
+        "components": components,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "tables": tables,
         "facts": metadata,
     } | provenance(step)
-    write_json(temporary / MANIFEST, manifest)
-
-
-def _public_components(step: Step) -> dict[str, Any]:
-    """Return a step's components without those about released clients."""
-    return {name: part for name, part in step.components.items() if name != "release"}
+    artifacts.write_json(temporary / artifacts.MANIFEST, manifest)
 
 
 @contextmanager
 def _key_locked(project: Project, step: Step) -> Iterator[None]:
     """Hold the lock of one key: a second process waits, then finds the result."""
-    make_stage_folder(project, step.stage.name)
+    artifacts.make_stage_folder(project, step.stage.name)
     locks = private_folder(project.state) / "locks"
     locks.mkdir(exist_ok=True)
     with (locks / "-".join(step.id)).open("w") as handle:

@@ -12,8 +12,7 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import MissingFiles, RawInput, raw_files
 from curvote.pipeline.plan.definitions import NOTES
 from curvote.pipeline.plan.expand import expand
-from curvote.pipeline.plan.fingerprint import differences
-from curvote.pipeline.plan.step import Step
+from curvote.pipeline.plan.step import Step, differences
 from curvote.pipeline.release import populations, production
 from curvote.pipeline.store.artifacts import Artifact, artifact, migrate_raw_artifacts
 from curvote.pipeline.store.growth import reuse_replicates
@@ -80,11 +79,12 @@ def make_plan(
     NOTES.open(project.state / "code.json")
     raw = raw_files(project, configured.pipeline, fetch=fetch)
     if isinstance(raw, MissingFiles):
-        placeholder = tuple(
-            RawInput(name, "absent", "", "", "absent") for name in raw.names
-        )
-        steps = list(expand(configured, placeholder))
-        return Plan(configured, tuple(_block_all(steps, raw)))
+        names = ", ".join(raw.names)
+        reason = f"raw file absent: curvote data fetch {names}, or run fetches it"
+        absent = tuple(RawInput(name, "absent", "", "", "absent") for name in raw.names)
+        every = expand(configured, absent)
+        blocked = [replace(step, action="blocked", reason=reason) for step in every]
+        return Plan(configured, tuple(blocked))
     flags = {"new_release": new_release, "new_people": new_people}
     configured = populations.with_population(project, configured)
     steps = _expand_steps(project, configured, raw, flags, fetch)
@@ -121,12 +121,6 @@ def _expand_steps(
         project, configured, raw, **flags, closing=closing
     )
     return list(expand(configured, raw, release_state))
-
-
-def _block_all(steps: Sequence[Step], absent: MissingFiles) -> list[Step]:
-    names = ", ".join(absent.names)
-    reason = f"raw file absent: curvote data fetch {names}, or run fetches it"
-    return [replace(step, action="blocked", reason=reason) for step in steps]
 
 
 def _decide_action(

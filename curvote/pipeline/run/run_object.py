@@ -15,10 +15,9 @@ from curvote.base.validate import format_value
 from curvote.chain.axis import Cell
 from curvote.pipeline.config.project import Project, find_project
 from curvote.pipeline.run import results
-from curvote.pipeline.run import scores as summary
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import artifact, checked_artifact
-from curvote.pipeline.store.history import RunRecord, earlier_run, load_record
+from curvote.pipeline.store.records import RunRecord, earlier_run, load_record
 
 STAMP = "report.json"
 PAGE = "report.html"
@@ -37,16 +36,14 @@ def page_folder(project: Project, record: RunRecord) -> Path:
 def find_page(project: Project, record: RunRecord) -> Path | None:
     """Return the page that was drawn of a run; None: there is none."""
     shared = project.reports / record.pipeline
-    candidates = (folder / PAGE for folder in (shared / record.id, shared))
-    return next((page for page in candidates if _is_page_of(page, record)), None)
-
-
-def _is_page_of(page: Path, record: RunRecord) -> bool:
-    try:
-        stamp = json.loads((page.parent / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return page.is_file() and bool(stamp.get("run") == record.id)
+    for folder in (shared / record.id, shared):
+        try:
+            stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if (folder / PAGE).is_file() and stamp.get("run") == record.id:
+            return folder / PAGE
+    return None
 
 
 _Cell = Cell | Mapping[str, Any] | None
@@ -79,8 +76,7 @@ def load_run(name: str, project: str | Path | None = None) -> Run:
     if not isinstance(name, str):
         raise UserError(
             f"name is {format_value(name)}; give a run's id, or the name of a"
-            " pipeline, as"
-            " text."
+            " pipeline, as text."
         )
     place = find_project(None if project is None else Path(project))
     return Run(place, find_run(place, name))
@@ -135,9 +131,8 @@ class Run:
     def cells(self) -> list[dict[str, Any]]:
         """The cells in which the run ends, each a mapping from axes to values."""
         require_plan(self.record)
-        return [
-            v.cell.to_json() for v in results.final_views(self.project, self.record)
-        ]
+        views = results.final_views(self.project, self.record)
+        return [view.cell.to_json() for view in views]
 
     def scores(self, *, each: bool = False) -> pd.DataFrame:
         """Return a row for each cell, method and metric: mean, ``se``, replicates.
@@ -148,11 +143,10 @@ class Run:
         """
         require_scores(self.project, self.record)
         if each:
-            scores = summary.replicate_scores(self.project, self.record).reset_index(
-                drop=True
-            )
-            return scores.dropna(axis="columns", how="all").infer_objects()
-        return pd.DataFrame(summary.mean_scores(self.project, self.record))
+            scores = results.replicate_scores(self.project, self.record)
+            scores = scores.reset_index(drop=True).dropna(axis="columns", how="all")
+            return scores.infer_objects()
+        return pd.DataFrame(results.mean_scores(self.project, self.record))
 
     def model(self, cell: _Cell = None) -> Any:
         """Return the model to keep of a cell's first replicate: it has ``predict``.
@@ -162,13 +156,16 @@ class Run:
         """
         require_plan(self.record)
         every = [view.cell for view in results.final_views(self.project, self.record)]
-        chosen = _only_cell(every, cell)
+        matches = _matching_cells(every, cell)
+        if len(matches) > 1:
+            listed = _list_cells(matches)
+            raise UserError(f"cell: {len(matches)} are so; name one: {listed}.")
+        chosen = matches[0]
         try:
             model = results.final_model(self.project, self.record, chosen)
         except UserError:
-            require_artifacts(
-                self.project, self.record, [s["stage"] for s in self.record.steps]
-            )
+            stages = [step["stage"] for step in self.record.steps]
+            require_artifacts(self.project, self.record, stages)
             raise
         if model is None:
             raise UserError(f"{chosen.words}: nothing there keeps a model.")
@@ -197,8 +194,9 @@ class Run:
         for coordinates, key in keys:
             if coordinates in wanted:
                 table = _read_table(self.project, stage, key, name)
+                several = len(keys) > 1
                 tables.append(
-                    _with_coordinates(table, coordinates) if len(keys) > 1 else table
+                    _with_coordinates(table, coordinates) if several else table
                 )
         return pd.DataFrame(pd.concat(tables, ignore_index=True))
 
@@ -206,11 +204,7 @@ class Run:
         """Return the cells that have these values, or serve a cell that has them."""
         ends = [view.cell for view in results.final_views(self.project, self.record)]
         wanted = _matching_cells([*every, *ends], cell)
-        served = (
-            candidate
-            for candidate in every
-            if any(candidate.serves(selected) for selected in wanted)
-        )
+        served = (c for c in every if any(c.serves(selected) for selected in wanted))
         return [*dict.fromkeys(served)]
 
     def plan(self) -> pd.DataFrame:
@@ -235,9 +229,8 @@ def find_run(project: Project, name: str) -> RunRecord:
         return earlier_run(project, pipeline, int(back or 0))
     raise UserError(
         f"no run {name!r}.{did_you_mean(pipeline, pipelines)} Give a run's id, or the"
-        " name"
-        " of a pipeline that ran (NAME~1: the run before its latest); `curvote runs`"
-        " lists them."
+        " name of a pipeline that ran (NAME~1: the run before its latest); `curvote"
+        " runs` lists them."
     )
 
 
@@ -273,7 +266,7 @@ def require_plan(record: RunRecord) -> None:
 def require_scores(project: Project, record: RunRecord) -> None:
     """Refuse to go on if artifacts of the scoring stages are missing."""
     require_plan(record)
-    require_artifacts(project, record, summary.scoring_stages(record))
+    require_artifacts(project, record, results.scoring_stages(record))
 
 
 def missing_stages(
@@ -287,13 +280,6 @@ def missing_stages(
         and artifact(project, step["stage"], step["key"]).problem(content=False)
         == "missing"
     ]
-
-
-def _only_cell(every: Sequence[Cell], cell: _Cell) -> Cell:
-    matches = _matching_cells(every, cell)
-    if len(matches) == 1:
-        return matches[0]
-    raise UserError(f"cell: {len(matches)} are so; name one: {_list_cells(matches)}.")
 
 
 def _matching_cells(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
@@ -331,11 +317,7 @@ def _read_table(
     """Return a table of an artifact; UserError: ``name`` does not tell which."""
     stored = checked_artifact(project, stage, key)
     names = list(stored.manifest["tables"])
-    wanted = (
-        names
-        if name is None
-        else [table_name for table_name in names if table_name == name]
-    )
+    wanted = [table for table in names if name in (None, table)]
     if len(wanted) != 1:
         listed = ", ".join(names)
         raise UserError(f"stage {stage}: name one of its tables with name=: {listed}.")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from curvote.pipeline.config.file import PipelinesFile
-from curvote.pipeline.config.overview import (
+from curvote.pipeline.config.file import (
     ELSEWHERE,
     SCHEDULED,
     PipelineOverview,
+    PipelinesFile,
     list_pipelines,
 )
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import artifact
-from curvote.pipeline.store.history import (
+from curvote.pipeline.store.records import (
     RunRecord,
     is_running,
     latest_run,
@@ -55,11 +56,21 @@ def _status_row(
     project: Project, about: PipelineOverview, content: bool, is_alive: IsAlive
 ) -> dict[str, Any]:
     record = latest_run(project, about.name)
-    problems = _artifact_problems(project, record, content) if record else []
+    pairs = dict.fromkeys(
+        (s["stage"], s["key"]) for s in (record.steps if record else ())
+    )
+    problems = [
+        (f"{stage}/{key}", artifact(project, stage, key).problem(content=content))
+        for stage, key in pairs
+    ]
     altered = [f"{place}: {p}" for place, p in problems if p and p != "missing"]
     sound = sum(problem is None for _, problem in problems)
     counted = f"{sound} of {len(problems)} sound" if problems else ""
-    scheduled = about.group == SCHEDULED
+    success = ""
+    if about.group == SCHEDULED:
+        latest = partial(records.newest_ids, project, about.name, "completed")
+        done = read_records(project, latest)
+        success = (done[-1].finished or done[-1].started) if done else "none"
     return {
         "pipeline": about.name,
         "group": about.group,
@@ -68,22 +79,7 @@ def _status_row(
         "status": run_state(project, record, is_alive) if record else "never run",
         "why": record.why if record else "",
         "started": record.started if record else "",
-        "last_success": _last_success(project, about.name) if scheduled else "",
+        "last_success": success,
         "artifacts": "; ".join([counted, *altered]),
         "altered": altered,
     }
-
-
-def _last_success(project: Project, name: str) -> str:
-    done = read_records(project, lambda: records.newest_ids(project, name, "completed"))
-    return (done[-1].finished or done[-1].started) if done else "none"
-
-
-def _artifact_problems(
-    project: Project, record: RunRecord, content: bool
-) -> list[tuple[str, str | None]]:
-    pairs = dict.fromkeys((step["stage"], step["key"]) for step in record.steps)
-    return [
-        (f"{stage}/{key}", artifact(project, stage, key).problem(content=content))
-        for stage, key in pairs
-    ]

@@ -16,20 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from curvote.base.errors import InternalError
+from curvote.chain import stage
 from curvote.chain.lookup import all_systems
-from curvote.chain.stage import (
-    BITS,
-    FILE,
-    MATRIX,
-    ROWS,
-    SHARED,
-    TEXT,
-    VECTOR,
-    Columns,
-    Kind,
-    Place,
-    Table,
-)
 
 _METADATA_KEY = b"curvote"
 _SHARED_INDEX = -1  # the index of rows that all repetitions share
@@ -37,7 +25,7 @@ ColumnKind = tuple[Any, list[int]]  # a kind, and the shape of a row
 
 
 def to_arrow(
-    table: Table, index: Sequence[str], place: Place, columns: Columns
+    table: stage.Table, index: Sequence[str], place: stage.Place, columns: stage.Columns
 ) -> pa.RecordBatch:
     """Return one repetition of a table as Arrow, with its index columns.
 
@@ -47,7 +35,9 @@ def to_arrow(
 
 
 def merge_repetitions(
-    table: Table, index: Sequence[str], pieces: Sequence[tuple[Place, Columns]]
+    table: stage.Table,
+    index: Sequence[str],
+    pieces: Sequence[tuple[stage.Place, stage.Columns]],
 ) -> pa.RecordBatch:
     """Return the rows of several repetitions, one after the other, as Arrow.
 
@@ -65,7 +55,10 @@ def merge_repetitions(
         parts = [columns[column] for columns in completed]
         values = parts[0] if len(parts) == 1 else np.concatenate(parts)
         array, shape = _to_array(f"{table.name}.{column}", kind, values)
-        _check_array(table, column, array, sum(counts))
+        if array.null_count and column not in table.optional:
+            raise InternalError(f"{table.name}.{column} has missing values")
+        if len(array) != sum(counts):
+            raise InternalError(f"{table.name}: columns of different lengths")
         shapes.append(tuple(shape))
         arrays.append(array)
     types = tuple(array.type for array in arrays)
@@ -75,7 +68,7 @@ def merge_repetitions(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def same_kinds(first: Columns, second: Columns) -> bool:
+def same_kinds(first: stage.Columns, second: stage.Columns) -> bool:
     """Say whether the columns of two repetitions hold the same kinds of numbers."""
     return [(n, v.dtype, v.shape[1:]) for n, v in sorted(first.items())] == [
         (n, v.dtype, v.shape[1:]) for n, v in sorted(second.items())
@@ -83,8 +76,8 @@ def same_kinds(first: Columns, second: Columns) -> bool:
 
 
 def _with_optional(
-    table: Table, index: Sequence[str], place: Place, columns: Columns
-) -> Columns:
+    table: stage.Table, index: Sequence[str], place: stage.Place, columns: stage.Columns
+) -> stage.Columns:
     """Return the columns of a repetition; absent optional ones are filled."""
     absent = set(table.optional) - set(columns)
     lengths = {len(values) for values in columns.values()}
@@ -93,7 +86,7 @@ def _with_optional(
     columns = columns | {column: np.full(max(lengths), None) for column in absent}
     if set(columns) != set(table.columns):
         raise InternalError(f"{table.name}: {sorted(columns)} are other columns")
-    if place == SHARED and index and not table.shared:
+    if place == stage.SHARED and index and not table.shared:
         raise InternalError(f"{table.name} must name its {index[0]}")
     return columns
 
@@ -102,7 +95,7 @@ def _with_optional(
 def _table_schema(
     names: tuple[str, ...],
     types: tuple[pa.DataType, ...],
-    kinds: tuple[Kind, ...],
+    kinds: tuple[stage.Kind, ...],
     shapes: tuple[tuple[Any, ...], ...],
 ) -> pa.Schema:
     """Return the schema of a table: its index, and columns that say their kinds."""
@@ -117,33 +110,28 @@ def _table_schema(
     return pa.schema(fields)
 
 
-def _check_array(table: Table, column: str, array: pa.Array, rows: int) -> None:
-    if array.null_count and column not in table.optional:
-        raise InternalError(f"{table.name}.{column} has missing values")
-    if len(array) != rows:
-        raise InternalError(f"{table.name}: columns of different lengths")
-
-
-def _to_array(name: str, kind: Kind, values: np.ndarray) -> tuple[pa.Array, list[int]]:
+def _to_array(
+    name: str, kind: stage.Kind, values: np.ndarray
+) -> tuple[pa.Array, list[int]]:
     if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
         raise InternalError(f"{name} holds NaN or infinite values")
     shape = list(values.shape[1:])
-    if kind in (VECTOR, MATRIX):
+    if kind in (stage.VECTOR, stage.MATRIX):
         flat = pa.array(np.ascontiguousarray(values, dtype=np.float64).ravel())
         return pa.FixedSizeListArray.from_arrays(flat, int(np.prod(shape))), shape
-    if kind == BITS:
+    if kind == stage.BITS:
         packed = np.packbits(values.astype(bool), axis=1)
         rows = [row.tobytes() for row in packed]
         return pa.array(rows, type=pa.binary(packed.shape[1])), shape
-    if kind == ROWS:
+    if kind == stage.ROWS:
         return _row_bytes_array(name, values), [values.dtype.str, *shape]
     return _cell_array(kind, values), shape
 
 
-def _cell_array(kind: Kind, values: np.ndarray) -> pa.Array:
-    if kind == TEXT:
+def _cell_array(kind: stage.Kind, values: np.ndarray) -> pa.Array:
+    if kind == stage.TEXT:
         return pa.array(values, type=pa.string()).dictionary_encode()
-    if kind == FILE:
+    if kind == stage.FILE:
         return pa.array(list(values), type=pa.large_binary())
     if isinstance(kind, tuple):
         codes = pa.array(values.astype(np.int8))
@@ -161,7 +149,7 @@ def _row_bytes_array(name: str, values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(width), len(rows), [None, data])
 
 
-def to_columns(name: str, table: pa.Table) -> Columns:
+def to_columns(name: str, table: pa.Table) -> stage.Columns:
     """Return the columns of an Arrow table, without its index, as numpy."""
     kinds = column_kinds(name, table.schema)
     return as_numpy({column: table[column] for column in kinds}, kinds)
@@ -169,7 +157,7 @@ def to_columns(name: str, table: pa.Table) -> Columns:
 
 def as_numpy(
     columns: Mapping[str, pa.ChunkedArray], kinds: Mapping[str, ColumnKind]
-) -> Columns:
+) -> stage.Columns:
     """Return columns as numpy arrays: vectors (n, d), categories as codes."""
     return {name: _to_numpy(*kinds[name], values) for name, values in columns.items()}
 
@@ -200,7 +188,7 @@ def _declared_kind(name: str, field: pa.Field) -> ColumnKind | None:
     kind = table.columns.get(field.name) if table else None
     if kind is None:
         return None
-    return kind, [field.type.list_size] if kind == VECTOR else []
+    return kind, [field.type.list_size] if kind == stage.VECTOR else []
 
 
 @cache
@@ -211,26 +199,27 @@ def _parse_kind(text: bytes) -> ColumnKind:
 
 
 @cache
-def _declared_tables() -> dict[str, Table]:
+def _declared_tables() -> dict[str, stage.Table]:
     return {table.name: table for member in all_systems() for table in member.tables}
 
 
-def _to_numpy(kind: Kind, shape: list[int], column: pa.ChunkedArray) -> np.ndarray:
+def _to_numpy(
+    kind: stage.Kind, shape: list[int], column: pa.ChunkedArray
+) -> np.ndarray:
     array = column.combine_chunks()
-    if kind in (VECTOR, MATRIX):
+    if kind in (stage.VECTOR, stage.MATRIX):
         return np.asarray(array.flatten().to_numpy()).reshape(-1, *shape)
-    if kind == BITS:
+    if kind == stage.BITS:
         rows = _row_bytes(array)
         return np.unpackbits(rows, axis=1, count=shape[0]).astype(bool)
-    if kind == ROWS:
+    if kind == stage.ROWS:
         dtype, *rest = cast("list[Any]", shape)
         numbers = _row_bytes(array).reshape(-1).view(np.dtype(dtype))
         return np.asarray(numbers.reshape(-1, *rest))
     if isinstance(kind, tuple):
         codes = {category: code for code, category in enumerate(kind)}
-        category_codes = np.array(
-            [codes[c] for c in array.dictionary.to_pylist()], np.int8
-        )
+        words = array.dictionary.to_pylist()
+        category_codes = np.array([codes[word] for word in words], np.int8)
         return np.asarray(category_codes[array.indices.to_numpy()])
     return np.asarray(array.to_numpy(zero_copy_only=False))
 

@@ -21,7 +21,7 @@ from curvote.base.durable import OTHERS_MODE, file_mode, private_folder, sync_fo
 from curvote.base.errors import InternalError, UserError
 from curvote.chain.lookup import all_systems
 from curvote.pipeline.config.project import Project, is_client_side
-from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.store import locations
 from curvote.pipeline.store.locations import ObjectStoreError
 from curvote.pipeline.store.tables import Tables
@@ -68,9 +68,8 @@ class Artifact(Tables):
         except ObjectStoreError:
             raise
         except (OSError, ValueError) as error:
-            raise UserError(
-                f"artifact {self.path} has no readable manifest: {error}"
-            ) from None
+            message = f"artifact {self.path} has no readable manifest: {error}"
+            raise UserError(message) from None
         return manifest
 
     @property
@@ -115,22 +114,16 @@ class Artifact(Tables):
         except (UserError, KeyError):
             return "altered (manifest)"
         manifest_path = self.path / MANIFEST
-        manifest_time = newest = (
-            0
-            if locations.is_remote(manifest_path)
-            else manifest_path.stat().st_mtime_ns
-        )
+        remote = locations.is_remote(manifest_path)
+        manifest_time = newest = 0 if remote else manifest_path.stat().st_mtime_ns
         for name, entry in entries.items():
             path = self.table_path(name)
             if sizes.get(path.name) != entry["bytes"]:
                 return f"altered ({path.name})"
-            written = (
-                0 if locations.is_remote(manifest_path) else path.stat().st_mtime_ns
-            )
+            written = 0 if remote else path.stat().st_mtime_ns
             newest = max(newest, written)
-            if (content or written > manifest_time) and file_digest(path) != entry[
-                "sha256"
-            ]:
+            unread = not content and written <= manifest_time
+            if not unread and file_digest(path) != entry["sha256"]:
                 return f"altered ({path.name})"
         if newest > manifest_time:
             with suppress(OSError):  # who may only read it reads the table again
@@ -162,17 +155,24 @@ def _cached_artifact(folder: Path, _file: int, _time: int) -> Artifact:
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:
     """Return the artifact of a stage and key, which may not exist yet."""
-    return Artifact(_stage_folder(project, stage) / key)
-
-
-def _stage_folder(project: Project, stage: str) -> Path:
-    """Return the folder of a stage's artifacts."""
-    return locations.stage_folder(project, stage, raw=is_client_side(stage_side(stage)))
+    raw = is_client_side(stage_side(stage))
+    root = project.clients if raw else locations.server_store(project)
+    return Artifact(root / stage / key)
 
 
 def make_stage_folder(project: Project, stage: str) -> None:
-    """Make the folder in which a stage's artifacts are built."""
-    locations.make_stage_folder(project, stage, raw=is_client_side(stage_side(stage)))
+    """Make the folder in which a stage's artifacts are built.
+
+    UserError: they belong on an object store, which takes nothing.
+    """
+    if is_client_side(stage_side(stage)):
+        private_folder(project.clients)
+        private_folder(project.clients / stage)
+        return
+    (project.artifacts / stage).mkdir(parents=True, exist_ok=True)
+    root = locations.server_store(project)
+    if locations.is_remote(root):
+        locations.check_writable(root)
 
 
 def all_folders(project: Project) -> list[Path]:
@@ -281,19 +281,21 @@ def migrate_raw_artifacts(project: Project) -> None:
     came back open to others from a backup is closed, too.
     """
     if project.clients.is_dir():
-        _restrict_folder(project.clients)
-    raw_folders = [
-        folder
-        for folder in sorted(project.artifacts.glob("*/*"))
-        if _is_raw_folder(folder)
-    ]
+        try:
+            private_folder(project.clients)
+        except PermissionError:
+            raise UserError(
+                f"{project.clients} is open to others and not yours to close; its owner"
+                f" runs `chmod 700 {project.clients}`."
+            ) from None
+    folders = sorted(project.artifacts.glob("*/*"))
+    raw_folders = [folder for folder in folders if _is_raw_folder(folder)]
     for folder in raw_folders:
         _move_folder(project, folder)
     if raw_folders:
         print(
             f"moved {len(raw_folders)} artifacts with raw tables from"
-            f" {project.artifacts} to"
-            f" {project.clients}, which you alone can read",
+            f" {project.artifacts} to {project.clients}, which you alone can read",
             file=sys.stderr,
         )
 
@@ -306,21 +308,15 @@ def _is_raw_folder(folder: Path) -> bool:
     return is_client_side(stage_side(folder.parent.name)) or is_client_side(str(side))
 
 
-def _restrict_folder(folder: Path) -> None:
-    try:
-        private_folder(folder)
-    except PermissionError:
-        raise UserError(
-            f"{folder} is open to others and not yours to close; its owner runs"
-            f" `chmod 700 {folder}`."
-        ) from None
-
-
 def _move_folder(project: Project, folder: Path) -> None:
     private_folder(project.clients)
     target = private_folder(project.clients / folder.parent.name) / folder.name
     try:
-        _restrict_tree(folder)
+        private_folder(folder)
+        for path in folder.rglob("*"):
+            mode = path.stat().st_mode
+            if mode & OTHERS_MODE:
+                path.chmod(mode & ~OTHERS_MODE)
         folder.rename(spare_path(target) if target.exists() else target)
     except FileNotFoundError:
         return  # another process was first
@@ -331,11 +327,3 @@ def _move_folder(project: Project, folder: Path) -> None:
         ) from error
     sync_folder(target.parent)
     sync_folder(folder.parent)
-
-
-def _restrict_tree(folder: Path) -> None:
-    private_folder(folder)
-    for path in folder.rglob("*"):
-        mode = path.stat().st_mode
-        if mode & OTHERS_MODE:
-            path.chmod(mode & ~OTHERS_MODE)

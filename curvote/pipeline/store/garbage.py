@@ -12,9 +12,8 @@ from pathlib import Path
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.store import records
 from curvote.pipeline.store.artifacts import MANIFEST, all_folders, read_manifest
-from curvote.pipeline.store.history import read_records
 from curvote.pipeline.store.locations import delete_folder
-from curvote.pipeline.store.records import records_folder
+from curvote.pipeline.store.records import read_records, records_folder
 
 PAGE_PARTS = ("report.html", "figures", "report.json")
 
@@ -94,28 +93,25 @@ def find_garbage(
     and no intake is ever looked at.
     """
     retained = RetainedRuns(project, keep)
-    groups = [
-        DeletionGroup.measured(
-            "artifacts", _unneeded_folders(project, retained, limits.artifacts)
-        )
-    ]
+    unneeded = _unneeded_folders(project, retained, limits.artifacts)
+    groups = [DeletionGroup.measured("artifacts", unneeded)]
     if limits.runs is None:
         return groups
     since = _time_before(limits.runs)
-    runs = (
-        set(records.ids_before(project, _record_time(since))) - retained.recorded_runs()
-    )
-    folder = records_folder(project)
+    earlier = records.ids_before(project, _record_time(since))
+    runs = set(earlier) - retained.recorded_runs()
+    patterns = ("*.log", "*.log.*")
+    logs = (f for pattern in patterns for f in sorted(project.state.rglob(pattern)))
     aged = partial(_older_than, since=since)
-    return [
-        *groups,
-        DeletionGroup.measured(
-            "records", (folder / f"{run}.json" for run in sorted(runs))
-        ),
-        DeletionGroup.measured("pages", aged(_page_files(project, runs))),
-        DeletionGroup.measured("logs", aged(_log_files(project))),
-        DeletionGroup.measured("quarantine", aged(project.quarantine("").glob("*/*"))),
-    ]
+    folder = records_folder(project)
+    by_kind = {
+        "records": (folder / f"{run}.json" for run in sorted(runs)),
+        "pages": aged(_page_files(project, runs)),
+        "logs": aged(logs),
+        "quarantine": aged(project.quarantine("").glob("*/*")),
+    }
+    groups += [DeletionGroup.measured(kind, paths) for kind, paths in by_kind.items()]
+    return groups
 
 
 def delete_group(project: Project, pile: DeletionGroup) -> None:
@@ -137,30 +133,20 @@ def _unneeded_folders(
         needed |= records.steps_used_since(project, _record_time(since))
         candidates = _older_than(candidates, since=since)
     for folder in candidates:
-        if (folder.parent.name, _folder_key(folder)) not in needed and not _is_frozen(
-            folder
-        ):
+        key = folder.name.removeprefix(".tmp-").removeprefix(".shards-")
+        if (folder.parent.name, key) not in needed and not _is_frozen(folder):
             yield folder
-
-
-def _log_files(project: Project) -> Iterator[Path]:
-    for pattern in ("*.log", "*.log.*"):
-        yield from sorted(project.state.rglob(pattern))
 
 
 def _page_files(project: Project, removed: set[str]) -> Iterator[Path]:
     """Yield the page files of runs whose records are removed."""
     for stamp in sorted(project.reports.rglob("report.json")):
-        run = _run_of_page(stamp)
+        try:
+            run = str(json.loads(stamp.read_text(encoding="utf-8"))["run"])
+        except (OSError, ValueError, KeyError, TypeError):
+            run = ""
         if run in removed or records.read_record(project, run) is None:
             yield from (stamp.parent / part for part in PAGE_PARTS)
-
-
-def _run_of_page(stamp: Path) -> str:
-    try:
-        return str(json.loads(stamp.read_text(encoding="utf-8"))["run"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
 
 
 def _older_than(paths: Iterable[Path], *, since: datetime) -> Iterator[Path]:
@@ -193,8 +179,3 @@ def _is_frozen(folder: Path) -> bool:
         return False
     manifest = read_manifest(folder)
     return manifest is None or bool(manifest.get("frozen"))
-
-
-def _folder_key(folder: Path) -> str:
-    """Return the key of an artifact's folder, also of a temporary one."""
-    return folder.name.removeprefix(".tmp-").removeprefix(".shards-")

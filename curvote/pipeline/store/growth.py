@@ -8,7 +8,7 @@ were written, so that a file made of them is the same as one made from nothing.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,41 +30,28 @@ from curvote.pipeline.store import records
 from curvote.pipeline.store.arrow import column_kind
 from curvote.pipeline.store.artifacts import Artifact, artifact, checked_artifact
 from curvote.pipeline.store.locations import open_source
-from curvote.pipeline.store.table_files import Batch
+from curvote.pipeline.store.tables import Batch
 
 
 def first_replicates(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
     """Yield place and rows of the first ``count`` replicates of a table."""
     with pq.ParquetFile(open_source(artifact.table_path(table))) as file:
-        schema, current = _written_schema(file), -1
+        encoded = file.metadata.metadata[b"ARROW:schema"]
+        schema, current = pa.ipc.read_schema(pa.py_buffer(b64decode(encoded))), -1
         for place, spans in artifact.spans_by_repetition(table).items():
             if place[0] >= count:
                 return
             for group, start, rows in spans:
                 if group != current:
-                    batch, current = _restore_group(file, group, schema), group
+                    stored = file.read_row_group(group, use_threads=False)
+                    arrays = [_restore_column(f, stored.column(f.name)) for f in schema]
+                    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+                    current = group
                 yield place, batch.slice(start, rows)
 
 
-def _written_schema(file: pq.ParquetFile) -> pa.Schema:
-    """Return the schema with which a file was written."""
-    encoded = file.metadata.metadata[b"ARROW:schema"]
-    return pa.ipc.read_schema(pa.py_buffer(b64decode(encoded)))
-
-
-def _restore_group(
-    file: pq.ParquetFile, group: int, schema: pa.Schema
-) -> pa.RecordBatch:
-    table = file.read_row_group(group, use_threads=False)
-    arrays = [
-        _restore_column(field, table.column(field.name).combine_chunks())
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _restore_column(field: pa.Field, values: pa.Array) -> pa.Array:
-    kind = column_kind(field)
+def _restore_column(field: pa.Field, column: pa.ChunkedArray) -> pa.Array:
+    kind, values = column_kind(field), column.combine_chunks()
     if isinstance(kind, tuple):
         words = pa.array(kind)
         codes = pc.index_in(values.cast(pa.string()), value_set=words)
@@ -110,9 +97,7 @@ def stage_parameters(step: Step) -> dict[str, Any]:
     """
     if not has_replicates(step):
         return step.params
-    return {
-        name: value for name, value in step.params.items() if name != REPLICATES_KEY
-    }
+    return {n: value for n, value in step.params.items() if n != REPLICATES_KEY}
 
 
 def reuse_replicates(
@@ -127,17 +112,10 @@ def reuse_replicates(
         return list(steps)
     replicates = configured.pipeline.replicates
     counts = {*records.replicate_counts(project, configured.name)} - {replicates}
-    sibling_plans = [
-        sibling_steps(steps, count)
-        for count in sorted(counts, key=_reuse_order(replicates))
-    ]
+    nearest = sorted(counts, key=lambda n: (n < replicates, abs(n - replicates)))
+    plans = [sibling_steps(steps, count) for count in nearest]
     return [
-        _with_earlier(
-            project,
-            step,
-            replicates,
-            [sibling_plan[step.id] for sibling_plan in sibling_plans],
-        )
+        _with_earlier(project, step, replicates, [plan[step.id] for plan in plans])
         if step.id in missing
         else step
         for step in steps
@@ -152,14 +130,6 @@ def _is_missing(project: Project, step: Step) -> bool:
     return there.problem(content=False) == "missing"
 
 
-def _reuse_order(replicates: int) -> Callable[[int], tuple[bool, int]]:
-    """Return a sort key of numbers of replicates: the best to reuse is first.
-
-    That is the smallest one that holds all, or else the largest.
-    """
-    return lambda count: (count < replicates, count if count > replicates else -count)
-
-
 def _with_earlier(
     project: Project, step: Step, replicates: int, candidates: Iterable[Sibling]
 ) -> Step:
@@ -167,20 +137,11 @@ def _with_earlier(
     for sibling in candidates:
         there = artifact(project, step.stage.name, sibling.key)
         if sibling.same and there.problem(content=True) is None:
-            earlier = EarlierArtifact(
-                sibling.key, sibling.count, min(sibling.count, replicates)
-            )
-            return replace(
-                step,
-                earlier=earlier,
-                reason=_reuse_reason(replicates, earlier),
-                also=(),
-            )
+            count, reused = sibling.count, min(sibling.count, replicates)
+            present = "1 is there" if count == 1 else f"{count} are there"
+            reason = f"{replicates - reused} of {replicates} replicates: {present}"
+            if reused == replicates:
+                reason = f"the first {reused} of {count} replicates that are there"
+            earlier = EarlierArtifact(sibling.key, count, reused)
+            return replace(step, earlier=earlier, reason=reason, also=())
     return step
-
-
-def _reuse_reason(replicates: int, earlier: EarlierArtifact) -> str:
-    if replicates == earlier.reused_count:
-        return f"the first {replicates} of {earlier.count} replicates that are there"
-    there = "1 is there" if earlier.count == 1 else f"{earlier.count} are there"
-    return f"{replicates - earlier.reused_count} of {replicates} replicates: {there}"

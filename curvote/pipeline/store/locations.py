@@ -21,7 +21,6 @@ from uuid import uuid4
 
 from pyarrow import fs
 
-from curvote.base.durable import private_folder
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
 
@@ -108,9 +107,9 @@ class RemotePath(PosixPath):
             head = names[: len(patterns)]
             if len(head) == len(patterns) and all(map(fnmatchcase, head, patterns)):
                 name = "/".join(head)
-                matches[name] = (
-                    info if len(names) == len(patterns) else _folder_info(name)
-                )
+                is_file = len(names) == len(patterns)
+                folder = fs.FileInfo(name, type=fs.FileType.Directory)
+                matches[name] = info if is_file else folder
         for name, info_found in sorted(matches.items()):
             yield (self / name).with_info(info_found)
 
@@ -154,10 +153,6 @@ class RemotePath(PosixPath):
 def manifest_last(files: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
     """Return files of artifacts, each manifest after all tables."""
     return sorted(files, key=lambda info: (info.base_name == MANIFEST, info.path))
-
-
-def _folder_info(name: str) -> fs.FileInfo:
-    return fs.FileInfo(name, type=fs.FileType.Directory)
 
 
 def _fetch_info(path: RemotePath) -> fs.FileInfo:
@@ -217,9 +212,6 @@ def store_error(error: OSError, path: Path, doing: str = "read") -> ObjectStoreE
     """Return an error of the object store in words, with a remedy."""
     text = str(error)
     bucket = str(path).removeprefix(SCHEME).partition("/")[0]
-    reassurance = (
-        "What was committed is as it was; afterwards the same command goes on."
-    )
     if "NO_SUCH_BUCKET" in text:
         remedy = f"there is no bucket {bucket}. Create it or correct runtime.artifacts"
     elif _FORBIDDEN.search(text):
@@ -233,7 +225,10 @@ def store_error(error: OSError, path: Path, doing: str = "read") -> ObjectStoreE
         remedy = (
             "the object store does not answer. Check the network and AWS_ENDPOINT_URL"
         )
-    return ObjectStoreError(f"{path}: {remedy}. {reassurance}")
+    return ObjectStoreError(
+        f"{path}: {remedy}. What was committed is as it was; afterwards the same"
+        " command goes on."
+    )
 
 
 def server_store(project: Project) -> Path:
@@ -254,26 +249,6 @@ def _stated_location(project: Project, _changed: int, _size: int) -> str | None:
     from curvote.pipeline.config.file import PipelinesFile
 
     return PipelinesFile(project).runtime().artifacts
-
-
-def stage_folder(project: Project, stage: str, *, raw: bool) -> Path:
-    """Return the folder of a stage's artifacts; ``raw``: on the clients' side."""
-    return (project.clients if raw else server_store(project)) / stage
-
-
-def make_stage_folder(project: Project, stage: str, *, raw: bool) -> None:
-    """Make the folder in which a stage's artifacts are built.
-
-    UserError: they belong on an object store, which takes nothing.
-    """
-    if raw:
-        private_folder(project.clients)
-        private_folder(project.clients / stage)
-        return
-    (project.artifacts / stage).mkdir(parents=True, exist_ok=True)
-    root = server_store(project)
-    if is_remote(root):
-        check_writable(root)
 
 
 def as_path(text: str | Path) -> Path:
@@ -326,19 +301,13 @@ def upload_artifact(folder: Path, target: RemotePath) -> None:
     with store_errors(target, "write"):
         for file in files:
             if file.name == MANIFEST:
-                _refuse_incomplete(target, files[:-1])
+                arrived = {f.name: f.stat().st_size for f in target.iterdir()}
+                for table in files[:-1]:
+                    if arrived.get(table.name) != table.stat().st_size:
+                        raise ObjectStoreError(
+                            f"{target / table.name} did not arrive whole; run again."
+                        )
             _upload_file(file, f"{target.bucket_key}/{file.name}")
-
-
-def _refuse_incomplete(target: Path, files: Iterable[Path]) -> None:
-    arrived = {
-        file_info.name: file_info.stat().st_size for file_info in target.iterdir()
-    }
-    for file in files:
-        if arrived.get(file.name) != file.stat().st_size:
-            raise ObjectStoreError(
-                f"{target / file.name} did not arrive whole; run again."
-            )
 
 
 def _upload_file(file: Path, name: str) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, compress, groupby
+from operator import itemgetter
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple
@@ -13,10 +17,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curvote.base.durable import file_mode
 from curvote.base.errors import InternalError, UserError
-from curvote.chain.stage import SHARED, Columns, Place
+from curvote.chain.stage import SHARED, TEXT, Columns, Place
 from curvote.chain.streams import CLIENT_BLOCK
-from curvote.pipeline.store.arrow import ColumnKind, as_numpy, column_kinds
+from curvote.pipeline.store.arrow import ColumnKind, as_numpy, column_kind, column_kinds
 from curvote.pipeline.store.locations import open_source
 
 # Rows that are read together at most, and the most that a row group holds.
@@ -62,25 +67,16 @@ def _collect_spans(entries: Iterable[tuple[Sequence[int], int, int]]) -> Spans:
     return spans
 
 
-def count_shards(spans: Sequence[Span]) -> int:
-    """Return the number of shards: at least one, which may be empty."""
-    rows = sum(span.rows for span in spans)
-    return max(1, -(-rows // SHARD))
-
-
 def shard_spans(spans: Sequence[Span], number: int) -> list[Span]:
     """Return the spans of shard ``number``: 65,536 rows of a repetition."""
-    return list(_slice_spans(spans, number * SHARD, (number + 1) * SHARD))
-
-
-def _slice_spans(spans: Sequence[Span], start: int, stop: int) -> Iterator[Span]:
-    """Yield the spans of rows [start, stop) of several spans."""
-    at = 0
+    start, stop, at = number * SHARD, (number + 1) * SHARD, 0
+    shard = []
     for span in spans:
         low, high = max(start, at), min(stop, at + span.rows)
         if low < high:
-            yield Span(span.group, span.first + low - at, high - low)
+            shard.append(Span(span.group, span.first + low - at, high - low))
         at += span.rows
+    return shard
 
 
 _MAX_OPEN_FILES: Final = 32
@@ -112,9 +108,8 @@ class TableFile:
         """Return the number of rows of each row group."""
         with _lock:
             metadata = self._open_file().metadata
-            return [
-                metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)
-            ]
+            groups = range(metadata.num_row_groups)
+            return [metadata.row_group(number).num_rows for number in groups]
 
     def columns(self, spans: Sequence[Span], only: Sequence[str] | None) -> Columns:
         """Return the columns of these rows, all or ``only`` some, as numpy arrays."""
@@ -139,28 +134,21 @@ class TableFile:
         if span.rows < SHARD < self._group_rows(span.group):  # before version 4
             table = pa.concat_tables(self._stream_span(span, names))
             return dict(zip(names, table.columns, strict=True))
-        cached = {
+        columns: dict[str, Any] = {
             name: _column_cache.get((*self._key, span.group, name)) for name in names
         }
-        missing = [name for name, column in cached.items() if column is None]
-        columns: dict[str, Any] = cached | self._decode_group(span.group, missing)
+        missing = [name for name, column in columns.items() if column is None]
+        if missing:
+            table = self._open_file().read_row_group(
+                span.group, columns=missing, use_threads=False
+            )
+            for name in missing:
+                columns[name] = table[name]
+                _column_cache.add((*self._key, span.group, name), table[name])
         return {n: column.slice(span.first, span.rows) for n, column in columns.items()}
 
     def _group_rows(self, group: int) -> int:
         return int(self._open_file().metadata.row_group(group).num_rows)
-
-    def _decode_group(
-        self, group: int, names: Sequence[str]
-    ) -> dict[str, pa.ChunkedArray]:
-        if not names:
-            return {}
-        table = self._open_file().read_row_group(
-            group, columns=names, use_threads=False
-        )
-        decoded = {name: table[name] for name in names}
-        for name, column in decoded.items():
-            _column_cache.add((*self._key, group, name), column)
-        return decoded
 
     def _stream_span(self, span: Span, names: Sequence[str]) -> Iterator[pa.Table]:
         """Yield rows of a row group that is too large to be decoded at once."""
@@ -241,13 +229,13 @@ class Tables(ABC):
 
         Where ``only`` names some columns, no others are read.
         """
-        return self._table_file(table).columns(
-            self._repetition_spans(table, place), only
-        )
+        spans = self._repetition_spans(table, place)
+        return self._table_file(table).columns(spans, only)
 
     def count(self, table: str, place: Place) -> int:
         """Return the number of shards of one repetition: at least one."""
-        return count_shards(self._repetition_spans(table, place))
+        rows = sum(span.rows for span in self._repetition_spans(table, place))
+        return max(1, -(-rows // SHARD))
 
     def shards(
         self, table: str, place: Place, only: Sequence[str] | None = None
@@ -270,7 +258,12 @@ class Tables(ABC):
         """Return the spans of one repetition, or those of shared rows."""
         by_place = self.spans_by_repetition(table)
         if SHARED not in by_place and place not in by_place:
-            raise self._missing_repetition(table, place)
+            if "places" in self.manifest["tables"][table]:
+                raise InternalError(f"{self.stage}: no repetition {place} in {table}")
+            raise UserError(
+                f"artifact {self.path} was stored by an earlier version, in another"
+                " order; run the pipeline again: it will be computed anew."
+            )
         return by_place[place if place in by_place else SHARED]
 
     def spans_by_repetition(self, table: str) -> Spans:
@@ -285,14 +278,178 @@ class Tables(ABC):
             self._files[table] = TableFile(self.table_path(table))
         return self._files[table]
 
-    def _missing_repetition(self, table: str, place: Place) -> Exception:
-        if "places" in self.manifest["tables"][table]:
-            return InternalError(f"{self.stage}: no repetition {place} in {table}")
-        return UserError(
-            f"artifact {self.path} was stored by an earlier version, in another order;"
-            " run the pipeline again: it will be computed anew."
-        )
-
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the rows that all repetitions share, 65,536 at a time."""
         yield from self.shards(table, SHARED)
+
+
+class HashingFile:
+    """A new file that hashes what is written, and is durable when it is closed.
+
+    ``bytes`` and ``sha256`` are those of all that was written. After an error it takes
+    no more: a writer that ends itself later shall neither write nor fail again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        self._handle = os.open(path, flags, file_mode(path.parent))
+        self._digest, self.bytes = hashlib.sha256(), 0
+        self.closed = False
+
+    @property
+    def sha256(self) -> str:
+        """The digest of what was written, in hexadecimal."""
+        return self._digest.hexdigest()
+
+    def write(self, data: bytes) -> int:
+        """Write all of ``data`` and return how many bytes that are."""
+        if not self.closed:
+            self._digest.update(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+            self.bytes += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+    def close(self) -> None:
+        """Do nothing: the file is closed with its block."""
+
+    def __enter__(self) -> HashingFile:
+        return self
+
+    def __exit__(self, failed: object, *_: object) -> None:
+        self.closed = True
+        try:
+            if not failed:
+                os.fsync(self._handle)
+        finally:
+            os.close(self._handle)
+
+
+Batch = tuple[Place, pa.RecordBatch]
+# Several repetitions share a row group up to these bytes, so that one is read quickly.
+_MAX_GROUP_BYTES: Final = 8 << 20
+# Bytes that a value of no fixed width is taken for.
+_TEXT_BYTES: Final = 16
+_FILE_BYTES: Final = 1 << 20
+
+
+def merge_blocks(path: Path, batches: Iterable[Batch]) -> dict[str, Any]:
+    """Write a table's file, durably; return its entry in the manifest.
+
+    The entry tells for each run of rows whose they are (``places``), in which row group
+    they stand (``groups``) and how many they are (``counts``).
+    """
+    runs: list[tuple[Place, int, int]] = []
+    with HashingFile(path) as sink:
+        writer: pq.ParquetWriter | None = None
+        for number, group in enumerate(group_batches(batches)):
+            table = _group_table(group)
+            writer = writer or _parquet_writer(sink, table.schema)
+            if not table.schema.equals(writer.schema, check_metadata=True):
+                raise InternalError(f"{path.stem}: its blocks differ in their columns")
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
+            by_place = groupby(group, key=itemgetter(0))
+            runs += ((place, number, _count_batch_rows(run)) for place, run in by_place)
+        if writer is None:
+            raise InternalError(f"{path.stem}: no block holds it")
+        writer.close()
+    places, groups, counts = zip(*runs, strict=True)
+    return {
+        "rows": sum(counts),
+        "bytes": sink.bytes,
+        "sha256": sink.sha256,
+        "places": places,
+        "groups": groups,
+        "counts": counts,
+    }
+
+
+def group_batches(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Yield the batches of each row group: as many whole repetitions as fit.
+
+    The rows of a larger one stand alone, 65,536 in a group.
+    """
+    group: list[Batch] = []
+    for place, place_batches in groupby(batches, key=itemgetter(0)):
+        rest = (batch for _, batch in place_batches)
+        parts: list[pa.RecordBatch] = []  # all of them, or until they exceed a shard
+        while sum(map(len, parts)) <= SHARD and (part := next(rest, None)) is not None:
+            parts.append(part)
+        rows = sum(map(len, parts))
+        if group and _count_batch_rows(group) + rows > _max_group_rows(parts[0].schema):
+            yield group
+            group = []
+        if rows > SHARD:
+            yield from _slice_batches(place, chain(parts, rest))
+        else:
+            group += [(place, part) for part in parts]
+    if group:
+        yield group
+
+
+def _slice_batches(
+    place: Place, batches: Iterable[pa.RecordBatch]
+) -> Iterator[list[Batch]]:
+    group: list[Batch] = []
+    for batch in batches:
+        at = 0
+        while at < len(batch):
+            part = batch.slice(at, SHARD - _count_batch_rows(group))
+            group.append((place, part))
+            at += len(part)
+            if _count_batch_rows(group) == SHARD:
+                yield group
+                group = []
+    if group:
+        yield group
+
+
+def _count_batch_rows(group: Iterable[Batch]) -> int:
+    return sum(len(batch) for _, batch in group)
+
+
+def _max_group_rows(schema: pa.Schema) -> int:
+    """Return how many rows of several repetitions fit into one row group."""
+    width = sum(_value_bytes(field.type) for field in schema)
+    return min(SHARD, _MAX_GROUP_BYTES // width)
+
+
+def _value_bytes(kind: pa.DataType) -> int:
+    """Return the bytes of a value of a type, estimated for texts and files."""
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _value_bytes(kind.value_type)
+    if pa.types.is_large_binary(kind):
+        return _FILE_BYTES
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _TEXT_BYTES
+
+
+def _group_table(group: Iterable[Batch]) -> pa.Table:
+    """Return a row group as one table, independent of its batches."""
+    try:
+        table = pa.Table.from_batches([batch for _, batch in group])
+    except pa.ArrowInvalid as error:
+        raise InternalError(f"blocks differ in their columns: {error}") from error
+    for number, field in enumerate(table.schema):
+        if column_kind(field) == TEXT:  # words in the order in which they stand here
+            words = table.column(number).cast(pa.string()).combine_chunks()
+            table = table.set_column(number, field, words.dictionary_encode())
+    return table.combine_chunks()
+
+
+def _parquet_writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return a Parquet writer with dictionaries for repeating columns only."""
+    repeats = (not f.metadata or pa.types.is_dictionary(f.type) for f in schema)
+    repeat = list(compress(schema.names, repeats))
+    return pq.ParquetWriter(
+        pa.PythonFile(sink, mode="w"),
+        schema,
+        use_dictionary=repeat or False,
+        compression="none",
+    )

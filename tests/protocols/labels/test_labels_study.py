@@ -13,8 +13,7 @@ from curvote.chain.lookup import find_system
 from curvote.data.simulation import circle
 from curvote.messages import roles
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import RunView, final_views
-from curvote.pipeline.run.scores import replicate_scores
+from curvote.pipeline.run.results import RunView, final_views, replicate_scores
 from curvote.pipeline.store.artifacts import Artifact
 from curvote.systems.labels import training
 from tests import plain

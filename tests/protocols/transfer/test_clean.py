@@ -10,8 +10,7 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.chain.stage import StageContext
-from curvote.pipeline.run.results import RunView, final_views
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import RunView, final_views, mean_scores
 from curvote.systems.transfer import settings, stages
 from curvote.systems.transfer.clean import stages as clean
 from tests import plain

@@ -10,9 +10,8 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.mechanisms.factory import make
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import final_views, run_notes
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.results import final_views, mean_scores, run_notes
+from curvote.pipeline.store.records import RunRecord
 from curvote.systems.utility.measures import FLOORS, OUTPUT, RECOMMENDED
 from tests import plain, quantified
 

@@ -16,6 +16,8 @@ from curvote.pipeline.config.settings import (
     labels_by_setting,
     setting_name,
 )
+from curvote.pipeline.run.results import final_views, mean_scores
+from curvote.report.loader import assign_columns
 from curvote.pipeline.run.results import final_views
 from curvote.pipeline.run.scores import mean_scores
 from curvote.report.page import assign_columns

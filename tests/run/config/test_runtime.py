@@ -10,7 +10,7 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.runtime import LEAST_SECONDS, Runtime, parse_span
+from curvote.pipeline.config.schema import LEAST_SECONDS, Runtime, parse_span
 from curvote.pipeline.config.yaml_document import as_yaml
 from tests import plain
 

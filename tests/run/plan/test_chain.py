@@ -17,10 +17,9 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.data.simulation import simulated
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import final_model, final_views
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store import history
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.run.results import final_model, final_views, mean_scores
+from curvote.pipeline.store import records
+from curvote.pipeline.store.records import RunRecord
 from tests import plain
 from tests.exchange import FAR
 from tests.production import REAL
@@ -90,8 +89,8 @@ def _two_runs(project: Project) -> Ran:
         states = _task_states()
         ids += [chain(**given | {"pipeline": name}) for name in ("real", "far")]
         tracking.log_missing_runs(project)
-    records = {r.id: r for r in history.load_records(project)}
-    first, second, real, far = (records[i] for i in ids)
+    by_id = {r.id: r for r in records.load_records(project)}
+    first, second, real, far = (by_id[i] for i in ids)
     return Ran(project, first, second, states, real, far)
 
 

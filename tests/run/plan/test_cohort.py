@@ -14,8 +14,9 @@ from curvote.messages.roles import ROLES, split_roles
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.source import raw_files
-from curvote.pipeline.plan import fingerprint, identity
+from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.identity import Population
+from curvote.pipeline.plan.step import json_digest, lists_digest
 from tests import production
 
 N = 160
@@ -59,8 +60,8 @@ def test_long_lists_have_the_digest_of_their_json() -> None:
     lists = {"b": np.arange(-3, 150_000), "a": np.empty(0, np.int64), "d": np.arange(1)}
     plain = {name: values.tolist() for name, values in lists.items()}
     given = {name: (lambda own=values: own) for name, values in lists.items()}
-    found = fingerprint.lists_digest({"c": 'so "named"'}, given)
-    assert found == fingerprint.json_digest(plain | {"c": 'so "named"'})
+    found = lists_digest({"c": 'so "named"'}, given)
+    assert found == json_digest(plain | {"c": 'so "named"'})
 
 
 def test_a_cohort_keeps_its_name(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_cohort_keeps_its_name(tmp_path: Path) -> None:
         PipelinesFile(Project(tmp_path)).configure_pipeline(production.NAME).pipeline
     )
     told = {"population": pipeline.population, **members}
-    assert found.cohort == fingerprint.json_digest(told)
+    assert found.cohort == json_digest(told)
     assert found.everybody.tolist() == list(range(1, N + 1))
     senders = np.union1d(roles["train"], roles["vote"]) + 1
     assert found.senders.tolist() == senders.tolist()

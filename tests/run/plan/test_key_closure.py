@@ -20,7 +20,7 @@ from curvote.mechanisms.factory import mechanism_class
 from curvote.mechanisms.registry import MAY_CALL, MECHANISMS
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan.definitions import PACKAGE, of_code, parse
-from curvote.pipeline.plan.fingerprint import differences
+from curvote.pipeline.plan.step import differences
 from tests import plain
 from tests.edited import edit_function
 from tests.traced import functions, missing_functions

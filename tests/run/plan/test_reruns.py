@@ -13,13 +13,17 @@ import pytest
 from curvote.base.errors import UserError
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan import definitions
-from curvote.pipeline.plan.fingerprint import file_digest
+from curvote.pipeline.plan.step import file_digest
 from curvote.pipeline.run.planner import Selection
-from curvote.pipeline.run.results import final_model, final_views, find_artifact
-from curvote.pipeline.run.scores import mean_scores
+from curvote.pipeline.run.results import (
+    final_model,
+    final_views,
+    find_artifact,
+    mean_scores,
+)
 from curvote.pipeline.store import artifacts
 from curvote.pipeline.store.artifacts import MANIFEST, all_folders, artifact
-from curvote.pipeline.store.history import completed_run
+from curvote.pipeline.store.records import completed_run
 from tests import plain
 
 Edit = Callable[[str, str, str], None]

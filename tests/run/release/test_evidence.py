@@ -15,9 +15,9 @@ from curvote.base.errors import UserError
 from curvote.ledger.book import Ledger
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report, release_log
+from curvote.pipeline.release import evidence, ledger_report
 from curvote.pipeline.run.planner import make_plan
-from curvote.pipeline.store import history
+from curvote.pipeline.store import records
 from tests import production
 from tests.processes import in_child
 from tests.town import (
@@ -42,7 +42,7 @@ def _but_the_copy(project: Project) -> None:
 
 def _but_the_records(project: Project) -> None:
     _ledger_and_releases(project)
-    release_log.copy_path(project).unlink()
+    evidence.copy_path(project).unlink()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_an_older_ledger_is_found_by_each_trace_alone(
             for stage in ("privatize", "evaluate"):
                 shutil.rmtree(project.artifacts / stage)
         if kept != "releases.jsonl":
-            release_log.copy_path(project).unlink()
+            evidence.copy_path(project).unlink()
         if kept != "runs":
             shutil.rmtree(project.state / "runs")
         assert "Put the newest ledger back" in refused(project)
@@ -94,7 +94,7 @@ def test_the_copy_alone_is_written_again_aloud(
     town: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the ledger, line for line; a plan writes nothing."""
-    path = release_log.copy_path(town)
+    path = evidence.copy_path(town)
     before = path.read_bytes()
     path.unlink()
     make_plan(town, PipelinesFile(town).configure_pipeline(NAME))
@@ -108,7 +108,7 @@ def test_the_copy_alone_is_written_again_aloud(
 
 def test_the_copy_says_what_the_ledger_does_and_names_nobody(town: Project) -> None:
     """A line a reservation and settlement, for the owner's eyes; no id, no digest."""
-    path = release_log.copy_path(town)
+    path = evidence.copy_path(town)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["state"] for line in lines] == ["reserved", "confirmed"] * 2
     assert [line["clients"] for line in lines] == [60, 60, 80, 80]
@@ -128,17 +128,17 @@ def test_the_copy_says_what_the_ledger_does_and_names_nobody(town: Project) -> N
 
 def test_a_torn_or_missing_line_heals(town: Project) -> None:
     """A kill between the ledger and the copy blocks nobody and loses nothing."""
-    path = release_log.copy_path(town)
+    path = evidence.copy_path(town)
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
     for left in (b"".join(lines[:-1]), whole[:-40], b"".join(lines[:1])):
         path.write_bytes(left)
         assert ledger_report.ledger_problems(town) == []
         with Ledger(town.ledger) as ledger:
-            release_log.update_copies(town, ledger)
-            release_log.update_copies(town, ledger)
+            evidence.update_copies(town, ledger)
+            evidence.update_copies(town, ledger)
         assert path.read_bytes().startswith(left)
-        assert {line["head"] for line in release_log.copy_lines(town)} == {
+        assert {line["head"] for line in evidence.copy_lines(town)} == {
             json.loads(line)["head"] for line in lines
         }
     run(town)
@@ -146,22 +146,22 @@ def test_a_torn_or_missing_line_heals(town: Project) -> None:
 
 def test_a_run_record_of_a_study_tells_of_no_release(town: Project) -> None:
     """Only production needs the ledger."""
-    records = history.load_records(town)
-    assert records
-    for record in records:
-        history.save_record(town, _as_study(record))
+    runs = records.load_records(town)
+    assert runs
+    for record in runs:
+        records.save_record(town, _as_study(record))
     _ledger_and_releases(town)
-    release_log.copy_path(town).unlink()
+    evidence.copy_path(town).unlink()
     assert ledger_report.ledger_problems(town) == []
 
 
-def _as_study(record: history.RunRecord) -> history.RunRecord:
-    return history.RunRecord(**(vars(record) | {"config": {"mode": "study"}}))
+def _as_study(record: records.RunRecord) -> records.RunRecord:
+    return records.RunRecord(**(vars(record) | {"config": {"mode": "study"}}))
 
 
 def test_without_its_second_copy_nothing_is_released(town: Project) -> None:
     """What cannot be written down twice is not reserved; the message names the file."""
-    path = release_log.copy_path(town)
+    path = evidence.copy_path(town)
     path.unlink()
     path.mkdir()
     with pytest.raises(UserError, match=r"releases\.jsonl, the second copy"):
@@ -175,7 +175,7 @@ def test_a_kill_beside_the_copy_heals(
 ) -> None:
     """Before or after each of its writes: the next run goes on, the copy is whole."""
     project = production.write(tmp_path)
-    write_copy, calls = release_log.update_copies, iter(range(1, 100))
+    write_copy, calls = evidence.update_copies, iter(range(1, 100))
 
     def dies(*given: Any) -> int:
         now = next(calls) == call
@@ -187,11 +187,11 @@ def test_a_kill_beside_the_copy_heals(
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(release_log, "update_copies", dies)
+        patch.setattr(evidence, "update_copies", dies)
         os.waitpid(in_child(lambda: production.run(project)), 0)
     production.run(project)
     assert len(production.confirmed(project)) == 2
     assert ledger_report.ledger_problems(project) == []
     with Ledger(project.ledger) as ledger:
         heads = [movement.head for movement in ledger.movements()]
-    assert [line["head"] for line in release_log.copy_lines(project)] == heads
+    assert [line["head"] for line in evidence.copy_lines(project)] == heads

@@ -17,7 +17,7 @@ from curvote.ledger.book import Ledger
 from curvote.messages.roles import split_roles
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.plan import definitions, fingerprint
+from curvote.pipeline.plan import definitions
 from curvote.pipeline.plan import expand as chain
 from curvote.pipeline.release import ledger_report, session
 from curvote.pipeline.run.planner import Selection, make_plan
@@ -73,7 +73,7 @@ def test_an_upgrade_releases_nothing_again(
 ) -> None:
     """New library versions, changed code and a new contract recompute no release."""
     before = production.bytes_of(real, production.plan(real))
-    monkeypatch.setattr(fingerprint, "library_versions", lambda stage: {"numpy": "99"})
+    monkeypatch.setattr(chain, "library_versions", lambda stage: {"numpy": "99"})
     monkeypatch.setattr(definitions, "of_code", lambda modules: {"all": "rewritten"})
     monkeypatch.setattr(chain, "VERSION", 99)
     made = production.run(real)

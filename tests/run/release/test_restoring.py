@@ -18,7 +18,7 @@ from curvote.cli.commands.ledger import app
 from curvote.ledger import book
 from curvote.ledger.book import Ledger, back_up_ledger
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.release import ledger_report, release_log, restore, session
+from curvote.pipeline.release import evidence, ledger_report, restore, session
 from tests import plain, production
 from tests.ledgers import filled, says
 from tests.production import REAL
@@ -111,7 +111,7 @@ def test_the_ledger_in_place_is_set_aside_and_not_forgotten(
     lose_traces = (project.state / "runs", project.artifacts, project.clients)
     for folder in lose_traces:
         shutil.rmtree(folder, ignore_errors=True)
-    release_log.copy_path(project).unlink()
+    evidence.copy_path(project).unlink()
     file.with_name("witness.jsonl").unlink()
     with pytest.raises(UserError, match="is gone"):
         restore.restore_ledger(project, file)
@@ -171,7 +171,7 @@ def test_with_manifests_alone_everybody_has_spent_all(
     without_pipeline(project)
     lose_sight(project, file)
     shutil.rmtree(project.clients)
-    release_log.copy_path(project).unlink()
+    evidence.copy_path(project).unlink()
     done = restore.restore_ledger(project, file)
     assert [one.population for one in done.entered] == [None, None]
     assert min(spent(project).values()) == 4 + 40 + 40

@@ -11,10 +11,10 @@ from curvote.ledger.book import Ledger
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.yaml_document import as_yaml, parse_value
-from curvote.pipeline.release.release_log import ProjectAccounts
+from curvote.pipeline.release.evidence import ProjectAccounts
 from curvote.pipeline.run.execution import execute_step
 from curvote.pipeline.run.planner import Plan, make_plan
-from curvote.pipeline.store.history import record_end, record_start
+from curvote.pipeline.store.records import record_end, record_start
 from tests import plain, production
 from tests.town import PEOPLE, TABLE, TOWN, export
 

@@ -18,9 +18,8 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.run import blocks
 from curvote.pipeline.run import execution as module
 from curvote.pipeline.run.blocks import BlockWriter, read_block
-from curvote.pipeline.run.engines import Engine
+from curvote.pipeline.run.engines import Engine, Function
 from curvote.pipeline.run.execution import execute_step
-from curvote.pipeline.run.workers import Function
 from tests import plain
 
 

@@ -20,7 +20,7 @@ from curvote.pipeline.run.status import project_status
 from curvote.pipeline.store import artifacts as store
 from curvote.pipeline.store.arrow import to_arrow, to_columns
 from curvote.pipeline.store.artifacts import artifact
-from curvote.pipeline.store.history import completed_run
+from curvote.pipeline.store.records import completed_run
 from tests import declared, plain
 
 
@@ -159,10 +159,10 @@ def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> No
     """After the file's own pipelines: what `reproduce` ran is in the store, too."""
     from dataclasses import replace
 
-    from curvote.pipeline.store import history
+    from curvote.pipeline.store import records
 
-    record = history.completed_run(done, "tiny")
-    history.save_record(done, replace(record, id="later", pipeline="another"))
+    record = records.completed_run(done, "tiny")
+    records.save_record(done, replace(record, id="later", pipeline="another"))
     names = [row["pipeline"] for row in project_status(done, content=False)]
     assert names == ["tiny", "another"]
 
@@ -193,14 +193,14 @@ def test_a_run_whose_process_is_gone_is_written_down_as_killed(done: Project) ->
     from dataclasses import replace
 
     from curvote.flows.environment import is_alive
-    from curvote.pipeline.store import history
+    from curvote.pipeline.store import records
 
-    record = history.load_records(done)[0]
+    record = records.load_records(done)[0]
     for name, owner in (("gone", "pid:1@0"), ("here", record.owner)):
-        history.save_record(
+        records.save_record(
             done, replace(record, id=name, status="running", owner=owner)
         )
-    history.record_killed(done, is_alive)
-    found = {r.id: r.status for r in history.load_records(done)}
+    records.record_killed(done, is_alive)
+    found = {r.id: r.status for r in records.load_records(done)}
     assert found[record.id] == "completed"
     assert (found["gone"], found["here"]) == ("killed", "running")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import ROWS, Columns, Table
-from curvote.pipeline.store import table_files
+from curvote.pipeline.store import tables
 from curvote.pipeline.store.arrow import to_arrow
 from curvote.pipeline.store.artifacts import MANIFEST, Artifact
 from curvote.pipeline.store.growth import first_replicates
-from curvote.pipeline.store.table_files import Batch, merge_blocks
+from curvote.pipeline.store.tables import Batch, merge_blocks
 from tests.run.store.test_kinds import TABLE as KINDS
 from tests.run.store.test_kinds import columns
 from tests.run.store.test_merging import SIZES, cut
@@ -31,7 +31,7 @@ NUMBERS = Table("numbers", {"n": ROWS})
 def _small() -> Any:
     """Let a shard have 8 rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_files, "SHARD", 8)
+        patch.setattr(tables, "SHARD", 8)
         yield
 
 
