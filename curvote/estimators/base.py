@@ -43,8 +43,7 @@ def split_bounds(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
     except (TypeError, ValueError):
         raise UserError(
             f"bounds is {validate.format_value(bounds)}; give (lower, upper), each a"
-            " number or"
-            " one for each feature."
+            " number or one for each feature."
         ) from None
     return lower, upper
 
@@ -61,8 +60,7 @@ def increasing_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
     if not np.less(lower, upper).all():
         raise UserError(
             f"bounds is {validate.format_value(bounds)}; each lower end must be below"
-            " its"
-            " upper one."
+            " its upper one."
         )
     return lower, upper
 
@@ -177,7 +175,20 @@ class TwoSidedClassifier(
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         self.classes_, codes = encode_labels(y)
         check_class_count(self.classes_, many=self.many)
-        encoding = self._build_encoding(X.shape[1], grid)
+        width = X.shape[1]
+        rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
+        onto = self._build_projection(width, grid)
+        lower, upper = increasing_bounds(self.bounds, onto.size)
+        values = {
+            "centre": validate.finite(centre=self.centre),
+            "scale": validate.finite(scale=self.scale),
+            "lower": lower,
+            "upper": upper,
+        }
+        constants = {
+            name: values[name] for name in RESCALING_CONSTANTS.get(rescale, ())
+        }
+        encoding = Encoding(onto, rescale, constants, self.judge)
         names = Classes(map(str, self.classes_))
         template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         encoded = encoding.encode(X)
@@ -238,21 +249,6 @@ class TwoSidedClassifier(
     @abstractmethod
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
-
-    def _build_encoding(self, width: int, grid: Array | None) -> Encoding:
-        rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        onto = self._build_projection(width, grid)
-        lower, upper = increasing_bounds(self.bounds, onto.size)
-        values = {
-            "centre": validate.finite(centre=self.centre),
-            "scale": validate.finite(scale=self.scale),
-            "lower": lower,
-            "upper": upper,
-        }
-        constants = {
-            name: values[name] for name in RESCALING_CONSTANTS.get(rescale, ())
-        }
-        return Encoding(onto, rescale, constants, self.judge)
 
     def _build_projection(self, width: int, grid: Array | None) -> Projection:
         coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)

@@ -199,11 +199,22 @@ class MRMAClassifier(TwoSidedClassifier):
         task = vote.task(self.task_, lambda _stage, _table: weak)
         judge = np.arange(len(voters.labels)) % len(weak["coef"])
         bits = vote.draw(task, replace(voters, candidate=judge), entropy)
-        return self._average_weak(weak, vote.collect(task, bits))
+        votes = vote.collect(task, bits)
+        rule = {name: getattr(self, name) for name in ("cutoff", "when_none_pass")}
+        result = ensemble_columns(votes, self.epsilon, rule | {"weights": "excess"})
+        self.none_passed_ = bool(result["none_passed"][0])
+        self.utility_, self.weight_ = result["utility"], result["weight"]
+        self.reversed_ = result["reversed"]
+        return average_ensemble(lines_of_variant(weak, "weak"), result)
 
     def _check_parameters(self, template: Task) -> None:
         """Refuse parameters that would fail after the rows have reported."""
-        _check_bounded(template.encoding.rescale)
+        rescale = template.encoding.rescale
+        if rescale in UNBOUNDED_RESCALINGS:
+            raise UserError(
+                f"rescale is {rescale!r}, which leaves values that noise on each cannot"
+                " hide; take tanh, max_abs or min_max."
+            )
         validate.fraction(train_share=self.train_share)
         validate.at_least(1, n_learners=self.n_learners)
         validate.at_least(2, n_per_learner=self.n_per_learner)
@@ -224,19 +235,3 @@ class MRMAClassifier(TwoSidedClassifier):
         penalties = {"gram": basis.gram, "roughness": roughness_matrix(basis)}
         (fits,) = fit_repetitions([problems], penalties, learner)
         return weak_table(np.zeros(count, dtype=np.int8), fits)
-
-    def _average_weak(self, weak: Columns, votes: Columns) -> Line:
-        rule = {name: getattr(self, name) for name in ("cutoff", "when_none_pass")}
-        result = ensemble_columns(votes, self.epsilon, rule | {"weights": "excess"})
-        self.none_passed_ = bool(result["none_passed"][0])
-        self.utility_, self.weight_ = result["utility"], result["weight"]
-        self.reversed_ = result["reversed"]
-        return average_ensemble(lines_of_variant(weak, "weak"), result)
-
-
-def _check_bounded(rescale: str) -> None:
-    if rescale in UNBOUNDED_RESCALINGS:
-        raise UserError(
-            f"rescale is {rescale!r}, which leaves values that noise on each cannot"
-            " hide; take tanh, max_abs or min_max."
-        )

@@ -170,8 +170,13 @@ def discriminant_classifier(moments: NoisyMoments, s: float) -> tuple[Array, Arr
     shares = _class_shares(class_moments[:, 0], noise)
     offsets = class_moments[:, 1:] - class_moments[:, :1] * second.centre
     variance = noise * (1 + float(second.centre @ second.centre) / len(second.centre))
-    whitener, hidden = _whitening_matrix(second.around / second.corner, variance)
-    means = _posterior_means(offsets @ whitener, hidden) / shares[:, None]
+    around = second.around / second.corner
+    values, vectors = np.linalg.eigh(around)
+    whitener, hidden = vectors / np.sqrt(values), variance / values
+    observed = offsets @ whitener
+    excess = float(np.mean(observed**2 - hidden))
+    signal = max(excess, LEAST_SIGNAL * float(hidden.mean()))
+    means = np.asarray(observed * (signal / (signal + hidden))) / shares[:, None]
     rule = means @ _inverse_within(means, shares)
     coef = rule @ whitener.T
     level = np.log(shares) - (rule * means).sum(axis=1) / 2
@@ -184,22 +189,6 @@ def _class_shares(observed: Array, noise: float) -> Array:
     uneven = shrink_factor(observed, (count - 1) * noise) * observed
     shares = np.maximum(1 + count * uneven, SMALLEST_CLASS_SHARE)
     return np.asarray(shares / shares.sum())
-
-
-def _whitening_matrix(around: Array, noise: float) -> tuple[Array, Array]:
-    """Return W (d, d) that whitens x, and the noise of each coordinate."""
-    values, vectors = np.linalg.eigh(around)
-    return vectors / np.sqrt(values), noise / values
-
-
-def _posterior_means(observed: Array, hidden: Array) -> Array:
-    """Return observed (K, d) as posterior means of a normal prior.
-
-    ``hidden`` (d,) is the variance of the noise (empirical Bayes).
-    """
-    excess = float(np.mean(observed**2 - hidden))
-    signal = max(excess, LEAST_SIGNAL * float(hidden.mean()))
-    return np.asarray(observed * (signal / (signal + hidden)))
 
 
 def _inverse_within(means: Array, shares: Array) -> Array:

@@ -180,9 +180,14 @@ def joint_classifier(
     )
     if directions.n_classes > 2:
         return discriminant_classifier(moments, directions.intercept)
+    second, (penalty, variance) = moments.second, ridge_penalty(moments)
+    signal = float(moments.label[0, 0] ** 2) - moments.noise
+    constant = max(signal, LEAST_INTERCEPT * moments.noise)
+    first = second.corner**2 / constant, 0.0
+    slopes = second.around * penalty / variance, np.zeros(len(second.centre))
     evidence, prior = (
         _report_evidence(replace(reported, second=moments.second)),
-        _prior_evidence(moments),
+        _uncentre_evidence(first, slopes, second.centre),
     )
     w = _joint_logistic(
         evidence, prior, public, public.noise / (public.noise + reported.noise)
@@ -230,16 +235,6 @@ def _report_evidence(moments: NoisyMoments) -> Evidence:
     right = second.around @ moment / variance
     first = second.corner**2 / moments.noise, second.corner * label[0] / moments.noise
     return _uncentre_evidence(first, (slopes, right), second.centre)
-
-
-def _prior_evidence(moments: NoisyMoments) -> Evidence:
-    """Return the prior of `solve_weights` as evidence on w."""
-    second, (penalty, variance) = moments.second, ridge_penalty(moments)
-    signal = float(moments.label[0, 0] ** 2) - moments.noise
-    constant = max(signal, LEAST_INTERCEPT * moments.noise)
-    first = second.corner**2 / constant, 0.0
-    slopes = second.around * penalty / variance, np.zeros(len(second.centre))
-    return _uncentre_evidence(first, slopes, second.centre)
 
 
 def _uncentre_evidence(

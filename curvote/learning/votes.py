@@ -66,8 +66,7 @@ def check_vote_counts(positive: ArrayLike, n: ArrayLike) -> tuple[IntArray, IntA
         b = int(np.argmin(valid))
         raise UserError(
             f"classifier {b} has {positives[b]:g} positive of {total[b]:g} votes;"
-            " counts"
-            " must be whole, 0 <= positive <= n and n >= 1."
+            " counts must be whole, 0 <= positive <= n and n >= 1."
         )
     return positives.astype(np.int64), total.astype(np.int64)
 

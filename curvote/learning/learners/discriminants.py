@@ -152,7 +152,11 @@ def _fit_lda_block(reports: FloatArray, labels: FloatArray) -> BlockFit:
     constant = registry.has_one_class(labels)
     means, within = registry.within_classes(reports, labels)
     difference = means[0] - means[1]
-    scale = _coordinate_scale(within, means)
+    rounding = registry.NEGLIGIBLE * np.abs(means).max(axis=0) + 1 / 1e100
+    spread = np.sqrt(np.square(within).mean(axis=1))
+    between = np.abs(means[0] - means[1])
+    between[between <= rounding] = np.inf
+    scale = np.asarray(np.where(spread <= rounding, between, spread))
     within /= scale[:, None]
     correlation = within.swapaxes(1, 2) @ within / reports.shape[1]
     singular = np.linalg.eigvalsh(correlation)[:, 0] < SINGULAR
@@ -164,15 +168,3 @@ def _fit_lda_block(reports: FloatArray, labels: FloatArray) -> BlockFit:
     intercept = np.log(np.where(constant, 1, odds)) - (coef * middle).sum(axis=1)
     intercept[constant] = registry.majority_label(labels[constant])
     return coef, intercept, constant | singular
-
-
-def _coordinate_scale(within: FloatArray, means: FloatArray) -> FloatArray:
-    """Return the deviation within classes [B, d], else between them.
-
-    Infinite, which makes the coef 0, for a coordinate that has neither.
-    """
-    rounding = registry.NEGLIGIBLE * np.abs(means).max(axis=0) + 1 / 1e100
-    spread = np.sqrt(np.square(within).mean(axis=1))
-    between = np.abs(means[0] - means[1])
-    between[between <= rounding] = np.inf
-    return np.asarray(np.where(spread <= rounding, between, spread))

@@ -51,7 +51,9 @@ def _fit_logistic_block(reports: FloatArray, labels: FloatArray) -> BlockFit:
     design = standardised_design(reports, labels)
     theta = np.zeros(design.signed.shape[:2])
     constant = has_one_class(labels)
-    regular = ~constant & ~_is_collinear(design.signed)
+    slopes = design.signed[:, 1:]
+    correlation = slopes @ slopes.swapaxes(1, 2) / slopes.shape[2]
+    regular = ~constant & ~np.asarray(np.linalg.eigvalsh(correlation)[:, 0] < COLLINEAR)
     first = np.flatnonzero(regular)
     theta[first], regular[first] = _maximise_likelihood(design.signed[first], 0.0)
     again = ~regular & ~constant
@@ -77,13 +79,6 @@ def _logistic_loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
     wrong = np.where(margin > 0, small, 1) / (1 + small)
     loss = np.log1p(small) + np.maximum(-margin, 0)
     return loss, wrong, small / (1 + small) ** 2
-
-
-def _is_collinear(design: FloatArray) -> BoolArray:
-    """Return which problems have collinear coordinates."""
-    slopes = design[:, 1:]
-    correlation = slopes @ slopes.swapaxes(1, 2) / slopes.shape[2]
-    return np.asarray(np.linalg.eigvalsh(correlation)[:, 0] < COLLINEAR)
 
 
 SVM_ITERATIONS = 40

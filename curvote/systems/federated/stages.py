@@ -214,23 +214,23 @@ def combine(context: StageContext) -> Rows:
     """
     votes = context.rows("reevaluate", "votes")
     if context.params["federation.split"] == "single":
-        return {"ensemble": _single_ensemble(votes)}
+        full_weight, zero, flag = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
+        return {
+            "ensemble": (
+                {
+                    "learner": votes["learner"],
+                    "utility": full_weight / 2,
+                    "standard_error": zero,
+                    "reversed": flag,
+                    "weight": full_weight,
+                    "none_passed": flag,
+                    "weight_ma": full_weight,
+                    "none_passed_ma": flag,
+                }
+            )
+        }
     epsilon = context.inputs["reevaluate"].metadata["epsilon"]
     return {"ensemble": stages.ensemble_columns(votes, epsilon, context.metadata)}
-
-
-def _single_ensemble(votes: Columns) -> Columns:
-    full_weight, zero, flag = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
-    return {
-        "learner": votes["learner"],
-        "utility": full_weight / 2,
-        "standard_error": zero,
-        "reversed": flag,
-        "weight": full_weight,
-        "none_passed": flag,
-        "weight_ma": full_weight,
-        "none_passed_ma": flag,
-    }
 
 
 SERVER_METHODS = ("mrma", "federated")

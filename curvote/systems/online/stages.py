@@ -182,7 +182,15 @@ def evaluate(context: StageContext) -> Rows:
     # One stream for each arrival, which stands where others have blocks of clients.
     rng = context.generator("split", block=arrival)
     noise = block_noise(context.params["seed"], context.stage, context.number, arrival)
-    data = clients.data_of(rows, rng.permutation(_candidate_shares(len(rows), learner)))
+    n = len(rows)
+    count = int((learner != INCUMBENT).sum())
+    watch = 0 if count == len(learner) else n // WATCH_INTERVAL
+    data = clients.data_of(
+        rows,
+        rng.permutation(
+            np.concatenate([np.arange(n - watch) % count, np.full(watch, count)])
+        ),
+    )
     votes = VOTE_MESSAGE.collect(task, VOTE_MESSAGE.draw(task, data, noise))
     return {"arrival_votes": votes | {"learner": learner}}
 
@@ -197,13 +205,6 @@ def _vote_candidates(context: StageContext) -> tuple[np.ndarray, Candidates]:
     coef = np.vstack([table["coef"], history["coef"][incumbent]])
     intercept = np.append(table["intercept"], history["intercept"][incumbent])
     return np.append(table["learner"], INCUMBENT), Candidates(coef, intercept)
-
-
-def _candidate_shares(n: int, learner: np.ndarray) -> np.ndarray:
-    """Return candidates of n voters: the incumbent's share, then equal parts."""
-    count = int((learner != INCUMBENT).sum())
-    watch = 0 if count == len(learner) else n // WATCH_INTERVAL
-    return np.concatenate([np.arange(n - watch) % count, np.full(watch, count)])
 
 
 _PREVIOUS = "update@previous"
@@ -231,20 +232,16 @@ def update(context: StageContext) -> Rows:
     """
     keep = BinaryRR(epsilon=context.params["epsilon"]).keep
     votes = context.rows("evaluate", "arrival_votes")
-    after = _add_votes(
-        _previous_roster(context), votes, OnlineRule(keep=keep, **context.metadata)
-    )
-    new = {"standing": _standing_rows(after), "history": _history_row(after, keep)}
-    return {name: _append_rows(context, name, columns) for name, columns in new.items()}
-
-
-def _add_votes(before: Roster, votes: Columns, rule: OnlineRule) -> Roster:
+    before = _previous_roster(context)
+    rule = OnlineRule(keep=keep, **context.metadata)
     candidates = votes["learner"] != INCUMBENT
     n, positive = votes["n"], votes["positive"]
     watched = IncumbentVotes(
         int(n[~candidates].sum()), int(positive[~candidates].sum())
     )
-    return add_arrival(before, n[candidates], positive[candidates], rule, watched)
+    after = add_arrival(before, n[candidates], positive[candidates], rule, watched)
+    new = {"standing": _standing_rows(after), "history": _history_row(after, keep)}
+    return {name: _append_rows(context, name, columns) for name, columns in new.items()}
 
 
 def _previous_roster(context: StageContext) -> Roster:

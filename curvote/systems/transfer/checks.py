@@ -84,7 +84,7 @@ def _public_setup(pipeline: PipelineSettings, epsilon: float) -> PublicSetup:
         sizes[target] = size - allocation.test_size(transfer["test"], size)
     return PublicSetup(
         d=_count_features(pipeline),
-        classes=_count_classes(pipeline),
+        classes=len(lookup.classes(pipeline.source) or ("no", "yes")),
         sizes=sizes,
         levels={
             name: settings.to_level(level_values)
@@ -92,11 +92,6 @@ def _public_setup(pipeline: PipelineSettings, epsilon: float) -> PublicSetup:
         },
         target=target,
     )
-
-
-def _count_classes(pipeline: PipelineSettings) -> int:
-    """Return the number of classes of the source."""
-    return len(lookup.classes(pipeline.source) or ("no", "yes"))
 
 
 def _count_features(pipeline: PipelineSettings) -> int:

@@ -93,8 +93,7 @@ def format_advice(advice: Advice) -> Iterator[str]:
     target = advice.target
     yield (
         f"Target {target.name}, {advice.d} features, beta {advice.beta:g}; r as in"
-        " DTK's"
-        " equation (11), less is better:"
+        " DTK's equation (11), less is better:"
     )
     yield ""
     rows = [["", "records", "epsilon", "gamma", "r", "excess risk", "like records"]]

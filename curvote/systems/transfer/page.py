@@ -140,11 +140,14 @@ class ScoresSection(Section):
                 )
             for method in _REFERENCE_METHODS:
                 metric_mask = self.beside["metric"] == metric.name
-                _draw_reference(
-                    ax,
-                    self.beside[metric_mask & (self.beside["series"] == method)],
-                    all_levels,
-                )
+                rows = self.beside[metric_mask & (self.beside["series"] == method)]
+                placed = rows[rows["level"].isin(all_levels)]
+                if len(placed):
+                    at = [all_levels.index(level) for level in placed["level"]]
+                    ink = style.line_style(find_method(placed["series"].iloc[0]).look)
+                    ax.plot(at, 100 * placed["value"], zorder=2, **ink)
+                for _, row in rows[~rows["level"].isin(all_levels)].iterrows():
+                    figures.draw_level_line(ax, row, 100)
             figures.draw_level_axis(ax, all_levels)
             ax.set_title(title)
             ax.grid(axis="y")
@@ -176,17 +179,6 @@ def _draw_scores(ax: Axes, rows: pd.DataFrame, every: list[Value], place: int) -
         zorder=look_at(place).above,
         **style.line_style(look_at(place)),
     )
-
-
-def _draw_reference(ax: Axes, rows: pd.DataFrame, every: list[Value]) -> None:
-    """Draw a reference: a level line where it has no epsilon."""
-    placed = rows[rows["level"].isin(every)]
-    if len(placed):
-        at = [every.index(level) for level in placed["level"]]
-        ink = style.line_style(find_method(placed["series"].iloc[0]).look)
-        ax.plot(at, 100 * placed["value"], zorder=2, **ink)
-    for _, row in rows[~rows["level"].isin(every)].iterrows():
-        figures.draw_level_line(ax, row, 100)
 
 
 def gather_measures(

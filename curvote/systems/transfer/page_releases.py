@@ -20,7 +20,7 @@ from curvote.report.figures import draw_legend, draw_level_axis
 from curvote.report.section import Section
 from curvote.report.sentences import record_word
 from curvote.systems.transfer.measures import WEIGHTS
-from curvote.systems.transfer.method.advice import Advice, Gain, Offer, Server, advise
+from curvote.systems.transfer.method.advice import Advice, Gain, Server, advise
 from curvote.systems.transfer.method.release import release_noise
 from curvote.systems.transfer.method.task import OWN_RELEASE, Level, Task, form
 from curvote.systems.transfer.page import (
@@ -269,26 +269,21 @@ def _cell_quantities(view: RunView) -> Iterator[pd.DataFrame]:
     }
     for quantity, (values, se) in by_quantity.items():
         if len(main_rows):
-            yield _summarize(view, main_rows, values, se).assign(quantity=quantity)
-
-
-def _summarize(
-    view: RunView, rows: pd.DataFrame, values: pd.Series, se: pd.Series
-) -> pd.DataFrame:
-    """Return mean and spread over the replicates, by server."""
-    by = rows["server"]
-    means = values.groupby(by, sort=False).mean()
-    spread = values.groupby(by, sort=False).std().fillna(se.groupby(by).mean())
-    return pd.DataFrame(
-        {
-            "setting": protocol_name(view),
-            "method": rows["method"].iloc[0],
-            "level": float(view.cell["epsilon"]),
-            "server": means.index,
-            "mean": means.to_numpy(),
-            "spread": spread.reindex(means.index).fillna(0).to_numpy(),
-        }
-    )
+            by = main_rows["server"]
+            means = values.groupby(by, sort=False).mean()
+            spread = values.groupby(by, sort=False).std().fillna(se.groupby(by).mean())
+            yield (
+                pd.DataFrame(
+                    {
+                        "setting": protocol_name(view),
+                        "method": main_rows["method"].iloc[0],
+                        "level": float(view.cell["epsilon"]),
+                        "server": means.index,
+                        "mean": means.to_numpy(),
+                        "spread": spread.reindex(means.index).fillna(0).to_numpy(),
+                    }
+                )
+            ).assign(quantity=quantity)
 
 
 @dataclass(frozen=True)
@@ -339,11 +334,12 @@ def _worth_rows(advice: Advice) -> Iterator[WorthRow]:
     target = advice.target
     yield _worth_row(f"{target.name} alone", target, advice.alone)
     for offer in advice.offers:
+        least = offer.least_epsilon
         yield _worth_row(
             f"with {offer.server.name}",
             offer.server,
             offer.gain,
-            _format_least_epsilon(offer),
+            ("never" if least is None else f"from {least:.2g} on"),
         )
     yield _worth_row("with all of them", None, advice.together)
 
@@ -355,12 +351,6 @@ def _worth_row(
     size_texts = (f"{server.n:,}", _format_epsilon(server)) if server else ("", "")
     gain_texts = f"{gain.r:.3f}", f"{100 * gain.risk:.0f} %", f"{gain.records:,.0f}"
     return WorthRow(who, *size_texts, *gain_texts, begins)
-
-
-def _format_least_epsilon(offer: Offer) -> str:
-    """Return from which epsilon on a source is noticeable, as text."""
-    least = offer.least_epsilon
-    return "never" if least is None else f"from {least:.2g} on"
 
 
 def _format_epsilon(server: Server) -> str:

@@ -120,7 +120,17 @@ def normalize(values: Values) -> Values:
         server_names(source, transfer),
         target_name(source, transfer),
     )
-    requests = {name: _server_request(values, transfer, name) for name in servers}
+    requests = {
+        name: (
+            {
+                "epsilon": transfer["epsilon"].get(name, values.get("epsilon")),
+                "delta": transfer["delta"],
+                "release": transfer["release"],
+                "params": _fill_params(transfer["release"], transfer["params"]),
+            }
+        )
+        for name in servers
+    }
     values |= {"told": requests, "target": wanted_target, "names": servers}
     values["methods"] = method_names(transfer)
     values["columns"] = {k: v for k, v in source.items() if k != "servers"}
@@ -131,16 +141,6 @@ def normalize(values: Values) -> Values:
             "fault": transfer["faults"].get(server),
         }
     return values
-
-
-def _server_request(values: Values, transfer: Values, server: str) -> dict[str, Any]:
-    """Return the request to one server as plain values."""
-    return {
-        "epsilon": transfer["epsilon"].get(server, values.get("epsilon")),
-        "delta": transfer["delta"],
-        "release": transfer["release"],
-        "params": _fill_params(transfer["release"], transfer["params"]),
-    }
 
 
 def _fill_params(release: str, params: dict[str, Any]) -> dict[str, Any]:

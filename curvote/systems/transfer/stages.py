@@ -110,17 +110,16 @@ def aggregate(context: StageContext) -> Rows:
         ).servers
         if summary.weight is not None
     ]
-    return {"weights": _weight_columns(rows)}
-
-
-def _weight_columns(rows: list[tuple[Any, ...]]) -> Columns:
-    """Return rows of weights as columns."""
     names = ("method", "server", "weight", "agreement", "agreement_se")
     kinds = (object, object, np.float64, object, object)
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return {
-        name: np.array(column, dtype=kind)
-        for name, kind, column in zip(names, kinds, columns, strict=True)
+        "weights": (
+            {
+                name: np.array(column, dtype=kind)
+                for name, kind, column in zip(names, kinds, columns, strict=True)
+            }
+        )
     }
 
 

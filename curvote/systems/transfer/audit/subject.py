@@ -91,13 +91,19 @@ def check_streams(subject: TableSubject) -> str | None:
     ):
         return "with one seed the noise depends on the records"
     other_tasks = {
-        "another server": replace(subject.task, servers=_renamed_server(subject.task)),
+        "another server": replace(
+            subject.task, servers={"another": subject.task.servers[subject.task.server]}
+        ),
         "another time": replace(subject.task, number=subject.task.number + 1),
         "another grid": replace(subject.task, seed=subject.task.seed + 1),
     }
     for label, task in other_tasks.items():
-        if _mostly_equal(
-            server_noise, _seeded_noise(replace(subject, task=task), first_table)
+        if bool(
+            np.mean(
+                np.abs(server_noise)
+                == np.abs(_seeded_noise(replace(subject, task=task), first_table))
+            )
+            > EQUAL_SHARE
         ):
             return f"with one seed {label} gets the same noise"
     first, second = (
@@ -109,11 +115,6 @@ def check_streams(subject: TableSubject) -> str | None:
     return None
 
 
-def _renamed_server(task: Any) -> dict[str, Any]:
-    """Return the task's servers under another name."""
-    return {"another": task.servers[task.server]}
-
-
 def _seeded_noise(subject: TableSubject, x: ClientData) -> Any:
     """Return the noise of some seeded releases, (SEEDS, length)."""
     sums = subject.message.sums(subject.task, x)
@@ -122,11 +123,6 @@ def _seeded_noise(subject: TableSubject, x: ClientData) -> Any:
         for seed in range(SEEDS)
     )
     return np.stack([values - sums for values in draws])
-
-
-def _mostly_equal(first: Any, second: Any) -> bool:
-    """Return whether many numbers are the same up to sign."""
-    return bool(np.mean(np.abs(first) == np.abs(second)) > EQUAL_SHARE)
 
 
 POINTS, TIMES = 250, 4
@@ -341,7 +337,7 @@ class TableSubject(SentSubject):
         odd = [
             OddInput(
                 f"a label of {bad:g}",
-                replace(good, labels=_with_first_label(good, bad)),
+                replace(good, labels=np.append(bad, good.labels[1:])),
             )
             for bad in (np.nan, -1.0, 0.5, float(len(self.task.classes)), np.inf)
         ]
@@ -429,11 +425,6 @@ _FINDING_NAMES = {
     check_streams: "streams",
     check_queries: "queries",
 }
-
-
-def _with_first_label(table: ClientData, label: float) -> FloatArray:
-    """Return the labels of a table with another first one."""
-    return np.append(label, table.labels[1:])
 
 
 def table_subject(task: Task, records: int | None = None) -> TableSubject:

@@ -174,9 +174,10 @@ class _Evaluator:
     def gain(self, *sources: Server) -> Gain:
         """Return the gain of the target with these sources."""
         r = self._make_servers(*sources).radius(self.level)
-        return Gain(
-            r, float((r / self.alone) ** self.power), self._equivalent_records(r)
-        )
+        power = 2 * self.beta + self.d
+        free = self.level * r**-power
+        private = math.sqrt(self.level * r ** -(power + self.d)) / self.target.epsilon
+        return Gain(r, float((r / self.alone) ** self.power), float(max(free, private)))
 
     def offer(self, source: Server) -> Offer:
         """Return the gain that one source adds, and its least epsilon."""
@@ -184,13 +185,6 @@ class _Evaluator:
         return Offer(
             source, self.gain(source), self.gain(public), self._least_epsilon(source)
         )
-
-    def _equivalent_records(self, r: float) -> float:
-        """Return the number of own records at which the target alone reaches r."""
-        power = 2 * self.beta + self.d
-        free = self.level * r**-power
-        private = math.sqrt(self.level * r ** -(power + self.d)) / self.target.epsilon
-        return float(max(free, private))
 
     def _least_epsilon(self, source: Server) -> float | None:
         """Return the least epsilon at which a source lowers r noticeably, if any."""

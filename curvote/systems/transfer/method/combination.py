@@ -80,7 +80,22 @@ def combine(
     prior = (
         form_of_release.decides or validate.one_of(DECISIONS, decide=decide)
     ) == "prior"
-    ordered_releases = _check_releases(task, releases, target)
+    by_server: dict[str, Release] = {}
+    for release in releases:
+        server_task = task.for_server(release.server)
+        if release.task != server_task.digest():
+            raise UserError(
+                f"the release of {release.server} is for task {release.task[:12]}; it"
+                f" is asked {server_task.digest()[:12]}."
+            )
+        if release.server in by_server:
+            raise UserError(f"there are two releases of {release.server}.")
+        by_server[release.server] = release
+    if target not in by_server:
+        raise UserError(f"the release of the target, {target}, is missing.")
+    ordered_releases = [
+        by_server[server] for server in task.servers if server in by_server
+    ]
     sides = [form_of_release.side(task, item) for item in ordered_releases]
     place = [side.server for side in sides].index(target)
     fixed = _fixed_weights(form_of_release, sides, place, weights)
@@ -139,27 +154,6 @@ def _rate_offsets(
     return tuple((np.log(sides[place].rates) / odds).tolist())
 
 
-def _check_releases(
-    task: Task, releases: Iterable[Release], target: str
-) -> list[Release]:
-    """Return the releases in the task's order; one that does not fit: UserError."""
-    by_server: dict[str, Release] = {}
-    for release in releases:
-        server_task = task.for_server(release.server)
-        if release.task != server_task.digest():
-            raise UserError(
-                f"the release of {release.server} is for task {release.task[:12]}; it"
-                " is"
-                f" asked {server_task.digest()[:12]}."
-            )
-        if release.server in by_server:
-            raise UserError(f"there are two releases of {release.server}.")
-        by_server[release.server] = release
-    if target not in by_server:
-        raise UserError(f"the release of the target, {target}, is missing.")
-    return [by_server[server] for server in task.servers if server in by_server]
-
-
 def _fixed_weights(
     kind: Form,
     sides: Sequence[Contrasts],
@@ -178,9 +172,8 @@ def normalize_weights(weights: Mapping[str, float], servers: Sequence[str]) -> A
     values = validate.finite(weights=[weights.get(name, 0.0) for name in servers])
     if (values < 0).any() or not values.any():
         raise UserError(
-            f"weights are {validate.format_value(dict(weights))}; they must be at"
-            " least 0, and"
-            f" above for one of {', '.join(servers)}."
+            f"weights are {validate.format_value(dict(weights))}; they must be at least"
+            f" 0, and above for one of {', '.join(servers)}."
         )
     return normalize(values)
 

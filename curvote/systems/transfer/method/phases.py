@@ -36,10 +36,15 @@ class Servers:
         sizes = np.atleast_1d(validate.finite(n=n))
         if sizes.ndim > 1 or (sizes < 1).any():
             raise UserError("n holds one size of at least 1 for each server.")
+        exponents = np.array(gamma, dtype=np.float64)
+        if exponents.ndim:
+            exponents[:1] = 1.0
+        checked = validate.finite(gamma=_per_server("gamma", exponents, sizes))
+        checked[0] = 1.0
         return cls(
             n=sizes,
             epsilon=_per_server("epsilon", epsilon, sizes),
-            gamma=_signal_exponents(gamma, sizes),
+            gamma=checked,
             beta=check_smoothness(beta),
             d=validate.at_least(1, d=d),
         )
@@ -121,16 +126,6 @@ def _per_server(name: str, numbers: ArrayLike, sizes: FloatArray) -> FloatArray:
     if not (values > 0).all():  # NaN is not above 0, either
         raise UserError(f"{name} holds {values.min()}; every value must be above 0.")
     return np.array(np.broadcast_to(values, sizes.shape))
-
-
-def _signal_exponents(gamma: ArrayLike, sizes: FloatArray) -> FloatArray:
-    """Return the signal exponents gamma_j with gamma_0 = 1."""
-    exponents = np.array(gamma, dtype=np.float64)
-    if exponents.ndim:
-        exponents[:1] = 1.0
-    checked = validate.finite(gamma=_per_server("gamma", exponents, sizes))
-    checked[0] = 1.0
-    return checked
 
 
 Names = NDArray[np.str_]

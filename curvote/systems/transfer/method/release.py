@@ -109,8 +109,7 @@ class Release:
             raise UserError(
                 f"a release for task {str(document['task'])[:12]}; server"
                 f" {server_task.server} is asked {server_task.digest()[:12]}: other"
-                " bounds,"
-                " classes, form or budget, or an older task."
+                " bounds, classes, form or budget, or an older task."
             )
         if server_task.epsilon == OWN_RELEASE:
             raise UserError(

@@ -285,8 +285,7 @@ def _require_number(epsilon: float | str) -> float:
         words = " or ".join(WITHOUT_NOISE)
         raise UserError(
             f"epsilon is {validate.format_value(epsilon)}; give a number, or {words}"
-            " without"
-            " a delta."
+            " without a delta."
         )
     return epsilon
 

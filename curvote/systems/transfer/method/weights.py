@@ -35,7 +35,10 @@ def best_weights(t: ArrayLike, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
     infinite value, or a variance that is not above 0.
     """
     values = np.atleast_1d(validate.finite(t=t))
-    precision, unit_variance = _precision(values, s)
+    spread = np.broadcast_to(_check_variances(s), values.shape)
+    least = spread.min(axis=-1, keepdims=True)
+    unit = np.where(np.isinf(least), 1.0, least)
+    precision, unit_variance = unit / spread, unit
     largest = np.abs(values).max(axis=-1, keepdims=True)
     # In units of the largest value and the least variance nothing overflows.
     scaled = values / np.where(largest > 0, largest, 1)
@@ -88,14 +91,6 @@ def _check_shares(u: ArrayLike, values: FloatArray) -> FloatArray:
     shares_given = shares_given / shares_given.max(axis=-1, keepdims=True)
     shares = shares_given / shares_given.sum(axis=-1, keepdims=True)
     return np.broadcast_to(shares, (*values.shape[:-1], m))
-
-
-def _precision(values: FloatArray, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return 1/s in units of the largest, and that unit's variance (..., 1)."""
-    spread = np.broadcast_to(_check_variances(s), values.shape)
-    least = spread.min(axis=-1, keepdims=True)
-    unit = np.where(np.isinf(least), 1.0, least)
-    return unit / spread, unit
 
 
 def _check_variances(s: ArrayLike) -> FloatArray:

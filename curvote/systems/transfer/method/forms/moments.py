@@ -98,7 +98,17 @@ class Moments(ClassSums):
         for name in values:
             if params[name] is not None:
                 values[name] = _per_feature(name, params[name], task.d)
-        _refuse_far(values["centre"], values["scale"], lower, upper)
+        centre = values["centre"]
+        scale = values["scale"]
+        with np.errstate(over="ignore"):
+            away = np.abs(centre - lower) / (upper - lower)
+            wide = scale / (upper - lower)
+        if not ((away <= FARTHEST) & (wide >= 1 / FARTHEST) & (wide <= FARTHEST)).all():
+            raise UserError(
+                f"centre must lie within {FARTHEST:g} ranges of the bounds, scale"
+                f" between 1/{FARTHEST:g} and {FARTHEST:g} of a range, for every"
+                " feature."
+            )
         return params | {name: value.tolist() for name, value in values.items()}
 
     def directions(self, task: Task, cube: Array) -> Array:
@@ -177,16 +187,13 @@ class Moments(ClassSums):
             return contrasts
         scale = UNIT * math.sqrt(1 - self._class_share(task)) * release.n
         noise = (release.sigma / scale) ** 2
-        second = self._second_moment(task, release.values / scale)
-        return replace(contrasts, second=second, second_noise=noise)
-
-    def _second_moment(self, task: Task, values: Array) -> Array:
-        """Return the matrix (p, p) whose upper triangle was released."""
+        values = release.values / scale
         k, p = len(task.classes), task.d + 1
         rows, columns, weight = self._triangle(task)
         matrix = np.zeros((p, p))
         matrix[rows, columns] = matrix[columns, rows] = values[k * p :] / weight
-        return matrix
+        second = matrix
+        return replace(contrasts, second=second, second_noise=noise)
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return u(x) . w, (q, r)."""
@@ -230,15 +237,3 @@ def _per_feature(name: str, value: float | list[float], d: int) -> Array:
     if values.size not in {1, d}:
         raise UserError(f"{name} has {values.size} numbers for {d} features.")
     return np.asarray(np.broadcast_to(values.ravel(), d))
-
-
-def _refuse_far(centre: Array, scale: Array, lower: Array, upper: Array) -> None:
-    """Refuse parameters so far from the bounds that no direction is left."""
-    with np.errstate(over="ignore"):
-        away = np.abs(centre - lower) / (upper - lower)
-        wide = scale / (upper - lower)
-    if not ((away <= FARTHEST) & (wide >= 1 / FARTHEST) & (wide <= FARTHEST)).all():
-        raise UserError(
-            f"centre must lie within {FARTHEST:g} ranges of the bounds, scale between"
-            f" 1/{FARTHEST:g} and {FARTHEST:g} of a range, for every feature."
-        )
