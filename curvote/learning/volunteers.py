@@ -37,10 +37,8 @@ def class_scores(
     A class that none of them has never wins.
     """
     present = np.unique(places)
-    coef, intercept = (
-        np.zeros((n_classes, z.shape[1])),
-        np.full(n_classes, LOWEST_SCORE),
-    )
+    coef = np.zeros((n_classes, z.shape[1]))
+    intercept = np.full(n_classes, LOWEST_SCORE)
     if len(present) == 1:
         intercept[present] = 0.0
         return coef, intercept
@@ -185,10 +183,8 @@ def joint_classifier(
     constant = max(signal, LEAST_INTERCEPT * moments.noise)
     first = second.corner**2 / constant, 0.0
     slopes = second.around * penalty / variance, np.zeros(len(second.centre))
-    evidence, prior = (
-        _report_evidence(replace(reported, second=moments.second)),
-        _uncentre_evidence(first, slopes, second.centre),
-    )
+    evidence = _report_evidence(replace(reported, second=moments.second))
+    prior = _uncentre_evidence(first, slopes, second.centre)
     w = _joint_logistic(
         evidence, prior, public, public.noise / (public.noise + reported.noise)
     )
@@ -272,11 +268,9 @@ def _least_squares(evidence: Evidence, units: Array, signs: Array) -> Array:
 
     The degrees of freedom that w takes of them are left out, 3/4 of n at most.
     """
-    volunteers, n, residual = (
-        Evidence(units.T @ units, units.T @ signs),
-        len(signs),
-        1.0,
-    )
+    volunteers = Evidence(units.T @ units, units.T @ signs)
+    n = len(signs)
+    residual = 1.0
     for _ in range(ROUNDS):
         combined = evidence + volunteers.times(1 / residual)
         degrees = float(

@@ -24,7 +24,7 @@ from curvote.mechanisms.factory import names
 from curvote.mechanisms.laplace import Laplace
 from curvote.systems.labels import audit
 from curvote.systems.labels.audit import LabelSubject, label_subject
-from curvote.systems.transfer.audit import twins
+from curvote.systems.transfer.audit import subject as transfer
 
 Broken = MechanismSubject | SentSubject | Memo | Release
 
@@ -163,7 +163,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     ),
     **messages.cell_twins(),
     **releases.table_twins(),
-    **twins.release_twins(),
+    **transfer.release_twins(),
     **releases.command_twins(),
 }
 

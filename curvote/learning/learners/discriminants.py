@@ -111,10 +111,8 @@ def _conjugate_gradient(
         length = np.divide(size, curvature, out=np.zeros_like(size), where=going)
         psi = psi + length[:, None] * direction
         residual = residual - length[:, None] * image
-        previous, size = (
-            size,
-            np.where(going, _inner_product(residual, gram, residual), 0),
-        )
+        previous = size
+        size = np.where(going, _inner_product(residual, gram, residual), 0)
         turn = np.divide(size, previous, out=np.zeros_like(size), where=going)
         direction = residual + turn[:, None] * direction
     stuck = (psi == 0).all(axis=1)

@@ -22,7 +22,7 @@ from curvote.learning.online import (
     extend_roster,
     start_roster,
 )
-from curvote.learning.weak import draw_subsets
+from curvote.learning.votes import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.stages import configured_task, study_metadata
 from curvote.systems.common.study import (

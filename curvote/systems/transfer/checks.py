@@ -12,7 +12,7 @@ from curvote.chain.axis import PipelineSettings
 from curvote.chain.system import Part
 from curvote.data import lookup
 from curvote.systems.common.checks import check_representation
-from curvote.systems.transfer import allocation, settings
+from curvote.systems.transfer import settings
 from curvote.systems.transfer.measures import WEIGHED
 from curvote.systems.transfer.method.choice import choose_form
 from curvote.systems.transfer.method.task import (
@@ -73,15 +73,13 @@ def _public_setup(pipeline: PipelineSettings, epsilon: float) -> PublicSetup:
     """Return the public facts before anything is released."""
     values = pipeline.model_dump(mode="json")
     source, transfer = values["source"], values["transfer"]
-    servers, target = (
-        settings.server_names(source, transfer),
-        settings.target_name(source, transfer),
-    )
+    servers = settings.server_names(source, transfer)
+    target = settings.target_name(source, transfer)
     levels = settings.normalize(values | {"epsilon": epsilon})["told"]
-    sizes = allocation.public_sizes(source, servers)
+    sizes = settings.public_sizes(source, servers)
     size = sizes.get(target)
     if size is not None:
-        sizes[target] = size - allocation.test_size(transfer["test"], size)
+        sizes[target] = size - settings.test_size(transfer["test"], size)
     return PublicSetup(
         d=_count_features(pipeline),
         classes=len(lookup.classes(pipeline.source) or ("no", "yes")),
@@ -178,8 +176,8 @@ def _check_test(pipeline: PipelineSettings, servers: list[str]) -> Problems:
     if not transfer.test:
         yield Problem("a study needs records of the target to test on.", where)
     target = transfer.target or servers[0]
-    size = allocation.public_sizes(pipeline.source, servers).get(target)
-    if size is not None and allocation.test_size(transfer.test, size) >= size:
+    size = settings.public_sizes(pipeline.source, servers).get(target)
+    if size is not None and settings.test_size(transfer.test, size) >= size:
         message = f"{transfer.test} of the {size} records of {target}: none is left."
         yield Problem(message, where)
     roles = pipeline.clients.model_dump()
@@ -191,10 +189,8 @@ def _check_test(pipeline: PipelineSettings, servers: list[str]) -> Problems:
 
 def _check_delta(pipeline: PipelineSettings, servers: list[str]) -> Problems:
     """Yield a problem if delta is no promise to some known size."""
-    delta, sizes = (
-        pipeline.transfer.delta,
-        allocation.public_sizes(pipeline.source, servers),
-    )
+    delta = pipeline.transfer.delta
+    sizes = settings.public_sizes(pipeline.source, servers)
     sizes_known = {name: n for name, n in sizes.items() if n is not None}
     for name, n in sizes_known.items():
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,17 +13,21 @@ from numpy.typing import NDArray
 
 from curvote.base.entropy import Entropy, SeededEntropy, SystemEntropy, Words
 from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import residuals
 from curvote.checks.residuals import SAMPLE_NUMBERS, noise_uniforms
 from curvote.checks.subject import Finding, Loss, OddInput, SentSubject
-from curvote.mechanisms.gaussian import ROUNDING_VARIANCE
+from curvote.mechanisms.gaussian import ROUNDING_VARIANCE, GaussianNoise, Steps
 from curvote.messages.message import ClientData, payload_at
 from curvote.systems.transfer.audit import tables
 from curvote.systems.transfer.messages import MESSAGES, ReleaseMessage, ReleasePayload
-from curvote.systems.transfer.method.release import check_release
-from curvote.systems.transfer.method.task import Task
+from curvote.systems.transfer.method.forms.cells import Cells
+from curvote.systems.transfer.method.forms.kernel import Kernel
+from curvote.systems.transfer.method.forms.moments import Moments
+from curvote.systems.transfer.method.release import check_release, server_stream
+from curvote.systems.transfer.method.task import Form, Level, Task
 from curvote.wire.strict_json import canonical_json
 
 SEEDS = 8
@@ -438,3 +443,160 @@ def table_subject(task: Task, records: int | None = None) -> TableSubject:
     params = {"n": records, "d": task.d, "release": task.release, **task.params}
     named = f"{task.protocol}.{task.asks}", params, task.cost(records)
     return TableSubject(task, MESSAGES[task.asks], *named, records)
+
+
+DELTA = 1e-4
+
+
+class FormMessage(ReleaseMessage):
+    """Message of a form that is not in the registry."""
+
+    def __init__(self, kind: Form) -> None:
+        self.kind = kind
+
+    def form(self, task: Any) -> Form:
+        """Return the message's own form."""
+        return self.kind
+
+    def noise(self, task: Any, n: int) -> GaussianNoise:
+        """Return the form's own noise."""
+        return self.kind.noise(task, task.cost(n))
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return a release like the shipped one, but for its numbers."""
+        refusing = super().draw(task, data, SystemEntropy())
+        noise, stream = self.noise(task, len(data.z)), server_stream(entropy, task)
+        return refusing | {"values": noise.add(self.sums(task, data), stream)[None]}
+
+
+@dataclass(frozen=True, eq=False)
+class FreshNoise(TableSubject):
+    """Keeps the sums, and noises them anew for each query."""
+
+    def answers(
+        self, x: ClientData, points: FloatArray, releases: int, entropy: Entropy
+    ) -> FloatArray:
+        """Return answers each of which has noise of its own."""
+        releases_drawn = self.draw(x, releases * len(points), entropy)["values"]
+        by_point = releases_drawn.astype(np.float64).reshape(len(points), releases, -1)
+        pairs = zip(by_point, points[:, None], strict=True)
+        return np.hstack([self.query_answers(values, point) for values, point in pairs])
+
+
+class CentringUnscaled(Kernel):
+    """Centres by the own rate, with the noise of a public centre (paper 002, (8))."""
+
+    def sensitivity(self, task: Task) -> float:
+        """Return the sensitivity of a centred sum with a fixed centre."""
+        joint = math.sqrt(len(task.params["bandwidths"]))
+        return self.unit(task) * joint + math.sqrt(self.length(task))
+
+
+class ClassesWithoutSqrt2(Cells):
+    """Overlooks that a record that leaves one class arrives in another."""
+
+    def sensitivity(self, task: Task) -> float:
+        """Return the norm of one record, without the factor sqrt 2."""
+        return self.unit(task)
+
+
+class BoundsFromRecords(Cells):
+    """Takes each feature's bounds from the table."""
+
+    def sums(self, task: Task, cube: FloatArray, codes: Steps) -> Steps:
+        """Return the counts of records scaled by their own extremes."""
+        least, most = cube.min(axis=0), cube.max(axis=0)
+        scaled = (cube - least) / np.where(most > least, most - least, 1.0)
+        return super().sums(task, scaled, codes)
+
+
+class DeltaIgnored(Moments):
+    """Adds the noise of delta = n^-2 for every stated delta."""
+
+    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
+        """Return the noise of another delta."""
+        return super().noise(task, replace(budget, delta=tables.RECORDS**-2))
+
+
+class VisitedNoise(GaussianNoise):
+    """Noise on nonzero counts only."""
+
+    def add(self, steps: Steps, entropy: Entropy) -> Steps:
+        """Return the counts with noise, zeros unchanged."""
+        return np.where(steps != 0, super().add(steps, entropy), 0)
+
+
+class VisitedCellsOnly(Cells):
+    """Adds no noise to cells in which nobody is."""
+
+    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
+        """Return noise for visited cells."""
+        return VisitedNoise(self.sensitivity(task), budget.epsilon, budget.delta)
+
+
+class RatePayload(ReleasePayload):
+    """A release, and the share of the second class among the records."""
+
+    rate: float
+
+
+class RateBeside(ReleaseMessage):
+    """Sends the exact own rate beside the centred sum, for whoever wants it back."""
+
+    payload = RatePayload
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return a release and the rate."""
+        rate = np.array([np.mean(data.labels == 1)])
+        return {"rate": rate, **super().draw(task, data, entropy)}
+
+
+class BandwidthsFullBudget(Kernel):
+    """Releases each of several bandwidths with the whole budget."""
+
+    def sensitivity(self, task: Task) -> float:
+        """Return the sensitivity at a single bandwidth."""
+        return self.unit(task) + math.sqrt(self.length(task))
+
+
+def release_twins() -> dict[str, Callable[[float], TableSubject]]:
+    """Return the broken twins of releases by name."""
+    forms: dict[str, tuple[type[Form], str]] = {
+        "centring_unscaled": (CentringUnscaled, "kernel"),
+        "classes_without_sqrt2": (ClassesWithoutSqrt2, "cells"),
+        "bounds_from_records": (BoundsFromRecords, "cells"),
+        "delta_ignored": (DeltaIgnored, "moments"),
+        "visited_cells_only": (VisitedCellsOnly, "cells"),
+        "bandwidths_full_budget": (BandwidthsFullBudget, "kernel_half"),
+    }
+    builders: dict[str, Callable[[float], TableSubject]] = {
+        name: partial(_form_twin, name=example, message=FormMessage(kind()))
+        for name, (kind, example) in forms.items()
+    }
+    builders["rate_beside"] = partial(_form_twin, name="kernel", message=RateBeside())
+    builders["fresh_noise"] = _fresh_noise_twin
+    builders["printed_noise"] = _printed_twin
+    return {f"transfer_{name}": twin for name, twin in builders.items()}
+
+
+def _form_twin(epsilon: float, *, name: str, message: ReleaseMessage) -> TableSubject:
+    """Return the twin of one broken message."""
+    subject = table_subject(
+        tables.example_task(name, Level(epsilon, DELTA)), tables.RECORDS
+    )
+    return replace(subject, message=message)
+
+
+def _fresh_noise_twin(epsilon: float) -> TableSubject:
+    """Return the twin with fresh noise for each query."""
+    subject = table_subject(
+        tables.example_task("moments", Level(epsilon)), tables.RECORDS
+    )
+    return FreshNoise(**vars(subject))
+
+
+def _printed_twin(epsilon: float) -> TableSubject:
+    """Return the twin with the published noise, which is too little."""
+    del epsilon
+    task = tables.example_task("kernel_half", Level(20.0, DELTA), bandwidths=[1.0])
+    return table_subject(replace(task, release="printed"), tables.RECORDS)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from curvote.chain.stage import Rows, StageContext
-from curvote.systems.transfer import allocation
+from curvote.systems.transfer import settings
 from curvote.systems.transfer.clean.system import POOLED, TARGET
 from curvote.systems.transfer.measures import class_scores, score_table
 
@@ -31,10 +31,8 @@ def _score_rows(context: StageContext) -> Iterator[tuple[str, str, float]]:
     """Yield (method, metric, value) of each clean classifier."""
     records = context.rows("project", "encoded")
     server_rows, tested = _split_rows(context)
-    labels, classes = (
-        records["label"],
-        len(context.inputs["project"].metadata["classes"]),
-    )
+    labels = records["label"]
+    classes = len(context.inputs["project"].metadata["classes"])
     # What a task takes from [0, 1]: z is the same, from [-1, 1].
     cube = (1 + np.clip(records["z"], -1, 1)) / 2
     for method, training_rows in _training_sets(server_rows, context.params["target"]):
@@ -55,8 +53,8 @@ def _score_rows(context: StageContext) -> Iterator[tuple[str, str, float]]:
 def _split_rows(context: StageContext) -> tuple[dict[str, Codes], Codes]:
     """Return the training rows of each server, and the tested rows."""
     records, params = context.rows("project", "encoded"), context.params
-    server_rows, target = allocation.server_rows(context, records), params["target"]
-    tested, kept_rows = allocation.split_test(
+    server_rows, target = settings.server_rows(context, records), params["target"]
+    tested, kept_rows = settings.split_test(
         context, server_rows[target], records, params["transfer.test"]
     )
     return server_rows | {target: kept_rows}, tested

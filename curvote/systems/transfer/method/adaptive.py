@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.systems.transfer.method import weights as weighing
-from curvote.systems.transfer.method.sides import Contrasts
+from curvote.systems.transfer.method.task import Contrasts
 from curvote.systems.transfer.method.weights import STEADY, best_weights, normalize
 
 Array = NDArray[np.float64]

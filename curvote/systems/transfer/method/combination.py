@@ -18,8 +18,7 @@ from curvote.systems.transfer.method.model import (
     ServerSummary,
 )
 from curvote.systems.transfer.method.release import Release
-from curvote.systems.transfer.method.sides import Contrasts
-from curvote.systems.transfer.method.task import Array, Form, Task, form
+from curvote.systems.transfer.method.task import Array, Contrasts, Form, Task, form
 from curvote.systems.transfer.method.weights import (
     QueryReading,
     agreements,

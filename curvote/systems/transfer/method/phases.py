@@ -129,13 +129,11 @@ def _per_server(name: str, numbers: ArrayLike, sizes: FloatArray) -> FloatArray:
 
 
 Names = NDArray[np.str_]
-NOTHING, TARGET, TARGET_PRIVATE, SOURCES, SOURCES_PRIVATE = (
-    "1",
-    "NPt",
-    "Pt",
-    "NPs",
-    "Ps",
-)
+NOTHING = "1"
+TARGET = "NPt"
+TARGET_PRIVATE = "Pt"
+SOURCES = "NPs"
+SOURCES_PRIVATE = "Ps"
 
 
 class Sizes(TypedDict):
@@ -346,10 +344,8 @@ def _deciding_rate(case: Case, log: FloatArray) -> tuple[Names, FloatArray]:
     (target, target_noise), (source, source_noise) = case.lines()[:2], case.lines()[2:]
     target_name, best = _worse_rate(target, target_noise, log)
     source_name, helped = _worse_rate(source, source_noise, log)
-    name, level = (
-        np.where(best >= helped, target_name, source_name),
-        np.maximum(best, helped),
-    )
+    name = np.where(best >= helped, target_name, source_name)
+    level = np.maximum(best, helped)
     return np.where(level > 0, name, NOTHING), np.maximum(level, 0.0)
 
 

@@ -181,10 +181,8 @@ def check_release(server_task: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, numbers = validate.at_least(1, n=n), np.asarray(values)
-    noise, form_of_release = (
-        _noise_for_size(server_task, n),
-        form(server_task.release),
-    )
+    noise = _noise_for_size(server_task, n)
+    form_of_release = form(server_task.release)
     length = form_of_release.length(server_task)
     if numbers.dtype.kind != "i" or numbers.shape != (length,):
         raise UserError(

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,6 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget, refuse_delta
 from curvote.learning.directions import shrink_factor
 from curvote.mechanisms.gaussian import GaussianNoise
-from curvote.systems.transfer.method.sides import Contrasts, NoisedSums
 from curvote.wire.strict_json import canonical_json, describe_errors
 from curvote.wire.task import Epsilon, Number, Parameter, Word
 
@@ -396,6 +395,72 @@ class PublicSetup:
                 " asks for it; name the release and its params."
             )
         return {name: n for name, n in self.sizes.items() if n is not None}
+
+
+# The mean square of the inner product of a query with a record.
+SPREAD = 1.0
+
+
+class NoisedSums(Protocol):
+    """Protocol of the noised numbers of one server, as a form reads them."""
+
+    @property
+    def server(self) -> str:
+        """The name of the server."""
+
+    @property
+    def n(self) -> int:
+        """The public number of its records."""
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """The released whole numbers."""
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of their noise, in steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """Contrasts of one server.
+
+    ``rows`` (R, m) are weights on phi, of the second class where there are two, else
+    one for each class, ``main`` (R, k) their part along the public directions in which
+    queries differ most: without their constant. ``rates`` (K,) are the classes' shares,
+    ``second`` is the mean of phi phi' if it was released. ``noise`` is the variance
+    that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
+    """
+
+    server: str
+    n: int
+    rates: Array
+    rows: Array
+    main: Array
+    noise: float
+    second: Array | None = None
+    second_noise: float = 0.0
+
+    @property
+    def sampling(self) -> float:
+        """Variance of a contrast at a query that is due to the n records."""
+        return SPREAD * self.clear / self.n
+
+    @property
+    def variance(self) -> float:
+        """Variance of a contrast at a query: sampling and noise."""
+        return self.sampling + self.noise
+
+    @property
+    def clear(self) -> float:
+        """Factor p (1 - p) by which rates shrink a contrast."""
+        return float(np.mean(self.rates * (1 - self.rates)))
+
+    @property
+    def differences(self) -> Array:
+        """Class differences mu_c - mu, (R, k), as for equally frequent classes."""
+        shares = self.rates * (1 - self.rates) if len(self.rows) == 1 else self.rates
+        return np.asarray(self.main / shares[-len(self.rows) :, np.newaxis])
 
 
 Steps = NDArray[np.int64]

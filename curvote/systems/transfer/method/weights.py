@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.systems.transfer.method.sides import Contrasts
-from curvote.systems.transfer.method.task import Array, Form
+from curvote.systems.transfer.method.task import Array, Contrasts, Form
 
 FloatArray = NDArray[np.float64]
 

@@ -43,8 +43,12 @@ from curvote.systems.transfer.method.features import (
 from curvote.systems.transfer.method.task import Array, Form, Steps
 
 if TYPE_CHECKING:
-    from curvote.systems.transfer.method.sides import Contrasts, NoisedSums
-    from curvote.systems.transfer.method.task import PublicSetup, Task
+    from curvote.systems.transfer.method.task import (
+        Contrasts,
+        NoisedSums,
+        PublicSetup,
+        Task,
+    )
 
 
 # Steps to the entry of one record at one grid or frequency.

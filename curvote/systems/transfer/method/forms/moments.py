@@ -25,8 +25,7 @@ from curvote.learning.directions import (
 from curvote.systems.transfer.method.task import Array, ClassSums, Refine, Steps
 
 if TYPE_CHECKING:
-    from curvote.systems.transfer.method.sides import Contrasts, NoisedSums
-    from curvote.systems.transfer.method.task import Task
+    from curvote.systems.transfer.method.task import Contrasts, NoisedSums, Task
 
 
 # What the number of records adds to a second moment, over the coordinates of a row:
