@@ -58,6 +58,63 @@ def of_columns(columns: Mapping[str, Any], digits: int = DIGITS) -> dict[str, st
     }
 
 
+def totals(columns: Mapping[str, Any]) -> list[Any]:
+    """Return a digest of what is no float, the sum of all sizes, and a weighted mean.
+
+    Weights go with a value's place, so values that change places change the mean.
+    Iterations carry the last digits of a processor to the eighth, where a digest of
+    rounded values would tell two processors apart.
+    """
+    arrays = {name: np.asarray(own) for name, own in columns.items()}
+    floats = {name: own for name, own in arrays.items() if own.dtype.kind == "f"}
+    exact: dict[str, Any] = {n: own for n, own in arrays.items() if n not in floats}
+    exact |= {n: [*own.shape, np.isnan(own).tolist()] for n, own in floats.items()}
+    values = np.nan_to_num(
+        np.concatenate([np.zeros(0), *(own.ravel() for own in floats.values())])
+    )
+    size = float(np.abs(values).sum())
+    weighted = float(np.cos(np.arange(len(values))) @ values)
+    return [digest(exact)[:16], size, weighted / size if size else 0.0]
+
+
+def differences(found: Any, known: Any, tolerance: float, path: str = "") -> list[str]:
+    """Return where two facts differ, floats by more than a part of their size."""
+    if isinstance(found, dict) and isinstance(known, dict):
+        pairs = [
+            (name, found.get(name), known.get(name)) for name in {**found, **known}
+        ]
+    elif isinstance(found, list) and isinstance(known, list):
+        if len(found) != len(known):
+            return [f"{path}: {len(found)} and {len(known)} items"]
+        pairs = [
+            (str(i), *both) for i, both in enumerate(zip(found, known, strict=True))
+        ]
+    elif isinstance(found, float) and isinstance(known, float):
+        near = math.isclose(found, known, rel_tol=tolerance, abs_tol=tolerance / 1000)
+        return [] if near else [f"{path}: {found} and {known}"]
+    else:
+        return [] if found == known else [f"{path}: {found} and {known}"]
+    parts = (differences(a, b, tolerance, f"{path}/{name}") for name, a, b in pairs)
+    return [line for part in parts for line in part]
+
+
+def portable(document: Any) -> Any:
+    """Return a task's document without the last digits of numbers in its lists.
+
+    A projection and a weak learner's line come from a linear algebra library, which
+    has a kernel of its own for each processor: the 16th digit is another without
+    AVX-512, and so would be the digest. Numbers outside lists are settings: they stay.
+    """
+    if isinstance(document, Mapping):
+        return {name: portable(own) for name, own in document.items()}
+    if isinstance(document, list):
+        return [
+            round(own, 9) + 0.0 if isinstance(own, float) else portable(own)
+            for own in document
+        ]
+    return document
+
+
 def masked(text: str, *words: str) -> str:
     """Return a text without what differs from run to run; ``words`` are left out."""
     for word in words:

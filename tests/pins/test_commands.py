@@ -87,6 +87,9 @@ NOT_RUN = {
 OF_FILES = {"data list", "data verify", "data fetch diabetes", "data show diabetes"}
 # Values that no two runs share, by their key, and one that names a module.
 VOLATILE = {"id", "key", "started", "finished", "sha256", "digest", "part"}
+# Figures of these come from a fit that stops, or from votes: of 600 simulated clients
+# one changes its mind with the last digit of a processor.
+FITTED = ("advise", "utility")
 
 
 def commands() -> dict[str, Any]:
@@ -232,4 +235,6 @@ def test_a_command_says_what_was_recorded(name: str, found: dict[str, Any]) -> N
     """Exit code, keys, types, values; options with kinds, defaults and help."""
     if name in OF_FILES and not os.environ.get(raw_files.MIRROR):
         pytest.skip("needs the real file: CURVOTE_DATA_MIRROR unset")
-    assert pinned.as_json(found[name]) == pinned.recorded(KIND, name)
+    tolerance = 5e-2 if name.startswith(FITTED) else 1e-9
+    said = pinned.as_json(found[name])
+    assert not pinned.differences(said, pinned.recorded(KIND, name), tolerance)

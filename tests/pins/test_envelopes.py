@@ -31,7 +31,8 @@ NAMES = [*examples.message_names(), *examples.code_names(), *servers.example_nam
 def facts(name: str) -> dict[str, Any]:
     """Return the task of a message as it is published, and one envelope about it."""
     subject = choice.shipped(name, 1.0)
-    task, message = subject.task, message_of(subject.task)
+    task = lookup.read_task(pinned.portable(subject.task.to_json()))
+    message = message_of(task)
     known = subject.inputs(np.random.default_rng(0))[0]
     payload = payload_at(message.draw(task, known, SeededEntropy(1)), 0)
     judge = getattr(known, "candidate", None)
@@ -65,7 +66,8 @@ def digests() -> dict[str, str]:
     """Return a digest of all small tasks of each message, however it is encoded."""
     found: dict[str, list[str]] = {}
     for name, task in valid_tasks.tasks().items():
-        found.setdefault(name.rpartition("-")[0], []).append(task.digest())
+        portable = lookup.read_task(pinned.portable(task.to_json()))
+        found.setdefault(name.rpartition("-")[0], []).append(portable.digest())
     return {name: pinned.digest(every) for name, every in found.items()}
 
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from curvote.chain import lookup
 from curvote.chain.lookup import all_systems
 from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.plan import identity
 from curvote.pipeline.plan.step import Step
-from curvote.pipeline.release import publication
 from curvote.pipeline.store.artifacts import artifact
+from curvote.wire.signing import open_signed
 from tests import exchange, hospitals, plain, production
 from tests.pins import pinned
 
@@ -240,13 +241,22 @@ def _drawn(project: Project, step: Step) -> Any:
     there = artifact(project, step.stage.name, step.key)
     (table,) = there.manifest["tables"]
     columns = pinned.of_columns(there.columns(table, (0,)))
-    return {"task": there.metadata["task_digest"], table: columns}
+    return {"task": _task_digests(there.metadata["task"])[0], table: columns}
+
+
+def _task_digests(document: Any) -> list[str]:
+    """Return the digests of a task and of its parts by sender, whatever processor."""
+    task: Any = lookup.read_task(pinned.portable(document))
+    parts = [task.for_server(name) for name in getattr(task, "servers", ())]
+    return [part.digest() for part in (task, *parts)]
 
 
 def _published(project: Project, name: str) -> dict[str, list[str]]:
     """Return the digests of each published task, by its file's name."""
     return {
-        path.name: sorted(publication.task_digests(path.read_bytes()))
+        path.name: sorted(
+            _task_digests(open_signed(path.read_bytes()).document["task"])
+        )
         for path in sorted(project.published(name).glob("*.task.json"))
     }
 
