@@ -54,7 +54,7 @@ else:
             "CurveClassifier": "curves.curve_classifier",
             "DirectClassifier": "estimators.direct",
             "InternalError": "base.errors",
-            "MRMAClassifier": "estimators.mrma",
+            "MRMAClassifier": "estimators.direct",
             "PrivateLabelClassifier": "systems.labels.method.classifier",
             "PrivateLabelRegressor": "systems.labels.regression.regressor",
             "PrivateSearchCV": "systems.labels.method.search",

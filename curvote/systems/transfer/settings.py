@@ -1,4 +1,8 @@
-"""Settings of transfer between servers, and the tasks that follow from them."""
+"""Settings of transfer between servers, the tasks that follow, and who holds what.
+
+Records are dealt to servers, and the target's set aside for testing, by pure functions
+of the seed, which every stage calls; nobody's records are in two places.
+"""
 
 from __future__ import annotations
 
@@ -80,8 +84,6 @@ class Settings(Strict):
     transfer: Transfer = Transfer()
 
 
-Values = dict[str, Any]
-
 COUNTS = "counts"
 # Settings that say who holds which records.
 ALLOCATION_SETTINGS = ("source", "clients", "names", "seed")
@@ -112,7 +114,7 @@ def method_names(transfer: Mapping[str, Any]) -> list[str]:
     return [STATED_WEIGHTS.name if isinstance(weights, dict) else weights]
 
 
-def normalize(values: Values) -> Values:
+def normalize(values: dict[str, Any]) -> dict[str, Any]:
     """Return the settings with each server's request and level filled in.
 
     ``asked`` is what the cell's own server is told, ``told`` all of them: a change for
@@ -122,15 +124,16 @@ def normalize(values: Values) -> Values:
     source, transfer = values["source"], _DEFAULTS | values.get("transfer", {})
     servers = server_names(source, transfer)
     wanted_target = target_name(source, transfer)
+    release, params = transfer["release"], transfer["params"]
+    if servers and release in FORMS:
+        params = form(release).check_params(params)
     requests = {
-        name: (
-            {
-                "epsilon": transfer["epsilon"].get(name, values.get("epsilon")),
-                "delta": transfer["delta"],
-                "release": transfer["release"],
-                "params": _fill_params(transfer["release"], transfer["params"]),
-            }
-        )
+        name: {
+            "epsilon": transfer["epsilon"].get(name, values.get("epsilon")),
+            "delta": transfer["delta"],
+            "release": release,
+            "params": params,
+        }
         for name in servers
     }
     values |= {"told": requests, "target": wanted_target, "names": servers}
@@ -143,11 +146,6 @@ def normalize(values: Values) -> Values:
             "fault": transfer["faults"].get(server),
         }
     return values
-
-
-def _fill_params(release: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return a form's parameters with defaults filled in."""
-    return form(release).check_params(params) if release in FORMS else params
 
 
 def build_task(
@@ -180,12 +178,10 @@ def public_features(public: Metadata) -> list[Feature]:
         np.broadcast_to(encoding.constants[end], (encoding.d,)).tolist()
         for end in ("lower", "upper")
     )
-    source_names = [entry["name"] for entry in public.get("features") or ()]
-    feature_names = (
-        source_names if encoding.projection.name == IDENTITY and source_names else None
-    )
-    all_names = feature_names or [f"c{i}" for i in range(1, encoding.d + 1)]
-    return [Feature(*entry) for entry in zip(all_names, *bounds, strict=True)]
+    names = [entry["name"] for entry in public.get("features") or ()]
+    if encoding.projection.name != IDENTITY or not names:
+        names = [f"c{i}" for i in range(1, encoding.d + 1)]
+    return [Feature(*entry) for entry in zip(names, *bounds, strict=True)]
 
 
 def uses_coefficients(encoding: Encoding) -> bool:
@@ -199,18 +195,28 @@ Rows = NDArray[np.int64]
 def server_rows(context: StageContext, records: Columns) -> dict[str, Rows]:
     """Return the rows of ``records`` of each server, volunteers left out."""
     params = context.params
-    n, servers = len(records["label"]), params["names"]
+    seed, n = params["seed"], len(records["label"])
     groups = records["group"] if params["source"].get("groups") else None
-    volunteers = split_roles(
-        params["seed"], context.number, n, params["clients"], groups
-    )["public"]
-    private_rows = np.setdiff1d(np.arange(n), volunteers)
+    roles = split_roles(seed, context.number, n, params["clients"], groups)
+    private_rows = np.setdiff1d(np.arange(n), roles["public"])
     if lookup.servers(params["source"]) is not None:
         codes = records["group"][private_rows]
-        return {name: private_rows[codes == code] for code, name in enumerate(servers)}
-    rng = generator(params["seed"], "shared", "deal", context.number)
-    shuffled = _shuffle_rows(private_rows, groups, rng)
-    return dict(zip(servers, _deal_rows(shuffled, len(servers)), strict=True))
+        return {
+            name: private_rows[codes == code]
+            for code, name in enumerate(params["names"])
+        }
+    rng = generator(seed, "shared", "deal", context.number)
+    piles: list[list[Rows]] = [[] for _ in params["names"]]
+    sizes = [0] * len(piles)
+    # Each group goes to the smallest pile so far.
+    for rows in _shuffle_rows(private_rows, groups, rng):
+        smallest = sizes.index(min(sizes))
+        piles[smallest].append(rows)
+        sizes[smallest] += len(rows)
+    return {
+        name: np.concatenate(pile)
+        for name, pile in zip(params["names"], piles, strict=True)
+    }
 
 
 def split_test(
@@ -226,17 +232,16 @@ def split_test(
             f"{size} records are to be tested, but the target holds only {len(rows)}.",
             where=("transfer", "test"),
         )
-    lone = lookup.servers(context.params["source"]) is not None
-    groups = (
-        None if lone or not context.params["source"].get("groups") else records["group"]
-    )
+    source = context.params["source"]
+    grouped = lookup.servers(source) is None and source.get("groups")
+    groups = records["group"] if grouped else None
     rng = generator(context.params["seed"], "shared", "set_aside", context.number)
-    test_rows, kept_rows, room = [rows[:0]], [rows[:0]], size
+    tested, remaining, room = [rows[:0]], [rows[:0]], size
     for group_rows in _shuffle_rows(rows, groups, rng):
         fits = len(group_rows) <= room
-        (test_rows if fits else kept_rows).append(group_rows)
+        (tested if fits else remaining).append(group_rows)
         room -= len(group_rows) * fits
-    return np.concatenate(test_rows), np.concatenate(kept_rows)
+    return np.concatenate(tested), np.concatenate(remaining)
 
 
 def test_size(test: float, n: int) -> int:
@@ -250,21 +255,8 @@ def _shuffle_rows(
     """Return the rows in random order, whole groups together."""
     if groups is None:
         return list(rng.permutation(rows)[:, None])
-    row_groups = groups[rows]
-    return [
-        rows[row_groups == group] for group in rng.permutation(np.unique(row_groups))
-    ]
-
-
-def _deal_rows(members: list[Rows], servers: int) -> list[Rows]:
-    """Return one pile a server: each group goes to the smallest pile so far."""
-    piles: list[list[Rows]] = [[] for _ in range(servers)]
-    sizes = [0] * servers
-    for rows in members:
-        smallest = sizes.index(min(sizes))
-        piles[smallest].append(rows)
-        sizes[smallest] += len(rows)
-    return [np.concatenate(pile) for pile in piles]
+    order = rng.permutation(np.unique(groups[rows]))
+    return [rows[groups[rows] == group] for group in order]
 
 
 def public_sizes(
