@@ -93,7 +93,8 @@ class ReleaseMessage(Message):
         sizes = [value for value in task.params.values() if isinstance(value, int)]
         # What is larger is not even counted: that takes memory.
         size = max([0, *sizes])
-        size = size if size > MOST_NUMBERS else self.count_numbers(task)
+        if size <= MOST_NUMBERS:
+            size = self.count_numbers(task)
         if size > MOST_NUMBERS:
             raise UserError(
                 f"a release of {size} numbers; an envelope holds {MOST_NUMBERS}."
