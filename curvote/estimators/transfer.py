@@ -341,7 +341,7 @@ class TransferKernelClassifier(
         """Return the weights; what `combine` would refuse spends nothing."""
         validate.one_of(DECISIONS, decide=self.decide)
         if isinstance(self.weights, str):
-            rules.fixed_rule(form(self.task_.release), self.weights)
+            rules.fixed_rule(self.weights)
             return self.weights
         if not isinstance(self.weights, Mapping):
             raise UserError(

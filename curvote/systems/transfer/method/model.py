@@ -170,15 +170,16 @@ class Model:
         X is (n, d) in the task's order, or a DataFrame with its columns in any; a
         column missing, another width, NaN and infinity are a UserError.
         """
-        cube = self.task.cube(
-            _to_matrix(X, [feature.name for feature in self.task.features])
-        )
-        form_of_release = form(self.task.release)
+        values: ArrayLike = X
+        if hasattr(X, "columns"):  # matched by name, not place
+            names = [feature.name for feature in self.task.features]
+            values = select_columns(X, names).to_numpy()
+        cube, kind = self.task.cube(validate.finite(X=values)), form(self.task.release)
         if self.reading is None:
-            scores = form_of_release.product(self.task, cube, self.rows)
+            scores = kind.product(self.task, cube, self.rows)
         else:
-            values = form_of_release.multiply_all(self.task, cube, self.rows)
-            scores = self.decision.query_scores(values, self.reading)
+            products = kind.multiply_all(self.task, cube, self.rows)
+            scores = self.decision.query_scores(products, self.reading)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def codes(self, X: Any) -> NDArray[np.int64]:
@@ -230,11 +231,3 @@ class Model:
             and query_rule(form(task.release), document["weights"])(**reading_args),
             inside=document["inside"],
         )
-
-
-def _to_matrix(X: Any, columns: list[str]) -> ArrayLike:
-    """Return records as numbers; DataFrame columns are matched by name, not place."""
-    values: ArrayLike = X
-    if hasattr(X, "columns"):
-        values = select_columns(X, columns).to_numpy()
-    return validate.finite(X=values)

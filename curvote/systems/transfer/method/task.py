@@ -481,9 +481,8 @@ class Form(ABC):
 
     name: str
     Parameters: type[BaseModel]
-    # The module whose rules weigh the servers
-    # (`curvote.systems.transfer.method.weights`).
-    rules: ClassVar[str] = "curvote.systems.transfer.method.weights"
+    # Whether the rules that weigh the servers choose a bandwidth, too.
+    by_bandwidth: ClassVar[bool] = False
     # How such a release must decide, whatever is asked.
     decides: ClassVar[str | None] = None
     # True: not private as it claims; no client answers such a task.

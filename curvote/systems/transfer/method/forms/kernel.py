@@ -33,7 +33,6 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.mechanisms.gaussian import DiscreteGaussian, GaussianNoise
-from curvote.systems.transfer.method.adaptive import bandwidth_grid, epsilon_value
 from curvote.systems.transfer.method.features import (
     Grids,
     Histogram,
@@ -41,6 +40,11 @@ from curvote.systems.transfer.method.features import (
     principal_directions,
 )
 from curvote.systems.transfer.method.task import Array, Form, Steps
+from curvote.systems.transfer.method.weights import (
+    KernelSide,
+    bandwidth_grid,
+    epsilon_value,
+)
 
 if TYPE_CHECKING:
     from curvote.systems.transfer.method.task import (
@@ -99,7 +103,7 @@ class Kernel(Form):
 
     name = "kernel"
     Parameters = Parameters
-    rules = "curvote.systems.transfer.method.adaptive"
+    by_bandwidth = True
     # A centred sum says nothing of how frequent the classes are.
     decides = "balanced"
 
@@ -218,8 +222,6 @@ class Kernel(Form):
 
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
         """Return the centred mean at each bandwidth; it holds no class rates."""
-        from curvote.systems.transfer.method.adaptive import KernelSide
-
         rows = self.weights(task, release.values.astype(np.float64) / release.n)
         epsilon = epsilon_value(task.servers[release.server].epsilon)
         return KernelSide(
