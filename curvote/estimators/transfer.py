@@ -33,8 +33,7 @@ from curvote.estimators.base import (
 )
 from curvote.systems.transfer.method import weights as rules
 from curvote.systems.transfer.method.choice import choose_form
-from curvote.systems.transfer.method.combination import combine, normalize_weights
-from curvote.systems.transfer.method.model import DECISIONS
+from curvote.systems.transfer.method.model import DECISIONS, combine, normalize_weights
 from curvote.systems.transfer.method.release import Release, release
 from curvote.systems.transfer.method.task import (
     FORMS,

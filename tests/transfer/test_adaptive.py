@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.systems.transfer.method import weights
-from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import Task, form
 from curvote.systems.transfer.method.weights import (

@@ -17,8 +17,7 @@ from curvote.messages.stages import collect, collect_metadata
 from curvote.systems.common.models import read_encoding, record_columns
 from curvote.systems.transfer import measures, settings
 from curvote.systems.transfer.messages import MESSAGES
-from curvote.systems.transfer.method.combination import combine
-from curvote.systems.transfer.method.model import Model
+from curvote.systems.transfer.method.model import Model, combine
 from curvote.systems.transfer.method.release import Release, check_release
 from curvote.systems.transfer.method.task import ASKS, Task
 

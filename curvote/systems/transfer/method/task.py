@@ -132,19 +132,16 @@ class Task:
     number: int = 1
 
     def __post_init__(self) -> None:
-
         put = object.__setattr__
-        put(
-            self,
-            "features",
-            tuple(_check_feature(feature) for feature in self.features),
-        )
-        put(self, "classes", Classes(str(name) for name in self.classes))
-        servers = {
-            str(name): _check_level(name, level) for name, level in self.servers.items()
-        }
+        put(self, "features", tuple(map(_check_feature, self.features)))
+        put(self, "classes", Classes(map(str, self.classes)))
+        levels = self.servers.items()
+        servers = {str(name): _check_level(name, level) for name, level in levels}
         put(self, "servers", servers)
-        _refuse_repeated([feature.name for feature in self.features])
+        names = [feature.name for feature in self.features]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise UserError(f"feature {repeated[0]} stands twice.")
         if not self.features or not servers:
             raise UserError(
                 "a task needs a feature and a server, one of each at least."
@@ -271,29 +268,17 @@ def _check_level(name: str, value: Any) -> Level:
     if level in (Level(PUBLIC), Level(OWN_RELEASE)):
         return level
     try:
-        epsilon = validate.positive(epsilon=_require_number(level.epsilon))
+        if isinstance(level.epsilon, str):
+            words = " or ".join(WITHOUT_NOISE)
+            raise UserError(
+                f"epsilon is {validate.format_value(level.epsilon)}; give a number, or"
+                f" {words} without a delta."
+            )
+        epsilon = validate.positive(epsilon=level.epsilon)
         delta = None if level.delta is None else validate.fraction(delta=level.delta)
     except UserError as error:
         raise UserError(f"server {name}: {error}") from None
     return Level(epsilon, delta)
-
-
-def _require_number(epsilon: float | str) -> float:
-    """Return a numeric epsilon; any word is a UserError."""
-    if isinstance(epsilon, str):
-        words = " or ".join(WITHOUT_NOISE)
-        raise UserError(
-            f"epsilon is {validate.format_value(epsilon)}; give a number, or {words}"
-            " without a delta."
-        )
-    return epsilon
-
-
-def _refuse_repeated(names: list[str]) -> None:
-    """Refuse a feature name that stands twice."""
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise UserError(f"feature {repeated[0]} stands twice.")
 
 
 MOST_FEATURES = 1 << 10
@@ -304,9 +289,11 @@ MOST_PARAMETERS = 16
 Delta = Annotated[float, Field(gt=0, lt=1)]
 
 
-class _TaskDocument(BaseModel):
+class _StrictDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
+
+class _TaskDocument(_StrictDocument):
     format: Literal[2]
     protocol: Literal["transfer"]
     asks: Literal["release"]
@@ -326,19 +313,11 @@ class _TaskDocument(BaseModel):
 
     @model_validator(mode="after")
     def _check_nested(self) -> _TaskDocument:
-        for fields in self.features:
-            _FeatureDocument.model_validate(
-                dict(zip(("name", "lower", "upper"), fields, strict=True))
-            )
-        for fields in self.servers.values():
-            _LevelDocument.model_validate(
-                dict(zip(("epsilon", "delta"), fields, strict=True))
-            )
+        for feature in self.features:
+            _FeatureDocument.model_validate(Feature(*feature)._asdict())
+        for level in self.servers.values():
+            _LevelDocument.model_validate(Level(*level)._asdict())
         return self
-
-
-class _StrictDocument(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
 class _FeatureDocument(_StrictDocument):
@@ -364,13 +343,10 @@ def parse_task(text: Any) -> dict[str, Any]:
         values = _TaskDocument.model_validate(text).model_dump()
     except ValidationError as error:
         raise UserError(f"not a task: {describe_errors(error)}.") from None
-    values["servers"] = {
-        name: Level(*level) for name, level in values["servers"].items()
-    }
-    return {key: value for key, value in values.items() if key not in _CONSTANTS}
-
-
-_CONSTANTS = {"format": FORMAT, "protocol": PROTOCOL, "asks": ASKS}
+    servers = {name: Level(*level) for name, level in values["servers"].items()}
+    constants = ("format", "protocol", "asks")
+    fields = {key: value for key, value in values.items() if key not in constants}
+    return fields | {"servers": servers}
 
 
 @dataclass(frozen=True)
@@ -423,7 +399,13 @@ class NoisedSums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Contrasts of one server.
+    """Contrasts of the classes in one server's release, with their error variances.
+
+    With S_c the released sum of phi over the records of class c, m the public reference
+    mean of phi and p_c = <S_c, m> / sum_k <S_k, m> the server's own rate of class c,
+    the contrast T_c = (S_c - p_c sum_k S_k) / n is p_c times the difference of c's mean
+    from that of all records: whatever the rates are, it is 0 where a class is as
+    frequent as everywhere. All of it is post-processing.
 
     ``rows`` (R, m) are weights on phi, of the second class where there are two, else
     one for each class, ``main`` (R, k) their part along the public directions in which
@@ -564,15 +546,23 @@ class Form(ABC):
 
         ``shares`` (J,) are the weights of the ``sides``.
         """
-        return _identity
+        return lambda rows: rows
 
 
 class ClassSums(Form):
     """Base of forms whose `weights` are the sums of phi over each class."""
 
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
-        """Return the contrasts of the classes."""
-        return class_sum_contrasts(self, task, release)
+        """Return the contrasts of the classes in a release of class sums."""
+        sums = self.weights(task, release.values.astype(np.float64) / release.n)
+        rates = _class_rates(self.reference(task, sums))
+        used = slice(1, 2) if len(sums) == 2 else slice(None)
+        rows = (sums - np.outer(rates, sums.sum(axis=0)))[used]
+        rows = rows - np.outer(self.reference(task, rows), self.constant(task))
+        row_scale = (1 - rates[used]) ** 2 + (len(rates) - 1) * rates[used] ** 2
+        unit = (release.sigma / self.unit(task) / release.n) ** 2
+        main, noise = rows @ self.main(task), unit * float(row_scale.mean())
+        return Contrasts(release.server, release.n, rates, rows, main, noise)
 
     @abstractmethod
     def reference(self, task: Task, weights: Array) -> Array:
@@ -600,30 +590,8 @@ class ClassSums(Form):
         if not signal:
             return 0.0
         energies = (main**2).sum(axis=0)
-        return signal * float(
-            energies.sum() / (energies @ self.direction_variances(task))
-        )
-
-
-def _identity(rows: Array) -> Array:
-    """Return the rows unchanged."""
-    return rows
-
-
-def class_sum_contrasts(form: ClassSums, task: Task, release: NoisedSums) -> Contrasts:
-    """Return the contrasts of a release of class sums."""
-    values = release.values.astype(np.float64) / release.n
-    sums = form.weights(task, values)
-    rates = _class_rates(form.reference(task, sums))
-    mean = sums.sum(axis=0)
-    used_rows = slice(1, 2) if len(sums) == 2 else slice(None)
-    rows = (sums - np.outer(rates, mean))[used_rows]
-    rows = rows - np.outer(form.reference(task, rows), form.constant(task))
-    row_scale = (1 - rates[used_rows]) ** 2 + (len(rates) - 1) * rates[used_rows] ** 2
-    unit = (release.sigma / form.unit(task) / release.n) ** 2
-    main = rows @ form.main(task)
-    noise = unit * float(row_scale.mean())
-    return Contrasts(release.server, release.n, rates, rows, main, noise)
+        within = energies @ self.direction_variances(task)
+        return signal * float(energies.sum() / within)
 
 
 def _class_rates(reference: Array) -> Array:
@@ -648,5 +616,5 @@ FORMS = {
 def form(name: str) -> Form:
     """Return the form of this name; an unknown one is a UserError."""
     module, _, class_name = FORMS[validate.one_of(FORMS, release=name)].partition(":")
-    instance: Form = getattr(import_module(module), class_name)()
-    return instance
+    kind: Form = getattr(import_module(module), class_name)()
+    return kind
