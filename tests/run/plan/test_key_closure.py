@@ -137,7 +137,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
         ("mechanisms.exact:DiscreteLaplace.sample", {"privatize", "report"}),
         ("learning.votes:draw_subsets", {"train"}),
         ("learning.learners.discriminants:fit_conjugate_gradients", {"train"}),
-        ("learning.votes:_normalise_weights", {"aggregate"}),
+        ("learning.votes:averaging_weights", {"aggregate"}),
         ("systems.mrma.stages:mean_errors", {"report"}),
         # In modules that a stage imports, and by no stage reached.
         ("learning.votes:utility_variance", set()),
