@@ -198,7 +198,7 @@ def averaging_weights(
         raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
     none_passed = not bool((value > cutoff).any())
     if none_passed and when_none_pass == "best":
-        raw = np.eye(1, value.size, np.argmax(value))[0]
+        raw = np.eye(1, value.size, int(np.argmax(value)))[0]
     elif none_passed and when_none_pass == "uniform":
         raw = np.ones(value.size)
     elif none_passed or form == "excess":

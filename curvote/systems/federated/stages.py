@@ -17,14 +17,8 @@ from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageCo
 from curvote.curves.encoding import decision_sign
 from curvote.messages.message import assign_candidates
 from curvote.messages.stages import configured_task, study_metadata
+from curvote.systems.common import study
 from curvote.systems.common.classifiers import average_ensemble
-from curvote.systems.common.study import (
-    StudyClients,
-    draw_messages,
-    draw_stage,
-    score_rows,
-    study_clients,
-)
 from curvote.systems.mrma import stages
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.wire.task import Candidates, Task
@@ -87,53 +81,38 @@ def accept_offers(
     counts for more than its weight says: one longer than ten times the median of those
     accepted is cut to that, which leaves its decisions as they are.
     """
-    answers, dropped = _collect_offers(received, own_offer, servers)
+    answers: dict[int, Offer | str] = {own_offer.server: own_offer}
+    dropped = []
+    for message in received:
+        server = message.get("server") if isinstance(message, Mapping) else None
+        if type(server) is not int or not 0 <= server < servers:
+            dropped.append(DroppedOffer(None, "names no server"))
+        elif server in answers:
+            dropped.append(DroppedOffer(server, "sent more than one offer"))
+        else:
+            answers[server] = _parse_offer(server, message, len(own_offer.coef))
+    silent = (k for k in range(servers) if k not in answers)
+    answers |= dict.fromkeys(silent, "sent nothing")
     usual_length = _usual_log_length(answers)
     for server, offer in answers.items():
         if isinstance(offer, Offer) and offer is not own_offer:
             answers[server] = _length_problem(offer, usual_length) or offer
-    dropped += [
-        DroppedOffer(k, why) for k, why in answers.items() if isinstance(why, str)
-    ]
     usual_length = _usual_log_length(answers)
-    accepted = [answers[k] for k in sorted(answers)]
-    offers = [offer for offer in accepted if isinstance(offer, Offer)]
-    return [
-        o if o is own_offer else _shorten_offer(o, usual_length) for o in offers
-    ], dropped
-
-
-def _collect_offers(
-    received: Iterable[object], own_offer: Offer, servers: int
-) -> tuple[dict[int, Offer | str], list[DroppedOffer]]:
-    """Return the offer of each server or its fault, and extra messages."""
-    answers: dict[int, Offer | str] = {own_offer.server: own_offer}
-    extra = []
-    for message in received:
-        server = _sender_number(message, servers)
-        if server is None:
-            extra.append(DroppedOffer(None, "names no server"))
-        elif server in answers:
-            extra.append(DroppedOffer(server, "sent more than one offer"))
+    accepted = []
+    for server, answer in answers.items():
+        if isinstance(answer, str):
+            dropped.append(DroppedOffer(server, answer))
+        elif answer is own_offer:
+            accepted.append(answer)
         else:
-            answers[server] = _parse_offer(server, message, len(own_offer.coef))
-    silent = (k for k in range(servers) if k not in answers)
-    return answers | dict.fromkeys(silent, "sent nothing"), extra
-
-
-def _sender_number(message: object, servers: int) -> int | None:
-    server = message.get("server") if isinstance(message, Mapping) else None
-    if not isinstance(server, int) or isinstance(server, bool):
-        return None
-    return server if 0 <= server < servers else None
+            accepted.append(_shorten_offer(answer, usual_length))
+    return sorted(accepted, key=lambda offer: offer.server), dropped
 
 
 def _parse_offer(server: int, message: Any, d: int) -> Offer | str:
     """Return the offer of a message, or what is wrong with it."""
     try:
-        coef, weights = (
-            _finite_array(message.get(name)) for name in ("coef", "weights")
-        )
+        coef, weights = (_finite_array(message.get(k)) for k in ("coef", "weights"))
         intercept = _finite_array([message.get("intercept")])
     except UserError as error:
         return str(error)
@@ -190,8 +169,6 @@ def _shorten_offer(offer: Offer, usual: float) -> Offer:
 
 
 OfferMessage = dict[str, Any]
-
-
 FAULTS: Final[dict[str, Callable[[OfferMessage], OfferMessage] | None]] = {
     "nan": lambda offer: offer | {"coef": [float("nan")] * len(offer["coef"])},
     "dimension": lambda offer: offer | {"coef": [*offer["coef"], 1.0]},
@@ -211,9 +188,7 @@ def apply_faults(
             yield fault(offer.to_json())
 
 
-privatize_metadata, privatize = draw_stage(Report())
-
-
+privatize_metadata, privatize = study.draw_stage(Report())
 Index = NDArray[np.int64]
 VOTE_MESSAGE: Final = Vote()
 
@@ -237,7 +212,7 @@ def _vote_params(params: Params) -> Params:
 def count_votes(
     context: StageContext,
     task: Task,
-    clients: StudyClients,
+    clients: study.StudyClients,
     voters: Index,
     candidates: Index,
 ) -> Columns:
@@ -247,7 +222,9 @@ def count_votes(
     one.
     """
     data = clients.data_of(clients.roles["vote"][voters], candidates)
-    return VOTE_MESSAGE.collect(task, draw_messages(context, VOTE_MESSAGE, task, data))
+    return VOTE_MESSAGE.collect(
+        task, study.draw_messages(context, VOTE_MESSAGE, task, data)
+    )
 
 
 def voter_parts(context: StageContext, voters: int) -> Index:
@@ -275,13 +252,11 @@ evaluate_metadata = poll_metadata
 
 def evaluate(context: StageContext) -> Rows:
     """Return the table ``votes``: counts for each own weak classifier, no client."""
-    clients = study_clients(context)
+    clients = study.study_clients(context)
     task = VOTE_MESSAGE.task(vote_task(context.inputs, context.params), context.rows)
-    parts_of_voters = voter_parts(context, len(clients.roles["vote"]))
-    voters = np.flatnonzero(parts_of_voters < context.params["train.count"])
-    return {
-        "votes": count_votes(context, task, clients, voters, parts_of_voters[voters])
-    }
+    parts = voter_parts(context, len(clients.roles["vote"]))
+    voters = np.flatnonzero(parts < context.params["train.count"])
+    return {"votes": count_votes(context, task, clients, voters, parts[voters])}
 
 
 def exchange_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -310,7 +285,10 @@ def exchange_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
             _own_offer(first.at_place((*replicate, server))) for server in numbers
         ]
         for context in (first, *rest):
-            yield {"offers": _receive_offers(offers, context)}
+            own = offers[context.place[-1]]
+            others = (offer for offer in offers if offer is not own)
+            received = apply_faults(others, _server_faults(context.params))
+            yield {"offers": _offer_rows(*accept_offers(received, own, len(offers)))}
 
 
 def _server_faults(params: Params) -> Mapping[int, str]:
@@ -326,16 +304,10 @@ def _own_offer(context: StageContext) -> Offer:
     return Offer(context.place[-1], *line, ensemble["weight"])
 
 
-def _receive_offers(offers: Sequence[Offer], context: StageContext) -> Columns:
-    own_offer = offers[context.place[-1]]
-    other_offers = (offer for offer in offers if offer is not own_offer)
-    return _offer_rows(
-        *accept_offers(
-            apply_faults(other_offers, _server_faults(context.params)),
-            own_offer,
-            len(offers),
-        )
-    )
+def accepted_lines(offers: Columns) -> tuple[Array, Array]:
+    """Return coef and intercept of the accepted rows of the table ``offers``."""
+    accepted = offers["accepted"]
+    return offers["coef"][accepted], offers["intercept"][accepted]
 
 
 def _offer_rows(accepted: Sequence[Offer], dropped: Sequence[DroppedOffer]) -> Columns:
@@ -343,6 +315,7 @@ def _offer_rows(accepted: Sequence[Offer], dropped: Sequence[DroppedOffer]) -> C
     by_server = {offer.server: offer for offer in accepted}
     reasons = {drop.server: drop.reason for drop in dropped if drop.server is not None}
     servers = sorted({*by_server, *reasons})
+    texts = [reasons.get(server, "") for server in servers]
     empty_offer = replace(accepted[0], coef=0 * accepted[0].coef, intercept=0.0)
     offers = [by_server.get(server, empty_offer) for server in servers]
     return {
@@ -350,9 +323,7 @@ def _offer_rows(accepted: Sequence[Offer], dropped: Sequence[DroppedOffer]) -> C
         "coef": np.array([offer.coef for offer in offers]),
         "intercept": np.array([offer.intercept for offer in offers]),
         "accepted": np.array([server in by_server for server in servers]),
-        "reason": np.array(
-            [reasons.get(server, "") for server in servers], dtype=object
-        ),
+        "reason": np.array(texts, dtype=object),
     }
 
 
@@ -361,18 +332,13 @@ reevaluate_metadata = poll_metadata
 
 def reevaluate(context: StageContext) -> Rows:
     """Return the table ``votes``: learner is the server that offered a classifier."""
-    clients, offers = study_clients(context), context.rows("exchange", "offers")
-    is_accepted = offers["accepted"]
-    candidates = Candidates(
-        offers["coef"][is_accepted], offers["intercept"][is_accepted]
-    )
+    clients, offers = study.study_clients(context), context.rows("exchange", "offers")
+    candidates = Candidates(*accepted_lines(offers))
     task = replace(vote_task(context.inputs, context.params), candidates=candidates)
     voters = remaining_voters(context, len(clients.roles["vote"]))
-    assigned = np.asarray(
-        assign_candidates(task, len(voters), context.generator("split"))
-    )
-    counts = count_votes(context, task, clients, voters, assigned)
-    return {"votes": counts | {"learner": offers["sender"][is_accepted]}}
+    assigned = assign_candidates(task, len(voters), context.generator("split"))
+    counts = count_votes(context, task, clients, voters, np.asarray(assigned))
+    return {"votes": counts | {"learner": offers["sender"][offers["accepted"]]}}
 
 
 def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -390,20 +356,17 @@ def combine(context: StageContext) -> Rows:
     votes = context.rows("reevaluate", "votes")
     if context.params["federation.split"] == "single":
         full_weight, zero, flag = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
-        return {
-            "ensemble": (
-                {
-                    "learner": votes["learner"],
-                    "utility": full_weight / 2,
-                    "standard_error": zero,
-                    "reversed": flag,
-                    "weight": full_weight,
-                    "none_passed": flag,
-                    "weight_ma": full_weight,
-                    "none_passed_ma": flag,
-                }
-            )
+        own = {
+            "learner": votes["learner"],
+            "utility": full_weight / 2,
+            "standard_error": zero,
+            "reversed": flag,
+            "weight": full_weight,
+            "none_passed": flag,
+            "weight_ma": full_weight,
+            "none_passed_ma": flag,
         }
+        return {"ensemble": own}
     epsilon = context.inputs["reevaluate"].metadata["epsilon"]
     return {"ensemble": stages.ensemble_columns(votes, epsilon, context.metadata)}
 
@@ -418,26 +381,22 @@ def score(context: StageContext) -> Rows:
         _score_server(context.at_place((*context.place, server)), str(group))
         for server, group in enumerate(groups)
     ]
-    names = server_scores[0].keys()
     return {
         "scores": {
-            n: np.concatenate([scores[n] for scores in server_scores]) for n in names
+            name: np.concatenate([scores[name] for scores in server_scores])
+            for name in server_scores[0]
         }
     }
 
 
 def _score_server(context: StageContext, group: str) -> Columns:
     """Return the scores of one server's clients."""
-    clients = study_clients(context)
-    features, labels = clients.features_and_signs(
-        context.params["project.judge"], "test"
-    )
+    clients, judge = study.study_clients(context), context.params["project.judge"]
+    features, labels = clients.features_and_signs(judge, "test")
     offers = context.rows("exchange", "offers")
     joint = context.rows("combine", "ensemble")
     own_ensemble = context.rows("aggregate", "ensemble")
-    is_accepted = offers["accepted"]
-    accepted = offers["coef"][is_accepted], offers["intercept"][is_accepted]
-    coef, intercept = average_ensemble(accepted, joint)
+    coef, intercept = average_ensemble(accepted_lines(offers), joint)
     is_own = offers["sender"] == context.place[-1]
     slopes = np.vstack([offers["coef"][is_own], coef])
     decision = features @ slopes.T + [float(offers["intercept"][is_own][0]), intercept]
@@ -446,5 +405,5 @@ def _score_server(context: StageContext, group: str) -> Columns:
     pairs = (
         dict(zip(SERVER_METHODS, values, strict=True)) for values in (errors, passed)
     )
-    rows = score_rows(*pairs)["scores"]
+    rows = study.score_rows(*pairs)["scores"]
     return rows | {"group": np.full(len(rows["method"]), group, dtype=object)}
