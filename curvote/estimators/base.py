@@ -50,8 +50,16 @@ def split_bounds(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
 
 def feature_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
     """Return (lower, upper), each (d,) of finite numbers; else UserError."""
-    lower, upper = (_end_by_feature(end, d) for end in split_bounds(bounds))
-    return lower, upper
+    ends = []
+    for end in split_bounds(bounds):
+        values = validate.finite(bounds=end)
+        if values.shape not in {(), (d,)}:
+            raise UserError(
+                f"bounds has shape {values.shape}; give a number, or one for each of"
+                f" the {d} features."
+            )
+        ends.append(np.broadcast_to(values, (d,)))
+    return ends[0], ends[1]
 
 
 def increasing_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
@@ -74,16 +82,6 @@ def warn_clipped(
         " bounds=(lower, upper), in the units of the data and known without it."
     )
     warn_outside(values, bounds, names, what, depth=depth)
-
-
-def _end_by_feature(end: ArrayLike, d: int) -> Array:
-    values = validate.finite(bounds=end)
-    if values.shape not in {(), (d,)}:
-        raise UserError(
-            f"bounds has shape {values.shape}; give a number, or one for each of the"
-            f" {d} features."
-        )
-    return np.broadcast_to(values, (d,))
 
 
 class WithoutProbabilities:
@@ -185,9 +183,8 @@ class TwoSidedClassifier(
             "lower": lower,
             "upper": upper,
         }
-        constants = {
-            name: values[name] for name in RESCALING_CONSTANTS.get(rescale, ())
-        }
+        needed = RESCALING_CONSTANTS.get(rescale, ())
+        constants = {name: values[name] for name in needed}
         encoding = Encoding(onto, rescale, constants, self.judge)
         names = Classes(map(str, self.classes_))
         template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
@@ -219,15 +216,9 @@ class TwoSidedClassifier(
     def _warn_outside(self, encoding: Encoding, coefficients: Array) -> None:
         """Warn of columns that bounds clip, or that lie far from the stated centre."""
         words = "coefficient {}" if self.basis else "column {}"
-        places = range(encoding.d)
-        feature_names = (
-            getattr(self, "feature_names_in_", None) if self.basis is None else None
-        )
-        names = (
-            [words.format(i) for i in places]
-            if feature_names is None
-            else feature_names
-        )
+        names: Any = [words.format(i) for i in range(encoding.d)]
+        if self.basis is None:
+            names = getattr(self, "feature_names_in_", names)
         constants = encoding.constants
         if "lower" in constants:
             ends = constants["lower"], constants["upper"]

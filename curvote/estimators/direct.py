@@ -1,4 +1,4 @@
-"""One noised direction a client, read as a classifier, as a scikit-learn class."""
+"""Classifiers from one noised release a client, as scikit-learn classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from curvote.systems.common.classifiers import average_ensemble, classifier_line
 from curvote.systems.common.tables import lines_of_variant
 from curvote.systems.common.training import fit_repetitions, make_problem, weak_table
 from curvote.systems.direct import stages
-from curvote.systems.direct import stages as one_of
 from curvote.systems.direct.choice import choose_arm
 from curvote.systems.mrma.messages import MESSAGES
 from curvote.systems.mrma.stages import ensemble_columns
@@ -179,9 +178,8 @@ class DirectClassifier(TwoSidedClassifier):
         self.task_ = self._first_task(template)
         rng, noise = self._count_fit(n)
         data = ClientData(encoded.coefficients, encoded.z, labels)
-        return classifier_line(
-            self._decode_rounds(_Crowd(data, rng.permutation(n), noise))
-        )
+        crowd = _Crowd(data, rng.permutation(n), noise)
+        return classifier_line(self._decode_rounds(crowd))
 
     def _first_task(self, template: Task) -> Task:
         """Return the first round's task, with the terms of its message."""
@@ -202,7 +200,7 @@ class DirectClassifier(TwoSidedClassifier):
         first = crowd.collect_reports(report, self.task_)
         terms = public_metadata(self.task_)
         if self.arm_ == "one_of":
-            return one_of.decode_one_of([first], terms)
+            return stages.decode_one_of([first], terms)
         if not later:
             return stages.decode_reports([first], terms)
         whitening = stages.whitening_columns([first], terms)
@@ -222,16 +220,10 @@ class _Crowd:
     def collect_reports(self, kind: Message, task: Task) -> Columns:
         """Return the server's table of the senders' reports."""
         rows = kind.senders.rows({"train": self.order, "vote": self.order[:0]})
-        return kind.collect(
-            task, kind.draw(task, self.data.subset(rows), self._study_entropy)
-        )
-
-    @property
-    def _study_entropy(self) -> Entropy:
-        seeded = self.noise
-        if not isinstance(seeded, SeededEntropy):
-            return seeded
-        return StudyStreams(lambda _: seeded)
+        noise = seeded = self.noise
+        if isinstance(seeded, SeededEntropy):
+            noise = StudyStreams(lambda _: seeded)
+        return kind.collect(task, kind.draw(task, self.data.subset(rows), noise))
 
 
 class MRMAClassifier(TwoSidedClassifier):

@@ -25,12 +25,7 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.release_counter import ReleaseCounter, refuse_weights
 from curvote.curves.columns import refuse_curves
-from curvote.estimators.base import (
-    WithoutProbabilities,
-    encode_labels,
-    feature_bounds,
-    warn_clipped,
-)
+from curvote.estimators import base
 from curvote.systems.transfer.method import weights as rules
 from curvote.systems.transfer.method.choice import choose_form
 from curvote.systems.transfer.method.model import DECISIONS, combine, normalize_weights
@@ -123,7 +118,7 @@ OF_TWO = "kernel"
 
 
 class TransferKernelClassifier(
-    ReleaseCounter, WithoutProbabilities, ClassifierMixin, BaseEstimator
+    ReleaseCounter, base.WithoutProbabilities, ClassifierMixin, BaseEstimator
 ):
     """A classifier for one of several servers, from one noised release of each.
 
@@ -249,7 +244,7 @@ class TransferKernelClassifier(
         refuse_weights(self, refused)
         refuse_curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        classes, codes = encode_labels(y)
+        classes, codes = base.encode_labels(y)
         if server is None:
             for name in ("epsilon", "delta", "target", "weights"):
                 value = getattr(self, name)
@@ -270,7 +265,7 @@ class TransferKernelClassifier(
         spends = tables.budgets(task)
         self.task_, self.reason_ = self._task_in_form(task, tables.sizes, target)
         names = [feature.name for feature in task.features]
-        warn_clipped(X, feature_bounds(self.bounds, X.shape[1]), names)
+        base.warn_clipped(X, base.feature_bounds(self.bounds, X.shape[1]), names)
         weights, seed = self._check_weights(), seed_sequence(self.random_state)
         self._count_servers(spends, tables.noised(task))
         self.sent_ = tables.draw_releases(
@@ -331,7 +326,7 @@ class TransferKernelClassifier(
 
     def _features(self, d: int) -> tuple[Feature, ...]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
-        lower, upper = (end.tolist() for end in feature_bounds(self.bounds, d))
+        lower, upper = (end.tolist() for end in base.feature_bounds(self.bounds, d))
         return tuple(
             Feature(*column) for column in zip(names, lower, upper, strict=True)
         )

@@ -1,4 +1,4 @@
-"""Checks of a server's message: declared fields, declared draw, own noise."""
+"""Checks of a server's message, and the broken twins that they must catch."""
 
 from __future__ import annotations
 
@@ -79,9 +79,8 @@ def check_path(subject: TableSubject) -> str | None:
         message = subject.message.draw(subject.task, x, SeededSystemEntropy(seed))
         sums = subject.message.sums(subject.task, x)
         noise = subject.message.noise(subject.task, len(x.z))
-        if not np.array_equal(
-            message["values"][0], noise.add(sums, SeededEntropy(seed))
-        ):
+        noised = noise.add(sums, SeededEntropy(seed))
+        if not np.array_equal(message["values"][0], noised):
             return "what leaves is not the sums with the declared noise"
     return None
 
@@ -90,10 +89,8 @@ def check_streams(subject: TableSubject) -> str | None:
     """Return a finding if noise depends on more than task, server and seed."""
     first_table, *other_tables = subject.worst.tables
     server_noise = _seeded_noise(subject, first_table)
-    if any(
-        not np.array_equal(server_noise, _seeded_noise(subject, x))
-        for x in other_tables
-    ):
+    noises = (_seeded_noise(subject, x) for x in other_tables)
+    if not all(np.array_equal(server_noise, noise) for noise in noises):
         return "with one seed the noise depends on the records"
     other_tasks = {
         "another server": replace(
@@ -103,19 +100,14 @@ def check_streams(subject: TableSubject) -> str | None:
         "another grid": replace(subject.task, seed=subject.task.seed + 1),
     }
     for label, task in other_tasks.items():
-        if bool(
-            np.mean(
-                np.abs(server_noise)
-                == np.abs(_seeded_noise(replace(subject, task=task), first_table))
-            )
-            > EQUAL_SHARE
-        ):
+        other_noise = _seeded_noise(replace(subject, task=task), first_table)
+        if np.mean(np.abs(server_noise) == np.abs(other_noise)) > EQUAL_SHARE:
             return f"with one seed {label} gets the same noise"
     first, second = (
-        subject.message.draw(subject.task, first_table, SystemEntropy())
+        subject.message.draw(subject.task, first_table, SystemEntropy())["values"]
         for _ in range(2)
     )
-    if np.array_equal(first["values"], second["values"]):
+    if np.array_equal(first, second):
         return "the operating system gives the same noise twice"
     return None
 
@@ -140,7 +132,8 @@ MOST_ERRORS = 6.0
 
 def check_queries(subject: TableSubject, seed: int = 1) -> str | None:
     """Return a finding if 1,000 answers tell neighbours apart more than allowed."""
-    points = _query_points(subject, seed)
+    points = np.random.default_rng(seed).random((POINTS, subject.task.d))
+    points = np.tile(points, (TIMES, 1))
     x, x2, _ = subject.worst.tables
     first_answers, second_answers = (
         subject.answers(table, points, RELEASES, SeededEntropy(seed + i))
@@ -148,10 +141,8 @@ def check_queries(subject: TableSubject, seed: int = 1) -> str | None:
     )
     repeated = first_answers.reshape(RELEASES, TIMES, -1)
     size = max(float(np.abs(repeated).max()), 1.0)
-    if np.ptp(repeated, axis=1).max() > 1e-9 * size:
-        why = "the same point asked twice gets two answers; "
-    else:
-        why = ""
+    differs = np.ptp(repeated, axis=1).max() > 1e-9 * size
+    why = "the same point asked twice gets two answers; " if differs else ""
     budget = subject.budget
     allowed_separation = tables.largest_deviation(budget.epsilon, budget.delta)
     separation = max(
@@ -163,12 +154,6 @@ def check_queries(subject: TableSubject, seed: int = 1) -> str | None:
         why += f"{POINTS * TIMES} answers tell neighbours apart by {separation:.3g}"
         return f"{why} standard deviations, {allowed_separation:.3g} are allowed"
     return why or None
-
-
-def _query_points(subject: TableSubject, seed: int) -> FloatArray:
-    """Return 250 points in [0, 1]^d, repeated four times."""
-    points = np.random.default_rng(seed).random((POINTS, subject.task.d))
-    return np.tile(points, (TIMES, 1))
 
 
 def _attack_weights(subject: TableSubject, points: FloatArray) -> list[FloatArray]:
@@ -339,13 +324,10 @@ class TableSubject(SentSubject):
         """Return tables with no number, no label or no record, or out of bounds."""
         good = self._random_table(3, np.random.default_rng(0))
         good = replace(good, z=np.clip(good.z, *self._bounds()))
-        odd = [
-            OddInput(
-                f"a label of {bad:g}",
-                replace(good, labels=np.append(bad, good.labels[1:])),
-            )
-            for bad in (np.nan, -1.0, 0.5, float(len(self.task.classes)), np.inf)
-        ]
+        odd = []
+        for bad in (np.nan, -1.0, 0.5, float(len(self.task.classes)), np.inf):
+            labels = np.append(bad, good.labels[1:])
+            odd.append(OddInput(f"a label of {bad:g}", replace(good, labels=labels)))
         for bad in (np.nan, np.inf, -np.inf):
             z = good.z.copy()
             z[0, 0] = bad
@@ -365,16 +347,13 @@ class TableSubject(SentSubject):
 
     def own_checks(self) -> list[Finding]:
         """Check sensitivity, the exact delta, the message, and queries."""
-        checks = (
-            check_fields,
-            check_path,
-            check_streams,
-            check_queries,
-        )
         return [
             Finding("sensitivity", self._check_sensitivity()),
             Finding("delta", self._check_delta()),
-            *(Finding(_FINDING_NAMES[check], check(self)) for check in checks),
+            Finding("fields", check_fields(self)),
+            Finding("path", check_path(self)),
+            Finding("streams", check_streams(self)),
+            Finding("queries", check_queries(self)),
         ]
 
     def _check_sensitivity(self) -> str | None:
@@ -393,9 +372,8 @@ class TableSubject(SentSubject):
         """Return a finding if the exact delta exceeds the stated one."""
         epsilon, most = self.budget.epsilon, self.budget.delta
         first, second, _ = self.worst.tables
-        apart = self.message.sums(self.task, first) - self.message.sums(
-            self.task, second
-        )
+        apart = self.message.sums(self.task, first)
+        apart = apart - self.message.sums(self.task, second)
         noise = self.message.noise(self.task, self.records)
         delta = tables.difference_delta(apart, noise.sigma, epsilon)
         if delta <= most * (1 + 1e-9):
@@ -417,19 +395,8 @@ class TableSubject(SentSubject):
         form = self.message.form(self.task)
         rows = np.concatenate([form.weights(self.task, row) for row in values])
         answers = form.product(self.task, points, rows)
-        return (
-            answers.reshape(len(points), len(values), -1)
-            .swapaxes(0, 1)
-            .reshape(len(values), -1)
-        )
-
-
-_FINDING_NAMES = {
-    check_fields: "fields",
-    check_path: "path",
-    check_streams: "streams",
-    check_queries: "queries",
-}
+        by_point = answers.reshape(len(points), len(values), -1)
+        return by_point.swapaxes(0, 1).reshape(len(values), -1)
 
 
 def table_subject(task: Task, records: int | None = None) -> TableSubject:

@@ -189,11 +189,8 @@ def difference_delta(difference: Steps, sigma: float, epsilon: float) -> float:
         loss = (2 * size * k + terms * size**2) / (2 * sigma * sigma)
         return float(law @ -np.expm1(np.minimum(epsilon - loss, 0)))
     length = math.sqrt(int(np.dot(difference, difference)))
-    return (
-        gaussian_delta(epsilon, length / math.sqrt(sigma * sigma - 16))
-        if length
-        else 0.0
-    )
+    deviation = length / math.sqrt(sigma * sigma - 16)
+    return gaussian_delta(epsilon, deviation) if length else 0.0
 
 
 FEATURES = (Feature("a", 0.0, 1.0), Feature("b", -2.0, 2.0))

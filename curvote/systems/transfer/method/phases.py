@@ -73,9 +73,8 @@ class Servers:
         alone_end = self.alone(np.log(level)).min()
         shared_end = self.alone(np.log(level / self.n.size)).min()
         ends = shared_end - 1e-9, alone_end + 1e-9  # rounding
-        return float(
-            np.exp(brentq(self._log_excess, *ends, (np.log(level),), xtol=1e-14))
-        )
+        log_r = brentq(self._log_excess, *ends, (np.log(level),), xtol=1e-14)
+        return float(np.exp(log_r))
 
     def _log_excess(self, log_r: float, log_level: float) -> float:
         """Return the left-hand side of (5) minus the level, in logarithms."""
@@ -341,7 +340,7 @@ def rate_lines(**sizes: Unpack[Sizes]) -> tuple[RateLine, RateLine, RateLine, Ra
 
 def _deciding_rate(case: Case, log: FloatArray) -> tuple[Names, FloatArray]:
     """Return the deciding rate's name and log 1/r, which is at least 0."""
-    (target, target_noise), (source, source_noise) = case.lines()[:2], case.lines()[2:]
+    target, target_noise, source, source_noise = case.lines()
     target_name, best = _worse_rate(target, target_noise, log)
     source_name, helped = _worse_rate(source, source_noise, log)
     name = np.where(best >= helped, target_name, source_name)
