@@ -285,10 +285,11 @@ def exchange_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
             _own_offer(first.at_place((*replicate, server))) for server in numbers
         ]
         for context in (first, *rest):
-            own = offers[context.place[-1]]
-            others = (offer for offer in offers if offer is not own)
-            received = apply_faults(others, _server_faults(context.params))
-            yield {"offers": _offer_rows(*accept_offers(received, own, len(offers)))}
+            offer = offers[context.place[-1]]
+            foreign = (other for other in offers if other is not offer)
+            received = apply_faults(foreign, _server_faults(context.params))
+            answers = accept_offers(received, offer, len(offers))
+            yield {"offers": _offer_rows(*answers)}
 
 
 def _server_faults(params: Params) -> Mapping[int, str]:
@@ -356,7 +357,7 @@ def combine(context: StageContext) -> Rows:
     votes = context.rows("reevaluate", "votes")
     if context.params["federation.split"] == "single":
         full_weight, zero, flag = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
-        own = {
+        ensemble = {
             "learner": votes["learner"],
             "utility": full_weight / 2,
             "standard_error": zero,
@@ -366,7 +367,7 @@ def combine(context: StageContext) -> Rows:
             "weight_ma": full_weight,
             "none_passed_ma": flag,
         }
-        return {"ensemble": own}
+        return {"ensemble": ensemble}
     epsilon = context.inputs["reevaluate"].metadata["epsilon"]
     return {"ensemble": stages.ensemble_columns(votes, epsilon, context.metadata)}
 

@@ -193,10 +193,10 @@ def update(context: StageContext) -> Rows:
     votes = context.rows("evaluate", "arrival_votes")
     before = _previous_roster(context)
     rule = online.OnlineRule(keep=keep, **context.metadata)
-    judged = votes["learner"] != INCUMBENT
+    weak = votes["learner"] != INCUMBENT  # else on the incumbent
     n, positive = votes["n"], votes["positive"]
-    watched = online.IncumbentVotes(int(n[~judged].sum()), int(positive[~judged].sum()))
-    after = online.add_arrival(before, n[judged], positive[judged], rule, watched)
+    watched = online.IncumbentVotes(int(n[~weak].sum()), int(positive[~weak].sum()))
+    after = online.add_arrival(before, n[weak], positive[weak], rule, watched)
     b, arrival, newest = len(after.coef), len(after.history) - 1, after.history[-1]
     ensemble, (accuracy, error) = newest.ensemble, newest.incumbent.accuracy(keep)
     row = {

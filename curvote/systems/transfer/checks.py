@@ -22,12 +22,12 @@ AUTO = "auto"
 
 def resolve_parts(pipeline: PipelineSettings) -> list[Part]:
     """Return the settings resolved for each epsilon, with the form's own rules."""
-    release, stated = pipeline.transfer.release, pipeline.transfer.params
+    release, own_params = pipeline.transfer.release, pipeline.transfer.params
     setups = (_public_setup(pipeline, epsilon) for epsilon in pipeline.epsilon)
     if release != AUTO:
         form = task.form(release)
-        planned = [form.plan_params(stated, setup) for setup in setups]
-        if all(params == stated for params in planned):
+        planned = [form.plan_params(own_params, setup) for setup in setups]
+        if all(params == own_params for params in planned):
             return [Part(pipeline)]
         return [
             _make_part(pipeline, epsilon, {"params": params})
@@ -39,8 +39,8 @@ def resolve_parts(pipeline: PipelineSettings) -> list[Part]:
         weights = pipeline.transfer.weights or choice.weights
         fields = task.form(choice.release).Parameters.model_fields
         # Stated parameters take precedence.
-        own_params = {name: stated[name] for name in stated if name in fields}
-        params = choice.params | own_params
+        known_params = {name: own_params[name] for name in own_params if name in fields}
+        params = choice.params | known_params
         chosen = {"release": choice.release, "params": params, "weights": weights}
         part = _make_part(pipeline, epsilon, chosen)
         method = f"{choice.release}, {weights}"
@@ -73,7 +73,9 @@ def _public_setup(pipeline: PipelineSettings, epsilon: float) -> task.PublicSetu
         message = "how many numbers a record has is not known yet; name the release."
         raise UserError(message, where=("transfer", "release"))
     classes = len(lookup.classes(pipeline.source) or ("no", "yes"))
-    levels = {name: settings.to_level(asked) for name, asked in cell["told"].items()}
+    levels = {
+        name: settings.to_level(request) for name, request in cell["told"].items()
+    }
     return task.PublicSetup(int(d), classes, sizes, levels, target)
 
 

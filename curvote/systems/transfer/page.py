@@ -144,8 +144,8 @@ class ScoresSection(Section):
             ax.set_title(title)
             ax.grid(axis="y")
         figures.draw_left_label(axes, narrow, "percent")
-        drawn = set(self.beside["series"])
-        references = (data.find_method(n) for n in _REFERENCE_METHODS if n in drawn)
+        series = set(self.beside["series"])
+        references = (data.find_method(n) for n in _REFERENCE_METHODS if n in series)
         looks += [(method.label, method.look) for method in references]
         figures.draw_legend(
             figure, [_legend_handle(*entry) for entry in looks], 2 if narrow else 4
@@ -236,8 +236,8 @@ class MatrixSection(Section):
         shares = 100 * values.reindex(index=order, columns=tested).to_numpy(float)
 
         def cell_text(row: int, place: int) -> str:
-            own = order[row] == tested[place] and order[row] in self.released_servers
-            return f"{shares[row, place]:.0f}{'*' * own}"
+            mark = order[row] == tested[place] and order[row] in self.released_servers
+            return f"{shares[row, place]:.0f}{'*' * mark}"
 
         draw_matrix(ax, shares, (order, tested), cell_text, (_LOW, _HIGH))
         ax.set_xlabel("tested on")

@@ -118,11 +118,11 @@ class Agreement:
 
 def agreements(sides: Sequence[Contrasts], target: int) -> list[Agreement]:
     """Return the agreement of each server with the target; the target's is 1."""
-    own = _Difference.of(sides[target])
+    target_difference = _Difference.of(sides[target])
     return [
         Agreement(1.0, 0.0)
         if side is sides[target]
-        else _slope_agreement(_Difference.of(side), own)
+        else _slope_agreement(_Difference.of(side), target_difference)
         for side in sides
     ]
 

@@ -49,9 +49,9 @@ def ridge_refinement(
     contrast_noise = float(shares**2 @ errors)
 
     def refine(rows: Array) -> Array:
-        known = directions.NoisyMoments(rows, contrast_noise, second)
-        each = (replace(known, label=row[None]) for row in rows)
-        return np.stack([directions.solve_weights(moments) for moments in each])
+        moments_of_all = directions.NoisyMoments(rows, contrast_noise, second)
+        by_row = (replace(moments_of_all, label=row[None]) for row in rows)
+        return np.stack([directions.solve_weights(moments) for moments in by_row])
 
     return refine
 
