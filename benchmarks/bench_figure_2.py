@@ -29,7 +29,7 @@ from curvote.base.entropy import SeededEntropy
 from curvote.client.report import Reporter
 from curvote.curves.basis import projection, roughness_matrix
 from curvote.data.simulation.simulated import generate
-from curvote.learning.weak import disjoint_parts, draw_subsets, fit_problems
+from curvote.learning.votes import disjoint_parts, draw_subsets, fit_problems
 
 Array = NDArray[np.float64]
 Problem = tuple[Array, Array]

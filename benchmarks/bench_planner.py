@@ -28,11 +28,11 @@ from curvote.learning import learners
 from curvote.learning.votes import (
     average_classifiers,
     averaging_weights,
+    draw_subsets,
     estimate_utility,
     reversal_mask,
     reversed_utility,
 )
-from curvote.learning.weak import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.theory import Prediction, UtilityPrior, predict, recommend
 

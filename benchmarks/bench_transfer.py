@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.history import record
 from curvote.base.entropy import SystemEntropy
-from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import Task
 

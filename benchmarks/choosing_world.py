@@ -34,11 +34,11 @@ from curvote.learning.directions import (
 from curvote.learning.votes import (
     average_classifiers,
     averaging_weights,
+    draw_subsets,
     estimate_utility,
     reversal_mask,
     reversed_utility,
 )
-from curvote.learning.weak import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import FIRST_ROUND_SHARE, make_directions
 from curvote.systems.direct.choice import choose_protocol

@@ -40,8 +40,8 @@ from curvote.base.classes import Classes
 from curvote.base.entropy import SeededEntropy
 from curvote.base.privacy import ZCDP
 from curvote.data.public import heart
-from curvote.systems.transfer.method.combination import combine
 from curvote.systems.transfer.method.forms.moments import Moments
+from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import Feature, Level, Task
 

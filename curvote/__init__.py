@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from curvote.base.privacy import Budget
     from curvote.base.version import __version__
     from curvote.curves.curve_classifier import CurveClassifier
-    from curvote.estimators.direct import DirectClassifier
-    from curvote.estimators.mrma import MRMAClassifier
+    from curvote.estimators.direct import DirectClassifier, MRMAClassifier
     from curvote.estimators.transfer import TransferKernelClassifier
     from curvote.pipeline.run.run_object import Run, load_run
     from curvote.systems.labels.codes.codes import Codes
@@ -55,7 +54,7 @@ else:
             "CurveClassifier": "curves.curve_classifier",
             "DirectClassifier": "estimators.direct",
             "InternalError": "base.errors",
-            "MRMAClassifier": "estimators.mrma",
+            "MRMAClassifier": "estimators.direct",
             "PrivateLabelClassifier": "systems.labels.method.classifier",
             "PrivateLabelRegressor": "systems.labels.regression.regressor",
             "PrivateSearchCV": "systems.labels.method.search",

@@ -91,7 +91,7 @@ FORBIDDEN = [
         "Systems take from each other",
     ),
     ("curvote/pipeline/__init__.py", "prefect", "no orchestrator"),
-    ("curvote/estimators/mrma.py", "mlflow", "no orchestrator"),
+    ("curvote/estimators/direct.py", "mlflow", "no orchestrator"),
     ("curvote/learning/__init__.py", "curvote.client", "The server knows neither"),
     ("curvote/data/tables/cells.py", "curvote.data.tables.table", "form no cycle"),
 ]

@@ -7,15 +7,14 @@ from curvote.base.lazy import exports
 __all__ = ["DirectClassifier", "MRMAClassifier", "TransferKernelClassifier"]
 
 if TYPE_CHECKING:
-    from curvote.estimators.direct import DirectClassifier
-    from curvote.estimators.mrma import MRMAClassifier
+    from curvote.estimators.direct import DirectClassifier, MRMAClassifier
     from curvote.estimators.transfer import TransferKernelClassifier
 else:
     __getattr__ = exports(
         __name__,
         {
             "DirectClassifier": "direct",
-            "MRMAClassifier": "mrma",
+            "MRMAClassifier": "direct",
             "TransferKernelClassifier": "transfer",
         },
     )

@@ -43,16 +43,23 @@ def split_bounds(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
     except (TypeError, ValueError):
         raise UserError(
             f"bounds is {validate.format_value(bounds)}; give (lower, upper), each a"
-            " number or"
-            " one for each feature."
+            " number or one for each feature."
         ) from None
     return lower, upper
 
 
 def feature_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
     """Return (lower, upper), each (d,) of finite numbers; else UserError."""
-    lower, upper = (_end_by_feature(end, d) for end in split_bounds(bounds))
-    return lower, upper
+    ends = []
+    for end in split_bounds(bounds):
+        values = validate.finite(bounds=end)
+        if values.shape not in {(), (d,)}:
+            raise UserError(
+                f"bounds has shape {values.shape}; give a number, or one for each of"
+                f" the {d} features."
+            )
+        ends.append(np.broadcast_to(values, (d,)))
+    return ends[0], ends[1]
 
 
 def increasing_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
@@ -61,8 +68,7 @@ def increasing_bounds(bounds: Any, d: int) -> tuple[Array, Array]:
     if not np.less(lower, upper).all():
         raise UserError(
             f"bounds is {validate.format_value(bounds)}; each lower end must be below"
-            " its"
-            " upper one."
+            " its upper one."
         )
     return lower, upper
 
@@ -76,16 +82,6 @@ def warn_clipped(
         " bounds=(lower, upper), in the units of the data and known without it."
     )
     warn_outside(values, bounds, names, what, depth=depth)
-
-
-def _end_by_feature(end: ArrayLike, d: int) -> Array:
-    values = validate.finite(bounds=end)
-    if values.shape not in {(), (d,)}:
-        raise UserError(
-            f"bounds has shape {values.shape}; give a number, or one for each of the"
-            f" {d} features."
-        )
-    return np.broadcast_to(values, (d,))
 
 
 class WithoutProbabilities:
@@ -177,7 +173,19 @@ class TwoSidedClassifier(
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         self.classes_, codes = encode_labels(y)
         check_class_count(self.classes_, many=self.many)
-        encoding = self._build_encoding(X.shape[1], grid)
+        width = X.shape[1]
+        rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
+        onto = self._build_projection(width, grid)
+        lower, upper = increasing_bounds(self.bounds, onto.size)
+        values = {
+            "centre": validate.finite(centre=self.centre),
+            "scale": validate.finite(scale=self.scale),
+            "lower": lower,
+            "upper": upper,
+        }
+        needed = RESCALING_CONSTANTS.get(rescale, ())
+        constants = {name: values[name] for name in needed}
+        encoding = Encoding(onto, rescale, constants, self.judge)
         names = Classes(map(str, self.classes_))
         template = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         encoded = encoding.encode(X)
@@ -208,15 +216,9 @@ class TwoSidedClassifier(
     def _warn_outside(self, encoding: Encoding, coefficients: Array) -> None:
         """Warn of columns that bounds clip, or that lie far from the stated centre."""
         words = "coefficient {}" if self.basis else "column {}"
-        places = range(encoding.d)
-        feature_names = (
-            getattr(self, "feature_names_in_", None) if self.basis is None else None
-        )
-        names = (
-            [words.format(i) for i in places]
-            if feature_names is None
-            else feature_names
-        )
+        names: Any = [words.format(i) for i in range(encoding.d)]
+        if self.basis is None:
+            names = getattr(self, "feature_names_in_", names)
         constants = encoding.constants
         if "lower" in constants:
             ends = constants["lower"], constants["upper"]
@@ -238,21 +240,6 @@ class TwoSidedClassifier(
     @abstractmethod
     def _learn(self, template: Task, encoded: Encoded, labels: Places) -> Line:
         """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
-
-    def _build_encoding(self, width: int, grid: Array | None) -> Encoding:
-        rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        onto = self._build_projection(width, grid)
-        lower, upper = increasing_bounds(self.bounds, onto.size)
-        values = {
-            "centre": validate.finite(centre=self.centre),
-            "scale": validate.finite(scale=self.scale),
-            "lower": lower,
-            "upper": upper,
-        }
-        constants = {
-            name: values[name] for name in RESCALING_CONSTANTS.get(rescale, ())
-        }
-        return Encoding(onto, rescale, constants, self.judge)
 
     def _build_projection(self, width: int, grid: Array | None) -> Projection:
         coordinates = validate.one_of(COORDINATES, coordinates=self.coordinates)

@@ -25,16 +25,10 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.base.release_counter import ReleaseCounter, refuse_weights
 from curvote.curves.columns import refuse_curves
-from curvote.estimators.base import (
-    WithoutProbabilities,
-    encode_labels,
-    feature_bounds,
-    warn_clipped,
-)
+from curvote.estimators import base
 from curvote.systems.transfer.method import weights as rules
 from curvote.systems.transfer.method.choice import choose_form
-from curvote.systems.transfer.method.combination import combine, normalize_weights
-from curvote.systems.transfer.method.model import DECISIONS
+from curvote.systems.transfer.method.model import DECISIONS, combine, normalize_weights
 from curvote.systems.transfer.method.release import Release, release
 from curvote.systems.transfer.method.task import (
     FORMS,
@@ -124,7 +118,7 @@ OF_TWO = "kernel"
 
 
 class TransferKernelClassifier(
-    ReleaseCounter, WithoutProbabilities, ClassifierMixin, BaseEstimator
+    ReleaseCounter, base.WithoutProbabilities, ClassifierMixin, BaseEstimator
 ):
     """A classifier for one of several servers, from one noised release of each.
 
@@ -250,19 +244,33 @@ class TransferKernelClassifier(
         refuse_weights(self, refused)
         refuse_curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        classes, codes = encode_labels(y)
+        classes, codes = base.encode_labels(y)
         if server is None:
-            self._refuse_server_names()
+            for name in ("epsilon", "delta", "target", "weights"):
+                value = getattr(self, name)
+                if isinstance(value, Mapping) or (
+                    name == "target" and value is not None
+                ):
+                    raise UserError(
+                        f"{name} is {validate.format_value(value)}, but fit was given"
+                        " no server: write fit(X, y, server=...), a name for each row."
+                    )
         tables = ServerRows(X, codes, server_names(server, len(codes)))
         target = _target_server(self.target, tables.sizes)
-        task = self._common_task(tables, _class_names(classes))
+        if len(classes) < 2:
+            raise UserError("Classifier can't train when only one class is present.")
+        task = self._common_task(
+            tables, Classes(str(label) for label in classes.tolist())
+        )
         spends = tables.budgets(task)
         self.task_, self.reason_ = self._task_in_form(task, tables.sizes, target)
         names = [feature.name for feature in task.features]
-        warn_clipped(X, feature_bounds(self.bounds, X.shape[1]), names)
+        base.warn_clipped(X, base.feature_bounds(self.bounds, X.shape[1]), names)
         weights, seed = self._check_weights(), seed_sequence(self.random_state)
         self._count_servers(spends, tables.noised(task))
-        self.sent_ = tables.draw_releases(self.task_, lambda: _noise_source(seed))
+        self.sent_ = tables.draw_releases(
+            self.task_, lambda: SystemEntropy() if seed is None else SeededEntropy(seed)
+        )
         self.model_ = combine(self.task_, self.sent_, target, weights, self.decide)
         self.classes_, self.target_ = classes, target
         return self
@@ -276,17 +284,6 @@ class TransferKernelClassifier(
         """Return the predicted class of each row."""
         records = self._check_records(X)
         return np.asarray(self.classes_[self.model_.codes(records)])
-
-    def _refuse_server_names(self) -> None:
-        """Refuse parameters that name servers, if ``fit`` was given none."""
-        for name in ("epsilon", "delta", "target", "weights"):
-            value = getattr(self, name)
-            if isinstance(value, Mapping) or (name == "target" and value is not None):
-                raise UserError(
-                    f"{name} is {validate.format_value(value)}, but fit was given no"
-                    " server:"
-                    " write fit(X, y, server=...), a name for each row."
-                )
 
     def _check_records(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
@@ -303,7 +300,17 @@ class TransferKernelClassifier(
     ) -> tuple[Task, str | None]:
         """Return the task in the requested form, and the reason of a chosen one."""
         setup = PublicSetup(task.d, len(task.classes), sizes, task.servers, target)
-        requested = _check_release(self.release, len(task.classes))
+        classes = len(task.classes)
+        names = [name for name in FORMS if not form(name).study]
+        if (
+            validate.one_of((AUTO, *names), release=self.release) == OF_TWO
+            and classes > 2
+        ):
+            raise UserError(
+                "Only binary classification is supported by release kernel, and y has"
+                f" {classes} classes; take cells or moments."
+            )
+        requested = self.release
         if requested != AUTO:
             params = form(requested).plan_params({}, setup)
             return replace(task, release=requested, params=params), None
@@ -319,7 +326,7 @@ class TransferKernelClassifier(
 
     def _features(self, d: int) -> tuple[Feature, ...]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
-        lower, upper = (end.tolist() for end in feature_bounds(self.bounds, d))
+        lower, upper = (end.tolist() for end in base.feature_bounds(self.bounds, d))
         return tuple(
             Feature(*column) for column in zip(names, lower, upper, strict=True)
         )
@@ -328,13 +335,12 @@ class TransferKernelClassifier(
         """Return the weights; what `combine` would refuse spends nothing."""
         validate.one_of(DECISIONS, decide=self.decide)
         if isinstance(self.weights, str):
-            rules.fixed_rule(form(self.task_.release), self.weights)
+            rules.fixed_rule(self.weights)
             return self.weights
         if not isinstance(self.weights, Mapping):
             raise UserError(
-                f"weights is {validate.format_value(self.weights)}; give a rule's"
-                " name, or a"
-                " number for each server."
+                f"weights is {validate.format_value(self.weights)}; give a rule's name,"
+                " or a number for each server."
             )
         named = {str(name): weight for name, weight in self.weights.items()}
         normalize_weights(named, list(self.task_.servers))
@@ -348,29 +354,7 @@ class TransferKernelClassifier(
         self._count_releases(noised)
 
 
-def _noise_source(seed: np.random.SeedSequence | None) -> Entropy:
-    return SystemEntropy() if seed is None else SeededEntropy(seed)
-
-
 def _target_server(requested: Any, sizes: Mapping[str, int]) -> str:
     if requested is None:
         return next(iter(sizes))
     return validate.one_of(sizes, target=str(requested))
-
-
-def _check_release(release: str, classes: int) -> str:
-    """Return the requested form of a release, checked."""
-    names = [name for name in FORMS if not form(name).study]
-    if validate.one_of((AUTO, *names), release=release) == OF_TWO and classes > 2:
-        raise UserError(
-            "Only binary classification is supported by release kernel, and y has"
-            f" {classes} classes; take cells or moments."
-        )
-    return release
-
-
-def _class_names(classes: NDArray[Any]) -> Classes:
-    """Return the classes' names; fewer than two is a UserError."""
-    if len(classes) < 2:
-        raise UserError("Classifier can't train when only one class is present.")
-    return Classes(str(label) for label in classes.tolist())

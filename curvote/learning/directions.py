@@ -80,30 +80,19 @@ def shrink_second_moment(raw: Array, noise: float, public: Array) -> SecondMomen
     """
     d = len(public) - 1
     excess = raw[0, 0] - public[0]
-    corner = (
-        public[0] + shrink_factor(np.array([excess]), DOUBT_CORNER * noise) * excess
-    )
-    corner = float(np.clip(corner, public[0] / 2, 2 * public[0]))
+    excess *= shrink_factor(np.array([excess]), DOUBT_CORNER * noise)
+    corner = float(np.clip(public[0] + excess, public[0] / 2, 2 * public[0]))
     column = shrink_factor(raw[1:, 0], DOUBT_CENTRE * d * noise / 2) * raw[1:, 0]
     centre = column / corner
     around = raw[1:, 1:] - corner * np.outer(centre, centre)
-    least = float(public[1:].mean()) / 5
-    return SecondMoment(corner, centre, _shrink_scatter(around, noise, least))
-
-
-def _shrink_scatter(raw: Array, noise: float, least: float) -> Array:
-    """Return the shrunk scatter C (d, d) around the centre."""
-    d = len(raw)
-    mean = max(float(np.trace(raw)) / d, least)
-    deviation, off_diagonal = np.diag(raw) - mean, raw - np.diag(np.diag(raw))
+    mean = max(float(np.trace(around)) / d, float(public[1:].mean()) / 5)
+    deviation, beside = np.diag(around) - mean, around - np.diag(np.diag(around))
     diagonal = mean + shrink_factor(deviation, (d - 1) * noise) * deviation
-    mixed = (
-        np.diag(diagonal)
-        + shrink_factor(off_diagonal, d * (d - 1) * noise / 2) * off_diagonal
-    )
-    values, vectors = np.linalg.eigh(mixed)
+    beside = shrink_factor(beside, d * (d - 1) * noise / 2) * beside
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + beside)
     floor = min(max(EDGE * np.sqrt(2 * d * noise), NARROWEST * mean), mean)
-    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
+    scatter = np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
+    return SecondMoment(corner, centre, scatter)
 
 
 def shrink_factor(observed: Array, noise_energy: float) -> float:
@@ -163,49 +152,26 @@ def discriminant_classifier(moments: NoisyMoments, s: float) -> tuple[Array, Arr
     second, n_classes = moments.second, len(moments.label) + 1
     part = (n_classes - 1) / n_classes
     # In units of E[u_0]: pi_k times (1, z/s), less the mean of all over K.
-    class_moments = (
-        part * simplex_codes(n_classes) @ moments.label / np.sqrt(second.corner)
-    )
+    raw = part * simplex_codes(n_classes) @ moments.label / np.sqrt(second.corner)
     noise = part**2 * moments.noise / second.corner
-    shares = _class_shares(class_moments[:, 0], noise)
-    offsets = class_moments[:, 1:] - class_moments[:, :1] * second.centre
+    uneven = shrink_factor(raw[:, 0], (n_classes - 1) * noise) * raw[:, 0]
+    shares = np.maximum(1 + n_classes * uneven, SMALLEST_CLASS_SHARE)
+    shares /= shares.sum()
+    offsets = raw[:, 1:] - raw[:, :1] * second.centre
     variance = noise * (1 + float(second.centre @ second.centre) / len(second.centre))
-    whitener, hidden = _whitening_matrix(second.around / second.corner, variance)
-    means = _posterior_means(offsets @ whitener, hidden) / shares[:, None]
-    rule = means @ _inverse_within(means, shares)
+    values, vectors = np.linalg.eigh(second.around / second.corner)
+    whitener, hidden = vectors / np.sqrt(values), variance / values
+    observed = offsets @ whitener
+    # The posterior means of a normal prior, whose variance is estimated.
+    excess = float(np.mean(observed**2 - hidden))
+    signal = max(excess, LEAST_SIGNAL * float(hidden.mean()))
+    means = observed * (signal / (signal + hidden)) / shares[:, None]
+    between, vectors = np.linalg.eigh((means.T * shares) @ means)
+    within = (vectors / np.maximum(1 - between, LEAST_WITHIN)) @ vectors.T
+    rule = means @ within
     coef = rule @ whitener.T
     level = np.log(shares) - (rule * means).sum(axis=1) / 2
     return coef / s, level - coef @ second.centre
-
-
-def _class_shares(observed: Array, noise: float) -> Array:
-    """Return the classes' shares (K,), shrunk towards equal ones."""
-    count = len(observed)
-    uneven = shrink_factor(observed, (count - 1) * noise) * observed
-    shares = np.maximum(1 + count * uneven, SMALLEST_CLASS_SHARE)
-    return np.asarray(shares / shares.sum())
-
-
-def _whitening_matrix(around: Array, noise: float) -> tuple[Array, Array]:
-    """Return W (d, d) that whitens x, and the noise of each coordinate."""
-    values, vectors = np.linalg.eigh(around)
-    return vectors / np.sqrt(values), noise / values
-
-
-def _posterior_means(observed: Array, hidden: Array) -> Array:
-    """Return observed (K, d) as posterior means of a normal prior.
-
-    ``hidden`` (d,) is the variance of the noise (empirical Bayes).
-    """
-    excess = float(np.mean(observed**2 - hidden))
-    signal = max(excess, LEAST_SIGNAL * float(hidden.mean()))
-    return np.asarray(observed * (signal / (signal + hidden)))
-
-
-def _inverse_within(means: Array, shares: Array) -> Array:
-    """Return the inverse of the scatter within classes."""
-    between, vectors = np.linalg.eigh((means.T * shares) @ means)
-    return np.asarray((vectors / np.maximum(1 - between, LEAST_WITHIN)) @ vectors.T)
 
 
 # Of two classes (coef (d,), intercept); a line for each of K more, (K, d) and (K,).
@@ -226,9 +192,9 @@ class ReportMean:
 
     @classmethod
     def from_shards(cls, shards: Iterable[Array]) -> ReportMean:
-        """Return the mean of reports in parts; the parts change no bit.
+        """Return the mean of reports in parts, added row after row.
 
-        They are added row after row: how they are parted changes no bit.
+        How they are parted changes no bit.
         """
         total, n = None, 0
         for directions in shards:
@@ -259,9 +225,8 @@ def one_round_classifier(
 
     ``rule`` reads what is known of two classes.
     """
-    return classifier_from_moments(
-        estimate_moments(mean, directions, epsilon), directions.intercept, rule
-    )
+    moments = estimate_moments(mean, directions, epsilon)
+    return classifier_from_moments(moments, directions.intercept, rule)
 
 
 def estimate_whitening(
@@ -293,17 +258,20 @@ def two_round_classifier(
     """
     first = estimate_moments(means[0], directions, epsilon)
     second = estimate_moments(means[1], directions.whitened, epsilon)
-    s = directions.whitened.intercept
-    transport = _transport_matrix(
-        whitening, first.second.matrix, (directions.intercept, s)
-    )
+    s1, s2 = directions.intercept, directions.whitened.intercept
+    # (s2, W (z - centre)) = B (s1, z); T = B / sqrt(tr(B M B')), as both sides are
+    # divided by their lengths, in the mean of squares.
+    transport = np.zeros((directions.p, directions.p))
+    transport[0, 0] = s2 / s1
+    transport[1:, 0] = -whitening.matrix @ whitening.centre / s1
+    transport[1:, 1:] = whitening.matrix
+    transport /= np.sqrt(np.trace(transport @ first.second.matrix @ transport.T))
     carried = first.noise * float((transport**2).sum()) / directions.p
     part = second.noise / (carried + second.noise)
     moved = np.array([part * transport @ row for row in first.label])
-    combined = NoisyMoments(
-        moved + (1 - part) * second.label, part * carried, second.second
-    )
-    coef, constant = classifier_from_moments(combined, s, rule)
+    label = moved + (1 - part) * second.label
+    combined = NoisyMoments(label, part * carried, second.second)
+    coef, constant = classifier_from_moments(combined, s2, rule)
     slopes = (whitening.matrix.T @ coef.T).T
     return slopes, constant - slopes @ whitening.centre
 
@@ -323,9 +291,8 @@ def estimate_second_moment(
     """Return the shrunk second moment from the moments of reports."""
     public = public_moment(directions)
     if directions.share == 1:
-        return SecondMoment(
-            float(public[0]), np.zeros(directions.d), np.diag(public[1:])
-        )
+        centre, scatter = np.zeros(directions.d), np.diag(public[1:])
+        return SecondMoment(float(public[0]), centre, scatter)
     raw = second_moment_matrix(moments.diagonal, moments.off)
     return shrink_second_moment(raw, noise * directions.second_scale**2, public)
 
@@ -335,22 +302,6 @@ def public_moment(directions: Directions) -> Array:
     squares = np.full(directions.p, directions.square)
     squares[0] = directions.intercept**2
     return np.asarray(squares / squares.sum())
-
-
-def _transport_matrix(
-    whitening: Whitening, second: Array, intercepts: tuple[float, float]
-) -> Array:
-    """Return T (p, p) that maps u to the second round's coordinates.
-
-    (s2, W (z - centre)) = B (s1, z); both sides are divided by their lengths, in the
-    mean of squares by sqrt(tr(B M B')). ``intercepts`` are s1 and s2.
-    """
-    d, (before, after) = len(whitening.centre), intercepts
-    transport = np.zeros((d + 1, d + 1))
-    transport[0, 0] = after / before
-    transport[1:, 0] = -whitening.matrix @ whitening.centre / before
-    transport[1:, 1:] = whitening.matrix
-    return np.asarray(transport / np.sqrt(np.trace(transport @ second @ transport.T)))
 
 
 def classifier_from_moments(moments: NoisyMoments, s: float, rule: MomentRule) -> Line:
@@ -402,9 +353,8 @@ def one_of_classifier(
     rule: MomentRule = solve_weights,
 ) -> Line:
     """Return coef and intercept of the classifier from the blocks' means."""
-    return classifier_from_moments(
-        estimate_block_moments(means, directions, epsilon), directions.intercept, rule
-    )
+    moments = estimate_block_moments(means, directions, epsilon)
+    return classifier_from_moments(moments, directions.intercept, rule)
 
 
 def estimate_block_moments(
@@ -412,16 +362,12 @@ def estimate_block_moments(
 ) -> NoisyMoments:
     """Return the noised moments that the blocks' means estimate."""
     n_classes, v = len(means.mean), means.noise(epsilon)
-    label = (
-        simplex_codes(n_classes).T
-        @ means.mean[:, : directions.p]
-        / np.sqrt(directions.share)
-    )
-    moments = directions.moments(means.mean.sum(axis=0))
+    label = simplex_codes(n_classes).T @ means.mean[:, : directions.p]
+    label = label / np.sqrt(directions.share)
     label_noise = v / directions.share * n_classes / (n_classes - 1)
-    return NoisyMoments(
-        label, label_noise, estimate_second_moment(moments, n_classes * v, directions)
-    )
+    moments = directions.moments(means.mean.sum(axis=0))
+    second = estimate_second_moment(moments, n_classes * v, directions)
+    return NoisyMoments(label, label_noise, second)
 
 
 # How much the energy of noise counts beside that of a clipped gradient of length C: as

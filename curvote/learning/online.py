@@ -19,14 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.learning.votes import (
-    WEIGHTS,
-    WHEN_NONE_PASS,
-    average_classifiers,
-    averaging_weights,
-    estimate_utility,
-    reversed_utility,
-)
+from curvote.learning import votes
 
 
 @dataclass(frozen=True)
@@ -47,8 +40,8 @@ class OnlineRule:
     drop: float = 3.0
 
     def __post_init__(self) -> None:
-        validate.one_of(WHEN_NONE_PASS, when_none_pass=self.when_none_pass)
-        validate.one_of(WEIGHTS, weights=self.weights)
+        validate.one_of(votes.WHEN_NONE_PASS, when_none_pass=self.when_none_pass)
+        validate.one_of(votes.WEIGHTS, weights=self.weights)
         validate.positive(drop=self.drop)
         if not 0.5 < self.keep <= 1:
             raise UserError(f"keep is {self.keep!r}; it must lie in (1/2, 1].")
@@ -94,7 +87,7 @@ class IncumbentVotes:
         """
         if not self.n:
             return 0.5, 0.5 / (2 * keep - 1)
-        estimated = estimate_utility([self.positive], [self.n], keep)
+        estimated = votes.estimate_utility([self.positive], [self.n], keep)
         return float(estimated.value[0]), float(estimated.standard_error[0])
 
 
@@ -168,23 +161,23 @@ def add_votes(
     What was there fades by ``memory``; a candidate may get no vote. Counts that are
     not whole, or outside 0..n, are a UserError.
     """
-    votes, total = validate.finite(positive=positive), validate.finite(n=n)
-    if not votes.shape == total.shape == roster.n.shape:
+    right, total = validate.finite(positive=positive), validate.finite(n=n)
+    if not right.shape == total.shape == roster.n.shape:
         raise UserError(
-            f"positive {votes.shape} and n {total.shape} must be"
+            f"positive {right.shape} and n {total.shape} must be"
             f" {roster.n.shape}: one number for each candidate."
         )
-    valid = (votes >= 0) & (votes <= total) & (votes % 1 == 0) & (total % 1 == 0)
+    valid = (right >= 0) & (right <= total) & (right % 1 == 0) & (total % 1 == 0)
     if not valid.all():
         b = int(np.argmin(valid))
         raise UserError(
-            f"candidate {b} has {votes[b]:g} positive of {total[b]:g} votes; counts"
+            f"candidate {b} has {right[b]:g} positive of {total[b]:g} votes; counts"
             " must be whole and 0 <= positive <= n."
         )
     return replace(
         roster,
         n=memory * roster.n + total,
-        positive=memory * roster.positive + votes,
+        positive=memory * roster.positive + right,
         squares=memory**2 * roster.squares + total,
     )
 
@@ -207,30 +200,21 @@ def build_ensemble(roster: Roster, rule: OnlineRule) -> Ensemble:
     squares = np.where(has_votes, roster.squares, 1.0)
     utility = np.where(has_votes, (rate + rule.keep - 1) / gain, 0.5)
     flipped = has_votes & (2 * roster.positive < roster.n)
-    weight, passed, none_passed = _ensemble_weights(utility, flipped, has_votes, rule)
+    worth = votes.reversed_utility(utility, flipped)[has_votes]
+    weight = np.zeros(len(utility))
+    weight[has_votes], none_passed = votes.averaging_weights(
+        worth, rule.cutoff, rule.when_none_pass, rule.weights
+    )
     signed_weights = np.where(flipped, -1.0, 1.0) * weight
     return Ensemble(
         utility,
         np.sqrt(rate * (1 - rate) * squares) / (total * gain),
         flipped,
         weight,
-        passed,
+        int((worth > rule.cutoff).sum()),
         none_passed,
-        *average_classifiers(roster.coef, roster.intercept, signed_weights),
+        *votes.average_classifiers(roster.coef, roster.intercept, signed_weights),
     )
-
-
-def _ensemble_weights(
-    utility: FloatArray,
-    flipped: NDArray[np.bool_],
-    has_votes: NDArray[np.bool_],
-    rule: OnlineRule,
-) -> tuple[FloatArray, int, bool]:
-    worth = reversed_utility(utility, flipped)[has_votes]
-    weight = np.zeros(len(utility))
-    how = rule.cutoff, rule.when_none_pass, rule.weights
-    weight[has_votes], none_passed = averaging_weights(worth, *how)
-    return weight, int((worth > rule.cutoff).sum()), none_passed
 
 
 def incumbent_row(history: Sequence[Arrival]) -> int:

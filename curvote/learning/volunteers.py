@@ -13,6 +13,7 @@ from scipy.special import expit
 from curvote.curves.direction import Directions, class_codes, second_moment_matrix
 from curvote.learning.directions import (
     LEAST_INTERCEPT,
+    Line,
     NoisyMoments,
     ReportMean,
     SecondMoment,
@@ -37,10 +38,8 @@ def class_scores(
     A class that none of them has never wins.
     """
     present = np.unique(places)
-    coef, intercept = (
-        np.zeros((n_classes, z.shape[1])),
-        np.full(n_classes, LOWEST_SCORE),
-    )
+    coef = np.zeros((n_classes, z.shape[1]))
+    intercept = np.full(n_classes, LOWEST_SCORE)
     if len(present) == 1:
         intercept[present] = 0.0
         return coef, intercept
@@ -51,8 +50,6 @@ def class_scores(
     intercept[present] = np.ravel(signs * model.intercept_)
     return coef, intercept
 
-
-Line = tuple[Array, Any]
 
 # The penalty is |coef|^2/2 beside the sum of losses: a slope of z, whose scale is
 # public, is expected to be a standard normal number. Fixed, so that nothing is tuned.
@@ -123,9 +120,8 @@ class VolunteerRecords:
     ) -> VolunteerRecords:
         """Return the records ``z`` (n, d) of classes ``places`` (n,)."""
         constant = np.full(len(z), directions.intercept)
-        return cls(
-            np.column_stack([constant, z]), class_codes(places, directions.n_classes)
-        )
+        codes = class_codes(places, directions.n_classes)
+        return cls(np.column_stack([constant, z]), codes)
 
     @property
     def units(self) -> Array:
@@ -175,18 +171,19 @@ def joint_classifier(
     if not len(public.records):
         return one_round_classifier(mean, directions, epsilon)
     reported = estimate_moments(mean, directions, epsilon)
-    moments = pool_label_moments(
-        reported, public, pool_second_moments(mean, directions, epsilon, public.units)
-    )
+    second = pool_second_moments(mean, directions, epsilon, public.units)
+    moments = pool_label_moments(reported, public, second)
     if directions.n_classes > 2:
         return discriminant_classifier(moments, directions.intercept)
-    evidence, prior = (
-        _report_evidence(replace(reported, second=moments.second)),
-        _prior_evidence(moments),
-    )
-    w = _joint_logistic(
-        evidence, prior, public, public.noise / (public.noise + reported.noise)
-    )
+    penalty, variance = ridge_penalty(moments)
+    signal = float(moments.label[0, 0] ** 2) - moments.noise
+    constant = max(signal, LEAST_INTERCEPT * moments.noise)
+    first = second.corner**2 / constant, 0.0
+    slopes = second.around * penalty / variance, np.zeros(len(second.centre))
+    evidence = _report_evidence(replace(reported, second=second))
+    prior = _uncentre_evidence(first, slopes, second.centre)
+    part = public.noise / (public.noise + reported.noise)
+    w = _joint_logistic(evidence, prior, public, part)
     return w[1:], float(w[0] * directions.intercept)
 
 
@@ -232,16 +229,6 @@ def _report_evidence(moments: NoisyMoments) -> Evidence:
     return _uncentre_evidence(first, (slopes, right), second.centre)
 
 
-def _prior_evidence(moments: NoisyMoments) -> Evidence:
-    """Return the prior of `solve_weights` as evidence on w."""
-    second, (penalty, variance) = moments.second, ridge_penalty(moments)
-    signal = float(moments.label[0, 0] ** 2) - moments.noise
-    constant = max(signal, LEAST_INTERCEPT * moments.noise)
-    first = second.corner**2 / constant, 0.0
-    slopes = second.around * penalty / variance, np.zeros(len(second.centre))
-    return _uncentre_evidence(first, slopes, second.centre)
-
-
 def _uncentre_evidence(
     first: tuple[float, float], rest: tuple[Array, Array], centre: Array
 ) -> Evidence:
@@ -277,16 +264,13 @@ def _least_squares(evidence: Evidence, units: Array, signs: Array) -> Array:
 
     The degrees of freedom that w takes of them are left out, 3/4 of n at most.
     """
-    volunteers, n, residual = (
-        Evidence(units.T @ units, units.T @ signs),
-        len(signs),
-        1.0,
-    )
+    volunteers = Evidence(units.T @ units, units.T @ signs)
+    n = len(signs)
+    residual = 1.0
     for _ in range(ROUNDS):
         combined = evidence + volunteers.times(1 / residual)
-        degrees = float(
-            np.trace(np.linalg.solve(combined.precision, volunteers.precision))
-        )
+        share = np.linalg.solve(combined.precision, volunteers.precision)
+        degrees = float(np.trace(share))
         squares = float(((signs - units @ combined.solve()) ** 2).sum())
         free_degrees = max(n - degrees / residual, n / 4)
         residual = float(np.clip(squares / free_degrees, LEAST_RESIDUAL, 1))

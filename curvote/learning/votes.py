@@ -1,8 +1,11 @@
-"""Votes on classifiers: utilities, reversal, model averaging and drift alerts."""
+"""Weak classifiers and votes on them: utilities, reversal, averaging, drift alerts."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,8 +13,79 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
+from curvote.learning.learners.registry import Fits, fit, parameters
 
 IntArray = NDArray[np.int64]
+
+
+def draw_subsets(
+    generator: np.random.Generator, n_reports: int, count: int, size: int
+) -> IntArray:
+    """Return the reports of ``count`` learners, [count, size] indices.
+
+    Each learner gets ``size`` different reports, independently of the others (MRMA,
+    algorithm 1). More than there are is a UserError.
+    """
+    validate.at_least(1, count=count)
+    if validate.at_least(1, size=size) > n_reports:
+        raise UserError(
+            f"size is {size}, but there are only {n_reports} reports to draw from."
+        )
+    # A shuffle, not the smallest of random keys: partitioning differs by processor.
+    # One learner after the other, so that only one order is in memory.
+    everyone = np.arange(n_reports)[None]
+    subsets = [generator.permuted(everyone, axis=1)[0, :size] for _ in range(count)]
+    return np.array(subsets)
+
+
+def disjoint_parts(
+    generator: np.random.Generator, n_reports: int, count: int
+) -> list[IntArray]:
+    """Return ``count`` disjoint random parts of the reports.
+
+    The remainder is left out. More parts than reports are a UserError.
+    """
+    if validate.at_least(1, count=count) > n_reports:
+        raise UserError(f"count is {count}, but there are only {n_reports} reports.")
+    size = n_reports // count
+    order = generator.permutation(n_reports)[: count * size]
+    return list(order.reshape(count, size))
+
+
+def fit_problems(
+    name: str,
+    problems: Sequence[tuple[FloatArray, FloatArray]],
+    *,
+    gram: FloatArray,
+    roughness: FloatArray | None = None,
+    **params: Any,
+) -> Fits:
+    """Fit learner ``name`` to problems (reports [n, d], labels [n]) of any sizes n.
+
+    ``gram`` and ``roughness`` (d, d), of the basis and of its second derivatives, make
+    reports functions, for the learners that see them so.
+    Problems of one size are fitted in one batch; the results stand in the order given.
+    No problem at all, or different d, is a UserError.
+    """
+    groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, (reports, _) in enumerate(problems):
+        groups[np.shape(reports)].append(index)
+    widths = {shape[-1:] for shape in groups}
+    if len(widths) != 1:
+        raise UserError(f"problems must share one d; found {sorted(widths)}.")
+    public = {"gram": gram, "roughness": roughness}
+    params |= {key: public[key] for key in public if key in parameters(name)}
+    results = []
+    for group in groups.values():
+        reports, labels = (np.stack([problems[i][k] for i in group]) for k in (0, 1))
+        results.append(fit(name, reports, labels, **params))
+    order = np.argsort(np.concatenate(list(groups.values())))
+    return Fits(
+        np.concatenate([fits.coef for fits in results])[order],
+        np.concatenate([fits.intercept for fits in results])[order],
+        np.concatenate([fits.flagged for fits in results])[order],
+        results[0].ridge,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +140,7 @@ def check_vote_counts(positive: ArrayLike, n: ArrayLike) -> tuple[IntArray, IntA
         b = int(np.argmin(valid))
         raise UserError(
             f"classifier {b} has {positives[b]:g} positive of {total[b]:g} votes;"
-            " counts"
-            " must be whole, 0 <= positive <= n and n >= 1."
+            " counts must be whole, 0 <= positive <= n and n >= 1."
         )
     return positives.astype(np.int64), total.astype(np.int64)
 
@@ -124,13 +197,19 @@ def averaging_weights(
     if not validate.rule_holds(lambda: 0.5 <= cutoff < 1):
         raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
     none_passed = not bool((value > cutoff).any())
-    if none_passed:
-        raw = _fallback_weights(value, when_none_pass)
-    else:
-        raw = (_excess_weights if form == "excess" else _distance_weights)(
-            value, cutoff
-        )
-    return _normalise_weights(raw), none_passed
+    if none_passed and when_none_pass == "best":
+        raw = np.eye(1, value.size, int(np.argmax(value)))[0]
+    elif none_passed and when_none_pass == "uniform":
+        raw = np.ones(value.size)
+    elif none_passed or form == "excess":
+        raw = np.maximum(value - (0.5 if none_passed else cutoff), 0)
+    else:  # who passes is above 1/2, so only the upper end of [0, 1] can clip
+        raw = np.where(value > cutoff, np.minimum(value, 1) - 0.5, 0)
+    top = raw.max()
+    if top == 0:
+        return np.full(raw.size, 1 / raw.size), none_passed
+    relative = raw / top  # first, so that the sum cannot overflow
+    return np.asarray(relative / relative.sum()), none_passed
 
 
 def average_classifiers(
@@ -150,33 +229,6 @@ def average_classifiers(
             f" {share.shape} must be [B, d], [B] and [B]."
         )
     return share @ slopes, float(share @ constants)
-
-
-def _excess_weights(utility: FloatArray, over: float) -> FloatArray:
-    return np.maximum(utility - over, 0)
-
-
-def _distance_weights(utility: FloatArray, over: float) -> FloatArray:
-    # Who passes is above 1/2, so only the upper end of [0, 1] can clip.
-    return np.where(utility > over, np.minimum(utility, 1) - 0.5, 0)
-
-
-def _fallback_weights(utility: FloatArray, how: str) -> FloatArray:
-    if how == "soft":
-        return _excess_weights(utility, 0.5)
-    if how == "best":
-        best = np.zeros(utility.size)
-        best[np.argmax(utility)] = 1
-        return best
-    return np.ones(utility.size)
-
-
-def _normalise_weights(raw: FloatArray) -> FloatArray:
-    top = raw.max()
-    if top == 0:
-        return np.full(raw.size, 1 / raw.size)
-    relative = raw / top  # first, so that the sum cannot overflow
-    return np.asarray(relative / relative.sum())
 
 
 # Probabilities below this cannot matter for any level that one would act on.
@@ -200,17 +252,24 @@ def drift_p_value(
     comparable = (np.asarray(n) > 0) & (np.asarray(new_n) > 0)
     if not comparable.any():
         return 1.0
-    old_right, total = check_vote_counts(
-        np.asarray(positive)[comparable], np.asarray(n)[comparable]
-    )
-    new_right, newest = check_vote_counts(
-        np.asarray(new_positive)[comparable], np.asarray(new_n)[comparable]
+    (old_right, total), (new_right, newest) = (
+        check_vote_counts(np.asarray(right)[comparable], np.asarray(votes)[comparable])
+        for right, votes in ((positive, n), (new_positive, new_n))
     )
     all_votes, all_right = total + newest, old_right + new_right
     is_reversed = 2 * all_right < all_votes
     all_right = np.where(is_reversed, all_votes - all_right, all_right)
     observed = int(np.where(is_reversed, newest - new_right, new_right).sum())
-    least, law = _hypergeometric_sum(all_votes, all_right, newest)
+    from scipy.stats import hypergeom  # a second; who reads results needs none
+
+    # The law of the sum, from the least value that is likely at all.
+    least, law = 0, np.ones(1)
+    for votes, right, sample in zip(all_votes, all_right, newest, strict=True):
+        values = np.arange(max(0, sample + right - votes), min(sample, right) + 1)
+        probabilities = hypergeom.pmf(values, votes, right, sample)
+        likely = np.flatnonzero(probabilities > _NEGLIGIBLE)
+        least += int(values[likely[0]])
+        law = np.convolve(law, probabilities[likely[0] : likely[-1] + 1])
     return min(1.0, float(law[: max(0, observed - least + 1)].sum()))
 
 
@@ -219,23 +278,3 @@ def is_drift(level: float, drop: float) -> bool:
     from scipy.special import ndtr
 
     return bool(level <= ndtr(-drop))
-
-
-def _hypergeometric_sum(
-    all_votes: NDArray[np.int64],
-    all_right: NDArray[np.int64],
-    newest: NDArray[np.int64],
-) -> tuple[int, NDArray[np.float64]]:
-    """Return the law of a sum of hypergeometric numbers."""
-    from scipy.stats import hypergeom  # a second; who reads results needs none
-
-    least, law = 0, np.ones(1)
-    for total, right, sample_size in zip(all_votes, all_right, newest, strict=True):
-        values = np.arange(
-            max(0, sample_size + right - total), min(sample_size, right) + 1
-        )
-        probabilities = hypergeom.pmf(values, total, right, sample_size)
-        likely = np.flatnonzero(probabilities > _NEGLIGIBLE)
-        least += int(values[likely[0]])
-        law = np.convolve(law, probabilities[likely[0] : likely[-1] + 1])
-    return least, law

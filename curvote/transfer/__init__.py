@@ -12,8 +12,7 @@ from curvote.base.lazy import exports
 __all__ = ["Level", "Model", "Release", "Task", "combine", "release"]
 
 if TYPE_CHECKING:
-    from curvote.systems.transfer.method.combination import combine
-    from curvote.systems.transfer.method.model import Model
+    from curvote.systems.transfer.method.model import Model, combine
     from curvote.systems.transfer.method.release import Release, release
     from curvote.systems.transfer.method.task import Level, Task
 else:
@@ -24,7 +23,7 @@ else:
             "Model": "curvote.systems.transfer.method.model",
             "Release": "curvote.systems.transfer.method.release",
             "Task": "curvote.systems.transfer.method.task",
-            "combine": "curvote.systems.transfer.method.combination",
+            "combine": "curvote.systems.transfer.method.model",
             "release": "curvote.systems.transfer.method.release",
         },
     )

@@ -25,8 +25,7 @@ from curvote.pipeline.plan import definitions
 from curvote.pipeline.run import audit_tasks
 from curvote.systems.transfer.audit import subject as leaving
 from curvote.systems.transfer.audit import tables
-from curvote.systems.transfer.audit.subject import TableSubject
-from curvote.systems.transfer.audit.twins import FormMessage
+from curvote.systems.transfer.audit.subject import FormMessage, TableSubject
 from curvote.systems.transfer.messages import MESSAGES, ReleaseMessage
 from curvote.systems.transfer.method import release
 from curvote.systems.transfer.method.forms.kernel import Kernel

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import Budget, SeededEntropy, TransferKernelClassifier, UserError
 from curvote.estimators import transfer
-from curvote.systems.transfer.method.combination import combine
+from curvote.systems.transfer.method.model import combine
 from curvote.systems.transfer.method.release import release
 from curvote.systems.transfer.method.task import Task
 

@@ -8,7 +8,7 @@ import pytest
 from curvote.chain.stage import StageContext
 from curvote.pipeline.store.arrow import to_arrow
 from curvote.systems.federated import stages
-from curvote.systems.federated.offers import FAULTS
+from curvote.systems.federated.stages import FAULTS
 from curvote.systems.federated.system import SYSTEM
 from tests.federated import BY_NAME, Study
 from tests.memory import Memory

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote.systems.federated.offers import (
+from curvote.systems.federated.stages import (
     FAULTS,
     DroppedOffer,
     Offer,

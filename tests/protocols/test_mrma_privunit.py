@@ -16,7 +16,7 @@ from curvote.chain.streams import generator
 from curvote.checks.word_checks import RefusingEntropy
 from curvote.curves.basis import identity
 from curvote.curves.encoding import Encoding, decision_sign
-from curvote.learning.weak import draw_subsets
+from curvote.learning.votes import draw_subsets
 from curvote.messages.arms import make_directions
 from curvote.messages.message import ClientData, parse_message, payload_at
 from curvote.messages.roles import split_roles

@@ -21,7 +21,7 @@ from curvote.advise.planner import Case, Reports, Sizes
 from curvote.advise.prior import OneCloud, same_side_probability
 from curvote.base.errors import UserError
 from curvote.learning.votes import average_classifiers, averaging_weights
-from curvote.learning.weak import draw_subsets as draw_reports
+from curvote.learning.votes import draw_subsets as draw_reports
 from curvote.theory import UtilityPrior, predict, prior_from_weak, recommend
 
 PRIOR = UtilityPrior(0.9)

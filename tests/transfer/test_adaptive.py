@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.transfer.method import adaptive
-from curvote.systems.transfer.method.adaptive import (
-    BY_QUERY,
+from curvote.systems.transfer.method import weights
+from curvote.systems.transfer.method.model import combine
+from curvote.systems.transfer.method.release import release
+from curvote.systems.transfer.method.task import Task, form
+from curvote.systems.transfer.method.weights import (
+    BY_BANDWIDTH,
     FIXED,
+    STEADY,
     KernelSide,
     bandwidth_grid,
 )
-from curvote.systems.transfer.method.combination import combine
-from curvote.systems.transfer.method.release import release
-from curvote.systems.transfer.method.task import Task, form
-from curvote.systems.transfer.method.weights import STEADY
 
 RULES = ("adapt_all", "adapt_homog", *FIXED)
 
@@ -55,8 +55,8 @@ def some(seed, servers=3, widths=3, queries=20, scale=0.2):
 def rule_of(name, sides, target):
     """Return the reading of a rule, with weights that hold if it has such."""
     if name in FIXED:
-        return BY_QUERY[STEADY].of(sides, target, FIXED[name](sides, target))
-    return BY_QUERY[name].of(sides, target)
+        return BY_BANDWIDTH[STEADY].of(sides, target, FIXED[name](sides, target))
+    return BY_BANDWIDTH[name].of(sides, target)
 
 
 def signs_of(name, sides, values, target):
@@ -84,7 +84,7 @@ def squared(t, v, w):
 def test_no_weights_beat_those_of_algorithm_2(seed, servers):
     """The closed form is the maximum over the simplex."""
     sides, values, target = some(seed, servers, widths=1, queries=1)
-    rule = BY_QUERY["adapt_all"].of(sides, target)
+    rule = BY_BANDWIDTH["adapt_all"].of(sides, target)
     t, v, w = values[0, 0, 0], rule.variance[0], rule.weights(values)[0, 0, 0]
     most = float(squared(t, v, w))
     assert squared(t, v, simplex(servers, 4000, seed)).max() <= most * (1 + 1e-12)
@@ -166,7 +166,7 @@ def test_a_reading_is_plain_data():
 def test_known_exponents_leave_less_to_worse_sources():
     """Weights of (12) fall with gamma, the more the smaller the bandwidth."""
     sides = [side(name, 500, 0.01, 1.0, 3) for name in "abc"]
-    w = adaptive.oracle_weights(sides, 0, [1, 0.5, 2], 0.5)
+    w = weights.oracle_weights(sides, 0, [1, 0.5, 2], 0.5)
     assert w.sum(axis=1) == pytest.approx(1)
     assert w[0] == pytest.approx(1 / 3)  # h = 1 is no distance at all
     assert (np.diff(w[1:, 2]) < 0).all()

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from curvote.base.errors import UserError
-from curvote.systems.transfer.method.combination import combine
-from curvote.systems.transfer.method.model import Model
+from curvote.systems.transfer.method.model import Model, combine
 from curvote.systems.transfer.method.release import Release, check_release
 from curvote.systems.transfer.method.task import Level, Task
 from tests.transfer.hospitals import releases, table, task

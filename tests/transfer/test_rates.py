@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvote.base.errors import UserError
 from curvote.systems.transfer.method import rates
-from curvote.systems.transfer.method.adaptive import bandwidth_grid
+from curvote.systems.transfer.method.weights import bandwidth_grid
 
 sizes = st.lists(st.floats(1, 1e7), min_size=1, max_size=6)
 one_epsilon = st.floats(1e-4, 1e3) | st.just(math.inf)

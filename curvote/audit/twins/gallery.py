@@ -346,7 +346,7 @@ TWINS: Mapping[str, Twin] = {
     "bins_from_data": _message_twin(BinsFromData(**_COUNTED), "counts"),
     "two_features": _message_twin(TwoFeatures(**_COUNTED), "counts"),
     **releases.table_twins(),
-    **twins.release_twins(),
+    **transfer.release_twins(),
     **releases.command_twins(),
 }
 

@@ -42,8 +42,18 @@ def fit_conjugate_gradients(
     and no variance along the mean difference (coef is the plain difference).
     """
     validate.at_least(1, steps=steps)
-    g = _unit_gram(gram, reports.shape[2])
-    means, unit, difference, covariance = _scaled_moments(reports, labels)
+    n, d = reports.shape[1:]
+    g = np.eye(d) if gram is None else registry.check_gram(gram, d)
+    if gram is not None:  # its scale does not matter
+        g = np.asarray(g * (d / np.trace(g)))
+    means, within = registry.within_classes(reports, labels)
+    difference = means[0] - means[1]
+    unit = np.maximum(np.abs(within).max(axis=(1, 2)), np.abs(difference).max(axis=1))
+    rounding = registry.NEGLIGIBLE * np.abs(means).max(axis=(0, 2)) + 1 / 1e100
+    unit = np.where(unit <= rounding, np.inf, unit)
+    within /= unit[:, None, None]
+    covariance = within.swapaxes(1, 2) @ within / max(n - 2, 1)
+    difference /= unit[:, None]
     psi, stuck = _conjugate_gradient(covariance, g, difference, steps)
     distance = _inner_product(difference, g, difference)
     degenerate = registry.has_one_class(labels) | (distance <= NO_DIRECTION)
@@ -52,29 +62,6 @@ def fit_conjugate_gradients(
     intercept = -(coef * (means[0] / 2 + means[1] / 2)).sum(axis=1)
     intercept[degenerate] = registry.majority_label(labels[degenerate])
     return Fits(coef, intercept, degenerate | stuck, ridge=0.0)
-
-
-def _unit_gram(gram: ArrayLike | None, d: int) -> FloatArray:
-    """Return the Gram matrix with mean diagonal 1 (its scale does not matter)."""
-    if gram is None:
-        return np.eye(d)
-    g = registry.check_gram(gram, d)
-    return np.asarray(g * (d / np.trace(g)))
-
-
-def _scaled_moments(
-    reports: FloatArray, labels: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return class means, the unit, and scaled difference and covariance."""
-    n = reports.shape[1]
-    means, within = registry.within_classes(reports, labels)
-    difference = means[0] - means[1]
-    unit = np.maximum(np.abs(within).max(axis=(1, 2)), np.abs(difference).max(axis=1))
-    rounding = registry.NEGLIGIBLE * np.abs(means).max(axis=(0, 2)) + 1 / 1e100
-    unit = np.where(unit <= rounding, np.inf, unit)
-    within /= unit[:, None, None]
-    covariance = within.swapaxes(1, 2) @ within / max(n - 2, 1)
-    return means, unit, difference / unit[:, None], covariance
 
 
 def _times_gram(vectors: FloatArray, gram: FloatArray) -> FloatArray:
@@ -99,9 +86,8 @@ def _conjugate_gradient(
     """
     psi, residual, direction = np.zeros_like(difference), difference, difference
     first = size = _inner_product(residual, gram, residual)
-    flat = FLAT_CURVATURE * (
-        (covariance @ gram).trace(axis1=1, axis2=2) + FLAT_CURVATURE
-    )
+    total = (covariance @ gram).trace(axis1=1, axis2=2)
+    flat = FLAT_CURVATURE * (total + FLAT_CURVATURE)
     for _ in range(steps):
         image = (covariance @ _times_gram(direction, gram)[:, :, None])[:, :, 0]
         curvature = _inner_product(direction, gram, image)
@@ -111,10 +97,8 @@ def _conjugate_gradient(
         length = np.divide(size, curvature, out=np.zeros_like(size), where=going)
         psi = psi + length[:, None] * direction
         residual = residual - length[:, None] * image
-        previous, size = (
-            size,
-            np.where(going, _inner_product(residual, gram, residual), 0),
-        )
+        previous = size
+        size = np.where(going, _inner_product(residual, gram, residual), 0)
         turn = np.divide(size, previous, out=np.zeros_like(size), where=going)
         direction = residual + turn[:, None] * direction
     stuck = (psi == 0).all(axis=1)
@@ -142,8 +126,7 @@ def fit_lda(reports: FloatArray, labels: FloatArray) -> Fits:
     one covariance, at the maximum of their likelihood (Fisher 1936).
 
     Flagged: S is singular (its correlation matrix then gets RIDGE = 1e-3 on the
-    diagonal), and one class (coef 0,
-    intercept the label).
+    diagonal), and one class (coef 0, intercept the label).
     """
     return fit_in_blocks(_fit_lda_block, reports, labels, LDA_RIDGE)
 
@@ -152,7 +135,11 @@ def _fit_lda_block(reports: FloatArray, labels: FloatArray) -> BlockFit:
     constant = registry.has_one_class(labels)
     means, within = registry.within_classes(reports, labels)
     difference = means[0] - means[1]
-    scale = _coordinate_scale(within, means)
+    rounding = registry.NEGLIGIBLE * np.abs(means).max(axis=0) + 1 / 1e100
+    spread = np.sqrt(np.square(within).mean(axis=1))
+    between = np.abs(means[0] - means[1])
+    between[between <= rounding] = np.inf
+    scale = np.asarray(np.where(spread <= rounding, between, spread))
     within /= scale[:, None]
     correlation = within.swapaxes(1, 2) @ within / reports.shape[1]
     singular = np.linalg.eigvalsh(correlation)[:, 0] < SINGULAR
@@ -164,15 +151,3 @@ def _fit_lda_block(reports: FloatArray, labels: FloatArray) -> BlockFit:
     intercept = np.log(np.where(constant, 1, odds)) - (coef * middle).sum(axis=1)
     intercept[constant] = registry.majority_label(labels[constant])
     return coef, intercept, constant | singular
-
-
-def _coordinate_scale(within: FloatArray, means: FloatArray) -> FloatArray:
-    """Return the deviation within classes [B, d], else between them.
-
-    Infinite, which makes the coef 0, for a coordinate that has neither.
-    """
-    rounding = registry.NEGLIGIBLE * np.abs(means).max(axis=0) + 1 / 1e100
-    spread = np.sqrt(np.square(within).mean(axis=1))
-    between = np.abs(means[0] - means[1])
-    between[between <= rounding] = np.inf
-    return np.asarray(np.where(spread <= rounding, between, spread))

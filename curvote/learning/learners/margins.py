@@ -7,6 +7,7 @@ that neither the units of the reports nor an ill-placed origin matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,12 +15,6 @@ from numpy.typing import ArrayLike
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.learning.learners import newton, registry
-from curvote.learning.learners.newton import (
-    BlockFit,
-    fit_in_blocks,
-    minimise,
-    standardised_design,
-)
 from curvote.learning.learners.registry import (
     BoolArray,
     Fits,
@@ -43,33 +38,35 @@ def fit_logistic(reports: FloatArray, labels: FloatArray) -> Fits:
     constant classifier with coef 0 and intercept +1 or -1. This fit reproduces the
     tables of MRMA; scikit-learn's default penalty does not.
     """
-    return fit_in_blocks(_fit_logistic_block, reports, labels, LOGISTIC_RIDGE)
+    return newton.fit_in_blocks(_fit_logistic_block, reports, labels, LOGISTIC_RIDGE)
 
 
-def _fit_logistic_block(reports: FloatArray, labels: FloatArray) -> BlockFit:
+def _fit_logistic_block(reports: FloatArray, labels: FloatArray) -> newton.BlockFit:
     """Return coef, intercept and flags of a block of problems."""
-    design = standardised_design(reports, labels)
+    design = newton.standardised_design(reports, labels)
     theta = np.zeros(design.signed.shape[:2])
     constant = has_one_class(labels)
-    regular = ~constant & ~_is_collinear(design.signed)
-    first = np.flatnonzero(regular)
-    theta[first], regular[first] = _maximise_likelihood(design.signed[first], 0.0)
-    again = ~regular & ~constant
-    theta[again], _ = _maximise_likelihood(design.signed[again], LOGISTIC_RIDGE)
-    return *design.classifier(theta, labels, constant), ~regular
-
-
-def _maximise_likelihood(
-    design: FloatArray, ridge: float
-) -> tuple[FloatArray, BoolArray]:
-    """Return the maxima of the penalised likelihood, and which converged."""
-    penalty = np.full(design.shape[:2], ridge)
+    slopes = design.signed[:, 1:]
+    correlation = slopes @ slopes.swapaxes(1, 2) / slopes.shape[2]
+    regular = ~constant & ~np.asarray(np.linalg.eigvalsh(correlation)[:, 0] < COLLINEAR)
+    penalty = np.full(theta.shape, LOGISTIC_RIDGE)
     penalty[:, 0] = 0
-    free = ridge == 0
-    iterations = LOGISTIC_ITERATIONS if free else RIDGE_ITERATIONS
-    return minimise(
-        _logistic_loss, design, penalty, iterations=iterations, until_separated=free
+    first = np.flatnonzero(regular)
+    theta[first], regular[first] = newton.minimise(
+        _logistic_loss,
+        design.signed[first],
+        0 * penalty[first],
+        iterations=LOGISTIC_ITERATIONS,
+        until_separated=True,
     )
+    again = ~regular & ~constant
+    theta[again], _ = newton.minimise(
+        _logistic_loss,
+        design.signed[again],
+        penalty[again],
+        iterations=RIDGE_ITERATIONS,
+    )
+    return *design.classifier(theta, labels, constant), ~regular
 
 
 def _logistic_loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -77,13 +74,6 @@ def _logistic_loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
     wrong = np.where(margin > 0, small, 1) / (1 + small)
     loss = np.log1p(small) + np.maximum(-margin, 0)
     return loss, wrong, small / (1 + small) ** 2
-
-
-def _is_collinear(design: FloatArray) -> BoolArray:
-    """Return which problems have collinear coordinates."""
-    slopes = design[:, 1:]
-    correlation = slopes @ slopes.swapaxes(1, 2) / slopes.shape[2]
-    return np.asarray(np.linalg.eigvalsh(correlation)[:, 0] < COLLINEAR)
 
 
 SVM_ITERATIONS = 40
@@ -164,26 +154,18 @@ class _InteriorBatch(newton.Batch):
     violation: FloatArray
 
 
-def _initial_state(design: FloatArray, hardness: FloatArray) -> _InteriorBatch:
-    """Return the state at theta = 0, with a feasible dual."""
-    batch, p, n = design.shape
-    penalty = np.repeat(1 / hardness[:, None], p, axis=1)
-    penalty[:, 0] = 0
-    ones = np.ones((batch, n))
-    labels = design[:, 0]
-    dual = (1 - labels * labels.mean(axis=1)[:, None]) / 2
-    zero = np.zeros((batch, p))
-    return _InteriorBatch(
-        np.arange(batch), design, penalty, zero, dual, 1 - dual, ones, 2 * ones
-    )
-
-
 def _solve_interior(
     design: FloatArray, hardness: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
     """Return theta [B, p] for C = ``hardness`` [B], and which converged."""
     theta, converged = np.zeros(design.shape[:2]), np.zeros(len(design), dtype=bool)
-    batch = _initial_state(design, hardness)
+    penalty = np.repeat(1 / hardness[:, None], design.shape[1], axis=1)
+    penalty[:, 0] = 0
+    labels, index = design[:, 0], np.arange(len(design))
+    # At theta = 0, with a feasible dual.
+    dual = (1 - labels * labels.mean(axis=1)[:, None]) / 2
+    state = dual, 1 - dual, np.ones_like(dual), np.full_like(dual, 2)
+    batch = _InteriorBatch(index, design, penalty, theta.copy(), *state)
     for _ in range(SVM_ITERATIONS):
         batch, done = _interior_step(batch)
         theta[batch.index] = batch.theta
@@ -227,9 +209,8 @@ class _NewtonSystem:
         self.by_slack = batch.slack * self.per_a
         self.by_violation = batch.violation * self.per_rest
         self.weight = 1 / (self.by_slack + self.by_violation)
-        self.residual = (
-            _apply_design(batch.design, batch.dual) - batch.penalty * batch.theta
-        )
+        self.residual = _apply_design(batch.design, batch.dual)
+        self.residual -= batch.penalty * batch.theta
         hessian = newton.weighted_gram(batch.design, self.weight)
         self.solve = newton.linear_solver(hessian, batch.penalty)
 
@@ -277,9 +258,8 @@ def _apply_design(design: FloatArray, values: FloatArray) -> FloatArray:
 
 SQUARED_ITERATIONS = 40
 EASING = 4.0 ** np.arange(15, -1, -1)  # of a penalty under which Newton is lost
-SQUARED_MAX_HARDNESS = (
-    1e10  # C in units of 1/scale^2; above, rounding errors would decide
-)
+# C in units of 1/scale^2; above, rounding errors would decide.
+SQUARED_MAX_HARDNESS = 1e10
 SQUARED_MIN_HARDNESS = 1e-100  # below, the penalty would overflow
 
 
@@ -294,49 +274,40 @@ def fit_svm_squared(reports: FloatArray, labels: FloatArray, *, C: float = 1.0) 
     majority's label), and what has not converged in the end.
     """
     C = validate.positive(C=C)
-    return fit_in_blocks(lambda x, y: _fit_squared_block(x, y, C), reports, labels)
+    return newton.fit_in_blocks(
+        lambda x, y: _fit_squared_block(x, y, C), reports, labels
+    )
 
 
-def _fit_squared_block(reports: FloatArray, labels: FloatArray, C: float) -> BlockFit:
-    design = standardised_design(reports, labels, jointly=True)
+def _fit_squared_block(
+    reports: FloatArray, labels: FloatArray, C: float
+) -> newton.BlockFit:
+    design = newton.standardised_design(reports, labels, jointly=True)
     scale = design.scale[:, 0]
     constant = has_one_class(labels) | ~np.isfinite(scale)
     theta, regular = np.zeros(design.signed.shape[:2]), ~constant
     going = np.flatnonzero(regular)
     with np.errstate(over="ignore", under="ignore"):
-        hardness = np.clip(
-            C * scale[going] ** 2, SQUARED_MIN_HARDNESS, SQUARED_MAX_HARDNESS
-        )
+        hardness = C * scale[going] ** 2
+        hardness = np.clip(hardness, SQUARED_MIN_HARDNESS, SQUARED_MAX_HARDNESS)
     penalty = np.zeros((len(going), design.signed.shape[1]))
     penalty[:, 1:] = 1 / hardness[:, None]
-    theta[going], regular[going] = _minimise_squared(design.signed[going], penalty)
-    return *design.classifier(theta, labels, constant), ~regular
-
-
-def _minimise_squared(
-    design: FloatArray, penalty: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """Return the minima [B, p], and which were found.
-
-    Where Newton's method from 0 is lost, as where few reports leave many directions
-    open, it comes from a larger penalty in steps.
-    """
-    theta, converged = minimise(
-        _squared_hinge_loss, design, penalty, iterations=SQUARED_ITERATIONS
+    minimise = partial(
+        newton.minimise, _squared_hinge_loss, iterations=SQUARED_ITERATIONS
     )
-    lost = np.flatnonzero(~converged)
+    theta[going], regular[going] = minimise(design.signed[going], penalty)
+    # Where Newton's method from 0 is lost, as where few reports leave many directions
+    # open, it comes from a larger penalty in steps.
+    lost = np.flatnonzero(~regular[going])
     if lost.size:
-        near = np.zeros_like(theta[lost])
+        places = going[lost]
+        near = np.zeros_like(theta[places])
         for firmer in EASING:
-            near, converged[lost] = minimise(
-                _squared_hinge_loss,
-                design[lost],
-                penalty[lost] * firmer,
-                iterations=SQUARED_ITERATIONS,
-                start=near,
+            near, regular[places] = minimise(
+                design.signed[places], penalty[lost] * firmer, start=near
             )
-        theta[lost] = near
-    return theta, converged
+        theta[places] = near
+    return *design.classifier(theta, labels, constant), ~regular
 
 
 def _squared_hinge_loss(
@@ -350,9 +321,8 @@ DWD_RIDGE = 1e-6  # flagged problems add RIDGE/2 |scaled coef|^2 to the mean los
 DWD_ITERATIONS = 100
 MAX_CURVATURE = 4.0  # curvature of V nowhere exceeds it, so such a step always descends
 MAX_PENALTY = 1e150  # penalties above would overflow; their coefficients are 0 by then
-FLAT_EIGENVALUE = (
-    1e-12  # eigenvalues below this part of the largest are rounding errors
-)
+# Eigenvalues below this part of the largest are rounding errors.
+FLAT_EIGENVALUE = 1e-12
 
 
 def fit_dwd(
@@ -409,45 +379,28 @@ def _roughness_axes(
 def _fit_dwd_block(
     reports: FloatArray, labels: FloatArray, weights: FloatArray, axes: FloatArray
 ) -> newton.BlockFit:
-    design, penalty, stretch = _penalised_design(reports, labels, weights, axes)
-    constant = registry.has_one_class(labels) | ~np.isfinite(design.scale[:, 0])
-    theta, regular = np.zeros(design.signed.shape[:2]), ~constant
-    first = np.flatnonzero(regular)
-    theta[first], regular[first] = _minimise_dwd(design.signed[first], penalty[first])
-    again = ~regular & ~constant
-    ridge = DWD_RIDGE * labels.shape[1] / stretch[again] ** 2
-    penalty[again, 1:] += ridge
-    theta[again], _ = _minimise_dwd(design.signed[again], penalty[again])
-    theta[:, 1:] = ((theta[:, 1:] / stretch)[:, None, :] @ axes.T)[:, 0]
-    return *design.classifier(theta, labels, constant), ~regular
-
-
-def _penalised_design(
-    reports: FloatArray, labels: FloatArray, weights: FloatArray, axes: FloatArray
-) -> tuple[newton.Design, FloatArray, FloatArray]:
-    """Return the design along ``axes``, its penalty and its stretch.
-
-    Each axis is stretched as much as it is penalised, which keeps Hessians well
-    conditioned whatever the roughness of its function.
-    """
     n = labels.shape[1]
     design = newton.standardised_design(reports, labels, jointly=True)
     with np.errstate(over="ignore", under="ignore"):
         weights = np.minimum(2 * weights / design.scale**2, MAX_PENALTY)
-    stretch = np.sqrt(1 + weights)
-    signed = design.signed
+    # Each axis is stretched as much as it is penalised, which keeps Hessians well
+    # conditioned whatever the roughness of its function.
+    stretch, signed = np.sqrt(1 + weights), design.signed
     signed[:, 1:] = axes.T @ signed[:, 1:] / stretch[:, :, None]
     penalty = np.zeros(signed.shape[:2])
     penalty[:, 1:] = n * weights / (1 + weights)
-    return design, penalty, stretch
-
-
-def _minimise_dwd(
-    design: FloatArray, penalty: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    return newton.minimise(
-        _dwd_loss, design, penalty, iterations=DWD_ITERATIONS, damping=MAX_CURVATURE
+    constant = has_one_class(labels) | ~np.isfinite(design.scale[:, 0])
+    theta, regular = np.zeros(signed.shape[:2]), ~constant
+    minimise = partial(
+        newton.minimise, _dwd_loss, iterations=DWD_ITERATIONS, damping=MAX_CURVATURE
     )
+    first = np.flatnonzero(regular)
+    theta[first], regular[first] = minimise(signed[first], penalty[first])
+    again = ~regular & ~constant
+    penalty[again, 1:] += DWD_RIDGE * n / stretch[again] ** 2
+    theta[again], _ = minimise(signed[again], penalty[again])
+    theta[:, 1:] = ((theta[:, 1:] / stretch)[:, None, :] @ axes.T)[:, 0]
+    return *design.classifier(theta, labels, constant), ~regular
 
 
 def _dwd_loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -164,9 +164,8 @@ def minimise(
         position = batch.base + batch.step
         value, step, margin = _evaluate(loss, batch, position)
         worse = value > batch.loss * (1 + ROUNDING)
-        small = np.abs(step).max(axis=1) <= TOLERANCE * (
-            1 + np.abs(position).max(axis=1)
-        )
+        size = 1 + np.abs(position).max(axis=1)
+        small = np.abs(step).max(axis=1) <= TOLERANCE * size
         separated = (margin > 0) & until_separated
         done = small & ~worse & ~separated & (batch.damping <= UNDAMPED * damping)
         last = done[:, None] * step  # free, and squares the remaining error

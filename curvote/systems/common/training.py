@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
-from curvote.learning.weak import disjoint_parts, draw_subsets, fit_problems
+from curvote.learning.votes import disjoint_parts, draw_subsets, fit_problems
 from curvote.systems.common.tables import REPORT_VARIANTS, WEAK_VARIANTS
 
 Index = NDArray[np.int64]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.curves.encoding import decision_sign
 from curvote.messages.message import assign_candidates
 from curvote.messages.stages import configured_task, study_metadata
+from curvote.systems.common import study
+from curvote.systems.common.classifiers import average_ensemble
 from curvote.systems.common.models import average_ensemble
 from curvote.systems.common.study import (
     StudyClients,
@@ -34,9 +39,172 @@ from curvote.systems.mrma import stages
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.wire.task import Candidates, Task
 
-privatize_metadata, privatize = draw_stage(Report())
+Array = NDArray[np.float64]
+
+MAX_LENGTH_RATIO = 1e3  # times the median length: no honest server's classifier
+MAX_WEIGHT_RATIO = 10.0  # times the median length: what a classifier may count for
+_ROUNDING = 1e-6
 
 
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A server's own classifier: ``coef`` (d,), ``intercept``, and its ``weights``.
+
+    ``weights`` (B,) are those of the server's weak classifiers in it: a distribution.
+    """
+
+    server: int
+    coef: Array
+    intercept: float
+    weights: Array
+
+    @property
+    def length(self) -> float:
+        """The Euclidean length of (coef, intercept); it may be infinite."""
+        return math.hypot(*self.coef, self.intercept)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the offer as it goes over the wire: numbers and lists."""
+        return {
+            "server": self.server,
+            "coef": self.coef.tolist(),
+            "intercept": self.intercept,
+            "weights": self.weights.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class DroppedOffer:
+    """Server whose offer is left out (None: unknown), and the reason."""
+
+    server: int | None
+    reason: str
+
+
+def accept_offers(
+    received: Iterable[object], own_offer: Offer, servers: int
+) -> tuple[list[Offer], list[DroppedOffer]]:
+    """Return the offers that a server keeps, and those that it drops.
+
+    ``received`` holds what came from the other of ``servers`` servers, decoded JSON of
+    any kind; ``own_offer`` is always kept. Dropped, never an exception: what is no
+    offer, names no server or one that was heard before, is not finite numbers, has
+    another d, weights that are no distribution, all zeros, or a length over 1000 times
+    or below a thousandth of the median length of all (the geometric one, so that of two
+    servers neither decides alone); and who sent nothing.
+
+    The average is over unnormalised coefficients (MRMA, equation 11), so a long offer
+    counts for more than its weight says: one longer than ten times the median of those
+    accepted is cut to that, which leaves its decisions as they are.
+    """
+    answers: dict[int, Offer | str] = {own_offer.server: own_offer}
+    dropped = []
+    for message in received:
+        server = message.get("server") if isinstance(message, Mapping) else None
+        if type(server) is not int or not 0 <= server < servers:
+            dropped.append(DroppedOffer(None, "names no server"))
+        elif server in answers:
+            dropped.append(DroppedOffer(server, "sent more than one offer"))
+        else:
+            answers[server] = _parse_offer(server, message, len(own_offer.coef))
+    silent = (k for k in range(servers) if k not in answers)
+    answers |= dict.fromkeys(silent, "sent nothing")
+    usual_length = _usual_log_length(answers)
+    for server, offer in answers.items():
+        if isinstance(offer, Offer) and offer is not own_offer:
+            answers[server] = _length_problem(offer, usual_length) or offer
+    usual_length = _usual_log_length(answers)
+    accepted = []
+    for server, answer in answers.items():
+        if isinstance(answer, str):
+            dropped.append(DroppedOffer(server, answer))
+        elif answer is own_offer:
+            accepted.append(answer)
+        else:
+            accepted.append(_shorten_offer(answer, usual_length))
+    return sorted(accepted, key=lambda offer: offer.server), dropped
+
+
+def _parse_offer(server: int, message: Any, d: int) -> Offer | str:
+    """Return the offer of a message, or what is wrong with it."""
+    try:
+        coef, weights = (_finite_array(message.get(k)) for k in ("coef", "weights"))
+        intercept = _finite_array([message.get("intercept")])
+    except UserError as error:
+        return str(error)
+    if len(coef) != d:
+        return f"has {len(coef)} coefficients instead of {d}"
+    is_share = ((weights >= 0) & (weights <= 1)).all()
+    if not is_share or abs(weights.sum() - 1) > _ROUNDING:
+        return "states weights that are no distribution"
+    return Offer(server, coef, float(intercept[0]), weights)
+
+
+def _finite_array(values: object) -> Array:
+    """Return a list of finite numbers as an array."""
+    if not isinstance(values, list) or not {type(v) for v in values} <= {int, float}:
+        raise UserError("sent something that is no number")
+    try:
+        array = np.array(values, dtype=np.float64)
+    except OverflowError:  # an integer may have any number of digits
+        array = np.array([np.inf])
+    if not np.isfinite(array).all():
+        raise UserError("sent numbers that are not finite")
+    return array
+
+
+def _log_length(offer: Offer) -> float:
+    # Clamped: a length may be 0 or overflow.
+    return math.log(min(max(offer.length, sys.float_info.min), sys.float_info.max))
+
+
+def _usual_log_length(answers: Mapping[int, Offer | str]) -> float:
+    """Return the median of the lengths' logarithms."""
+    offers = (offer for offer in answers.values() if isinstance(offer, Offer))
+    return float(np.median([_log_length(offer) for offer in offers]))
+
+
+def _length_problem(offer: Offer, usual: float) -> str:
+    """Return why an offer's length rules it out, or an empty text."""
+    excess = _log_length(offer) - usual
+    if not offer.length:
+        return "is zero"
+    if abs(excess) <= math.log(MAX_LENGTH_RATIO):
+        return ""
+    side = "over 1000 times" if excess > 0 else "below a thousandth of"
+    return f"is {side} the median length"
+
+
+def _shorten_offer(offer: Offer, usual: float) -> Offer:
+    """Return the same classifier, cut to the longest length that counts."""
+    excess = _log_length(offer) - usual - math.log(MAX_WEIGHT_RATIO)
+    if excess <= 0:
+        return offer
+    factor = math.exp(-excess)
+    return replace(offer, coef=factor * offer.coef, intercept=factor * offer.intercept)
+
+
+OfferMessage = dict[str, Any]
+FAULTS: Final[dict[str, Callable[[OfferMessage], OfferMessage] | None]] = {
+    "nan": lambda offer: offer | {"coef": [float("nan")] * len(offer["coef"])},
+    "dimension": lambda offer: offer | {"coef": [*offer["coef"], 1.0]},
+    "huge": lambda offer: offer | {"coef": [1e9 * number for number in offer["coef"]]},
+    "weights": lambda offer: offer | {"weights": [-1e9 * w for w in offer["weights"]]},
+    "silent": None,
+}
+
+
+def apply_faults(
+    offers: Iterable[Offer], faults: Mapping[int, str]
+) -> Iterator[OfferMessage]:
+    """Yield the message of each server, as its fault leaves it."""
+    for offer in offers:
+        fault = FAULTS[faults[offer.server]] if offer.server in faults else dict
+        if fault is not None:
+            yield fault(offer.to_json())
+
+
+privatize_metadata, privatize = study.draw_stage(Report())
 Index = NDArray[np.int64]
 VOTE_MESSAGE: Final = Vote()
 
@@ -60,7 +228,7 @@ def _vote_params(params: Params) -> Params:
 def count_votes(
     context: StageContext,
     task: Task,
-    clients: StudyClients,
+    clients: study.StudyClients,
     voters: Index,
     candidates: Index,
 ) -> Columns:
@@ -70,7 +238,9 @@ def count_votes(
     one.
     """
     data = clients.data_of(clients.roles["vote"][voters], candidates)
-    return VOTE_MESSAGE.collect(task, draw_messages(context, VOTE_MESSAGE, task, data))
+    return VOTE_MESSAGE.collect(
+        task, study.draw_messages(context, VOTE_MESSAGE, task, data)
+    )
 
 
 def voter_parts(context: StageContext, voters: int) -> Index:
@@ -98,13 +268,11 @@ evaluate_metadata = poll_metadata
 
 def evaluate(context: StageContext) -> Rows:
     """Return the table ``votes``: counts for each own weak classifier, no client."""
-    clients = study_clients(context)
+    clients = study.study_clients(context)
     task = VOTE_MESSAGE.task(vote_task(context.inputs, context.params), context.rows)
-    parts_of_voters = voter_parts(context, len(clients.roles["vote"]))
-    voters = np.flatnonzero(parts_of_voters < context.params["train.count"])
-    return {
-        "votes": count_votes(context, task, clients, voters, parts_of_voters[voters])
-    }
+    parts = voter_parts(context, len(clients.roles["vote"]))
+    voters = np.flatnonzero(parts < context.params["train.count"])
+    return {"votes": count_votes(context, task, clients, voters, parts[voters])}
 
 
 def exchange_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -133,7 +301,11 @@ def exchange_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
             _own_offer(first.at_place((*replicate, server))) for server in numbers
         ]
         for context in (first, *rest):
-            yield {"offers": _receive_offers(offers, context)}
+            offer = offers[context.place[-1]]
+            foreign = (other for other in offers if other is not offer)
+            received = apply_faults(foreign, _server_faults(context.params))
+            answers = accept_offers(received, offer, len(offers))
+            yield {"offers": _offer_rows(*answers)}
 
 
 def _server_faults(params: Params) -> Mapping[int, str]:
@@ -143,24 +315,16 @@ def _server_faults(params: Params) -> Mapping[int, str]:
 
 def _own_offer(context: StageContext) -> Offer:
     """Return the average of a server's reversed weak classifiers (MRMA, eq. 11)."""
-    weak, ensemble = (
-        context.rows("train", "weak"),
-        context.rows("aggregate", "ensemble"),
-    )
+    weak = context.rows("train", "weak")
+    ensemble = context.rows("aggregate", "ensemble")
     line = average_ensemble((weak["coef"], weak["intercept"]), ensemble)
     return Offer(context.place[-1], *line, ensemble["weight"])
 
 
-def _receive_offers(offers: Sequence[Offer], context: StageContext) -> Columns:
-    own_offer = offers[context.place[-1]]
-    other_offers = (offer for offer in offers if offer is not own_offer)
-    return _offer_rows(
-        *accept_offers(
-            apply_faults(other_offers, _server_faults(context.params)),
-            own_offer,
-            len(offers),
-        )
-    )
+def accepted_lines(offers: Columns) -> tuple[Array, Array]:
+    """Return coef and intercept of the accepted rows of the table ``offers``."""
+    accepted = offers["accepted"]
+    return offers["coef"][accepted], offers["intercept"][accepted]
 
 
 def _offer_rows(accepted: Sequence[Offer], dropped: Sequence[DroppedOffer]) -> Columns:
@@ -168,6 +332,7 @@ def _offer_rows(accepted: Sequence[Offer], dropped: Sequence[DroppedOffer]) -> C
     by_server = {offer.server: offer for offer in accepted}
     reasons = {drop.server: drop.reason for drop in dropped if drop.server is not None}
     servers = sorted({*by_server, *reasons})
+    texts = [reasons.get(server, "") for server in servers]
     empty_offer = replace(accepted[0], coef=0 * accepted[0].coef, intercept=0.0)
     offers = [by_server.get(server, empty_offer) for server in servers]
     return {
@@ -175,9 +340,7 @@ def _offer_rows(accepted: Sequence[Offer], dropped: Sequence[DroppedOffer]) -> C
         "coef": np.array([offer.coef for offer in offers]),
         "intercept": np.array([offer.intercept for offer in offers]),
         "accepted": np.array([server in by_server for server in servers]),
-        "reason": np.array(
-            [reasons.get(server, "") for server in servers], dtype=object
-        ),
+        "reason": np.array(texts, dtype=object),
     }
 
 
@@ -186,18 +349,13 @@ reevaluate_metadata = poll_metadata
 
 def reevaluate(context: StageContext) -> Rows:
     """Return the table ``votes``: learner is the server that offered a classifier."""
-    clients, offers = study_clients(context), context.rows("exchange", "offers")
-    is_accepted = offers["accepted"]
-    candidates = Candidates(
-        offers["coef"][is_accepted], offers["intercept"][is_accepted]
-    )
+    clients, offers = study.study_clients(context), context.rows("exchange", "offers")
+    candidates = Candidates(*accepted_lines(offers))
     task = replace(vote_task(context.inputs, context.params), candidates=candidates)
     voters = remaining_voters(context, len(clients.roles["vote"]))
-    assigned = np.asarray(
-        assign_candidates(task, len(voters), context.generator("split"))
-    )
-    counts = count_votes(context, task, clients, voters, assigned)
-    return {"votes": counts | {"learner": offers["sender"][is_accepted]}}
+    assigned = assign_candidates(task, len(voters), context.generator("split"))
+    counts = count_votes(context, task, clients, voters, np.asarray(assigned))
+    return {"votes": counts | {"learner": offers["sender"][offers["accepted"]]}}
 
 
 def combine_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -214,23 +372,20 @@ def combine(context: StageContext) -> Rows:
     """
     votes = context.rows("reevaluate", "votes")
     if context.params["federation.split"] == "single":
-        return {"ensemble": _single_ensemble(votes)}
+        full_weight, zero, flag = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
+        ensemble = {
+            "learner": votes["learner"],
+            "utility": full_weight / 2,
+            "standard_error": zero,
+            "reversed": flag,
+            "weight": full_weight,
+            "none_passed": flag,
+            "weight_ma": full_weight,
+            "none_passed_ma": flag,
+        }
+        return {"ensemble": ensemble}
     epsilon = context.inputs["reevaluate"].metadata["epsilon"]
     return {"ensemble": stages.ensemble_columns(votes, epsilon, context.metadata)}
-
-
-def _single_ensemble(votes: Columns) -> Columns:
-    full_weight, zero, flag = np.ones(1), np.zeros(1), np.zeros(1, dtype=bool)
-    return {
-        "learner": votes["learner"],
-        "utility": full_weight / 2,
-        "standard_error": zero,
-        "reversed": flag,
-        "weight": full_weight,
-        "none_passed": flag,
-        "weight_ma": full_weight,
-        "none_passed_ma": flag,
-    }
 
 
 SERVER_METHODS = ("mrma", "federated")
@@ -243,28 +398,22 @@ def score(context: StageContext) -> Rows:
         _score_server(context.at_place((*context.place, server)), str(group))
         for server, group in enumerate(groups)
     ]
-    names = server_scores[0].keys()
     return {
         "scores": {
-            n: np.concatenate([scores[n] for scores in server_scores]) for n in names
+            name: np.concatenate([scores[name] for scores in server_scores])
+            for name in server_scores[0]
         }
     }
 
 
 def _score_server(context: StageContext, group: str) -> Columns:
     """Return the scores of one server's clients."""
-    clients = study_clients(context)
-    features, labels = clients.features_and_signs(
-        context.params["project.judge"], "test"
-    )
-    offers, joint = (
-        context.rows("exchange", "offers"),
-        context.rows("combine", "ensemble"),
-    )
+    clients, judge = study.study_clients(context), context.params["project.judge"]
+    features, labels = clients.features_and_signs(judge, "test")
+    offers = context.rows("exchange", "offers")
+    joint = context.rows("combine", "ensemble")
     own_ensemble = context.rows("aggregate", "ensemble")
-    is_accepted = offers["accepted"]
-    accepted = offers["coef"][is_accepted], offers["intercept"][is_accepted]
-    coef, intercept = average_ensemble(accepted, joint)
+    coef, intercept = average_ensemble(accepted_lines(offers), joint)
     is_own = offers["sender"] == context.place[-1]
     slopes = np.vstack([offers["coef"][is_own], coef])
     decision = features @ slopes.T + [float(offers["intercept"][is_own][0]), intercept]
@@ -273,5 +422,5 @@ def _score_server(context: StageContext, group: str) -> Columns:
     pairs = (
         dict(zip(SERVER_METHODS, values, strict=True)) for values in (errors, passed)
     )
-    rows = score_rows(*pairs)["scores"]
+    rows = study.score_rows(*pairs)["scores"]
     return rows | {"group": np.full(len(rows["method"]), group, dtype=object)}

@@ -12,7 +12,7 @@ from curvote.base.errors import Problem
 from curvote.chain.axis import EPSILON, REPLICATE, Index, PipelineSettings
 from curvote.chain.measure import Look, Method
 from curvote.chain.settings import Strict
-from curvote.chain.stage import TEXT, VECTOR, Place, Stage, Table
+from curvote.chain.stage import TEXT, VECTOR, Stage, Table
 from curvote.chain.system import System, View
 from curvote.data import lookup
 from curvote.messages.measures import ERRORS, LEARNER
@@ -40,7 +40,6 @@ from curvote.systems.mrma.system import (
 )
 
 if TYPE_CHECKING:
-    from curvote.curves.curve_classifier import CurveClassifier
     from curvote.systems.federated.model import ServersClassifier
 
 
@@ -71,16 +70,15 @@ def servers_model(view: View) -> ServersClassifier:
     """Return the classifiers of all servers of replicate 0."""
     from curvote.systems.federated.model import ServersClassifier  # see `linear_model`
 
-    servers = range(len(view.metadata("project")["groups"]))
-    return ServersClassifier([_server_model(view, (0, number)) for number in servers])
-
-
-def _server_model(view: View, place: Place) -> CurveClassifier:
-    offers = view.columns("exchange", "offers", place)
-    ensemble = view.columns("combine", "ensemble", place)
-    is_accepted = offers["accepted"]
-    accepted = offers["coef"][is_accepted], offers["intercept"][is_accepted]
-    return linear_model(view, average_ensemble(accepted, ensemble), place)
+    models = []
+    for server in range(len(view.metadata("project")["groups"])):
+        offers = view.columns("exchange", "offers", (0, server))
+        ensemble = view.columns("combine", "ensemble", (0, server))
+        accepted = offers["accepted"]
+        lines = offers["coef"][accepted], offers["intercept"][accepted]
+        line = average_ensemble(lines, ensemble)
+        models.append(linear_model(view, line, (0, server)))
+    return ServersClassifier(models)
 
 
 _OFFERS = Table(
@@ -150,27 +148,19 @@ def _check_federation(pipeline: PipelineSettings) -> Iterator[Problem]:
     if unknown:
         message = f"there is no server {unknown[0]}: they are 0 to {servers - 1}."
         yield Problem(message, ("federation", "faults"))
-    if federation.split == "clients" and pipeline.clients.vote < classifier_count:
-        message = (
-            f"{classifier_count} classifiers, but only {pipeline.clients.vote} clients"
-            " vote."
-        )
+    voters = pipeline.clients.vote
+    if federation.split == "clients" and voters < classifier_count:
+        message = f"{classifier_count} classifiers, but only {voters} clients vote."
         yield Problem(message, ("clients", "vote"))
 
 
 def _dropped_servers(views: Sequence[View]) -> list[str]:
     """Return which servers the others could not use, and why."""
-    wanted = ["sender", "reason"]
-    tables = (view.read("exchange", "offers") for view in views)
-    dropped = (offers.loc[~offers["accepted"], wanted] for offers in tables)
-    pairs = {
-        pair
-        for pairs_of_view in dropped
-        for pair in pairs_of_view.itertuples(index=False, name=None)
-    }
-    return [
-        f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
-    ]
+    pairs: set[tuple[int, str]] = set()
+    for offers in (view.read("exchange", "offers") for view in views):
+        dropped = offers.loc[~offers["accepted"], ["sender", "reason"]]
+        pairs |= {*dropped.itertuples(index=False, name=None)}
+    return [f"server {k} was dropped: {reason}" for k, reason in sorted(pairs)]
 
 
 _FEDERATED = Method(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns, Rows, StageContext
 from curvote.curves.encoding import decision_sign
-from curvote.learning.weak import disjoint_parts, draw_subsets
+from curvote.learning.votes import disjoint_parts, draw_subsets
 from curvote.systems.common import study
 from curvote.systems.common.models import (
     Lines,

@@ -15,11 +15,11 @@ from curvote.learning.directions import ReportMean, one_round_classifier
 from curvote.learning.votes import (
     average_classifiers,
     averaging_weights,
+    draw_subsets,
     estimate_utility,
     reversal_mask,
     reversed_utility,
 )
-from curvote.learning.weak import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.arms import decoding_metadata, directions_of, make_directions
 from curvote.messages.roles import EVERYBODY

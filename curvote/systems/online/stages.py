@@ -12,28 +12,11 @@ from numpy.typing import NDArray
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
 from curvote.chain.streams import block_noise
-from curvote.learning.online import (
-    Arrival,
-    Ensemble,
-    IncumbentVotes,
-    OnlineRule,
-    Roster,
-    add_arrival,
-    extend_roster,
-    start_roster,
-)
-from curvote.learning.weak import draw_subsets
+from curvote.learning import online
+from curvote.learning.votes import draw_subsets
 from curvote.mechanisms.randomized_response import BinaryRR
 from curvote.messages.stages import configured_task, study_metadata
-from curvote.systems.common.study import (
-    StudyClients,
-    TestClients,
-    draw_messages,
-    draw_stage,
-    score_rows,
-    study_clients,
-    study_task,
-)
+from curvote.systems.common import study
 from curvote.systems.common.training import (
     Problem,
     fit_repetitions,
@@ -45,6 +28,7 @@ from curvote.wire.task import Candidates
 
 # In place of a candidate's number: an earlier ensemble, watched for a drop.
 INCUMBENT: Final = -1
+_PREVIOUS = "update@previous"
 
 
 def client_arrivals(context: StageContext) -> NDArray[np.int64]:
@@ -61,7 +45,7 @@ def client_arrivals(context: StageContext) -> NDArray[np.int64]:
     return context.rows("project", "encoded")["group"]
 
 
-def arriving_clients(context: StageContext) -> StudyClients:
+def arriving_clients(context: StageContext) -> study.StudyClients:
     """Return the clients with the roles of this stage's arrival.
 
     Roles are split among all clients first, so that they do not depend on how many
@@ -75,15 +59,13 @@ def arriving_clients(context: StageContext) -> StudyClients:
             f" {periods}, numbered from 0.",
             where=("online", "arrivals"),
         )
-    clients = study_clients(context)
-    arriving_roles = {
-        role: i[groups[i] == arrival] for role, i in clients.roles.items()
-    }
-    return replace(clients, roles=arriving_roles)
+    clients = study.study_clients(context)
+    roles = {role: i[groups[i] == arrival] for role, i in clients.roles.items()}
+    return replace(clients, roles=roles)
 
 
 REPORT_MESSAGE: Final = Report()
-privatize_metadata, _ = draw_stage(REPORT_MESSAGE)
+privatize_metadata, _ = study.draw_stage(REPORT_MESSAGE)
 
 
 def privatize(context: StageContext) -> Rows:
@@ -91,14 +73,10 @@ def privatize(context: StageContext) -> Rows:
 
     Every training client reports; an arrival reads only its own.
     """
-    clients = study_clients(context)
+    clients = study.study_clients(context)
     rows = context.generator("shuffle").permutation(clients.roles["train"])
-    messages = draw_messages(
-        context,
-        REPORT_MESSAGE,
-        study_task(context, REPORT_MESSAGE),
-        clients.data_of(rows),
-    )
+    task = study.study_task(context, REPORT_MESSAGE)
+    messages = study.draw_messages(context, REPORT_MESSAGE, task, clients.data_of(rows))
     return {"arriving": {"arrival": client_arrivals(context)[rows]} | messages}
 
 
@@ -116,41 +94,30 @@ def learn_batch(many: Sequence[StageContext]) -> Iterator[Rows]:
         [_new_problems(context) for context in many], public, many[0].metadata
     )
     for context, columns in zip(many, new, strict=True):
-        yield {"candidates": _append_candidates(context, columns)}
+        parts: list[Columns] = []
+        if "learn@previous" in context.inputs:
+            parts.append(context.rows("learn@previous", "candidates"))
+        if columns:
+            birth = np.full(len(columns["n"]), context.params["arrival"])
+            parts.append(columns | {"birth": birth})
+        names = parts[0].keys() - {"learner"}
+        table = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        yield {"candidates": {"learner": np.arange(len(table["birth"])), **table}}
 
 
 def _new_problems(context: StageContext) -> list[Problem]:
     """Return the problem of each new classifier."""
-    count, arrival = _new_count(context), context.params["arrival"]
-    if not count:
-        return []
+    params, arrival = context.params, context.params["arrival"]
+    count = int(params["train.count"])
+    if _PREVIOUS in context.inputs:
+        if not context.rows(_PREVIOUS, "history")["dropped"][-1]:
+            return []
+        count = int(params["online.more"])
     reports = context.rows("privatize", "arriving")
     arrival_rows = np.flatnonzero(reports["arrival"] == arrival)
     rng = context.generator("draw", "train", block=arrival)
-    samples = arrival_rows[
-        draw_subsets(rng, len(arrival_rows), count, context.params["train.size"])
-    ]
-    return [make_problem(reports, rows) for rows in samples]
-
-
-def _new_count(context: StageContext) -> int:
-    if "update@previous" not in context.inputs:
-        return int(context.params["train.count"])
-    dropped = context.rows("update@previous", "history")["dropped"][-1]
-    return int(context.params["online.more"]) if dropped else 0
-
-
-def _append_candidates(context: StageContext, new: Columns) -> Columns:
-    """Return the earlier candidates, then the new ones."""
-    parts: list[Columns] = []
-    if "learn@previous" in context.inputs:
-        parts.append(context.rows("learn@previous", "candidates"))
-    if new:
-        birth = np.full(len(new["n"]), context.params["arrival"])
-        parts.append(new | {"birth": birth})
-    names = parts[0].keys() - {"learner"}
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
-    return {"learner": np.arange(len(columns["birth"])), **columns}
+    subsets = draw_subsets(rng, len(arrival_rows), count, params["train.size"])
+    return [make_problem(reports, rows) for rows in arrival_rows[subsets]]
 
 
 VOTE_MESSAGE: Final = Vote()
@@ -161,9 +128,8 @@ WATCH_INTERVAL = 4
 
 def evaluate_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return the vote's budget, and the share of voters who watch the incumbent."""
-    return study_metadata(VOTE_MESSAGE, inputs, params) | {
-        "incumbent": 1 / WATCH_INTERVAL
-    }
+    vote = study_metadata(VOTE_MESSAGE, inputs, params)
+    return vote | {"incumbent": 1 / WATCH_INTERVAL}
 
 
 def evaluate(context: StageContext) -> Rows:
@@ -174,15 +140,17 @@ def evaluate(context: StageContext) -> Rows:
     """
     clients, arrival = arriving_clients(context), context.params["arrival"]
     learner, candidates = _vote_candidates(context)
-    task = replace(
-        configured_task(VOTE_MESSAGE, context.inputs, context.params),
-        candidates=candidates,
-    )
+    task = configured_task(VOTE_MESSAGE, context.inputs, context.params)
+    task = replace(task, candidates=candidates)
     rows = clients.roles["vote"]
     # One stream for each arrival, which stands where others have blocks of clients.
     rng = context.generator("split", block=arrival)
     noise = block_noise(context.params["seed"], context.stage, context.number, arrival)
-    data = clients.data_of(rows, rng.permutation(_candidate_shares(len(rows), learner)))
+    n = len(rows)
+    count = int((learner != INCUMBENT).sum())
+    watch = 0 if count == len(learner) else n // WATCH_INTERVAL
+    assigned = np.concatenate([np.arange(n - watch) % count, np.full(watch, count)])
+    data = clients.data_of(rows, rng.permutation(assigned))
     votes = VOTE_MESSAGE.collect(task, VOTE_MESSAGE.draw(task, data, noise))
     return {"arrival_votes": votes | {"learner": learner}}
 
@@ -190,23 +158,15 @@ def evaluate(context: StageContext) -> Rows:
 def _vote_candidates(context: StageContext) -> tuple[np.ndarray, Candidates]:
     """Return the numbers and lines of all candidates up for a vote."""
     table = context.rows("learn", "candidates")
-    if "update@previous" not in context.inputs:
+    if _PREVIOUS not in context.inputs:
         return table["learner"], Candidates(table["coef"], table["intercept"])
-    history = context.rows("update@previous", "history")
+    history = context.rows(_PREVIOUS, "history")
     incumbent = np.flatnonzero(history["added"])[-1]
     coef = np.vstack([table["coef"], history["coef"][incumbent]])
     intercept = np.append(table["intercept"], history["intercept"][incumbent])
     return np.append(table["learner"], INCUMBENT), Candidates(coef, intercept)
 
 
-def _candidate_shares(n: int, learner: np.ndarray) -> np.ndarray:
-    """Return candidates of n voters: the incumbent's share, then equal parts."""
-    count = int((learner != INCUMBENT).sum())
-    watch = 0 if count == len(learner) else n // WATCH_INTERVAL
-    return np.concatenate([np.arange(n - watch) % count, np.full(watch, count)])
-
-
-_PREVIOUS = "update@previous"
 _COUNT_COLUMNS = ("n", "positive", "squares")
 _CANDIDATE_COLUMNS = ("utility", "standard_error", "reversed", "weight")
 _ENSEMBLE_COLUMNS = ("passed", "none_passed", "coef", "intercept")
@@ -231,33 +191,52 @@ def update(context: StageContext) -> Rows:
     """
     keep = BinaryRR(epsilon=context.params["epsilon"]).keep
     votes = context.rows("evaluate", "arrival_votes")
-    after = _add_votes(
-        _previous_roster(context), votes, OnlineRule(keep=keep, **context.metadata)
-    )
-    new = {"standing": _standing_rows(after), "history": _history_row(after, keep)}
-    return {name: _append_rows(context, name, columns) for name, columns in new.items()}
-
-
-def _add_votes(before: Roster, votes: Columns, rule: OnlineRule) -> Roster:
-    candidates = votes["learner"] != INCUMBENT
+    before = _previous_roster(context)
+    rule = online.OnlineRule(keep=keep, **context.metadata)
+    weak = votes["learner"] != INCUMBENT  # else on the incumbent
     n, positive = votes["n"], votes["positive"]
-    watched = IncumbentVotes(
-        int(n[~candidates].sum()), int(positive[~candidates].sum())
-    )
-    return add_arrival(before, n[candidates], positive[candidates], rule, watched)
+    watched = online.IncumbentVotes(int(n[~weak].sum()), int(positive[~weak].sum()))
+    after = online.add_arrival(before, n[weak], positive[weak], rule, watched)
+    b, arrival, newest = len(after.coef), len(after.history) - 1, after.history[-1]
+    ensemble, (accuracy, error) = newest.ensemble, newest.incumbent.accuracy(keep)
+    row = {
+        "arrival": arrival,
+        "votes": newest.votes,
+        "added": newest.added,
+        "incumbent_n": newest.incumbent.n,
+        "incumbent_positive": newest.incumbent.positive,
+        "utility": accuracy,
+        "standard_error": error,
+        "dropped": newest.dropped,
+        **{name: getattr(ensemble, name) for name in _ENSEMBLE_COLUMNS},
+    }
+    tables = {
+        "standing": {
+            "arrival": np.full(b, arrival),
+            "learner": np.arange(b),
+            **{name: getattr(after, name) for name in _COUNT_COLUMNS},
+            **{name: getattr(ensemble, name) for name in _CANDIDATE_COLUMNS},
+        },
+        "history": {name: np.array([value]) for name, value in row.items()},
+    }
+    if _PREVIOUS not in context.inputs:
+        return tables
+    earlier = {name: context.rows(_PREVIOUS, name) for name in tables}
+    return {
+        name: {key: np.concatenate([earlier[name][key], new[key]]) for key in new}
+        for name, new in tables.items()
+    }
 
 
-def _previous_roster(context: StageContext) -> Roster:
+def _previous_roster(context: StageContext) -> online.Roster:
     """Return the roster before this arrival's votes."""
     candidates = context.rows("learn", "candidates")
     if _PREVIOUS not in context.inputs:
-        return start_roster(candidates["coef"], candidates["intercept"])
-    rows, history = (
-        context.rows(_PREVIOUS, table) for table in ("standing", "history")
-    )
+        return online.start_roster(candidates["coef"], candidates["intercept"])
+    rows, history = (context.rows(_PREVIOUS, name) for name in ("standing", "history"))
     newest = {k: v[rows["arrival"] == history["arrival"][-1]] for k, v in rows.items()}
     b = len(newest["learner"])
-    roster = Roster(
+    roster = online.Roster(
         coef=candidates["coef"][:b],
         intercept=candidates["intercept"][:b],
         birth=candidates["birth"][:b],
@@ -268,60 +247,25 @@ def _previous_roster(context: StageContext) -> Roster:
     )
     if b == len(candidates["coef"]):
         return roster
-    return extend_roster(roster, candidates["coef"][b:], candidates["intercept"][b:])
+    later = candidates["coef"][b:], candidates["intercept"][b:]
+    return online.extend_roster(roster, *later)
 
 
-def _read_arrival(t: int, rows: Columns, history: Columns) -> Arrival:
+def _read_arrival(t: int, rows: Columns, history: Columns) -> online.Arrival:
     """Return one row of the history, with the state of each candidate."""
     is_then, row = rows["arrival"] == t, {k: v[t] for k, v in history.items()}
-    return Arrival(
+    return online.Arrival(
         votes=int(row["votes"]),
         added=int(row["added"]),
-        incumbent=IncumbentVotes(
+        incumbent=online.IncumbentVotes(
             int(row["incumbent_n"]), int(row["incumbent_positive"])
         ),
         dropped=bool(row["dropped"]),
-        ensemble=Ensemble(
+        ensemble=online.Ensemble(
             *(rows[name][is_then] for name in _CANDIDATE_COLUMNS),
             *(row[name] for name in _ENSEMBLE_COLUMNS),
         ),
     )
-
-
-def _standing_rows(after: Roster) -> Columns:
-    """Return the newest arrival's rows of ``standing``."""
-    b, newest = len(after.coef), after.history[-1].ensemble
-    return {
-        "arrival": np.full(b, len(after.history) - 1),
-        "learner": np.arange(b),
-        **{name: getattr(after, name) for name in _COUNT_COLUMNS},
-        **{name: getattr(newest, name) for name in _CANDIDATE_COLUMNS},
-    }
-
-
-def _history_row(after: Roster, keep: float) -> Columns:
-    """Return the newest arrival's row of ``history``."""
-    newest = after.history[-1]
-    accuracy, error = newest.incumbent.accuracy(keep)
-    row = {
-        "arrival": len(after.history) - 1,
-        "votes": newest.votes,
-        "added": newest.added,
-        "incumbent_n": newest.incumbent.n,
-        "incumbent_positive": newest.incumbent.positive,
-        "utility": accuracy,
-        "standard_error": error,
-        "dropped": newest.dropped,
-        **{name: getattr(newest.ensemble, name) for name in _ENSEMBLE_COLUMNS},
-    }
-    return {name: np.array([value]) for name, value in row.items()}
-
-
-def _append_rows(context: StageContext, name: str, new: Columns) -> Columns:
-    if _PREVIOUS not in context.inputs:
-        return new
-    old = context.rows(_PREVIOUS, name)
-    return {key: np.concatenate([old[key], new[key]]) for key in new}
 
 
 # Rows of the history: today's ensemble, and the first one, which never learned more.
@@ -330,7 +274,7 @@ HISTORY_ROWS = {"online": -1, "frozen": 0}
 
 def score(context: StageContext) -> Rows:
     """Return the table ``scores``: the errors on this arrival's test clients."""
-    test = TestClients(
+    test = study.TestClients(
         *arriving_clients(context).features_and_signs(
             context.params["project.judge"], "test"
         )
@@ -339,4 +283,4 @@ def score(context: StageContext) -> Rows:
     error = test.error(test.decisions(history["coef"], history["intercept"]))
     errors = {method: float(error[row]) for method, row in HISTORY_ROWS.items()}
     none_passed = {m: history["none_passed"][row] for m, row in HISTORY_ROWS.items()}
-    return score_rows(errors, none_passed)
+    return study.score_rows(errors, none_passed)

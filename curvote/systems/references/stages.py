@@ -12,7 +12,7 @@ from curvote.base import validate
 from curvote.chain.stage import Rows, StageContext
 from curvote.learning.learners.scikit import build_estimator
 from curvote.learning.volunteers import class_scores
-from curvote.learning.weak import draw_subsets
+from curvote.learning.votes import draw_subsets
 from curvote.messages.roles import EVERYBODY
 from curvote.systems.common import study
 from curvote.systems.common.models import classifier_columns, predict_places

@@ -12,52 +12,40 @@ from curvote.chain.axis import PipelineSettings
 from curvote.chain.system import Part
 from curvote.data import lookup
 from curvote.systems.common.checks import check_representation
-from curvote.systems.transfer import allocation, settings
+from curvote.systems.transfer import settings
 from curvote.systems.transfer.measures import WEIGHED
+from curvote.systems.transfer.method import task
 from curvote.systems.transfer.method.choice import choose_form
-from curvote.systems.transfer.method.task import (
-    ASKS,
-    FORMS,
-    OWN_RELEASE,
-    PublicSetup,
-    form,
-)
 
 AUTO = "auto"
 
 
 def resolve_parts(pipeline: PipelineSettings) -> list[Part]:
     """Return the settings resolved for each epsilon, with the form's own rules."""
-    transfer = pipeline.transfer
-    if transfer.release == AUTO:
-        return [_choose_part(pipeline, level) for level in pipeline.epsilon]
-    form_of_release = form(transfer.release)
+    release, own_params = pipeline.transfer.release, pipeline.transfer.params
     setups = (_public_setup(pipeline, epsilon) for epsilon in pipeline.epsilon)
-    planned = [form_of_release.plan_params(transfer.params, setup) for setup in setups]
-    if all(params == transfer.params for params in planned):
-        return [Part(pipeline)]
-    return [
-        _make_part(pipeline, epsilon, {"params": params})
-        for epsilon, params in zip(pipeline.epsilon, planned, strict=True)
-    ]
-
-
-def _choose_part(pipeline: PipelineSettings, epsilon: float) -> Part:
-    """Return the automatic choice at one epsilon; stated params take precedence."""
-    choice = choose_form(_public_setup(pipeline, epsilon))
-    weights = pipeline.transfer.weights or choice.weights
-    fields = form(choice.release).Parameters.model_fields
-    params = {
-        name: value
-        for name, value in pipeline.transfer.params.items()
-        if name in fields
-    }
-    params = choice.params | params
-    chosen = {"release": choice.release, "params": params, "weights": weights}
-    method = f"{choice.release}, {weights}"
-    return replace(
-        _make_part(pipeline, epsilon, chosen), method=method, reason=choice.reason
-    )
+    if release != AUTO:
+        form = task.form(release)
+        planned = [form.plan_params(own_params, setup) for setup in setups]
+        if all(params == own_params for params in planned):
+            return [Part(pipeline)]
+        return [
+            _make_part(pipeline, epsilon, {"params": params})
+            for epsilon, params in zip(pipeline.epsilon, planned, strict=True)
+        ]
+    parts = []
+    for epsilon, setup in zip(pipeline.epsilon, setups, strict=True):
+        choice = choose_form(setup)
+        weights = pipeline.transfer.weights or choice.weights
+        fields = task.form(choice.release).Parameters.model_fields
+        # Stated parameters take precedence.
+        known_params = {name: own_params[name] for name in own_params if name in fields}
+        params = choice.params | known_params
+        chosen = {"release": choice.release, "params": params, "weights": weights}
+        part = _make_part(pipeline, epsilon, chosen)
+        method = f"{choice.release}, {weights}"
+        parts.append(replace(part, method=method, reason=choice.reason))
+    return parts
 
 
 def _make_part(
@@ -69,46 +57,26 @@ def _make_part(
     return Part(pipeline.model_copy(update=update), (("epsilon", epsilon),))
 
 
-def _public_setup(pipeline: PipelineSettings, epsilon: float) -> PublicSetup:
+def _public_setup(pipeline: PipelineSettings, epsilon: float) -> task.PublicSetup:
     """Return the public facts before anything is released."""
     values = pipeline.model_dump(mode="json")
-    source, transfer = values["source"], values["transfer"]
-    servers, target = (
-        settings.server_names(source, transfer),
-        settings.target_name(source, transfer),
-    )
-    levels = settings.normalize(values | {"epsilon": epsilon})["told"]
-    sizes = allocation.public_sizes(source, servers)
+    cell = settings.normalize(values | {"epsilon": epsilon})
+    target, sizes = cell["target"], settings.public_sizes(cell["source"], cell["names"])
     size = sizes.get(target)
     if size is not None:
-        sizes[target] = size - allocation.test_size(transfer["test"], size)
-    return PublicSetup(
-        d=_count_features(pipeline),
-        classes=_count_classes(pipeline),
-        sizes=sizes,
-        levels={
-            name: settings.to_level(level_values)
-            for name, level_values in levels.items()
-        },
-        target=target,
-    )
-
-
-def _count_classes(pipeline: PipelineSettings) -> int:
-    """Return the number of classes of the source."""
-    return len(lookup.classes(pipeline.source) or ("no", "yes"))
-
-
-def _count_features(pipeline: PipelineSettings) -> int:
-    """Return the number of features of a record; unknown is a UserError."""
-    if pipeline.project.size is not None:
-        return int(pipeline.project.size)
-    dataset, parameters = lookup.resolve_source(pipeline.source)
-    width = dataset.width(parameters)
-    if width is None:
+        sizes[target] = size - settings.test_size(values["transfer"]["test"], size)
+    d = pipeline.project.size
+    if d is None:
+        dataset, parameters = lookup.resolve_source(pipeline.source)
+        d = dataset.width(parameters)
+    if d is None:
         message = "how many numbers a record has is not known yet; name the release."
         raise UserError(message, where=("transfer", "release"))
-    return int(width)
+    classes = len(lookup.classes(pipeline.source) or ("no", "yes"))
+    levels = {
+        name: settings.to_level(request) for name, request in cell["told"].items()
+    }
+    return task.PublicSetup(int(d), classes, sizes, levels, target)
 
 
 Problems = Iterator[Problem]
@@ -170,7 +138,7 @@ def _check_names(pipeline: PipelineSettings, servers: list[str]) -> Problems:
         yield from _check_known("weights", transfer.weights, servers)
     target = transfer.target or servers[0]
     for name, level in transfer.epsilon.items():
-        if level == OWN_RELEASE and name != target:
+        if level == task.OWN_RELEASE and name != target:
             message = f"only the target keeps its own records, and {name} is a source."
             yield Problem(message, ("transfer", "epsilon", name))
 
@@ -183,8 +151,8 @@ def _check_test(pipeline: PipelineSettings, servers: list[str]) -> Problems:
     if not transfer.test:
         yield Problem("a study needs records of the target to test on.", where)
     target = transfer.target or servers[0]
-    size = allocation.public_sizes(pipeline.source, servers).get(target)
-    if size is not None and allocation.test_size(transfer.test, size) >= size:
+    size = settings.public_sizes(pipeline.source, servers).get(target)
+    if size is not None and settings.test_size(transfer.test, size) >= size:
         message = f"{transfer.test} of the {size} records of {target}: none is left."
         yield Problem(message, where)
     roles = pipeline.clients.model_dump()
@@ -196,14 +164,10 @@ def _check_test(pipeline: PipelineSettings, servers: list[str]) -> Problems:
 
 def _check_delta(pipeline: PipelineSettings, servers: list[str]) -> Problems:
     """Yield a problem if delta is no promise to some known size."""
-    delta, sizes = (
-        pipeline.transfer.delta,
-        allocation.public_sizes(pipeline.source, servers),
-    )
-    sizes_known = {name: n for name, n in sizes.items() if n is not None}
-    for name, n in sizes_known.items():
+    for name, n in settings.public_sizes(pipeline.source, servers).items():
         try:
-            refuse_delta(delta or 0.0, n)
+            if n is not None:
+                refuse_delta(pipeline.transfer.delta or 0.0, n)
         except UserError as error:
             yield Problem(f"{name}: {error}", ("transfer", "delta"))
             return
@@ -213,8 +177,8 @@ def _check_form(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of form, weights and parameters."""
     transfer, rules = pipeline.transfer, [method.name for method in WEIGHED]
     release, weights = transfer.release, transfer.weights
-    if release not in (AUTO, *FORMS):
-        hint = did_you_mean(release, (AUTO, *FORMS))
+    if release not in (AUTO, *task.FORMS):
+        hint = did_you_mean(release, (AUTO, *task.FORMS))
         yield Problem(f"{release!r} is not known.{hint}", ("transfer", "release"))
         return
     if isinstance(weights, str) and weights not in rules:
@@ -224,7 +188,7 @@ def _check_form(pipeline: PipelineSettings) -> Problems:
         if release == AUTO:
             list(resolve_parts(pipeline))
         else:
-            form(release).check_params(transfer.params)
+            task.form(release).check_params(transfer.params)
     except UserError as error:
         yield Problem(str(error), ("transfer", "params"))
 
@@ -239,14 +203,14 @@ def _check_production(pipeline: PipelineSettings) -> Problems:
     if pipeline.transfer.release == AUTO:
         message = "name the form: no later rule may make a second release of it."
         yield Problem(message, ("transfer", "release"))
-    elif form(pipeline.transfer.release).study:
+    elif task.form(pipeline.transfer.release).study:
         message = "it protects less than it claims, and is for studies only."
         yield Problem(message, ("transfer", "release"))
-    if OWN_RELEASE in pipeline.transfer.epsilon.values():
+    if task.OWN_RELEASE in pipeline.transfer.epsilon.values():
         message = "what never leaves comes in no envelope; combine it in the library."
         yield Problem(message, ("transfer", "epsilon"))
     waits = pipeline.intake
-    if waits and (waits.online or waits.stated_minimum(ASKS) is not None):
+    if waits and (waits.online or waits.stated_minimum(task.ASKS) is not None):
         message = "each server sends one release, and all of them are waited for."
         yield Problem(message, ("intake",))
     if pipeline.transfer.faults:

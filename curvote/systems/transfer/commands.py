@@ -93,29 +93,16 @@ def format_advice(advice: Advice) -> Iterator[str]:
     target = advice.target
     yield (
         f"Target {target.name}, {advice.d} features, beta {advice.beta:g}; r as in"
-        " DTK's"
-        " equation (11), less is better:"
+        " DTK's equation (11), less is better:"
     )
     yield ""
     rows = [["", "records", "epsilon", "gamma", "r", "excess risk", "like records"]]
-    rows.append(
-        [
-            f"{target.name} alone",
-            *_size_columns(target),
-            "",
-            *_gain_columns(advice.alone),
-        ]
-    )
+    alone = _gain_columns(advice.alone)
+    rows.append([f"{target.name} alone", *_size_columns(target), "", *alone])
     for offer in advice.offers:
-        server = offer.server
-        rows.append(
-            [
-                f"+ {server.name}",
-                *_size_columns(server),
-                f"{server.gamma:g}",
-                *_gain_columns(offer.gain),
-            ]
-        )
+        server, gain = offer.server, _gain_columns(offer.gain)
+        sizes = *_size_columns(server), f"{server.gamma:g}"
+        rows.append([f"+ {server.name}", *sizes, *gain])
     rows.append(["with all of them", "", "", "", *_gain_columns(advice.together)])
     yield from align_columns(rows)
     yield ""

@@ -93,7 +93,8 @@ class ReleaseMessage(Message):
         sizes = [value for value in task.params.values() if isinstance(value, int)]
         # What is larger is not even counted: that takes memory.
         size = max([0, *sizes])
-        size = size if size > MOST_NUMBERS else self.count_numbers(task)
+        if size <= MOST_NUMBERS:
+            size = self.count_numbers(task)
         if size > MOST_NUMBERS:
             raise UserError(
                 f"a release of {size} numbers; an envelope holds {MOST_NUMBERS}."
@@ -131,7 +132,11 @@ class ReleaseMessage(Message):
         """Return one release about all records of a table."""
         labels = np.asarray(task.classes)[_label_codes(task, data.labels)]
         release = releasing.release(task, task.server, data.z, labels, entropy)
-        return _release_columns(release)
+        return {
+            "server": np.array([release.server], dtype=object),
+            "n": np.array([release.n], dtype=np.int64),
+            "values": release.values[None],
+        }
 
     def possible_mask(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
         """Return the mask of releases that an honest server can send."""
@@ -143,8 +148,7 @@ class ReleaseMessage(Message):
         if message["server"] != task.server:
             raise UserError(
                 f"a release of server {validate.format_value(message['server'])}; the"
-                " invitation"
-                f" is for server {task.server}."
+                f" invitation is for server {task.server}."
             )
         releasing.check_release(task, message["n"], message["values"])
 
@@ -178,15 +182,6 @@ def _nominal_size(task: Task) -> int:
     return (
         _NOMINAL_SIZE if delta is None else max(2, min(_NOMINAL_SIZE, int(1 / delta)))
     )
-
-
-def _release_columns(release: releasing.Release) -> Columns:
-    """Return a release as the columns of its message."""
-    return {
-        "server": np.array([release.server], dtype=object),
-        "n": np.array([release.n], dtype=np.int64),
-        "values": release.values[None],
-    }
 
 
 def _is_possible(task: Task, server: str, n: Any, values: Any) -> bool:

@@ -1,4 +1,8 @@
-"""Settings of transfer between servers, and the tasks that follow from them."""
+"""Settings of transfer between servers, the tasks that follow, and who holds what.
+
+Records are dealt to servers, and the target's set aside for testing, by pure functions
+of the seed, which every stage calls; nobody's records are in two places.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,18 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from curvote.base.errors import UserError
 from curvote.chain.settings import Count, Epsilon, Epsilons, Strict, WholeNumber
-from curvote.chain.stage import Metadata, Params
+from curvote.chain.stage import Columns, Metadata, Params, StageContext
+from curvote.chain.streams import generator
 from curvote.curves.basis import IDENTITY
 from curvote.curves.encoding import Encoding
 from curvote.data import lookup
 from curvote.messages.measures import MAJORITY
+from curvote.messages.roles import split_roles
 from curvote.systems.common.settings import Clients, Representation
 from curvote.systems.transfer.measures import STATED_WEIGHTS, WEIGHED
 from curvote.systems.transfer.method.task import FORMS, Feature, Level, Task, form
@@ -76,8 +84,6 @@ class Settings(Strict):
     transfer: Transfer = Transfer()
 
 
-Values = dict[str, Any]
-
 COUNTS = "counts"
 # Settings that say who holds which records.
 ALLOCATION_SETTINGS = ("source", "clients", "names", "seed")
@@ -108,7 +114,7 @@ def method_names(transfer: Mapping[str, Any]) -> list[str]:
     return [STATED_WEIGHTS.name if isinstance(weights, dict) else weights]
 
 
-def normalize(values: Values) -> Values:
+def normalize(values: dict[str, Any]) -> dict[str, Any]:
     """Return the settings with each server's request and level filled in.
 
     ``asked`` is what the cell's own server is told, ``told`` all of them: a change for
@@ -116,11 +122,20 @@ def normalize(values: Values) -> Values:
     """
     # What settings leave to their defaults may be left out here, too.
     source, transfer = values["source"], _DEFAULTS | values.get("transfer", {})
-    servers, wanted_target = (
-        server_names(source, transfer),
-        target_name(source, transfer),
-    )
-    requests = {name: _server_request(values, transfer, name) for name in servers}
+    servers = server_names(source, transfer)
+    wanted_target = target_name(source, transfer)
+    release, params = transfer["release"], transfer["params"]
+    if servers and release in FORMS:
+        params = form(release).check_params(params)
+    requests = {
+        name: {
+            "epsilon": transfer["epsilon"].get(name, values.get("epsilon")),
+            "delta": transfer["delta"],
+            "release": release,
+            "params": params,
+        }
+        for name in servers
+    }
     values |= {"told": requests, "target": wanted_target, "names": servers}
     values["methods"] = method_names(transfer)
     values["columns"] = {k: v for k, v in source.items() if k != "servers"}
@@ -131,21 +146,6 @@ def normalize(values: Values) -> Values:
             "fault": transfer["faults"].get(server),
         }
     return values
-
-
-def _server_request(values: Values, transfer: Values, server: str) -> dict[str, Any]:
-    """Return the request to one server as plain values."""
-    return {
-        "epsilon": transfer["epsilon"].get(server, values.get("epsilon")),
-        "delta": transfer["delta"],
-        "release": transfer["release"],
-        "params": _fill_params(transfer["release"], transfer["params"]),
-    }
-
-
-def _fill_params(release: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return a form's parameters with defaults filled in."""
-    return form(release).check_params(params) if release in FORMS else params
 
 
 def build_task(
@@ -178,14 +178,94 @@ def public_features(public: Metadata) -> list[Feature]:
         np.broadcast_to(encoding.constants[end], (encoding.d,)).tolist()
         for end in ("lower", "upper")
     )
-    source_names = [entry["name"] for entry in public.get("features") or ()]
-    feature_names = (
-        source_names if encoding.projection.name == IDENTITY and source_names else None
-    )
-    all_names = feature_names or [f"c{i}" for i in range(1, encoding.d + 1)]
-    return [Feature(*entry) for entry in zip(all_names, *bounds, strict=True)]
+    names = [entry["name"] for entry in public.get("features") or ()]
+    if encoding.projection.name != IDENTITY or not names:
+        names = [f"c{i}" for i in range(1, encoding.d + 1)]
+    return [Feature(*entry) for entry in zip(names, *bounds, strict=True)]
 
 
 def uses_coefficients(encoding: Encoding) -> bool:
     """Return whether servers release of coefficients within bounds, not of z."""
     return encoding.rescale == "min_max"
+
+
+Rows = NDArray[np.int64]
+
+
+def server_rows(context: StageContext, records: Columns) -> dict[str, Rows]:
+    """Return the rows of ``records`` of each server, volunteers left out."""
+    params = context.params
+    seed, n = params["seed"], len(records["label"])
+    groups = records["group"] if params["source"].get("groups") else None
+    roles = split_roles(seed, context.number, n, params["clients"], groups)
+    private_rows = np.setdiff1d(np.arange(n), roles["public"])
+    if lookup.servers(params["source"]) is not None:
+        codes = records["group"][private_rows]
+        return {
+            name: private_rows[codes == code]
+            for code, name in enumerate(params["names"])
+        }
+    rng = generator(seed, "shared", "deal", context.number)
+    piles: list[list[Rows]] = [[] for _ in params["names"]]
+    sizes = [0] * len(piles)
+    # Each group goes to the smallest pile so far.
+    for rows in _shuffle_rows(private_rows, groups, rng):
+        smallest = sizes.index(min(sizes))
+        piles[smallest].append(rows)
+        sizes[smallest] += len(rows)
+    return {
+        name: np.concatenate(pile)
+        for name, pile in zip(params["names"], piles, strict=True)
+    }
+
+
+def split_test(
+    context: StageContext, rows: Rows, records: Columns, test: float
+) -> tuple[Rows, Rows]:
+    """Return (test rows, kept rows) of a server; groups stay together.
+
+    More to be tested than there are, or all of them, is a UserError.
+    """
+    size = test_size(test, len(rows))
+    if size >= len(rows):
+        raise UserError(
+            f"{size} records are to be tested, but the target holds only {len(rows)}.",
+            where=("transfer", "test"),
+        )
+    source = context.params["source"]
+    grouped = lookup.servers(source) is None and source.get("groups")
+    groups = records["group"] if grouped else None
+    rng = generator(context.params["seed"], "shared", "set_aside", context.number)
+    tested, remaining, room = [rows[:0]], [rows[:0]], size
+    for group_rows in _shuffle_rows(rows, groups, rng):
+        fits = len(group_rows) <= room
+        (tested if fits else remaining).append(group_rows)
+        room -= len(group_rows) * fits
+    return np.concatenate(tested), np.concatenate(remaining)
+
+
+def test_size(test: float, n: int) -> int:
+    """Return the number of test records for a number or a share."""
+    return round(test * n) if 0 < test < 1 else int(test)
+
+
+def _shuffle_rows(
+    rows: Rows, groups: NDArray[np.int64] | None, rng: np.random.Generator
+) -> list[Rows]:
+    """Return the rows in random order, whole groups together."""
+    if groups is None:
+        return list(rng.permutation(rows)[:, None])
+    order = rng.permutation(np.unique(groups[rows]))
+    return [rows[groups[rows] == group] for group in order]
+
+
+def public_sizes(
+    source: Mapping[str, object], servers: list[str]
+) -> dict[str, int | None]:
+    """Return each server's number of records, as far as that is public."""
+    server_sizes = lookup.servers(source)
+    if server_sizes is not None:
+        return dict(server_sizes)
+    dataset, parameters = lookup.resolve_source(source)
+    total = dataset.size(parameters)
+    return {name: None if total is None else total // len(servers) for name in servers}

@@ -1,26 +1,32 @@
-"""Stage privatize where a server's release came by envelope."""
+"""Stages of transfer: releases, their combination for the target, and its scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns, Inputs, Metadata, Params, Rows, StageContext
+from curvote.chain.system import View
 from curvote.curves.encoding import Encoding
+from curvote.messages.measures import MAJORITY
 from curvote.messages.message import ClientData
 from curvote.messages.stages import collect, collect_metadata
-from curvote.systems.transfer import allocation, settings, target
-from curvote.systems.transfer.measures import (
-    ADAPT_TAR,
-    CROSSED,
-    class_scores,
-    score_table,
-)
+from curvote.systems.common.models import read_encoding, record_columns
+from curvote.systems.transfer import measures, settings
 from curvote.systems.transfer.messages import MESSAGES
+from curvote.systems.transfer.method.model import Model, combine
+from curvote.systems.transfer.method.release import Release, check_release
 from curvote.systems.transfer.method.task import ASKS, Task
+
+if TYPE_CHECKING:
+    from curvote.systems.transfer.model import TransferClassifier
+
+# What reads the settings that decide how releases are combined.
+PARAMS = ("told", "target", "transfer.weights", "transfer.decide", "methods", "seed")
+_RELEASE_INPUT = "privatize@"
 
 collected_metadata = collect_metadata
 collected = collect
@@ -42,26 +48,22 @@ def privatize_metadata(inputs: Inputs, params: Params) -> Metadata:
 
 
 def privatize(context: StageContext) -> Rows:
-    """Return the table ``releases``: the one row of this server."""
-    task, client_data = (
-        Task.from_json(context.metadata["task"]),
-        server_records(context),
-    )
-    (_, noise), *_ = context.noise(1)
-    message = MESSAGES[ASKS].draw(task, client_data, noise)
-    return {"releases": MESSAGES[ASKS].collect(task, message)}
-
-
-def server_records(context: StageContext) -> ClientData:
-    """Return a server's records to release of, its faults included."""
-    params, records = context.params, context.rows("project", "encoded")
-    rows = allocation.server_rows(context, records)[params["server"]]
+    """Return the table ``releases``: one row of this server, its faults included."""
+    params, project = context.params, context.inputs["project"].metadata
+    task = Task.from_json(context.metadata["task"])
+    records = context.rows("project", "encoded")
+    rows = settings.server_rows(context, records)[params["server"]]
     if params["held_out"]:
-        _, rows = allocation.split_test(context, rows, records, params["held_out"])
-    numbers = server_features(context, records)[rows]
-    return ClientData(
-        numbers, numbers, _reported_labels(context, records["label"][rows])
-    )
+        _, rows = settings.split_test(context, rows, records, params["held_out"])
+    numbers, labels = server_features(context, records)[rows], records["label"][rows]
+    if params["fault"] == "flipped":
+        labels = np.asarray((labels + 1) % len(project["classes"]))
+    elif params["fault"] == "random":
+        rng = context.generator("fault")
+        labels = rng.integers(len(project["classes"]), size=len(labels))
+    (_, noise), *_ = context.noise(1)
+    message = MESSAGES[ASKS].draw(task, ClientData(numbers, numbers, labels), noise)
+    return {"releases": MESSAGES[ASKS].collect(task, message)}
 
 
 def server_features(context: StageContext, records: Columns) -> np.ndarray:
@@ -70,17 +72,55 @@ def server_features(context: StageContext, records: Columns) -> np.ndarray:
     return records["coefficients" if settings.uses_coefficients(encoding) else "z"]
 
 
-def _reported_labels(context: StageContext, labels: np.ndarray) -> np.ndarray:
-    """Return the labels as this server reports them: a faulty one lies."""
-    fault, k = (
-        context.params["fault"],
-        len(context.inputs["project"].metadata["classes"]),
-    )
-    if fault == "flipped":
-        return np.asarray((labels + 1) % k)
-    if fault == "random":
-        return context.generator("fault").integers(k, size=len(labels))
-    return labels
+def joint_task(public: Metadata, params: Params) -> Task:
+    """Return the task that asks all servers of a cell."""
+    return settings.build_task(public, params["told"], params)
+
+
+def read_releases(task: Task, tables: Iterable[Columns]) -> list[Release]:
+    """Return the releases of all servers, checked like received ones."""
+    return [
+        check_release(
+            task.for_server(str(rows["server"][0])),
+            int(rows["n"][0]),
+            rows["values"][0].astype(np.int64),
+        )
+        for rows in tables
+        if len(rows["n"])
+    ]
+
+
+def collect_releases(context: StageContext) -> tuple[Task, list[Release]]:
+    """Return the task and the releases of one repetition of a stage."""
+    task = joint_task(context.inputs["project"].metadata, context.params)
+    names = (name for name in context.inputs if name.startswith(_RELEASE_INPUT))
+    return task, read_releases(task, (context.rows(n, "releases") for n in names))
+
+
+def combine_method(
+    task: Task, releases: list[Release], method: str, params: Params
+) -> Model:
+    """Return the classifier of one method; the majority is the target's."""
+    rules = {
+        measures.STATED_WEIGHTS.name: params["transfer.weights"],
+        MAJORITY.name: measures.ADAPT_TAR.name,
+    }
+    weights, decide = rules.get(method, method), params["transfer.decide"]
+    return combine(task, releases, params["target"], weights, decide)
+
+
+def final_model(view: View) -> TransferClassifier:
+    """Return the target's classifier of the first repetition."""
+    from curvote.systems.transfer.model import TransferClassifier  # scikit-learn
+
+    params = {name: view.setting(name) for name in PARAMS}
+    task = joint_task(view.metadata("project"), params)
+    servers = (view.at(server=name) for name in view.setting("names"))
+    tables = (server.columns("privatize", "releases") for server in servers)
+    releases = read_releases(task, tables)
+    model = combine_method(task, releases, params["methods"][0], params)
+    encoding = read_encoding(view).to_json()
+    return TransferClassifier(record_columns(view), encoding, model.to_json())
 
 
 def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
@@ -88,77 +128,57 @@ def aggregate_metadata(inputs: Inputs, params: Params) -> Metadata:
 
     The number of records is that of the first repetition.
     """
-    task = target.joint_task(inputs["project"].metadata, params)
-    record_count = target.count_records(inputs)
+    task = joint_task(inputs["project"].metadata, params)
+    releases = (
+        inputs[name].columns("releases", (0,))
+        for name in inputs
+        if name.startswith(_RELEASE_INPUT)
+    )
+    record_count = sum(int(columns["n"].sum()) for columns in releases)
     return {"task": task.to_json(), "target": params["target"], "about": record_count}
 
 
 def aggregate(context: StageContext) -> Rows:
     """Return the table ``weights``: a row for each method and server that it weighs."""
-    task, releases = target.collect_releases(context)
+    task, releases = collect_releases(context)
+    names = ("server", "weight", "agreement", "agreement_se")
     rows = [
-        (
-            method,
-            summary.server,
-            summary.weight,
-            summary.agreement,
-            summary.agreement_se,
-        )
+        (method, *(getattr(summary, name) for name in names))
         for method in context.params["methods"]
-        for summary in target.combine_method(
-            task, releases, method, context.params
-        ).servers
+        for summary in combine_method(task, releases, method, context.params).servers
         if summary.weight is not None
     ]
-    return {"weights": _weight_columns(rows)}
-
-
-def _weight_columns(rows: list[tuple[Any, ...]]) -> Columns:
-    """Return rows of weights as columns."""
-    names = ("method", "server", "weight", "agreement", "agreement_se")
     kinds = (object, object, np.float64, object, object)
-    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
     return {
-        name: np.array(column, dtype=kind)
-        for name, kind, column in zip(names, kinds, columns, strict=True)
+        "weights": {
+            name: np.array(column, dtype=kind)
+            for name, kind, column in zip(
+                ("method", *names), kinds, columns, strict=True
+            )
+        }
     }
-
-
-Codes = NDArray[np.int64]
 
 
 def report(context: StageContext) -> Rows:
     """Return the table ``scores``: error, F1 and balanced accuracy of each method."""
-    return score_table(_score_rows(context))
-
-
-def _score_rows(context: StageContext) -> Iterator[tuple[str, str, float]]:
-    """Yield (method, metric, value) of each method on the test records."""
-    task, releases = target.collect_releases(context)
-    records = context.rows("project", "encoded")
-    tested = test_rows(context)
-    numbers, labels = (
-        server_features(context, records)[tested],
-        records["label"][tested],
-    )
+    task, releases = collect_releases(context)
+    records, tested = context.rows("project", "encoded"), test_rows(context)
+    numbers = server_features(context, records)[tested]
+    labels = records["label"][tested]
+    rows = []
     for method in context.params["methods"]:
-        predictions = target.combine_method(
-            task, releases, method, context.params
-        ).codes(numbers)
-        for metric, value in class_scores(
-            labels, predictions, len(task.classes)
-        ).items():
-            yield method, metric, value
+        model = combine_method(task, releases, method, context.params)
+        scores = measures.class_scores(labels, model.codes(numbers), len(task.classes))
+        rows += [(method, metric, value) for metric, value in scores.items()]
+    return measures.score_table(rows)
 
 
-def test_rows(context: StageContext) -> Codes:
+def test_rows(context: StageContext) -> NDArray[np.int64]:
     """Return the target's rows that are only tested."""
     records, params = context.rows("project", "encoded"), context.params
-    target_rows = allocation.server_rows(context, records)[params["target"]]
-    tested, _ = allocation.split_test(
-        context, target_rows, records, params["transfer.test"]
-    )
-    return tested
+    rows = settings.server_rows(context, records)[params["target"]]
+    return settings.split_test(context, rows, records, params["transfer.test"])[0]
 
 
 def crossed(context: StageContext) -> Rows:
@@ -166,31 +186,31 @@ def crossed(context: StageContext) -> Rows:
 
     Of the target's records those are tested that were set aside, of others all.
     """
-    names = tuple(CROSSED.columns)
-    columns = list(zip(*_crossed_rows(context), strict=True))
-    return {CROSSED.name: dict(zip(names, map(_to_column, columns), strict=True))}
-
-
-def _to_column(values: tuple[Any, ...]) -> NDArray[Any]:
-    """Return values as an array of objects or numbers."""
-    return np.array(values, dtype=object if isinstance(values[0], str) else None)
+    names, columns = measures.CROSSED.columns, zip(*_crossed_rows(context), strict=True)
+    return {
+        measures.CROSSED.name: {
+            name: np.array(values, dtype=object if isinstance(values[0], str) else None)
+            for name, values in zip(names, columns, strict=True)
+        }
+    }
 
 
 def _crossed_rows(context: StageContext) -> Iterator[tuple[Any, ...]]:
     """Yield the scores of each server's release on each server's records."""
-    task, releases = target.collect_releases(context)
+    task, releases = collect_releases(context)
     records = context.rows("project", "encoded")
     numbers = server_features(context, records)
-    server_rows = allocation.server_rows(context, records) | {
+    server_rows = settings.server_rows(context, records) | {
         context.params["target"]: test_rows(context)
     }
     all_rows = np.concatenate([*server_rows.values()])
     ends = np.cumsum([0, *map(len, server_rows.values())])
     for server in [release.server for release in releases]:
         params = {**context.params, "target": server}
-        model = target.combine_method(task, releases, ADAPT_TAR.name, params)
-        predictions, labels = model.codes(numbers[all_rows]), records["label"][all_rows]
+        model = combine_method(task, releases, measures.ADAPT_TAR.name, params)
+        codes, labels = model.codes(numbers[all_rows]), records["label"][all_rows]
         for tested, low, high in zip(server_rows, ends, ends[1:], strict=False):
-            part_predictions, part_labels = predictions[low:high], labels[low:high]
-            scores = class_scores(part_labels, part_predictions, len(task.classes))
+            scores = measures.class_scores(
+                labels[low:high], codes[low:high], len(task.classes)
+            )
             yield server, tested, int(high - low), *scores.values()

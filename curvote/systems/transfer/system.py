@@ -17,7 +17,6 @@ from curvote.systems.common.declarations import (
     score_stage,
 )
 from curvote.systems.transfer import settings as stated_settings
-from curvote.systems.transfer import target
 from curvote.systems.transfer.checks import check_settings, resolve_parts
 from curvote.systems.transfer.measures import (
     CROSSED,
@@ -29,7 +28,7 @@ from curvote.systems.transfer.measures import (
 from curvote.systems.transfer.messages import MESSAGES
 from curvote.systems.transfer.method.task import ASKS, Task
 from curvote.systems.transfer.settings import Settings
-from curvote.systems.transfer.target import final_model
+from curvote.systems.transfer.stages import PARAMS, final_model
 
 
 def audit_tasks(
@@ -48,7 +47,6 @@ def audit_tasks(
 _STAGES = "curvote.systems.transfer"
 _AXES = ("epsilon",)
 _ALLOCATION = stated_settings.ALLOCATION_SETTINGS
-_MODEL_SETTINGS = target.PARAMS
 _PLUGINS = (
     ("curvote.systems.transfer.method.task:FORMS", "transfer.release"),
     DATASETS,
@@ -81,7 +79,7 @@ _AGGREGATE = Stage(
     "curvote.systems.transfer.stages:aggregate",
     inputs=("project", "privatize@server"),
     axes=_AXES,
-    params=(*_MODEL_SETTINGS, "replicates"),
+    params=(*PARAMS, "replicates"),
     plugins=_PLUGINS,
     tables=(WEIGHTS,),
     side="server",
@@ -98,7 +96,7 @@ _SCORE = score_stage(
     "curvote.systems.transfer.stages:report",
     ("project", "privatize@server", "aggregate"),
     _AXES,
-    (*_MODEL_SETTINGS, *_ALLOCATION, "transfer.test", "replicates"),
+    (*PARAMS, *_ALLOCATION, "transfer.test", "replicates"),
     plugins=_PLUGINS,
 )
 
@@ -113,7 +111,7 @@ _CROSSED = Stage(
     "curvote.systems.transfer.stages:crossed",
     inputs=("project", "privatize@server"),
     axes=_AXES,
-    params=(*_MODEL_SETTINGS, *_ALLOCATION, "transfer.test", "replicates"),
+    params=(*PARAMS, *_ALLOCATION, "transfer.test", "replicates"),
     plugins=_PLUGINS,
     tables=(CROSSED,),
     side="client (study)",
@@ -141,8 +139,8 @@ SYSTEM = System(
         DATA_SET,
         f"{_PAGE}.page:gather_measures",
         f"{_PAGE}.page:gather_crossed",
-        f"{_PAGE}.page_releases:gather_weights",
-        f"{_PAGE}.page_releases:gather_releases",
-        f"{_PAGE}.page_releases:gather_worth",
+        f"{_PAGE}.page:gather_weights",
+        f"{_PAGE}.page:gather_releases",
+        f"{_PAGE}.page:gather_worth",
     ),
 )

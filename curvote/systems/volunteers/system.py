@@ -51,7 +51,7 @@ def stands_beside(other: System, values: Mapping[str, Any]) -> bool:
         has_clients
         and is_comparable
         and _volunteer_count(values) > 0
-        and _is_study(values)
+        and bool(values.get("mode", "study") == "study")
     )
 
 
@@ -64,10 +64,6 @@ def _volunteer_count(values: Mapping[str, Any]) -> int:
     clients = values.get("clients")
     count = clients.get("public") if isinstance(clients, Mapping) else None
     return count if isinstance(count, int) else 0
-
-
-def _is_study(values: Mapping[str, Any]) -> bool:
-    return bool(values.get("mode", "study") == "study")
 
 
 PUBLISH = Stage(

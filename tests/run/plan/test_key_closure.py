@@ -135,9 +135,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
         # The row `histogram` of the scores reads what a report is.
         ("mechanisms.laplace:Laplace._draw", {"privatize", "report"}),
         ("mechanisms.exact:DiscreteLaplace.sample", {"privatize", "report"}),
-        ("learning.weak:draw_subsets", {"train"}),
+        ("learning.votes:draw_subsets", {"train"}),
         ("learning.learners.discriminants:fit_conjugate_gradients", {"train"}),
-        ("learning.votes:_normalise_weights", {"aggregate"}),
+        ("learning.votes:averaging_weights", {"aggregate"}),
         ("systems.mrma.stages:mean_errors", {"report"}),
         # In modules that a stage imports, and by no stage reached.
         ("learning.votes:utility_variance", set()),

@@ -1,10 +1,11 @@
-"""Checks of a server's message: declared fields, declared draw, own noise."""
+"""Checks of a server's message, and the broken twins that they must catch."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,17 +13,21 @@ from numpy.typing import NDArray
 
 from curvote.base.entropy import Entropy, SeededEntropy, SystemEntropy, Words
 from curvote.base.errors import UserError
+from curvote.base.privacy import Budget
 from curvote.base.validate import FloatArray
 from curvote.chain.stage import Columns
 from curvote.checks import residuals
 from curvote.checks.residuals import SAMPLE_NUMBERS, noise_uniforms
 from curvote.checks.subject import Finding, Loss, OddInput, SentSubject
-from curvote.mechanisms.gaussian import ROUNDING_VARIANCE
+from curvote.mechanisms.gaussian import ROUNDING_VARIANCE, GaussianNoise, Steps
 from curvote.messages.message import ClientData, payload_at
 from curvote.systems.transfer.audit import tables
 from curvote.systems.transfer.messages import MESSAGES, ReleaseMessage, ReleasePayload
-from curvote.systems.transfer.method.release import check_release
-from curvote.systems.transfer.method.task import Task
+from curvote.systems.transfer.method.forms.cells import Cells
+from curvote.systems.transfer.method.forms.kernel import Kernel
+from curvote.systems.transfer.method.forms.moments import Moments
+from curvote.systems.transfer.method.release import check_release, server_stream
+from curvote.systems.transfer.method.task import Form, Level, Task
 from curvote.wire.strict_json import canonical_json
 
 SEEDS = 8
@@ -74,9 +79,8 @@ def check_path(subject: TableSubject) -> str | None:
         message = subject.message.draw(subject.task, x, SeededSystemEntropy(seed))
         sums = subject.message.sums(subject.task, x)
         noise = subject.message.noise(subject.task, len(x.z))
-        if not np.array_equal(
-            message["values"][0], noise.add(sums, SeededEntropy(seed))
-        ):
+        noised = noise.add(sums, SeededEntropy(seed))
+        if not np.array_equal(message["values"][0], noised):
             return "what leaves is not the sums with the declared noise"
     return None
 
@@ -85,33 +89,27 @@ def check_streams(subject: TableSubject) -> str | None:
     """Return a finding if noise depends on more than task, server and seed."""
     first_table, *other_tables = subject.worst.tables
     server_noise = _seeded_noise(subject, first_table)
-    if any(
-        not np.array_equal(server_noise, _seeded_noise(subject, x))
-        for x in other_tables
-    ):
+    noises = (_seeded_noise(subject, x) for x in other_tables)
+    if not all(np.array_equal(server_noise, noise) for noise in noises):
         return "with one seed the noise depends on the records"
     other_tasks = {
-        "another server": replace(subject.task, servers=_renamed_server(subject.task)),
+        "another server": replace(
+            subject.task, servers={"another": subject.task.servers[subject.task.server]}
+        ),
         "another time": replace(subject.task, number=subject.task.number + 1),
         "another grid": replace(subject.task, seed=subject.task.seed + 1),
     }
     for label, task in other_tasks.items():
-        if _mostly_equal(
-            server_noise, _seeded_noise(replace(subject, task=task), first_table)
-        ):
+        other_noise = _seeded_noise(replace(subject, task=task), first_table)
+        if np.mean(np.abs(server_noise) == np.abs(other_noise)) > EQUAL_SHARE:
             return f"with one seed {label} gets the same noise"
     first, second = (
-        subject.message.draw(subject.task, first_table, SystemEntropy())
+        subject.message.draw(subject.task, first_table, SystemEntropy())["values"]
         for _ in range(2)
     )
-    if np.array_equal(first["values"], second["values"]):
+    if np.array_equal(first, second):
         return "the operating system gives the same noise twice"
     return None
-
-
-def _renamed_server(task: Any) -> dict[str, Any]:
-    """Return the task's servers under another name."""
-    return {"another": task.servers[task.server]}
 
 
 def _seeded_noise(subject: TableSubject, x: ClientData) -> Any:
@@ -124,11 +122,6 @@ def _seeded_noise(subject: TableSubject, x: ClientData) -> Any:
     return np.stack([values - sums for values in draws])
 
 
-def _mostly_equal(first: Any, second: Any) -> bool:
-    """Return whether many numbers are the same up to sign."""
-    return bool(np.mean(np.abs(first) == np.abs(second)) > EQUAL_SHARE)
-
-
 POINTS, TIMES = 250, 4
 RELEASES = 200
 # The covariance of answers is worked out at fewer points where there are many features.
@@ -139,7 +132,8 @@ MOST_ERRORS = 6.0
 
 def check_queries(subject: TableSubject, seed: int = 1) -> str | None:
     """Return a finding if 1,000 answers tell neighbours apart more than allowed."""
-    points = _query_points(subject, seed)
+    points = np.random.default_rng(seed).random((POINTS, subject.task.d))
+    points = np.tile(points, (TIMES, 1))
     x, x2, _ = subject.worst.tables
     first_answers, second_answers = (
         subject.answers(table, points, RELEASES, SeededEntropy(seed + i))
@@ -147,10 +141,8 @@ def check_queries(subject: TableSubject, seed: int = 1) -> str | None:
     )
     repeated = first_answers.reshape(RELEASES, TIMES, -1)
     size = max(float(np.abs(repeated).max()), 1.0)
-    if np.ptp(repeated, axis=1).max() > 1e-9 * size:
-        why = "the same point asked twice gets two answers; "
-    else:
-        why = ""
+    differs = np.ptp(repeated, axis=1).max() > 1e-9 * size
+    why = "the same point asked twice gets two answers; " if differs else ""
     budget = subject.budget
     allowed_separation = tables.largest_deviation(budget.epsilon, budget.delta)
     separation = max(
@@ -162,12 +154,6 @@ def check_queries(subject: TableSubject, seed: int = 1) -> str | None:
         why += f"{POINTS * TIMES} answers tell neighbours apart by {separation:.3g}"
         return f"{why} standard deviations, {allowed_separation:.3g} are allowed"
     return why or None
-
-
-def _query_points(subject: TableSubject, seed: int) -> FloatArray:
-    """Return 250 points in [0, 1]^d, repeated four times."""
-    points = np.random.default_rng(seed).random((POINTS, subject.task.d))
-    return np.tile(points, (TIMES, 1))
 
 
 def _attack_weights(subject: TableSubject, points: FloatArray) -> list[FloatArray]:
@@ -338,13 +324,10 @@ class TableSubject(SentSubject):
         """Return tables with no number, no label or no record, or out of bounds."""
         good = self._random_table(3, np.random.default_rng(0))
         good = replace(good, z=np.clip(good.z, *self._bounds()))
-        odd = [
-            OddInput(
-                f"a label of {bad:g}",
-                replace(good, labels=_with_first_label(good, bad)),
-            )
-            for bad in (np.nan, -1.0, 0.5, float(len(self.task.classes)), np.inf)
-        ]
+        odd = []
+        for bad in (np.nan, -1.0, 0.5, float(len(self.task.classes)), np.inf):
+            labels = np.append(bad, good.labels[1:])
+            odd.append(OddInput(f"a label of {bad:g}", replace(good, labels=labels)))
         for bad in (np.nan, np.inf, -np.inf):
             z = good.z.copy()
             z[0, 0] = bad
@@ -364,16 +347,13 @@ class TableSubject(SentSubject):
 
     def own_checks(self) -> list[Finding]:
         """Check sensitivity, the exact delta, the message, and queries."""
-        checks = (
-            check_fields,
-            check_path,
-            check_streams,
-            check_queries,
-        )
         return [
             Finding("sensitivity", self._check_sensitivity()),
             Finding("delta", self._check_delta()),
-            *(Finding(_FINDING_NAMES[check], check(self)) for check in checks),
+            Finding("fields", check_fields(self)),
+            Finding("path", check_path(self)),
+            Finding("streams", check_streams(self)),
+            Finding("queries", check_queries(self)),
         ]
 
     def _check_sensitivity(self) -> str | None:
@@ -392,9 +372,8 @@ class TableSubject(SentSubject):
         """Return a finding if the exact delta exceeds the stated one."""
         epsilon, most = self.budget.epsilon, self.budget.delta
         first, second, _ = self.worst.tables
-        apart = self.message.sums(self.task, first) - self.message.sums(
-            self.task, second
-        )
+        apart = self.message.sums(self.task, first)
+        apart = apart - self.message.sums(self.task, second)
         noise = self.message.noise(self.task, self.records)
         delta = tables.difference_delta(apart, noise.sigma, epsilon)
         if delta <= most * (1 + 1e-9):
@@ -416,24 +395,8 @@ class TableSubject(SentSubject):
         form = self.message.form(self.task)
         rows = np.concatenate([form.weights(self.task, row) for row in values])
         answers = form.product(self.task, points, rows)
-        return (
-            answers.reshape(len(points), len(values), -1)
-            .swapaxes(0, 1)
-            .reshape(len(values), -1)
-        )
-
-
-_FINDING_NAMES = {
-    check_fields: "fields",
-    check_path: "path",
-    check_streams: "streams",
-    check_queries: "queries",
-}
-
-
-def _with_first_label(table: ClientData, label: float) -> FloatArray:
-    """Return the labels of a table with another first one."""
-    return np.append(label, table.labels[1:])
+        by_point = answers.reshape(len(points), len(values), -1)
+        return by_point.swapaxes(0, 1).reshape(len(values), -1)
 
 
 def table_subject(task: Task, records: int | None = None) -> TableSubject:
@@ -447,3 +410,160 @@ def table_subject(task: Task, records: int | None = None) -> TableSubject:
     params = {"n": records, "d": task.d, "release": task.release, **task.params}
     named = f"{task.protocol}.{task.asks}", params, task.cost(records)
     return TableSubject(task, MESSAGES[task.asks], *named, records)
+
+
+DELTA = 1e-4
+
+
+class FormMessage(ReleaseMessage):
+    """Message of a form that is not in the registry."""
+
+    def __init__(self, kind: Form) -> None:
+        self.kind = kind
+
+    def form(self, task: Any) -> Form:
+        """Return the message's own form."""
+        return self.kind
+
+    def noise(self, task: Any, n: int) -> GaussianNoise:
+        """Return the form's own noise."""
+        return self.kind.noise(task, task.cost(n))
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return a release like the shipped one, but for its numbers."""
+        refusing = super().draw(task, data, SystemEntropy())
+        noise, stream = self.noise(task, len(data.z)), server_stream(entropy, task)
+        return refusing | {"values": noise.add(self.sums(task, data), stream)[None]}
+
+
+@dataclass(frozen=True, eq=False)
+class FreshNoise(TableSubject):
+    """Keeps the sums, and noises them anew for each query."""
+
+    def answers(
+        self, x: ClientData, points: FloatArray, releases: int, entropy: Entropy
+    ) -> FloatArray:
+        """Return answers each of which has noise of its own."""
+        releases_drawn = self.draw(x, releases * len(points), entropy)["values"]
+        by_point = releases_drawn.astype(np.float64).reshape(len(points), releases, -1)
+        pairs = zip(by_point, points[:, None], strict=True)
+        return np.hstack([self.query_answers(values, point) for values, point in pairs])
+
+
+class CentringUnscaled(Kernel):
+    """Centres by the own rate, with the noise of a public centre (paper 002, (8))."""
+
+    def sensitivity(self, task: Task) -> float:
+        """Return the sensitivity of a centred sum with a fixed centre."""
+        joint = math.sqrt(len(task.params["bandwidths"]))
+        return self.unit(task) * joint + math.sqrt(self.length(task))
+
+
+class ClassesWithoutSqrt2(Cells):
+    """Overlooks that a record that leaves one class arrives in another."""
+
+    def sensitivity(self, task: Task) -> float:
+        """Return the norm of one record, without the factor sqrt 2."""
+        return self.unit(task)
+
+
+class BoundsFromRecords(Cells):
+    """Takes each feature's bounds from the table."""
+
+    def sums(self, task: Task, cube: FloatArray, codes: Steps) -> Steps:
+        """Return the counts of records scaled by their own extremes."""
+        least, most = cube.min(axis=0), cube.max(axis=0)
+        scaled = (cube - least) / np.where(most > least, most - least, 1.0)
+        return super().sums(task, scaled, codes)
+
+
+class DeltaIgnored(Moments):
+    """Adds the noise of delta = n^-2 for every stated delta."""
+
+    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
+        """Return the noise of another delta."""
+        return super().noise(task, replace(budget, delta=tables.RECORDS**-2))
+
+
+class VisitedNoise(GaussianNoise):
+    """Noise on nonzero counts only."""
+
+    def add(self, steps: Steps, entropy: Entropy) -> Steps:
+        """Return the counts with noise, zeros unchanged."""
+        return np.where(steps != 0, super().add(steps, entropy), 0)
+
+
+class VisitedCellsOnly(Cells):
+    """Adds no noise to cells in which nobody is."""
+
+    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
+        """Return noise for visited cells."""
+        return VisitedNoise(self.sensitivity(task), budget.epsilon, budget.delta)
+
+
+class RatePayload(ReleasePayload):
+    """A release, and the share of the second class among the records."""
+
+    rate: float
+
+
+class RateBeside(ReleaseMessage):
+    """Sends the exact own rate beside the centred sum, for whoever wants it back."""
+
+    payload = RatePayload
+
+    def draw(self, task: Any, data: ClientData, entropy: Entropy) -> Columns:
+        """Return a release and the rate."""
+        rate = np.array([np.mean(data.labels == 1)])
+        return {"rate": rate, **super().draw(task, data, entropy)}
+
+
+class BandwidthsFullBudget(Kernel):
+    """Releases each of several bandwidths with the whole budget."""
+
+    def sensitivity(self, task: Task) -> float:
+        """Return the sensitivity at a single bandwidth."""
+        return self.unit(task) + math.sqrt(self.length(task))
+
+
+def release_twins() -> dict[str, Callable[[float], TableSubject]]:
+    """Return the broken twins of releases by name."""
+    forms: dict[str, tuple[type[Form], str]] = {
+        "centring_unscaled": (CentringUnscaled, "kernel"),
+        "classes_without_sqrt2": (ClassesWithoutSqrt2, "cells"),
+        "bounds_from_records": (BoundsFromRecords, "cells"),
+        "delta_ignored": (DeltaIgnored, "moments"),
+        "visited_cells_only": (VisitedCellsOnly, "cells"),
+        "bandwidths_full_budget": (BandwidthsFullBudget, "kernel_half"),
+    }
+    builders: dict[str, Callable[[float], TableSubject]] = {
+        name: partial(_form_twin, name=example, message=FormMessage(kind()))
+        for name, (kind, example) in forms.items()
+    }
+    builders["rate_beside"] = partial(_form_twin, name="kernel", message=RateBeside())
+    builders["fresh_noise"] = _fresh_noise_twin
+    builders["printed_noise"] = _printed_twin
+    return {f"transfer_{name}": twin for name, twin in builders.items()}
+
+
+def _form_twin(epsilon: float, *, name: str, message: ReleaseMessage) -> TableSubject:
+    """Return the twin of one broken message."""
+    subject = table_subject(
+        tables.example_task(name, Level(epsilon, DELTA)), tables.RECORDS
+    )
+    return replace(subject, message=message)
+
+
+def _fresh_noise_twin(epsilon: float) -> TableSubject:
+    """Return the twin with fresh noise for each query."""
+    subject = table_subject(
+        tables.example_task("moments", Level(epsilon)), tables.RECORDS
+    )
+    return FreshNoise(**vars(subject))
+
+
+def _printed_twin(epsilon: float) -> TableSubject:
+    """Return the twin with the published noise, which is too little."""
+    del epsilon
+    task = tables.example_task("kernel_half", Level(20.0, DELTA), bandwidths=[1.0])
+    return table_subject(replace(task, release="printed"), tables.RECORDS)

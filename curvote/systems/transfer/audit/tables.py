@@ -178,26 +178,19 @@ def difference_delta(difference: Steps, sigma: float, epsilon: float) -> float:
     terms = int(np.count_nonzero(difference))
     points = 2 * REACH * sigma * math.sqrt(terms)
     if sizes.size == 1 and points <= MOST_POINTS:
-        return _discrete_delta(int(sizes[0]), terms, sigma, epsilon)
+        size = int(sizes[0])
+        reach = math.ceil(REACH * sigma * math.sqrt(terms))
+        width = int(fft.next_fast_len(2 * reach + 1, real=True))
+        at = np.arange(width)
+        k = np.where(at > width // 2, at - width, at)
+        weights = np.exp(-(k**2) / (2 * sigma * sigma))
+        turned = fft.rfft(weights / weights.sum())
+        law = np.maximum(fft.irfft(turned**terms, width), 0)
+        loss = (2 * size * k + terms * size**2) / (2 * sigma * sigma)
+        return float(law @ -np.expm1(np.minimum(epsilon - loss, 0)))
     length = math.sqrt(int(np.dot(difference, difference)))
-    return (
-        gaussian_delta(epsilon, length / math.sqrt(sigma * sigma - 16))
-        if length
-        else 0.0
-    )
-
-
-def _discrete_delta(size: int, terms: int, sigma: float, epsilon: float) -> float:
-    """Return the exact delta of a sum of discrete Gaussian draws."""
-    reach = math.ceil(REACH * sigma * math.sqrt(terms))
-    width = int(fft.next_fast_len(2 * reach + 1, real=True))
-    at = np.arange(width)
-    k = np.where(at > width // 2, at - width, at)
-    weights = np.exp(-(k**2) / (2 * sigma * sigma))
-    turned = fft.rfft(weights / weights.sum())
-    law = np.maximum(fft.irfft(turned**terms, width), 0)
-    loss = (2 * size * k + terms * size**2) / (2 * sigma * sigma)
-    return float(law @ -np.expm1(np.minimum(epsilon - loss, 0)))
+    deviation = length / math.sqrt(sigma * sigma - 16)
+    return gaussian_delta(epsilon, deviation) if length else 0.0
 
 
 FEATURES = (Feature("a", 0.0, 1.0), Feature("b", -2.0, 2.0))

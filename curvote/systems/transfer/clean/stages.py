@@ -6,14 +6,12 @@ that of the target counts, as classes are not equally frequent everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from curvote.chain.stage import Rows, StageContext
-from curvote.systems.transfer import allocation
+from curvote.systems.transfer import settings
 from curvote.systems.transfer.clean.system import POOLED, TARGET
 from curvote.systems.transfer.measures import class_scores, score_table
 
@@ -24,51 +22,37 @@ WEAK_PENALTY = 1e4  # a ridge that only separated classes feel
 
 def report(context: StageContext) -> Rows:
     """Return the table ``scores`` of the pooled and the target's own classifier."""
-    return score_table(_score_rows(context))
-
-
-def _score_rows(context: StageContext) -> Iterator[tuple[str, str, float]]:
-    """Yield (method, metric, value) of each clean classifier."""
     records = context.rows("project", "encoded")
-    server_rows, tested = _split_rows(context)
-    labels, classes = (
-        records["label"],
-        len(context.inputs["project"].metadata["classes"]),
-    )
+    sources, tested = _split_rows(context)
+    own_rows, labels = sources.pop(context.params["target"]), records["label"]
+    n_classes = len(context.inputs["project"].metadata["classes"])
     # What a task takes from [0, 1]: z is the same, from [-1, 1].
     cube = (1 + np.clip(records["z"], -1, 1)) / 2
-    for method, training_rows in _training_sets(server_rows, context.params["target"]):
-        every = np.concatenate(training_rows)
-        server_columns = np.repeat(
-            np.eye(len(training_rows)), [len(rows) for rows in training_rows], axis=0
-        )
-        target_column = np.tile(np.eye(1, len(training_rows)), (len(tested), 1))
+    rows = []
+    for method, parts in (
+        (POOLED.name, [own_rows, *sources.values()]),
+        (TARGET.name, [own_rows]),
+    ):
+        every = np.concatenate(parts)
+        servers = np.eye(len(parts))
         predictions = _predict(
-            np.hstack([cube[every], server_columns]),
+            np.hstack([cube[every], servers.repeat([len(part) for part in parts], 0)]),
             labels[every],
-            np.hstack([cube[tested], target_column]),
+            np.hstack([cube[tested], np.tile(servers[:1], (len(tested), 1))]),
         )
-        for metric, value in class_scores(labels[tested], predictions, classes).items():
-            yield method, metric, value
+        scores = class_scores(labels[tested], predictions, n_classes)
+        rows += [(method, metric, value) for metric, value in scores.items()]
+    return score_table(rows)
 
 
 def _split_rows(context: StageContext) -> tuple[dict[str, Codes], Codes]:
     """Return the training rows of each server, and the tested rows."""
     records, params = context.rows("project", "encoded"), context.params
-    server_rows, target = allocation.server_rows(context, records), params["target"]
-    tested, kept_rows = allocation.split_test(
+    server_rows, target = settings.server_rows(context, records), params["target"]
+    tested, kept_rows = settings.split_test(
         context, server_rows[target], records, params["transfer.test"]
     )
     return server_rows | {target: kept_rows}, tested
-
-
-def _training_sets(
-    server_rows: dict[str, Codes], target: str
-) -> Iterator[tuple[str, list[Codes]]]:
-    """Yield each method and its training rows, the target's first."""
-    sources = [rows for server, rows in server_rows.items() if server != target]
-    yield POOLED.name, [server_rows[target], *sources]
-    yield TARGET.name, [server_rows[target]]
 
 
 def _predict(inputs: Array, labels: Codes, queries: Array) -> Codes:

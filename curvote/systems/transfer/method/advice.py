@@ -123,7 +123,13 @@ def advise(
     ``d`` features, smoothness ``beta`` in (0, 1], margin ``alpha``. UserError for
     fewer than two servers, or a name that stands twice.
     """
-    target, *sources = _check_servers(servers)
+    names = [server.name for server in servers]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise UserError(f"server {twice[0]} stands {names.count(twice[0])} times.")
+    if len(servers) < 2:
+        raise UserError("name the target and at least one source.")
+    target, *sources = servers
     evaluator = _Evaluator(target, [*servers], d, beta, alpha)
     return Advice(
         target,
@@ -134,17 +140,6 @@ def advise(
         offers=tuple(evaluator.offer(source) for source in sources),
         together=evaluator.gain(*sources),
     )
-
-
-def _check_servers(servers: Sequence[Server]) -> Sequence[Server]:
-    """Return the servers; a repeated name or no source is a UserError."""
-    names = [server.name for server in servers]
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise UserError(f"server {twice[0]} stands {names.count(twice[0])} times.")
-    if len(servers) < 2:
-        raise UserError("name the target and at least one source.")
-    return servers
 
 
 class _Evaluator:
@@ -174,32 +169,24 @@ class _Evaluator:
     def gain(self, *sources: Server) -> Gain:
         """Return the gain of the target with these sources."""
         r = self._make_servers(*sources).radius(self.level)
-        return Gain(
-            r, float((r / self.alone) ** self.power), self._equivalent_records(r)
-        )
+        power = 2 * self.beta + self.d
+        free = self.level * r**-power
+        private = math.sqrt(self.level * r ** -(power + self.d)) / self.target.epsilon
+        return Gain(r, float((r / self.alone) ** self.power), float(max(free, private)))
 
     def offer(self, source: Server) -> Offer:
         """Return the gain that one source adds, and its least epsilon."""
         public = Server(source.name, source.n, math.inf, source.gamma, source.delta)
-        return Offer(
-            source, self.gain(source), self.gain(public), self._least_epsilon(source)
-        )
-
-    def _equivalent_records(self, r: float) -> float:
-        """Return the number of own records at which the target alone reaches r."""
-        power = 2 * self.beta + self.d
-        free = self.level * r**-power
-        private = math.sqrt(self.level * r ** -(power + self.d)) / self.target.epsilon
-        return float(max(free, private))
+        gains = self.gain(source), self.gain(public)
+        return Offer(source, *gains, self._least_epsilon(source))
 
     def _least_epsilon(self, source: Server) -> float | None:
         """Return the least epsilon at which a source lowers r noticeably, if any."""
         log_r = math.log((1 - NOTICEABLE_FALL) * self.alone)
         pair = self._make_servers(source)
         target_term = pair.log_precision(log_r)[0] + pair.power[0] * log_r
-        missing = (
-            math.log(self.level - float(np.exp(target_term))) - pair.power[1] * log_r
-        )
+        missing = math.log(self.level - float(np.exp(target_term)))
+        missing -= pair.power[1] * log_r
         if missing > math.log(source.n):
             return None
         return float(math.exp((missing - self.d * log_r) / 2) / source.n)

@@ -51,7 +51,9 @@ def choose_form(setup: PublicSetup) -> Choice:
     v = pooled_variance(sizes, setup.levels)
     weights = "aligned" if len(sizes) > 1 else "adapt_tar"
     if d <= MOST_CELL_FEATURES:
-        params = _cell_params(d, setup.classes)
+        cells_per_grid = (math.ceil(1 / PITCH) + 1) ** d
+        grids = min(_GRIDS, max(1, _CELLS // (setup.classes * cells_per_grid)))
+        params = {"order": d, "pitch": PITCH, "grids": grids, "cells": _CELLS}
         reason = f"{d} features: cells of {PITCH} see any boundary (v = {v:.2g})"
         return Choice("cells", params, weights, reason)
     energy = (d + 1) * v
@@ -77,10 +79,3 @@ def _mean_variance(n: int, level: Level) -> float:
     budget = level.budget(n)
     noise = GaussianNoise(_UNIT * math.sqrt(2), budget.epsilon, budget.delta)
     return sampling + (noise.sigma / _UNIT / n) ** 2
-
-
-def _cell_params(d: int, classes: int) -> dict[str, Any]:
-    """Return the parameters of form `cells` on all features."""
-    cells_per_grid = (math.ceil(1 / PITCH) + 1) ** d
-    grids = min(_GRIDS, max(1, _CELLS // (classes * cells_per_grid)))
-    return {"order": d, "pitch": PITCH, "grids": grids, "cells": _CELLS}

@@ -74,37 +74,18 @@ def release_process(
     p = task.params
     if task.release != "kernel" or p["kernel"] not in KERNELS:
         raise UserError("an exact process takes release kernel, triangular or gaussian")
-    cube, query_cube = task.cube(table[0]), task.cube(points)
-    signed = _centred_labels(task, task.codes(table[1]))
-    batches = [
-        QueryBatch(p["kernel"], query_cube, width / p["span"])
-        for width in p["bandwidths"]
-    ]
+    cube, queries = task.cube(table[0]), task.cube(points)
+    ill = task.codes(table[1]) == 1
+    centre, apart = (ill.mean(), math.sqrt(2)) if p["centre"] == "own" else (0.5, 1.0)
+    signed, widths = np.asarray(ill - centre), p["bandwidths"]
+    batches = [QueryBatch(p["kernel"], queries, h / p["span"]) for h in widths]
     coordinates = [batch.coordinates(cube, signed) for batch in batches]
-    noise = _coordinate_noise(task, len(cube), sum(map(len, coordinates)))
+    sizes, budget = [len(part) for part in coordinates], task.cost(len(cube))
+    moved = UNIT * apart * math.sqrt(len(widths))
+    rounded = ROUNDING_FACTOR * math.sqrt(sum(sizes))
+    noise = GaussianNoise(moved + rounded, budget.epsilon, budget.delta)
     steps = np.rint(np.concatenate(coordinates) * UNIT).astype(np.int64)
     noised = noise.add(steps, entropy or SystemEntropy()) / (UNIT * len(cube))
-    parts = np.split(
-        noised,
-        np.cumsum([len(coordinate_part) for coordinate_part in coordinates])[:-1],
-    )
-    values = [
-        query_batch.basis @ part
-        for query_batch, part in zip(batches, parts, strict=True)
-    ]
+    parts = np.split(noised, np.cumsum(sizes)[:-1])
+    values = [batch.basis @ part for batch, part in zip(batches, parts, strict=True)]
     return np.stack(values), (noise.sigma / (UNIT * len(cube))) ** 2
-
-
-def _centred_labels(task: Task, codes: NDArray[np.int64]) -> Array:
-    """Return the labels minus their centre, (n,)."""
-    ill = codes == 1
-    return np.asarray(ill - (ill.mean() if task.params["centre"] == "own" else 0.5))
-
-
-def _coordinate_noise(task: Task, n: int, length: int) -> GaussianNoise:
-    """Return the Gaussian noise for ``length`` coordinates."""
-    apart = math.sqrt(2) if task.params["centre"] == "own" else 1.0
-    moved = UNIT * apart * math.sqrt(len(task.params["bandwidths"]))
-    budget = task.cost(n)
-    rounded = ROUNDING_FACTOR * math.sqrt(length)
-    return GaussianNoise(moved + rounded, budget.epsilon, budget.delta)

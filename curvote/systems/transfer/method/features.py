@@ -21,10 +21,9 @@ Steps = NDArray[np.int64]
 # Odd constants of SplitMix64 (Steele, Lea & Flood 2014): a public hash of cells.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-# Cells that are looked up at once: what a processor's own memory holds.
 # How many points tell the principal directions, and how many of these are kept.
-_SPREAD = 256
-_MAIN = 16
+_SPREAD, _MAIN = 256, 16
+# Cells that are looked up at once: what a processor's own memory holds.
 _GRID_BLOCK = 1 << 17
 
 
@@ -97,18 +96,14 @@ class Grids:
                 along += shift[:, axis, np.newaxis]
                 code *= self.side
                 code += np.minimum(along.astype(np.int64), self.side - 1)
-            yield self._hash_cells(code) + first
-
-    def _hash_cells(self, code: Steps) -> Steps:
-        """Return cells 0..cells-1, hashed where a grid has more than that."""
-        if self.side**self.order <= self.buckets:
-            return code
-        grid = np.arange(1, self.count + 1, dtype=np.uint64)[:, np.newaxis]
-        mixed = code.astype(np.uint64) + grid * _GOLDEN
-        for turn, factor in zip((30, 27), _MIX, strict=True):
-            mixed = (mixed ^ (mixed >> np.uint64(turn))) * factor
-        mixed ^= mixed >> np.uint64(31)
-        return np.asarray((mixed % np.uint64(self.buckets)).astype(np.int64))
+            if self.side**self.order > self.buckets:
+                grid = np.arange(1, self.count + 1, dtype=np.uint64)[:, np.newaxis]
+                mixed = code.astype(np.uint64) + grid * _GOLDEN
+                for turn, factor in zip((30, 27), _MIX, strict=True):
+                    mixed = (mixed ^ (mixed >> np.uint64(turn))) * factor
+                mixed ^= mixed >> np.uint64(31)
+                code = (mixed % np.uint64(self.buckets)).astype(np.int64)
+            yield code + first
 
 
 @lru_cache(maxsize=64)
@@ -127,7 +122,7 @@ class Histogram(Grids):
     """A grid without a shift, on all coordinates; ``count`` is 1."""
 
     @cached_property
-    def _axes_and_shifts(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _axes_and_shifts(self) -> tuple[Steps, Array]:
         return np.arange(self.d)[np.newaxis], np.zeros((1, self.d))
 
 

@@ -36,10 +36,15 @@ class Servers:
         sizes = np.atleast_1d(validate.finite(n=n))
         if sizes.ndim > 1 or (sizes < 1).any():
             raise UserError("n holds one size of at least 1 for each server.")
+        exponents = np.array(gamma, dtype=np.float64)
+        if exponents.ndim:
+            exponents[:1] = 1.0
+        checked = validate.finite(gamma=_per_server("gamma", exponents, sizes))
+        checked[0] = 1.0
         return cls(
             n=sizes,
             epsilon=_per_server("epsilon", epsilon, sizes),
-            gamma=_signal_exponents(gamma, sizes),
+            gamma=checked,
             beta=check_smoothness(beta),
             d=validate.at_least(1, d=d),
         )
@@ -68,9 +73,8 @@ class Servers:
         alone_end = self.alone(np.log(level)).min()
         shared_end = self.alone(np.log(level / self.n.size)).min()
         ends = shared_end - 1e-9, alone_end + 1e-9  # rounding
-        return float(
-            np.exp(brentq(self._log_excess, *ends, (np.log(level),), xtol=1e-14))
-        )
+        log_r = brentq(self._log_excess, *ends, (np.log(level),), xtol=1e-14)
+        return float(np.exp(log_r))
 
     def _log_excess(self, log_r: float, log_level: float) -> float:
         """Return the left-hand side of (5) minus the level, in logarithms."""
@@ -123,24 +127,12 @@ def _per_server(name: str, numbers: ArrayLike, sizes: FloatArray) -> FloatArray:
     return np.array(np.broadcast_to(values, sizes.shape))
 
 
-def _signal_exponents(gamma: ArrayLike, sizes: FloatArray) -> FloatArray:
-    """Return the signal exponents gamma_j with gamma_0 = 1."""
-    exponents = np.array(gamma, dtype=np.float64)
-    if exponents.ndim:
-        exponents[:1] = 1.0
-    checked = validate.finite(gamma=_per_server("gamma", exponents, sizes))
-    checked[0] = 1.0
-    return checked
-
-
 Names = NDArray[np.str_]
-NOTHING, TARGET, TARGET_PRIVATE, SOURCES, SOURCES_PRIVATE = (
-    "1",
-    "NPt",
-    "Pt",
-    "NPs",
-    "Ps",
-)
+NOTHING = "1"
+TARGET = "NPt"
+TARGET_PRIVATE = "Pt"
+SOURCES = "NPs"
+SOURCES_PRIVATE = "Ps"
 
 
 class Sizes(TypedDict):
@@ -348,13 +340,11 @@ def rate_lines(**sizes: Unpack[Sizes]) -> tuple[RateLine, RateLine, RateLine, Ra
 
 def _deciding_rate(case: Case, log: FloatArray) -> tuple[Names, FloatArray]:
     """Return the deciding rate's name and log 1/r, which is at least 0."""
-    (target, target_noise), (source, source_noise) = case.lines()[:2], case.lines()[2:]
+    target, target_noise, source, source_noise = case.lines()
     target_name, best = _worse_rate(target, target_noise, log)
     source_name, helped = _worse_rate(source, source_noise, log)
-    name, level = (
-        np.where(best >= helped, target_name, source_name),
-        np.maximum(best, helped),
-    )
+    name = np.where(best >= helped, target_name, source_name)
+    level = np.maximum(best, helped)
     return np.where(level > 0, name, NOTHING), np.maximum(level, 0.0)
 
 

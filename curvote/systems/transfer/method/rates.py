@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.systems.transfer.method import phases
-from curvote.systems.transfer.method.adaptive import bandwidth_grid, effective_size
 from curvote.systems.transfer.method.phases import (
     FloatArray,
     Mask,
@@ -31,6 +30,7 @@ from curvote.systems.transfer.method.phases import (
     switches,
     target_level,
 )
+from curvote.systems.transfer.method.weights import bandwidth_grid, effective_size
 
 Delta = ArrayLike | None
 

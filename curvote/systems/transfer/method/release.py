@@ -109,8 +109,7 @@ class Release:
             raise UserError(
                 f"a release for task {str(document['task'])[:12]}; server"
                 f" {server_task.server} is asked {server_task.digest()[:12]}: other"
-                " bounds,"
-                " classes, form or budget, or an older task."
+                " bounds, classes, form or budget, or an older task."
             )
         if server_task.epsilon == OWN_RELEASE:
             raise UserError(
@@ -182,18 +181,19 @@ def check_release(server_task: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, numbers = validate.at_least(1, n=n), np.asarray(values)
-    noise, form_of_release = (
-        _noise_for_size(server_task, n),
-        form(server_task.release),
-    )
-    length = form_of_release.length(server_task)
+    try:
+        noise = release_noise(server_task, n)
+    except UserError as error:
+        raise UserError(f"n is {n}, which does not fit delta: {error}") from None
+    kind = form(server_task.release)
+    length = kind.length(server_task)
     if numbers.dtype.kind != "i" or numbers.shape != (length,):
         raise UserError(
             f"no server can have sent these values: {length} whole numbers are asked"
             f" for, and {numbers.size} values came."
         )
     reach = noise.reach(RARE_PROBABILITY) if noise else 0
-    largest = math.ceil(n * form_of_release.sensitivity(server_task)) + reach
+    largest = math.ceil(n * kind.sensitivity(server_task)) + reach
     if not (np.abs(numbers) <= largest).all():
         raise UserError(
             f"no server can have sent these values: with {n} records and this noise"
@@ -206,23 +206,15 @@ def _build_release(
     server_task: Task, n: int, steps: Steps, noise: GaussianNoise | None
 ) -> Release:
     """Return a release with its budget and origin."""
-    budget = server_task.cost(n) if noise else None
-    origin = (
+    return Release(
+        steps,
+        noise.sigma if noise else 0.0,
         n,
-        budget,
-        server_task.server,
-        server_task.digest(),
-        server_task.epsilon == OWN_RELEASE,
+        budget=server_task.cost(n) if noise else None,
+        server=server_task.server,
+        task=server_task.digest(),
+        kept=server_task.epsilon == OWN_RELEASE,
     )
-    return Release(steps, noise.sigma if noise else 0.0, *origin)
-
-
-def _noise_for_size(server_task: Task, n: int) -> GaussianNoise | None:
-    """Return the noise for ``n`` records; an n that does not fit: UserError."""
-    try:
-        return release_noise(server_task, n)
-    except UserError as error:
-        raise UserError(f"n is {n}, which does not fit delta: {error}") from None
 
 
 def server_stream(entropy: Entropy, server_task: Task) -> Entropy:
@@ -233,7 +225,6 @@ def server_stream(entropy: Entropy, server_task: Task) -> Entropy:
     """
     if not isinstance(entropy, SeededEntropy | StudyStreams):
         return entropy
-    seed_words = [int(word) for word in entropy.words(4)] + [
-        int(server_task.digest(), 16)
-    ]
-    return SeededEntropy(np.random.SeedSequence(seed_words))
+    words = [int(word) for word in entropy.words(4)]
+    digest = int(server_task.digest(), 16)
+    return SeededEntropy(np.random.SeedSequence([*words, digest]))

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,6 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget, refuse_delta
 from curvote.learning.directions import shrink_factor
 from curvote.mechanisms.gaussian import GaussianNoise
-from curvote.systems.transfer.method.sides import Contrasts, NoisedSums
 from curvote.wire.strict_json import canonical_json, describe_errors
 from curvote.wire.task import Epsilon, Number, Parameter, Word
 
@@ -133,19 +132,16 @@ class Task:
     number: int = 1
 
     def __post_init__(self) -> None:
-
         put = object.__setattr__
-        put(
-            self,
-            "features",
-            tuple(_check_feature(feature) for feature in self.features),
-        )
-        put(self, "classes", Classes(str(name) for name in self.classes))
-        servers = {
-            str(name): _check_level(name, level) for name, level in self.servers.items()
-        }
+        put(self, "features", tuple(map(_check_feature, self.features)))
+        put(self, "classes", Classes(map(str, self.classes)))
+        levels = self.servers.items()
+        servers = {str(name): _check_level(name, level) for name, level in levels}
         put(self, "servers", servers)
-        _refuse_repeated([feature.name for feature in self.features])
+        names = [feature.name for feature in self.features]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise UserError(f"feature {repeated[0]} stands twice.")
         if not self.features or not servers:
             raise UserError(
                 "a task needs a feature and a server, one of each at least."
@@ -272,30 +268,17 @@ def _check_level(name: str, value: Any) -> Level:
     if level in (Level(PUBLIC), Level(OWN_RELEASE)):
         return level
     try:
-        epsilon = validate.positive(epsilon=_require_number(level.epsilon))
+        if isinstance(level.epsilon, str):
+            words = " or ".join(WITHOUT_NOISE)
+            raise UserError(
+                f"epsilon is {validate.format_value(level.epsilon)}; give a number, or"
+                f" {words} without a delta."
+            )
+        epsilon = validate.positive(epsilon=level.epsilon)
         delta = None if level.delta is None else validate.fraction(delta=level.delta)
     except UserError as error:
         raise UserError(f"server {name}: {error}") from None
     return Level(epsilon, delta)
-
-
-def _require_number(epsilon: float | str) -> float:
-    """Return a numeric epsilon; any word is a UserError."""
-    if isinstance(epsilon, str):
-        words = " or ".join(WITHOUT_NOISE)
-        raise UserError(
-            f"epsilon is {validate.format_value(epsilon)}; give a number, or {words}"
-            " without"
-            " a delta."
-        )
-    return epsilon
-
-
-def _refuse_repeated(names: list[str]) -> None:
-    """Refuse a feature name that stands twice."""
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise UserError(f"feature {repeated[0]} stands twice.")
 
 
 MOST_FEATURES = 1 << 10
@@ -306,9 +289,11 @@ MOST_PARAMETERS = 16
 Delta = Annotated[float, Field(gt=0, lt=1)]
 
 
-class _TaskDocument(BaseModel):
+class _StrictDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
+
+class _TaskDocument(_StrictDocument):
     format: Literal[2]
     protocol: Literal["transfer"]
     asks: Literal["release"]
@@ -328,19 +313,11 @@ class _TaskDocument(BaseModel):
 
     @model_validator(mode="after")
     def _check_nested(self) -> _TaskDocument:
-        for fields in self.features:
-            _FeatureDocument.model_validate(
-                dict(zip(("name", "lower", "upper"), fields, strict=True))
-            )
-        for fields in self.servers.values():
-            _LevelDocument.model_validate(
-                dict(zip(("epsilon", "delta"), fields, strict=True))
-            )
+        for feature in self.features:
+            _FeatureDocument.model_validate(Feature(*feature)._asdict())
+        for level in self.servers.values():
+            _LevelDocument.model_validate(Level(*level)._asdict())
         return self
-
-
-class _StrictDocument(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
 class _FeatureDocument(_StrictDocument):
@@ -366,13 +343,10 @@ def parse_task(text: Any) -> dict[str, Any]:
         values = _TaskDocument.model_validate(text).model_dump()
     except ValidationError as error:
         raise UserError(f"not a task: {describe_errors(error)}.") from None
-    values["servers"] = {
-        name: Level(*level) for name, level in values["servers"].items()
-    }
-    return {key: value for key, value in values.items() if key not in _CONSTANTS}
-
-
-_CONSTANTS = {"format": FORMAT, "protocol": PROTOCOL, "asks": ASKS}
+    servers = {name: Level(*level) for name, level in values["servers"].items()}
+    constants = ("format", "protocol", "asks")
+    fields = {key: value for key, value in values.items() if key not in constants}
+    return fields | {"servers": servers}
 
 
 @dataclass(frozen=True)
@@ -399,6 +373,78 @@ class PublicSetup:
         return {name: n for name, n in self.sizes.items() if n is not None}
 
 
+# The mean square of the inner product of a query with a record.
+SPREAD = 1.0
+
+
+class NoisedSums(Protocol):
+    """Protocol of the noised numbers of one server, as a form reads them."""
+
+    @property
+    def server(self) -> str:
+        """The name of the server."""
+
+    @property
+    def n(self) -> int:
+        """The public number of its records."""
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """The released whole numbers."""
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of their noise, in steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """Contrasts of the classes in one server's release, with their error variances.
+
+    With S_c the released sum of phi over the records of class c, m the public reference
+    mean of phi and p_c = <S_c, m> / sum_k <S_k, m> the server's own rate of class c,
+    the contrast T_c = (S_c - p_c sum_k S_k) / n is p_c times the difference of c's mean
+    from that of all records: whatever the rates are, it is 0 where a class is as
+    frequent as everywhere. All of it is post-processing.
+
+    ``rows`` (R, m) are weights on phi, of the second class where there are two, else
+    one for each class, ``main`` (R, k) their part along the public directions in which
+    queries differ most: without their constant. ``rates`` (K,) are the classes' shares,
+    ``second`` is the mean of phi phi' if it was released. ``noise`` is the variance
+    that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
+    """
+
+    server: str
+    n: int
+    rates: Array
+    rows: Array
+    main: Array
+    noise: float
+    second: Array | None = None
+    second_noise: float = 0.0
+
+    @property
+    def sampling(self) -> float:
+        """Variance of a contrast at a query that is due to the n records."""
+        return SPREAD * self.clear / self.n
+
+    @property
+    def variance(self) -> float:
+        """Variance of a contrast at a query: sampling and noise."""
+        return self.sampling + self.noise
+
+    @property
+    def clear(self) -> float:
+        """Factor p (1 - p) by which rates shrink a contrast."""
+        return float(np.mean(self.rates * (1 - self.rates)))
+
+    @property
+    def differences(self) -> Array:
+        """Class differences mu_c - mu, (R, k), as for equally frequent classes."""
+        shares = self.rates * (1 - self.rates) if len(self.rows) == 1 else self.rates
+        return np.asarray(self.main / shares[-len(self.rows) :, np.newaxis])
+
+
 Steps = NDArray[np.int64]
 Refine = Callable[[Array], Array]
 
@@ -417,9 +463,8 @@ class Form(ABC):
 
     name: str
     Parameters: type[BaseModel]
-    # The module whose rules weigh the servers
-    # (`curvote.systems.transfer.method.weights`).
-    rules: ClassVar[str] = "curvote.systems.transfer.method.weights"
+    # Whether the rules that weigh the servers choose a bandwidth, too.
+    by_bandwidth: ClassVar[bool] = False
     # How such a release must decide, whatever is asked.
     decides: ClassVar[str | None] = None
     # True: not private as it claims; no client answers such a task.
@@ -501,15 +546,23 @@ class Form(ABC):
 
         ``shares`` (J,) are the weights of the ``sides``.
         """
-        return _identity
+        return lambda rows: rows
 
 
 class ClassSums(Form):
     """Base of forms whose `weights` are the sums of phi over each class."""
 
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
-        """Return the contrasts of the classes."""
-        return class_sum_contrasts(self, task, release)
+        """Return the contrasts of the classes in a release of class sums."""
+        sums = self.weights(task, release.values.astype(np.float64) / release.n)
+        rates = _class_rates(self.reference(task, sums))
+        used = slice(1, 2) if len(sums) == 2 else slice(None)
+        rows = (sums - np.outer(rates, sums.sum(axis=0)))[used]
+        rows = rows - np.outer(self.reference(task, rows), self.constant(task))
+        row_scale = (1 - rates[used]) ** 2 + (len(rates) - 1) * rates[used] ** 2
+        unit = (release.sigma / self.unit(task) / release.n) ** 2
+        main, noise = rows @ self.main(task), unit * float(row_scale.mean())
+        return Contrasts(release.server, release.n, rates, rows, main, noise)
 
     @abstractmethod
     def reference(self, task: Task, weights: Array) -> Array:
@@ -537,30 +590,8 @@ class ClassSums(Form):
         if not signal:
             return 0.0
         energies = (main**2).sum(axis=0)
-        return signal * float(
-            energies.sum() / (energies @ self.direction_variances(task))
-        )
-
-
-def _identity(rows: Array) -> Array:
-    """Return the rows unchanged."""
-    return rows
-
-
-def class_sum_contrasts(form: ClassSums, task: Task, release: NoisedSums) -> Contrasts:
-    """Return the contrasts of a release of class sums."""
-    values = release.values.astype(np.float64) / release.n
-    sums = form.weights(task, values)
-    rates = _class_rates(form.reference(task, sums))
-    mean = sums.sum(axis=0)
-    used_rows = slice(1, 2) if len(sums) == 2 else slice(None)
-    rows = (sums - np.outer(rates, mean))[used_rows]
-    rows = rows - np.outer(form.reference(task, rows), form.constant(task))
-    row_scale = (1 - rates[used_rows]) ** 2 + (len(rates) - 1) * rates[used_rows] ** 2
-    unit = (release.sigma / form.unit(task) / release.n) ** 2
-    main = rows @ form.main(task)
-    noise = unit * float(row_scale.mean())
-    return Contrasts(release.server, release.n, rates, rows, main, noise)
+        within = energies @ self.direction_variances(task)
+        return signal * float(energies.sum() / within)
 
 
 def _class_rates(reference: Array) -> Array:
@@ -585,5 +616,5 @@ FORMS = {
 def form(name: str) -> Form:
     """Return the form of this name; an unknown one is a UserError."""
     module, _, class_name = FORMS[validate.one_of(FORMS, release=name)].partition(":")
-    instance: Form = getattr(import_module(module), class_name)()
-    return instance
+    kind: Form = getattr(import_module(module), class_name)()
+    return kind

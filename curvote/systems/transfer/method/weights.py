@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Final, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
 from curvote.base.errors import UserError
-from curvote.systems.transfer.method.sides import Contrasts
-from curvote.systems.transfer.method.task import Array, Form
-
-FloatArray = NDArray[np.float64]
+from curvote.systems.transfer.method.task import Array, Contrasts, Form
 
 
-def best_weights(t: ArrayLike, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def best_weights(t: ArrayLike, s: ArrayLike) -> tuple[Array, Array]:
     """Return the largest ratio (...) and the weights (..., m + 1) that reach it.
 
     ``t`` (..., m + 1) holds the values, ``s``, which is broadcast against it, their
@@ -35,7 +31,10 @@ def best_weights(t: ArrayLike, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
     infinite value, or a variance that is not above 0.
     """
     values = np.atleast_1d(validate.finite(t=t))
-    precision, unit_variance = _precision(values, s)
+    spread = np.broadcast_to(_check_variances(s), values.shape)
+    least = spread.min(axis=-1, keepdims=True)
+    unit_variance = np.where(np.isinf(least), 1.0, least)
+    precision = unit_variance / spread
     largest = np.abs(values).max(axis=-1, keepdims=True)
     # In units of the largest value and the least variance nothing overflows.
     scaled = values / np.where(largest > 0, largest, 1)
@@ -51,9 +50,7 @@ def best_weights(t: ArrayLike, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
     return ratio[()], weights / weights.sum(axis=-1, keepdims=True)
 
 
-def best_target_weight(
-    t: ArrayLike, s: ArrayLike, u: ArrayLike
-) -> tuple[FloatArray, FloatArray]:
+def best_target_weight(t: ArrayLike, s: ArrayLike, u: ArrayLike) -> tuple[Array, Array]:
     """Return ratio and weights for sources in fixed proportions ``u``.
 
     This is (17) with (19): w_0 is free and w_j = (1 - w_0) u_j / sum(u) for the
@@ -65,40 +62,27 @@ def best_target_weight(
     shares = _check_shares(u, values)
     # A source of infinite variance takes the others with it, unless its share is 0.
     noise = shares**2 * np.where(shares > 0, spread[..., 1:], 0)
+    sources = np.sum(shares * values[..., 1:], axis=-1)
     ratio, pair = best_weights(
-        _with_target(values, np.sum(shares * values[..., 1:], axis=-1)),
-        _with_target(spread, np.sum(noise, axis=-1)),
+        np.stack([values[..., 0], sources], axis=-1),
+        np.stack([spread[..., 0], np.sum(noise, axis=-1)], axis=-1),
     )
     return ratio, np.concatenate([pair[..., :1], pair[..., 1:] * shares], axis=-1)
 
 
-def _with_target(values: FloatArray, sources: FloatArray) -> FloatArray:
-    """Return the target's value beside the sources' combined one."""
-    return np.stack([values[..., 0], sources], axis=-1)
-
-
-def _check_shares(u: ArrayLike, values: FloatArray) -> FloatArray:
+def _check_shares(u: ArrayLike, values: Array) -> Array:
     """Return the proportions of the sources, scaled to sum 1."""
-    shares_given = np.atleast_1d(validate.finite(u=u))
-    m = values.shape[-1] - 1
-    if shares_given.shape[-1] != m or m < 1:
-        raise UserError(f"u holds {shares_given.shape[-1]} shares for {m} sources.")
-    if (shares_given < 0).any() or not shares_given.any(axis=-1).all():
+    shares, m = np.atleast_1d(validate.finite(u=u)), values.shape[-1] - 1
+    if shares.shape[-1] != m or m < 1:
+        raise UserError(f"u holds {shares.shape[-1]} shares for {m} sources.")
+    if (shares < 0).any() or not shares.any(axis=-1).all():
         raise UserError("u holds a share below 0, or nothing but 0.")
-    shares_given = shares_given / shares_given.max(axis=-1, keepdims=True)
-    shares = shares_given / shares_given.sum(axis=-1, keepdims=True)
+    shares = shares / shares.max(axis=-1, keepdims=True)
+    shares = shares / shares.sum(axis=-1, keepdims=True)
     return np.broadcast_to(shares, (*values.shape[:-1], m))
 
 
-def _precision(values: FloatArray, s: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return 1/s in units of the largest, and that unit's variance (..., 1)."""
-    spread = np.broadcast_to(_check_variances(s), values.shape)
-    least = spread.min(axis=-1, keepdims=True)
-    unit = np.where(np.isinf(least), 1.0, least)
-    return unit / spread, unit
-
-
-def _check_variances(s: ArrayLike) -> FloatArray:
+def _check_variances(s: ArrayLike) -> Array:
     """Return the variances; one that is not above 0 is a UserError."""
     variances = np.asarray(s, dtype=np.float64)
     if not (variances > 0).all():  # NaN is none, either
@@ -134,37 +118,31 @@ class Agreement:
 
 def agreements(sides: Sequence[Contrasts], target: int) -> list[Agreement]:
     """Return the agreement of each server with the target; the target's is 1."""
-    target_side = sides[target]
+    target_difference = _Difference.of(sides[target])
     return [
         Agreement(1.0, 0.0)
-        if side is target_side
-        else _slope_agreement(side, target_side)
+        if side is sides[target]
+        else _slope_agreement(_Difference.of(side), target_difference)
         for side in sides
     ]
 
 
-def _slope_agreement(side: Contrasts, target: Contrasts) -> Agreement:
+def _slope_agreement(source: _Difference, target: _Difference) -> Agreement:
     """Return a source's slope; infinite se if the target's contrast is noise.
 
     The variance of <h_j, h_0> is that of independent errors of both; that of |h_0|^2
     counts as far as there is any without a difference.
     """
-    source_difference, target_difference = _Difference.of(side), _Difference.of(target)
-    if target_difference.energy <= target_difference.energy_se:
+    if target.energy <= target.energy_se:
         return Agreement(1.0, math.inf)
-    product = float((source_difference.rows * target_difference.rows).sum())
+    product = float((source.rows * target.rows).sum())
     variance = (
-        source_difference.along * target_difference.energy
-        + target_difference.along * max(source_difference.energy, 0)
-        + target_difference.rows.size
-        * target_difference.noise
-        * source_difference.noise
-        + target_difference.energy_se**2
+        source.along * target.energy
+        + target.along * max(source.energy, 0)
+        + target.rows.size * target.noise * source.noise
+        + target.energy_se**2
     )
-    return Agreement(
-        product / target_difference.energy,
-        math.sqrt(variance) / target_difference.energy,
-    )
+    return Agreement(product / target.energy, math.sqrt(variance) / target.energy)
 
 
 @dataclass(frozen=True)
@@ -210,11 +188,9 @@ class QueryReading(Protocol):
 
         B are the bandwidths of the release; weights are >= 0 and sum to 1.
         """
-        ...
 
     def to_json(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON values."""
-        ...
 
 
 def normalize(raw: Array) -> Array:
@@ -234,13 +210,8 @@ def precision_weights(sides: Sequence[Contrasts], target: int) -> Array:
 
 def aligned_weights(sides: Sequence[Contrasts], target: int) -> Array:
     """Return the precision weights times the agreement with the target."""
-    agreement = np.array(
-        [
-            agreement_of_server.counts
-            for agreement_of_server in agreements(sides, target)
-        ]
-    )
-    return normalize(precision_weights(sides, target) * agreement)
+    factors = np.array([agreement.counts for agreement in agreements(sides, target)])
+    return normalize(precision_weights(sides, target) * factors)
 
 
 def size_weights(sides: Sequence[Contrasts], target: int) -> Array:
@@ -309,15 +280,9 @@ BY_QUERY = {"adapt_all": ByQuery, "adapt_homog": Homogeneous}
 STEADY: Final = ""
 
 
-def fixed_rule(form: Form, name: str) -> FixedRule | None:
+def fixed_rule(name: str) -> FixedRule | None:
     """Return the fixed rule of this name, None if it weighs by query."""
-    rules = import_module(form.rules)
-    names = [*rules.FIXED, *rules.BY_QUERY]
-    validate.one_of(
-        [name_of_rule for name_of_rule in names if name_of_rule != STEADY], weights=name
-    )
-    rule: FixedRule | None = rules.FIXED.get(name)
-    return rule
+    return FIXED.get(validate.one_of([*FIXED, *BY_QUERY], weights=name))
 
 
 def query_rule(form: Form, name: str) -> Any:
@@ -326,5 +291,188 @@ def query_rule(form: Form, name: str) -> Any:
     A rule whose weights hold for all of them leaves it to `STEADY` to choose the
     bandwidth.
     """
-    by_query = import_module(form.rules).BY_QUERY
-    return by_query[name if name in by_query else STEADY]
+    rules = BY_BANDWIDTH if form.by_bandwidth else BY_QUERY
+    return rules[name if name in rules else STEADY]
+
+
+# Stands for the epsilon of a server that adds no noise.
+UNLIMITED = 1e9
+
+
+def epsilon_value(epsilon: float | str) -> float:
+    """Return a level's epsilon as a number, `UNLIMITED` without noise."""
+    return UNLIMITED if isinstance(epsilon, str) else epsilon
+
+
+def effective_size(n: Array, epsilon: Array) -> float:
+    """Return the effective sample size n* of section 5."""
+    return float(np.minimum(n, (n * epsilon) ** 2).sum())
+
+
+def bandwidth_grid(
+    n: ArrayLike, epsilon: ArrayLike, d: int, first: float = 1.0
+) -> list[float]:
+    """Return the bandwidths 2^-j, j = 0..floor(ln(n*) / d), times ``first``.
+
+    ``n`` and ``epsilon`` (m + 1,) are public; the logarithm is the natural one. The
+    adaptive rules begin at 1, the paper's tuned classifier at 1/2.
+    """
+    validate.at_least(1, d=d)
+    star = effective_size(np.asarray(n, dtype=float), np.asarray(epsilon, dtype=float))
+    most = max(0, math.floor(math.log(max(star, 1)) / d))
+    return [first * 2.0**-j for j in range(most + 1)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelSide(Contrasts):
+    """Centred sums of one server at each bandwidth.
+
+    ``alone`` is the epsilon that one of the bandwidths would have cost at that noise.
+    """
+
+    epsilon: float
+    alone: float
+    widths: tuple[float, ...]
+    d: int
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Lepski's rule for J servers with fixed weights (section 5, remark 5.1).
+
+    ``n`` records each, ``noise`` the variance of T_j, ``epsilon`` and ``alone`` as in
+    `KernelSide`, ``widths`` falling, ``target`` the target's place; ``shares`` are
+    weights where they are stated.
+    """
+
+    n: tuple[int, ...]
+    noise: tuple[float, ...]
+    epsilon: tuple[float, ...]
+    alone: tuple[float, ...]
+    widths: tuple[float, ...]
+    d: int
+    target: int
+    shares: tuple[float, ...] | None = None
+    # Whether the threshold is that for two servers.
+    pooled: ClassVar[bool] = False
+
+    @classmethod
+    def of(
+        cls, sides: Sequence[KernelSide], target: int, shares: Array | None = None
+    ) -> Adaptive:
+        """Return the rule for these servers; ``shares`` (J,) hold for all queries."""
+        return cls(
+            n=tuple(side.n for side in sides),
+            noise=tuple(side.noise for side in sides),
+            epsilon=tuple(side.epsilon for side in sides),
+            alone=tuple(side.alone for side in sides),
+            widths=sides[0].widths,
+            d=sides[0].d,
+            target=target,
+            shares=None if shares is None else tuple(shares.tolist()),
+        )
+
+    @property
+    def volume(self) -> Array:
+        """Volume h^d of a window at each bandwidth, (B, 1)."""
+        return np.asarray(np.array(self.widths)[:, np.newaxis] ** self.d)
+
+    @property
+    def variance(self) -> Array:
+        """Variance of T_j at each bandwidth, (B, J): (18), (21)."""
+        sampled = self.volume / (3 * np.array(self.n))
+        return np.asarray(sampled + np.array(self.noise))
+
+    @property
+    def source_weights(self) -> Array:
+        """Unnormalised weights u_j(h) of the servers in (17), (B, J)."""
+        n, alone = np.array(self.n), np.array(self.alone)
+        return np.asarray(np.minimum(n, (n * alone) ** 2 * self.volume))
+
+    @property
+    def threshold(self) -> float:
+        """Threshold that a squared ratio must exceed: C ln(2 n* |H|)."""
+        constant = 2.25 * (2 if self.pooled else len(self.n))
+        star = effective_size(np.array(self.n), np.array(self.epsilon))
+        return constant * math.log(2 * star * len(self.widths))
+
+    def weights(self, values: Array) -> Array:
+        """Return the stated weights, broadcast to values (B, q, R, J)."""
+        shares = np.zeros(len(self.n)) if self.shares is None else np.array(self.shares)
+        return np.broadcast_to(shares, values.shape)
+
+    def read(self, values: Array) -> tuple[Array, Array]:
+        """Return contrasts (q, R) and weights (q, R, J) from values (B, q, R, J).
+
+        A contrast is the paper's noised T at the bandwidth that is chosen for it: the
+        least whose ratio is clear, else that of the largest ratio (Lepski's method).
+        """
+        weights = self.weights(values)
+        noised_sums = (weights * values).sum(axis=-1)
+        spread = (weights**2 * self.variance[:, np.newaxis, np.newaxis]).sum(axis=-1)
+        at = choose_bandwidth(noised_sums**2 / spread, self.threshold)[np.newaxis]
+        contrasts = np.take_along_axis(
+            noised_sums / self.volume[:, :, np.newaxis], at, axis=0
+        )
+        chosen = np.take_along_axis(weights, at[..., np.newaxis], axis=0)
+        return contrasts[0], chosen[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON values."""
+        return asdict(self)
+
+
+def choose_bandwidth(ratios: Array, threshold: float) -> NDArray[np.int64]:
+    """Return the index of the bandwidth chosen by Lepski's rule, (B, ...) -> (...)."""
+    clear = ratios > threshold
+    least = len(ratios) - 1 - clear[::-1].argmax(axis=0)
+    return np.asarray(np.where(clear.any(axis=0), least, ratios.argmax(axis=0)))
+
+
+class AdaptAll(Adaptive):
+    """Adaptive rule with weights over the whole simplex (algorithm 2)."""
+
+    def weights(self, values: Array) -> Array:
+        """Return the weights of the largest ratio at each bandwidth and query."""
+        return best_weights(values, self.variance[:, np.newaxis, np.newaxis])[1]
+
+
+class AdaptHomog(Adaptive):
+    """Adaptive rule with sources weighted by precision (algorithm 1, (17))."""
+
+    pooled = True
+
+    def weights(self, values: Array) -> Array:
+        """Return the weights of the largest ratio between target and pooled sources."""
+        among_sources = self.source_weights
+        among_sources[:, self.target] = 0
+        # A target without sources is all there is.
+        among_sources = normalize(among_sources) if len(self.n) > 1 else among_sources
+        target_only = np.broadcast_to(
+            np.eye(1, len(self.n), self.target), among_sources.shape
+        )
+        pair = np.stack([target_only, among_sources], axis=1)
+        pair_values = np.einsum("bqrj,bpj->bqrp", values, pair)
+        spread = np.einsum("bpj,bj->bp", pair**2, self.variance)
+        spread = np.maximum(spread, np.finfo(float).tiny)
+        _, part = best_weights(pair_values, spread[:, np.newaxis, np.newaxis])
+        return np.asarray(np.einsum("bqrp,bpj->bqrj", part, pair))
+
+
+def oracle_weights(
+    sides: Sequence[KernelSide], target: int, gamma: ArrayLike, beta: float
+) -> Array:
+    """Return the oracle weights of (12), (B, J), for known exponents.
+
+    The bandwidth that goes with them solves (11): `rates.radius` with delta.
+    """
+    rule = Adaptive.of(sides, target)
+    widths = np.array(rule.widths)[:, np.newaxis]
+    return normalize(rule.source_weights * widths ** (beta * np.asarray(gamma)))
+
+
+BY_BANDWIDTH: Mapping[str, type[Adaptive]] = {
+    "adapt_all": AdaptAll,
+    "adapt_homog": AdaptHomog,
+    STEADY: Adaptive,
+}

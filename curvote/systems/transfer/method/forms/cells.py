@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -17,11 +17,7 @@ from pydantic import Field
 from curvote.base.errors import UserError
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.systems.transfer.method.features import Grids, principal_directions
-from curvote.systems.transfer.method.task import Array, ClassSums, Steps
-
-if TYPE_CHECKING:
-    from curvote.systems.transfer.method.task import Task
-
+from curvote.systems.transfer.method.task import Array, ClassSums, Steps, Task
 
 # How many points stand for the uniform distribution, and for its main directions.
 _REFERENCE = 4096
@@ -57,16 +53,9 @@ class Cells(ClassSums):
 
     def grids(self, task: Task) -> Grids:
         """Return the public grids of a task."""
-        params = task.params
-        buckets = params["cells"] // (len(task.classes) * params["grids"])
-        grid_args = (
-            params["grids"],
-            params["order"],
-            params["pitch"],
-            buckets,
-            task.seed,
-        )
-        return Grids(task.d, *grid_args)
+        p = task.params
+        buckets = p["cells"] // (len(task.classes) * p["grids"])
+        return Grids(task.d, p["grids"], p["order"], p["pitch"], buckets, task.seed)
 
     def length(self, task: Task) -> int:
         """Return the number of numbers: classes times cells."""

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from curvote.chain.settings import Strict
-from curvote.systems.transfer.method.task import Array, ClassSums, Steps
-
-if TYPE_CHECKING:
-    from curvote.systems.transfer.method.task import Task
-
+from curvote.systems.transfer.method.task import Array, ClassSums, Steps, Task
 
 # Steps of one record: exact noise needs many of them, as its sigma is 16 or more.
 UNIT = 1 << 10

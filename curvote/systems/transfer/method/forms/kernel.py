@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -33,19 +33,16 @@ from curvote.base.errors import UserError
 from curvote.base.privacy import Budget
 from curvote.chain.settings import Strict, WholeNumber
 from curvote.mechanisms.gaussian import DiscreteGaussian, GaussianNoise
-from curvote.systems.transfer.method.adaptive import bandwidth_grid, epsilon_value
-from curvote.systems.transfer.method.features import (
-    Grids,
-    Histogram,
-    Waves,
-    principal_directions,
+from curvote.systems.transfer.method import features, weights
+from curvote.systems.transfer.method.task import (
+    Array,
+    Contrasts,
+    Form,
+    NoisedSums,
+    PublicSetup,
+    Steps,
+    Task,
 )
-from curvote.systems.transfer.method.task import Array, Form, Steps
-
-if TYPE_CHECKING:
-    from curvote.systems.transfer.method.sides import Contrasts, NoisedSums
-    from curvote.systems.transfer.method.task import PublicSetup, Task
-
 
 # Steps to the entry of one record at one grid or frequency.
 UNIT = 1 << 12
@@ -95,7 +92,7 @@ class Kernel(Form):
 
     name = "kernel"
     Parameters = Parameters
-    rules = "curvote.systems.transfer.method.adaptive"
+    by_bandwidth = True
     # A centred sum says nothing of how frequent the classes are.
     decides = "balanced"
 
@@ -104,9 +101,9 @@ class Kernel(Form):
         if "bandwidths" in params:
             return params
         sizes = setup.require_sizes()
-        epsilons = [epsilon_value(setup.levels[name].epsilon) for name in sizes]
+        epsilons = [weights.epsilon_value(setup.levels[name].epsilon) for name in sizes]
         return params | {
-            "bandwidths": bandwidth_grid([*sizes.values()], epsilons, setup.d)
+            "bandwidths": weights.bandwidth_grid([*sizes.values()], epsilons, setup.d)
         }
 
     def settle_params(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
@@ -134,9 +131,9 @@ class Kernel(Form):
         p, d = task.params, task.d
         pitches = [h / p["span"] for h in p["bandwidths"]]
         if p["kernel"] == "gaussian":
-            return [Waves(d, p["grids"], pitch, task.seed) for pitch in pitches]
+            return [features.Waves(d, p["grids"], h, task.seed) for h in pitches]
         cells_left, per_bandwidth = p["cells"] // p["grids"], list[Features]()
-        kind = Histogram if p["kernel"] == "histogram" else Grids
+        kind = features.Histogram if p["kernel"] == "histogram" else features.Grids
         # Coarse grids have few cells: what they leave is for the finer ones.
         for place, pitch in enumerate(pitches):
             buckets = cells_left // (len(pitches) - place)
@@ -151,7 +148,7 @@ class Kernel(Form):
 
     def length(self, task: Task) -> int:
         """Return the number of cells at all bandwidths."""
-        return sum(features.length for features in self.features(task))
+        return sum(phi.length for phi in self.features(task))
 
     def unit(self, task: Task) -> float:
         """Return 2^12 sqrt(grids): the norm at one bandwidth of a record with Y = 1."""
@@ -159,25 +156,20 @@ class Kernel(Form):
 
     def sensitivity(self, task: Task) -> float:
         """Return the sensitivity of the module's proof, with rounding."""
-        joint = math.sqrt(len(task.params["bandwidths"]))
-        exact = self.unit(task) * joint * self._centre_sensitivity(task.params)
+        p = task.params
+        at_one = 2.0 if p["kernel"] == "gaussian" else math.sqrt(2)
+        if p["centre"] == "half":
+            at_one = 1.0
+        exact = self.unit(task) * math.sqrt(len(p["bandwidths"])) * at_one
         return exact + ROUNDING_FACTOR * math.sqrt(self.length(task))
-
-    @staticmethod
-    def _centre_sensitivity(params: Any) -> float:
-        """Return the sensitivity of a centred sum at one bandwidth."""
-        if params["centre"] == "half":
-            return 1.0
-        return 2.0 if params["kernel"] == "gaussian" else math.sqrt(2)
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         """Return the centred sums, rounded once."""
         ill = codes == 1
         centre = ill.mean() if task.params["centre"] == "own" else 0.5
         sums = [
-            features_at.counts(cube[ill]) * (1 - centre)
-            - features_at.counts(cube[~ill]) * centre
-            for features_at in self.features(task)
+            phi.counts(cube[ill]) * (1 - centre) - phi.counts(cube[~ill]) * centre
+            for phi in self.features(task)
         ]
         return np.asarray(np.rint(np.concatenate(sums) * UNIT).astype(np.int64))
 
@@ -191,39 +183,30 @@ class Kernel(Form):
 
     def multiply_all(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w for queries (q, d) and rows (r, length): (|H|, q, r)."""
-        features = self.features(task)
-        ends = np.cumsum([features_at.length for features_at in features])[:-1]
+        every = self.features(task)
+        ends = np.cumsum([phi.length for phi in every])[:-1]
         parts = np.split(weights, ends, axis=1)
-        return np.stack(
-            [
-                features_at.product(cube, w)
-                for features_at, w in zip(features, parts, strict=True)
-            ]
-        )
+        products = [phi.product(cube, w) for phi, w in zip(every, parts, strict=True)]
+        return np.stack(products)
 
     def has_several_bandwidths(self, task: Task) -> bool:
         """Return whether a release has several bandwidths to choose from."""
         return len(task.params["bandwidths"]) > 1
 
-    def _main_part(self, task: Task, rows: Array) -> Array:
-        """Return the part of rows along the principal directions of the first grids."""
-        widest = self.features(task)[0]
-        if not isinstance(widest, Grids):
-            return rows
-        return np.asarray(rows[:, : widest.length] @ principal_directions(widest)[0])
-
     def side(self, task: Task, release: NoisedSums) -> Contrasts:
         """Return the centred mean at each bandwidth; it holds no class rates."""
-        from curvote.systems.transfer.method.adaptive import KernelSide
-
-        rows = self.weights(task, release.values.astype(np.float64) / release.n)
-        epsilon = epsilon_value(task.servers[release.server].epsilon)
-        return KernelSide(
+        rows = main = self.weights(task, release.values.astype(np.float64) / release.n)
+        widest = self.features(task)[0]
+        if isinstance(widest, features.Grids):
+            axes, _ = features.principal_directions(widest)
+            main = np.asarray(rows[:, : widest.length] @ axes)
+        epsilon = weights.epsilon_value(task.servers[release.server].epsilon)
+        return weights.KernelSide(
             server=release.server,
             n=release.n,
             rates=np.full(2, 0.5),
             rows=rows,
-            main=self._main_part(task, rows),
+            main=main,
             noise=(release.sigma / self.unit(task) / release.n) ** 2,
             epsilon=epsilon,
             alone=epsilon / self.parts(task),
@@ -261,5 +244,5 @@ class Printed(Kernel):
 
     def noise(self, task: Task, budget: Budget) -> GaussianNoise:
         """Return the noise of equation (16)."""
-        noise_args = budget.epsilon, budget.delta, self.unit(task), self.parts(task)
-        return PrintedNoise(self.sensitivity(task), *noise_args)
+        law = budget.epsilon, budget.delta, self.unit(task), self.parts(task)
+        return PrintedNoise(self.sensitivity(task), *law)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,17 +17,16 @@ from pydantic import Field
 from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.chain.settings import Numbers, Strict
-from curvote.learning.directions import (
-    NoisyMoments,
-    shrink_second_moment,
-    solve_weights,
+from curvote.learning import directions
+from curvote.systems.transfer.method.task import (
+    Array,
+    ClassSums,
+    Contrasts,
+    NoisedSums,
+    Refine,
+    Steps,
+    Task,
 )
-from curvote.systems.transfer.method.task import Array, ClassSums, Refine, Steps
-
-if TYPE_CHECKING:
-    from curvote.systems.transfer.method.sides import Contrasts, NoisedSums
-    from curvote.systems.transfer.method.task import Task
-
 
 # What the number of records adds to a second moment, over the coordinates of a row:
 # it is believed where it stands out from that, too.
@@ -44,18 +43,15 @@ def ridge_refinement(
     """
     seconds = [side.second for side in sides if side.second is not None]
     errors = [side.second_noise + SAMPLING / side.n / len(public) for side in sides]
-    noise = float(shares**2 @ errors)
-    second = shrink_second_moment(np.tensordot(shares, seconds, 1), noise, public)
+    pooled, noise = np.tensordot(shares, seconds, 1), float(shares**2 @ errors)
+    second = directions.shrink_second_moment(pooled, noise, public)
     errors = [side.noise + side.sampling / len(public) for side in sides]
     contrast_noise = float(shares**2 @ errors)
 
     def refine(rows: Array) -> Array:
-        return np.stack(
-            [
-                solve_weights(NoisyMoments(row[None], contrast_noise, second))
-                for row in rows
-            ]
-        )
+        moments_of_all = directions.NoisyMoments(rows, contrast_noise, second)
+        by_row = (replace(moments_of_all, label=row[None]) for row in rows)
+        return np.stack([directions.solve_weights(moments) for moments in by_row])
 
     return refine
 
@@ -96,9 +92,24 @@ class Moments(ClassSums):
         lower, upper = np.array([feature[1:] for feature in task.features]).T
         values = {"centre": (lower + upper) / 2, "scale": (upper - lower) / 2}
         for name in values:
-            if params[name] is not None:
-                values[name] = _per_feature(name, params[name], task.d)
-        _refuse_far(values["centre"], values["scale"], lower, upper)
+            if params[name] is None:
+                continue
+            numbers = validate.finite(**{name: params[name]})
+            if numbers.size not in {1, task.d}:
+                raise UserError(
+                    f"{name} has {numbers.size} numbers for {task.d} features."
+                )
+            values[name] = np.broadcast_to(numbers.ravel(), task.d)
+        centre, scale = values["centre"], values["scale"]
+        with np.errstate(over="ignore"):
+            away = np.abs(centre - lower) / (upper - lower)
+            wide = scale / (upper - lower)
+        if not ((away <= FARTHEST) & (wide >= 1 / FARTHEST) & (wide <= FARTHEST)).all():
+            raise UserError(
+                f"centre must lie within {FARTHEST:g} ranges of the bounds, scale"
+                f" between 1/{FARTHEST:g} and {FARTHEST:g} of a range, for every"
+                " feature."
+            )
         return params | {name: value.tolist() for name, value in values.items()}
 
     def directions(self, task: Task, cube: Array) -> Array:
@@ -140,24 +151,18 @@ class Moments(ClassSums):
         total = np.zeros(self.length(task), dtype=np.int64)
         for start in range(0, len(cube), _BLOCK):
             part = slice(start, start + _BLOCK)
-            total += self._block_sums(task, cube[part], codes[part])
+            u = self.directions(task, cube[part])
+            steps = np.rint(u * self.unit(task)).astype(np.int64)
+            sums = [
+                steps[codes[part] == k].sum(axis=0) for k in range(len(task.classes))
+            ]
+            if self._pair_count(task):
+                rows, columns, weight = self._triangle(task)
+                scale = UNIT * math.sqrt(1 - self._class_share(task))
+                pairs = u[:, rows] * u[:, columns] * weight * scale
+                sums.append(np.rint(pairs).astype(np.int64).sum(axis=0))
+            total += np.concatenate(sums)
         return total
-
-    def _block_sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
-        """Return the sums of a block of records."""
-        u = self.directions(task, cube)
-        steps = np.rint(u * self.unit(task)).astype(np.int64)
-        class_sums = [steps[codes == k].sum(axis=0) for k in range(len(task.classes))]
-        return np.concatenate([*class_sums, self._pair_sums(task, u)])
-
-    def _pair_sums(self, task: Task, u: Array) -> Steps:
-        """Return the sums of products of coordinates, (pairs,)."""
-        if not self._pair_count(task):
-            return np.zeros(0, dtype=np.int64)
-        rows, columns, weight = self._triangle(task)
-        scale = UNIT * math.sqrt(1 - self._class_share(task))
-        pairs = u[:, rows] * u[:, columns] * weight * scale
-        return np.asarray(np.rint(pairs).astype(np.int64).sum(axis=0))
 
     @staticmethod
     def _triangle(task: Task) -> tuple[Steps, Steps, Array]:
@@ -177,16 +182,12 @@ class Moments(ClassSums):
             return contrasts
         scale = UNIT * math.sqrt(1 - self._class_share(task)) * release.n
         noise = (release.sigma / scale) ** 2
-        second = self._second_moment(task, release.values / scale)
-        return replace(contrasts, second=second, second_noise=noise)
-
-    def _second_moment(self, task: Task, values: Array) -> Array:
-        """Return the matrix (p, p) whose upper triangle was released."""
+        values = release.values / scale
         k, p = len(task.classes), task.d + 1
         rows, columns, weight = self._triangle(task)
-        matrix = np.zeros((p, p))
-        matrix[rows, columns] = matrix[columns, rows] = values[k * p :] / weight
-        return matrix
+        second = np.zeros((p, p))
+        second[rows, columns] = second[columns, rows] = values[k * p :] / weight
+        return replace(contrasts, second=second, second_noise=noise)
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return u(x) . w, (q, r)."""
@@ -222,23 +223,3 @@ class Moments(ClassSums):
         """Return the diagonal of E u u' for records uniform on the bounds."""
         points = np.random.default_rng(task.seed).random((_REFERENCE, task.d))
         return np.asarray((self.directions(task, points) ** 2).mean(axis=0))
-
-
-def _per_feature(name: str, value: float | list[float], d: int) -> Array:
-    """Return one number for each feature; another count of them is a UserError."""
-    values = validate.finite(**{name: value})
-    if values.size not in {1, d}:
-        raise UserError(f"{name} has {values.size} numbers for {d} features.")
-    return np.asarray(np.broadcast_to(values.ravel(), d))
-
-
-def _refuse_far(centre: Array, scale: Array, lower: Array, upper: Array) -> None:
-    """Refuse parameters so far from the bounds that no direction is left."""
-    with np.errstate(over="ignore"):
-        away = np.abs(centre - lower) / (upper - lower)
-        wide = scale / (upper - lower)
-    if not ((away <= FARTHEST) & (wide >= 1 / FARTHEST) & (wide <= FARTHEST)).all():
-        raise UserError(
-            f"centre must lie within {FARTHEST:g} ranges of the bounds, scale between"
-            f" 1/{FARTHEST:g} and {FARTHEST:g} of a range, for every feature."
-        )
