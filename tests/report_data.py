@@ -12,12 +12,6 @@ from curvote.base.classes import Classes
 from curvote.chain.system import MessageDescription
 from curvote.messages.measures import MISCLASSIFICATION
 from curvote.report.data import SCORE_COLUMNS, PageData, Section
-from curvote.systems.common.page.clients import Clients
-from curvote.systems.common.page.curves import Curves, CurveSample
-from curvote.systems.common.page.none_passed import NonePassed
-from curvote.systems.common.page.utilities import Utilities
-from curvote.report.data import SCORE_COLUMNS, PageData
-from curvote.report.section import Section
 from curvote.systems.common.page.curves import Clients, Curves, CurveSample
 from curvote.systems.common.page.utilities import NonePassed, Utilities
 from curvote.systems.volunteers.page import Volunteers

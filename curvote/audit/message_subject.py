@@ -31,7 +31,7 @@ from curvote.messages.arms import directions_from_params
 from curvote.messages.message import ClientData, Message, message_of
 from curvote.systems.cells import messages as cells
 from curvote.systems.common.questions import answer_questions, one_against_rest_code
-from curvote.systems.direct.sgd.messages import task_gradients
+from curvote.systems.direct.messages import task_gradients
 from curvote.systems.labels.audit import label_subject
 from curvote.systems.labels.task import Task as LabelTask
 from curvote.systems.references.messages import response_for

@@ -25,8 +25,8 @@ from curvote.pipeline.config.file import PipelinesFile
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.release import evidence, ledger_report
 from curvote.pipeline.run.status import run_state
-from curvote.pipeline.store import artifacts, history, locations
-from curvote.pipeline.store.history import RunRecord
+from curvote.pipeline.store import artifacts, locations, records
+from curvote.pipeline.store.records import RunRecord
 
 VERSION_REMEDY = "install the tested set again: `pip install -c constraints.txt -e .`"
 
@@ -72,7 +72,7 @@ def dead_runs(project: Project) -> list[RunRecord]:
 
 
 def _records_in_state(project: Project, state: str) -> list[RunRecord]:
-    running = (r for r in history.load_records(project) if r.status == "running")
+    running = (r for r in records.load_records(project) if r.status == "running")
     return [r for r in running if run_state(project, r, is_alive) == state]
 
 
@@ -83,7 +83,7 @@ def check_runs(project: Project) -> Iterator[Finding]:
         words = f"on record as running, but ended: {shorten_list([r.id for r in dead])}"
         fix = "`curvote doctor --fix` notes that they were killed; so does the next run"
         yield Finding("stale runs", "warning", words, fix)
-    elif history.load_records(project):
+    elif records.load_records(project):
         yield Finding("stale runs", "ok", f"{len(live_runs(project))} running")
 
 
@@ -133,7 +133,7 @@ def check_artifacts(project: Project) -> Iterator[Finding]:
     sound_folders = [f for f in visible if locations.artifact_exists(f)]
     users = {
         (step["stage"], step["key"]): record.pipeline
-        for record in history.load_records(project)
+        for record in records.load_records(project)
         for step in record.steps
     }
     for folder in sound_folders:
@@ -279,19 +279,19 @@ def repair_project(project: Project) -> list[str]:
     refuse_while_running(project)
     dead = dead_runs(project)
     done = [f"run {record.id}: noted that it was killed" for record in dead]
-    history.record_killed(project, is_alive)
+    records.record_killed(project, is_alive)
     done += _repair_databases(project)
     done += _set_altered_aside(project)
     lost = set(runs_missing_in_mlflow(project))
     if lost:
-        for record in history.load_records(project):
+        for record in records.load_records(project):
             if record.id in lost:
-                history.save_record(project, replace(record, mlflow_run=None))
+                records.save_record(project, replace(record, mlflow_run=None))
         from curvote.flows.tracking import log as tracking
 
         tracking.log_missing_runs(project)
-        records = (r for r in history.load_records(project) if r.id in lost)
-        again = len(lost) - sum(r.mlflow_run is None for r in records)
+        logged = (r for r in records.load_records(project) if r.id in lost)
+        again = len(lost) - sum(r.mlflow_run is None for r in logged)
         done.append(f"{again} of {len(lost)} runs logged again in MLflow")
     return done
 
@@ -325,7 +325,7 @@ def runs_missing_in_mlflow(project: Project) -> list[str]:
             suppress(sqlite3.OperationalError),  # a new database has no table yet
         ):
             logged_ids = {row[0] for row in db.execute("SELECT run_uuid FROM runs")}
-    runs = history.load_records(project)
+    runs = records.load_records(project)
     return [r.id for r in runs if r.mlflow_run and r.mlflow_run not in logged_ids]
 
 

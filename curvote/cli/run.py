@@ -80,7 +80,7 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
     from curvote.cli.tables import print_outcomes, print_scores
     from curvote.flows.tracking.cells import study_headline
     from curvote.pipeline.run import results
-    from curvote.pipeline.run.scores import mean_scores
+    from curvote.pipeline.run.results import mean_scores
 
     record = load_record(project, run_id)
     if record is None:

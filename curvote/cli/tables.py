@@ -19,14 +19,21 @@ from curvote.cli.terminal import make_console, print_rows, relative_to_here
 from curvote.flows.environment import is_alive
 from curvote.flows.tracking.cells import study_headline
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.changes import describe_change, group_key_changes
-from curvote.pipeline.run.comparison import RunComparison, ScoreChange
-from curvote.pipeline.run.results import production_outcomes
+from curvote.pipeline.run.comparison import (
+    RunComparison,
+    ScoreChange,
+    describe_change,
+    group_key_changes,
+)
+from curvote.pipeline.run.results import (
+    mean_scores,
+    production_outcomes,
+    scoring_stages,
+)
 from curvote.pipeline.run.run_object import missing_stages
-from curvote.pipeline.run.scores import mean_scores, scoring_stages
 from curvote.pipeline.run.status import run_state
 from curvote.pipeline.store import records
-from curvote.pipeline.store.history import RunRecord, load_record, read_records
+from curvote.pipeline.store.records import RunRecord, load_record, read_records
 from curvote.report.card import Card, PublicBounds
 
 if TYPE_CHECKING:

@@ -8,11 +8,8 @@ from typing import Any, Final
 import typer
 from rich.table import Table
 
-from curvote.cli.tables import make_console
-from curvote.systems.utility.method.deployment import OUTPUT
 from curvote.cli.terminal import make_console
-from curvote.systems.utility.analysis import Analysis, DeploymentRows
-from curvote.systems.utility.method.deployment import OUTPUT, Deployment
+from curvote.systems.utility.method.deployment import OUTPUT
 from curvote.systems.utility.method.measurement import Row
 from curvote.systems.utility.request import Analysis, DeploymentRows
 

@@ -37,21 +37,21 @@ from curvote.pipeline.config.settings import (
     stated_settings,
 )
 from curvote.pipeline.config.source import reads_user_file
-from curvote.pipeline.plan import definitions, fingerprint
-from curvote.pipeline.release import production
-from curvote.pipeline.run import audit_tasks
-from curvote.pipeline.run.changes import group_key_changes
-from curvote.pipeline.run.comparison import RunComparison
-from curvote.pipeline.run.results import final_views, run_notes, run_systems
-from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_artifacts
-from curvote.pipeline.run.scores import declared_rows, main_score_index, mean_scores
-from curvote.pipeline.store.artifacts import checked_artifact, write_json
-from curvote.pipeline.store.history import RunRecord
 from curvote.pipeline.plan import definitions
-from curvote.pipeline.plan.step import file_digest, json_digest
+from curvote.pipeline.plan import step as plan_step
+from curvote.pipeline.release import populations
+from curvote.pipeline.run import audit_tasks
 from curvote.pipeline.run.comparison import RunComparison, group_key_changes
-from curvote.pipeline.run.results import run_systems
-from curvote.pipeline.store.artifacts import write_json
+from curvote.pipeline.run.results import (
+    declared_rows,
+    final_views,
+    main_score_index,
+    mean_scores,
+    run_notes,
+    run_systems,
+)
+from curvote.pipeline.run.run_object import PAGE, STAMP, page_folder, require_artifacts
+from curvote.pipeline.store.artifacts import checked_artifact, write_json
 from curvote.pipeline.store.records import RunRecord
 from curvote.report import data as tables
 from curvote.report import figures, sentences, style
@@ -65,7 +65,9 @@ def outsider_guarantees(
 
     Only of those that hide among others.
     """
-    client_counts = {e.release: e.n_clients for e in production.ledger_entries(project)}
+    client_counts = {
+        e.release: e.n_clients for e in populations.ledger_entries(project)
+    }
     guarantees = []
     for step in record.steps:
         stored = checked_artifact(project, step["stage"], step["key"])
@@ -216,7 +218,7 @@ def load_page_data(project: Project, record: RunRecord) -> PageData:
         audited=_audit_note(project, record),
         ledger=[
             entry
-            for entry in production.ledger_entries(project)
+            for entry in populations.ledger_entries(project)
             if entry.release in keys
         ],
         outside=outsider_guarantees(project, record) if settings.production else (),
@@ -448,12 +450,12 @@ def draw_report(project: Project, record: RunRecord) -> Path:
     system_modules = [f"{SYSTEMS[member.name]}.system" for member in systems]
     parts = [name for member in systems for name in member.sections]
     templates = sorted(Path(__file__).parents[1].rglob("*.j2"))
-    digest = fingerprint.json_digest(
+    digest = plan_step.json_digest(
         [
             [(step["stage"], step["key"]) for step in record.steps],
             record.overrides,
             definitions.of_code(["curvote.report.page", *system_modules, *parts]),
-            [fingerprint.file_digest(path) for path in templates],
+            [plan_step.file_digest(path) for path in templates],
             audit_tasks.stored_verdicts(project, record),
         ]
     )

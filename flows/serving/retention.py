@@ -135,7 +135,7 @@ def _collect_records(
         reason = str(error).strip().splitlines() or [type(error).__name__]
         lines.write_line(f"warning: MLflow keeps its runs ({reason[0]})", "warning")
         stay = set(logged.values())
-    going = (path for path in records.paths if path not in stay)
+    going = (path for path in pile.paths if path not in stay)
     return [DeletionGroup.measured("records", going), *more]
 
 

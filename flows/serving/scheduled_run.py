@@ -44,8 +44,8 @@ def _on_crash(flow: Any, flow_run: Any, state: Any) -> None:
         return
     running_ids = records.newest_ids(place, pipeline, "running")
     bad = _failure_streak(place, pipeline)
-    history.record_killed(place, environment.is_alive)
-    ended_runs = history.read_records(place, lambda: running_ids)
+    records.record_killed(place, environment.is_alive)
+    ended_runs = records.read_records(place, lambda: running_ids)
     killed = [record for record in ended_runs if record.status == "killed"]
     ended = _describe_end(killed[0]) if killed else "killed before its run began"
     facts = {"run": killed[0].id} if killed else {}
@@ -102,7 +102,7 @@ def _run_with_retries(project: Project, pipeline: str) -> RunRecord:
     if schedule is None:
         raise UserError("it carries no schedule in pipelines.yaml, so nothing runs it.")
     run_id = _try_repeatedly(schedule, partial(_perform_once, project, pipeline))
-    record = history.load_record(project, run_id)
+    record = records.load_record(project, run_id)
     if record is None:
         raise InternalError(f"the record of run {run_id} is gone")
     if bad and record.status == "completed":
@@ -138,7 +138,7 @@ def _with_record(project: Project, pipeline: str, do: Callable[[], T]) -> T:
     except Exception as error:
         if records.newest_ids(project, pipeline) == latest_before:
             why = failure_reason(error)
-            history.record_refusal(project, pipeline, why, environment.process_tag())
+            records.record_refusal(project, pipeline, why, environment.process_tag())
         raise
 
 

@@ -17,15 +17,12 @@ from curvote.chain.lookup import find_system
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part, System
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.config.settings import find_part, labelled_parts, setting_name
-from curvote.pipeline.run.scores import declared_rows, main_score_index
 from curvote.pipeline.config.settings import (
-    Parts,
     find_part,
     labelled_parts,
     setting_name,
 )
-from curvote.pipeline.run.results import declared_rows
+from curvote.pipeline.run.results import declared_rows, main_score_index
 from curvote.pipeline.store.artifacts import Artifact, artifact
 from curvote.pipeline.store.locations import artifact_exists
 from curvote.pipeline.store.records import RunRecord

@@ -116,14 +116,14 @@ def log_missing_runs(
         with file_locked(project.state / "mlflow.lock"):
             if len(missing) > 1:
                 store.close_dead_runs(connect(project))
-            for record in history.unlogged_runs(project):  # read under the lock
+            for record in records.unlogged_runs(project):  # read under the lock
                 ids = records.newest_ids(project, record.pipeline, "completed")
                 newest = ids == [record.id]
                 report = project.reports / record.pipeline if newest else None
                 rows = (rows_by_run or {}).get(record.id)
                 try:
                     run_id = log_run(project, record, rows=rows, report=report)
-                    history.save_record(project, replace(record, mlflow_run=run_id))
+                    records.save_record(project, replace(record, mlflow_run=run_id))
                 except UserError as error:  # what it stored cannot be read
                     _warn_not_logged(error)
     except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
@@ -175,7 +175,7 @@ def log_run(
             logged by then is deleted.
     """
     from curvote.pipeline.run import results
-    from curvote.pipeline.run.scores import mean_scores
+    from curvote.pipeline.run.results import mean_scores
 
     client = connect(project)
     experiment = store.find_or_make_experiment(client, project, record.pipeline)

@@ -238,7 +238,7 @@ def log_cell(
     )
     name = str(cell) or record.pipeline
     run_id = log.open(name, {"mlflow.parentRunId": parent})
-    digest = fingerprint.json_digest({"stages": keys, "model": entry.method})
+    digest = json_digest({"stages": keys, "model": entry.method})
     # The model of an earlier run with equal artifacts is linked, if there is one.
     earlier = log.find("cell_digest", digest)
     uri = earlier.data.tags.get("model_uri") if earlier else None
@@ -329,7 +329,7 @@ def _fill_parent(
     tags = {
         "protocol": ", ".join(protocols),
         "headline": str(headline.cell),
-        "pipeline_key": fingerprint.json_digest(keys),
+        "pipeline_key": json_digest(keys),
         "mlflow.source.name": words.run_command(log.record),
         "mlflow.source.type": "LOCAL",
         "mlflow.note.content": words.run_description(log.record, headline),
@@ -376,8 +376,8 @@ def _log_report(log: ExperimentLog, parent: str, folder: Path | None) -> None:
     files = [file for file in pages if file.is_file()]
     if not files:
         return
-    digests = {str(f.relative_to(folder)): fingerprint.file_digest(f) for f in files}
-    digest = fingerprint.json_digest(digests)
+    digests = {str(f.relative_to(folder)): file_digest(f) for f in files}
+    digest = json_digest(digests)
     earlier = log.find("report_digest", digest)
     holder = earlier.data.tags["figures_run"] if earlier else parent
     if not earlier:

@@ -51,10 +51,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "target": "a part of the name of a setting of dask",
         "auto": "dask's own word for a share of the memory",
     },
-    "curvote/pipeline/store/table_files.py": {
-        "counts": "how many rows a repetition has"
-    },
-    "curvote/pipeline/store/tables.py": {"counts": "the same"},
+    "curvote/pipeline/store/tables.py": {"counts": "how many rows a repetition has"},
     "curvote/cli/doctor.py": {"frozen": "a key of every manifest"},
     "curvote/pipeline/release/session.py": {"clients": "who stands in the ledger"},
     "curvote/pipeline/plan/identity.py": {

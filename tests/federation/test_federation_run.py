@@ -9,11 +9,8 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.pipeline.config.file import PipelinesFile
-from curvote.pipeline.run.results import run_notes
-from curvote.pipeline.run.scores import mean_scores, replicate_scores
-from curvote.report.page import load_page_data
 from curvote.pipeline.run.results import mean_scores, replicate_scores, run_notes
-from curvote.report.loader import load_page_data
+from curvote.report.page import load_page_data
 from tests import plain
 
 SERVERS = plain.TINY | {

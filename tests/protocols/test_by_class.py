@@ -15,14 +15,9 @@ from curvote.chain.measure import SCORES
 from curvote.cli.tables import print_scores
 from curvote.flows.tracking.cells import load_scores, metrics_by_cell
 from curvote.pipeline.config.project import Project
-from curvote.pipeline.run.results import RunView, final_views
-from curvote.pipeline.run.scores import mean_scores
-from curvote.pipeline.store.history import RunRecord
-from curvote.report.page import load_page_data, render_report
 from curvote.pipeline.run.results import RunView, final_views, mean_scores
 from curvote.pipeline.store.records import RunRecord
-from curvote.report.loader import load_page_data
-from curvote.report.page import render_report
+from curvote.report.page import load_page_data, render_report
 from curvote.systems.common import study
 from curvote.systems.common.page.by_class import ByClass
 from curvote.systems.common.study import CONFUSION, score_rows

@@ -18,10 +18,6 @@ from curvote.messages.message import messages_of
 from curvote.pipeline.config.project import Project
 from curvote.report.page import load_page_data, render_report
 from curvote.report.sentences import outsider_statement
-from curvote.systems.mrma.votes.messages import DirectionVote
-from curvote.report.loader import load_page_data
-from curvote.report.page import render_report
-from curvote.report.promises import outsider_statement
 from curvote.systems.mrma.messages import DirectionVote
 from tests import online_round, plain, production
 from tests.ledgers import filled

@@ -16,11 +16,8 @@ from curvote.pipeline.config.project import Project
 from curvote.pipeline.config.settings import labelled_parts, labels_by_setting
 from curvote.pipeline.run.results import final_model, final_views, mean_scores
 from curvote.pipeline.store.artifacts import artifact
-from curvote.pipeline.store.history import RunRecord
-from curvote.report.page import load_page_data, render_report
 from curvote.pipeline.store.records import RunRecord
-from curvote.report.loader import load_page_data
-from curvote.report.page import render_report
+from curvote.report.page import load_page_data, render_report
 from tests import plain, production
 
 GIVEN = plain.TINY | {

@@ -12,10 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.cli import app
-from curvote.pipeline.run.scores import mean_scores
-from curvote.report import figures, page, sentences
 from curvote.pipeline.run.results import mean_scores
-from curvote.report import figures, page, promises, sentences
+from curvote.report import figures, page, sentences
 from curvote.report.data import PageData
 from curvote.report.page import load_page_data
 from tests import plain

@@ -26,14 +26,17 @@ from curvote.mechanisms.factory import names
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.randomized_response import KRR, BinaryRR
 from curvote.messages.message import ClientData, Message
-from curvote.systems.cells.counts.messages import COUNTS_ANSWER
-from curvote.systems.cells.messages import Answer, answer_mechanism, true_answers
-from curvote.systems.direct.messages import Direction
-from curvote.systems.direct.sgd.messages import Gradient, task_gradients
+from curvote.systems.cells.messages import (
+    COUNTS_ANSWER,
+    Answer,
+    answer_mechanism,
+    true_answers,
+)
+from curvote.systems.direct.messages import Direction, Gradient, task_gradients
 from curvote.systems.labels import audit
 from curvote.systems.labels.audit import label_subject
 from curvote.systems.mrma.messages import Report, Vote
-from curvote.systems.transfer.audit import twins
+from curvote.systems.transfer.audit import subject as transfer
 from curvote.wire.task import Task
 
 

@@ -105,7 +105,7 @@ def show(
     project: ProjectOption = None,
 ) -> None:
     """Print the card of a published data set whose files are here; draw its figure."""
-    from curvote.report import card, card_figure
+    from curvote.report import card
 
     place = find_project(project, starter=True)
     root = place.root
@@ -117,8 +117,7 @@ def show(
     columns = module.clients(parameters, paths)
     data_card = card.make_card(name, parameters, facts, columns, files=files, root=root)
     figures = [
-        str(path)
-        for path in card_figure.draw_card(data_card, columns, place.reports / "data")
+        str(path) for path in card.draw_card(data_card, columns, place.reports / "data")
     ]
     if as_json:
         print_json(data_card.to_json() | {"figures": figures})

@@ -246,7 +246,7 @@ def status(
 
 def _status_rows(project: Project, verify: bool, every: bool) -> list[dict[str, Any]]:
     from curvote.flows.environment import is_alive
-    from curvote.pipeline.config.overview import ELSEWHERE
+    from curvote.pipeline.config.file import ELSEWHERE
     from curvote.pipeline.run.status import project_status
 
     rows = project_status(project, content=verify, is_alive=is_alive)

@@ -28,11 +28,6 @@ from curvote.papers.drawing import (
 )
 from curvote.papers.evidence import Evidence
 from curvote.papers.rows import Row, complete_rows, distinct_values, score_row, select
-from curvote.papers.dtk.entries import REPRODUCTIONS
-from curvote.papers.evidence import Evidence, collect_evidence
-from curvote.papers.rows import Row, score_row, select
-from curvote.pipeline.config.project import Project
-from curvote.pipeline.store.records import RunRecord
 from curvote.systems.transfer.method.exact import QueryBatch
 from curvote.systems.transfer.method.features import Grids, Histogram
 from curvote.systems.transfer.method.forms.kernel import PrintedNoise

@@ -11,8 +11,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from curvote.base.entropy import SystemEntropy
-from curvote.mechanisms.law import product_law
-from curvote.chain.measure import Look
 from curvote.mechanisms.base import product_law
 from curvote.papers.drawing import fitting_legend, panel_title, panels
 from curvote.papers.evidence import Evidence

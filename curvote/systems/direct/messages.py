@@ -14,7 +14,7 @@ from curvote.base import validate
 from curvote.base.entropy import Entropy, is_study, stream
 from curvote.base.errors import UserError
 from curvote.chain.stage import Columns
-from curvote.client.direction import ClassDirection, DirectionReporter, OneOfReporter
+from curvote.client.report import ClassDirection, DirectionReporter, OneOfReporter
 from curvote.curves.direction import (
     MEAN_SQUARE,
     Array,
@@ -22,16 +22,6 @@ from curvote.curves.direction import (
     Gradients,
     Whitening,
     class_codes,
-from curvote.client.report import DirectionReporter
-from curvote.curves.direction import Directions, class_codes
-from curvote.curves.encoding import Encoding
-from curvote.mechanisms.privunit import PrivUnit
-from curvote.messages.arms import (
-    PUBLISHED_NAMES,
-    check_moment_width,
-    directions_from_params,
-    directions_to_params,
-    make_directions,
 )
 from curvote.curves.encoding import Encoding
 from curvote.mechanisms.privunit import MAX_CLASSES, OneOf, PrivUnit

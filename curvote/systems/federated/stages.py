@@ -18,23 +18,7 @@ from curvote.curves.encoding import decision_sign
 from curvote.messages.message import assign_candidates
 from curvote.messages.stages import configured_task, study_metadata
 from curvote.systems.common import study
-from curvote.systems.common.classifiers import average_ensemble
 from curvote.systems.common.models import average_ensemble
-from curvote.systems.common.study import (
-    StudyClients,
-    draw_messages,
-    draw_stage,
-    score_rows,
-    study_clients,
-)
-from curvote.systems.federated.offers import (
-    MAX_LENGTH_RATIO,
-    MAX_WEIGHT_RATIO,
-    DroppedOffer,
-    Offer,
-    accept_offers,
-    apply_faults,
-)
 from curvote.systems.mrma import stages
 from curvote.systems.mrma.messages import Report, Vote
 from curvote.wire.task import Candidates, Task

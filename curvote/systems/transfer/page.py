@@ -17,17 +17,10 @@ from curvote.chain.measure import Look
 from curvote.messages.measures import MAJORITY, MISCLASSIFICATION
 from curvote.pipeline.run.results import RunView
 from curvote.report import data, figures, style
-from curvote.report.section import Section
-from curvote.report.sentences import record_word
-from curvote.report import figures, style
 from curvote.report.data import (
     Section,
-    epsilon_distance,
-    find_method,
-    grid_setting,
-    learners,
-    sorted_levels,
 )
+from curvote.report.sentences import record_word
 from curvote.systems.common.page.by_class import draw_matrix
 from curvote.systems.transfer.clean.system import METHODS as CLEAN
 from curvote.systems.transfer.measures import BALANCED, CROSSED, F1, WEIGHTS
@@ -140,12 +133,12 @@ class ScoresSection(Section):
                     **style.line_style(look),
                 )
             metric_rows = self.beside[self.beside["metric"] == metric.name]
-            for method in _REFERENCE_METHODS:
-                rows = metric_rows[metric_rows["series"] == method]
+            for reference in _REFERENCE_METHODS:
+                rows = metric_rows[metric_rows["series"] == reference]
                 placed = rows[rows["level"].isin(levels)]
                 if len(placed):
                     places = [levels.index(level) for level in placed["level"]]
-                    ink = style.line_style(data.find_method(method).look)
+                    ink = style.line_style(data.find_method(reference).look)
                     ax.plot(places, 100 * placed["value"], zorder=2, **ink)
                 for _, row in rows[~rows["level"].isin(levels)].iterrows():
                     figures.draw_level_line(ax, row, 100)
@@ -153,8 +146,8 @@ class ScoresSection(Section):
             ax.set_title(title)
             ax.grid(axis="y")
         figures.draw_left_label(axes, narrow, "percent")
-        series = set(self.beside["series"])
-        references = (data.find_method(n) for n in _REFERENCE_METHODS if n in series)
+        shown = set(self.beside["series"])
+        references = (data.find_method(n) for n in _REFERENCE_METHODS if n in shown)
         looks += [(method.label, method.look) for method in references]
         figures.draw_legend(
             figure, [_legend_handle(*entry) for entry in looks], 2 if narrow else 4

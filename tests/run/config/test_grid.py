@@ -17,9 +17,6 @@ from curvote.pipeline.config.settings import (
     setting_name,
 )
 from curvote.pipeline.run.results import final_views, mean_scores
-from curvote.report.loader import assign_columns
-from curvote.pipeline.run.results import final_views
-from curvote.pipeline.run.scores import mean_scores
 from curvote.report.page import assign_columns
 from tests import plain
 

@@ -55,5 +55,5 @@ def gather_data_set(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None
     data_card = make_card(
         source["name"], parameters, facts, clients, root=view.project.root
     )
-    drawings = card_figure.render_card(data_card, clients, ["svg"])
+    drawings = render_card(data_card, clients, ["svg"])
     return DataSet(data_card, drawings["svg"])

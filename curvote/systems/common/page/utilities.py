@@ -16,6 +16,7 @@ from curvote.pipeline.run.results import RunView
 from curvote.report import style
 from curvote.report.data import (
     FloatArray,
+    Section,
     find_method,
     format_level,
     format_percent,
@@ -24,7 +25,6 @@ from curvote.report.data import (
     sorted_levels,
 )
 from curvote.report.data import add_series as named
-from curvote.report.data import FloatArray, Section, format_level, learners
 from curvote.report.figures import draw_left_label, draw_legend
 
 UTILITY_RANGE = (-0.5, 1.5)

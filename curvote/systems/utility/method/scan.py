@@ -17,9 +17,8 @@ from curvote.base import validate
 from curvote.base.entropy import SeededEntropy, SystemEntropy
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.base import LabelMechanism, Law, Mixture
 from curvote.mechanisms.factory import mechanism_class, names
-from curvote.mechanisms.law import Law, Mixture
 from curvote.mechanisms.randomized_response import KRR
 from curvote.systems.utility.method.channel import Channel, make_channel
 from curvote.systems.utility.method.deployment import (

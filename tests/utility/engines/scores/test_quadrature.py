@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from curvote.mechanisms.law import continuous_law, product_law
+from curvote.mechanisms.base import continuous_law, product_law
 from curvote.systems.utility.method.engines import scores as shares
 from curvote.systems.utility.method.engines.discriminants import mixture_shares
 from curvote.systems.utility.method.engines.scores import Scores, ValueLaw
-from curvote.mechanisms.base import continuous_law, product_law
-from curvote.systems.utility.method.engines.scores import shares
-from curvote.systems.utility.method.engines.scores.engine import mixture_shares
-from curvote.systems.utility.method.engines.scores.forms import Scores
-from curvote.systems.utility.method.engines.scores.shares import ValueLaw
 from tests.utility.engines.scores.laws_of import normal
 
 

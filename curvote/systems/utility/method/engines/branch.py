@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law, Mixture
+from curvote.mechanisms.base import Law, Mixture
 
 # What boxes (k, m, s) of the records in rows (k,) weigh, (k, m).
 Weigher = Callable[[NDArray[np.intp], FloatArray, FloatArray], FloatArray]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.base.validate import FloatArray
-from curvote.mechanisms.law import Law
+from curvote.mechanisms.base import Law
 
 
 @dataclass(frozen=True)
