@@ -77,7 +77,12 @@ def check_settings(pipeline: PipelineSettings) -> Problems:
 def check_learning(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of roles, public features and learners."""
     yield from shared.check_roles(pipeline)
-    yield from _check_owners(pipeline)
+    away, roles = lookup.is_remote(pipeline.source), pipeline.clients.model_dump()
+    if away and any(roles.values()):
+        message = "every record of the public table is asked; nobody plays a role."
+        yield Problem(message, ("clients",))
+    if not (away or pipeline.clients.train):
+        yield Problem("say how many clients train.", ("clients", "train"))
     yield from shared.check_test_clients(pipeline)
     yield from check_public(pipeline)
     from curvote.systems.labels.learners.factory import make  # scikit-learn: a second
@@ -87,16 +92,6 @@ def check_learning(pipeline: PipelineSettings) -> Problems:
             make(learner.name, **learner.params)
         except UserError as error:
             yield Problem(str(error), ("learners", index))
-
-
-def _check_owners(pipeline: PipelineSettings) -> Problems:
-    """Yield a problem unless clients train, or a public table's records are asked."""
-    away, roles = lookup.is_remote(pipeline.source), pipeline.clients.model_dump()
-    if away and any(roles.values()):
-        message = "every record of the public table is asked; nobody plays a role."
-        yield Problem(message, ("clients",))
-    if not (away or pipeline.clients.train):
-        yield Problem("say how many clients train.", ("clients", "train"))
 
 
 def check_public(pipeline: PipelineSettings) -> Problems:

@@ -241,7 +241,10 @@ def score(context: StageContext) -> Rows:
     clients = context.rows("ingest", "clients")
     tested = roles_of_table(clients, context.params, context.number)["test"]
     labels = clients["label"][tested]
-    predictions = _tested_predictions(context, record_names(clients)[tested])
+    names = record_names(clients)[tested]
+    table = context.rows("train", "said")
+    at = rows_by_name(table[RECORD], names)
+    predictions = {name: values[at] for name, values in table.items()}
     rows = [
         *_model_scores(context, labels, predictions),
         *_bayes_scores(context, clients["curve"][tested], labels),
@@ -256,13 +259,6 @@ def score(context: StageContext) -> Rows:
     }
 
 
-def _tested_predictions(context: StageContext, names: np.ndarray) -> Columns:
-    """Return the server's predictions for the tested records."""
-    table = context.rows("train", "said")
-    at = rows_by_name(table[RECORD], names)
-    return {name: values[at] for name, values in table.items()}
-
-
 def _model_scores(
     context: StageContext, labels: Places, predictions: Columns
 ) -> Iterator[ScoreRow]:
@@ -272,16 +268,12 @@ def _model_scores(
     bins = reliability_table(right, predictions["confidence"])
     gap = np.abs(bins["confidence"] - bins["accuracy"])
     yield ScoreRow(LABELS.name, "ece", float(bins["n"] @ gap / max(1, len(labels))))
-    yield from _honest_scores(context)
-    elected = int(np.argmax(context.rows("train", "shares")["share"]))
-    yield from score_predictions(MAJORITY.name, labels, np.full(len(labels), elected))
-
-
-def _honest_scores(context: StageContext) -> Iterator[ScoreRow]:
     table = context.rows("train", "honest")
     for at in np.flatnonzero(table["scoring"] == "accuracy"):
         yield ScoreRow(LABELS.name, "honest", float(table["value"][at]))
         yield ScoreRow(LABELS.name, "honest_error", float(table["se"][at]))
+    elected = int(np.argmax(context.rows("train", "shares")["share"]))
+    yield from score_predictions(MAJORITY.name, labels, np.full(len(labels), elected))
 
 
 def _bayes_scores(

@@ -101,18 +101,15 @@ def fit_with_holdout(
     unlabelled = np.concatenate([records.unlabelled, records.X[holdout]])
     part = Records(records.X[rest], records.codes[rest], unlabelled)
     chosen = fit_model(part, learner, params, seed)
-    scores = _score_model(chosen, records.X[holdout], records.codes[holdout])
-    final = fit_model(records, chosen.learner_.fixed(), params, seed)
-    return TrainedModel(final, scores, len(holdout))
-
-
-def _score_model(chosen: Any, X: Array, codes: Codes) -> dict[str, Score]:
-    """Return each score of one model, from one set of predictions."""
+    X = records.X[holdout]
+    codes = records.codes[holdout]
     predictions = predictions_of(chosen, X, codes)
     values = {
         name: score_contributions(predictions, X, codes, name) for name in SCORINGS
     }
-    return {name: mean_score(record_values) for name, record_values in values.items()}
+    scores = {name: mean_score(record_values) for name, record_values in values.items()}
+    final = fit_model(records, chosen.learner_.fixed(), params, seed)
+    return TrainedModel(final, scores, len(holdout))
 
 
 def _draw_holdout(

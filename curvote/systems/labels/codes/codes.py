@@ -210,22 +210,19 @@ class Codes:
             validate.one_of(ENCODERS, encoder=self.encoder)
             put(self, "epsilon", validate.positive(epsilon=self.epsilon))
         if self.prior is not None:
+            prior = np.asarray(self.prior, dtype=np.float64)
+            shape = (len(self.values), self.n_classes)
+            if prior.shape not in {shape, shape[1:]}:
+                raise UserError(
+                    f"prior has shape {prior.shape}; give one for each of the"
+                    f" {shape[0]} codes and {shape[1]} classes: {shape}."
+                )
             put(
                 self,
                 "prior",
-                self._prior_by_client(np.asarray(self.prior, dtype=np.float64)),
+                np.broadcast_to(prior, shape),
             )
         self._refuse_impossible()
-
-    def _prior_by_client(self, prior: FloatArray) -> FloatArray:
-        """Return the prior of each client, without copying one that all share."""
-        shape = (len(self.values), self.n_classes)
-        if prior.shape not in {shape, shape[1:]}:
-            raise UserError(
-                f"prior has shape {prior.shape}; give one for each of the"
-                f" {shape[0]} codes and {shape[1]} classes: {shape}."
-            )
-        return np.broadcast_to(prior, shape)
 
     def _refuse_impossible(self) -> None:
         source = (

@@ -13,7 +13,6 @@ from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.alibi import ONE_HOT_STEPS, Alibi, clipped_law
 from curvote.mechanisms.base import LabelMechanism
-from curvote.mechanisms.exact import Labels
 from curvote.mechanisms.frequency_oracles import (
     SubsetSelection,
     UnaryOptimised,
@@ -88,17 +87,12 @@ def measured_signal(
     n = validate.at_least(2 * _PARTS, draws=draws)
     labels = np.arange(n, dtype=np.int64) % mechanism.n_classes
     decoded = mechanism.decode(mechanism.randomize(labels, entropy))
-    gaps = _label_gaps(decoded, labels)
-    parts = np.array([_gap_ratio(part) for part in np.array_split(gaps, _PARTS)])
-    return _gap_ratio(gaps), float(parts.std(ddof=1) / math.sqrt(_PARTS))
-
-
-def _label_gaps(decoded: FloatArray, labels: Labels) -> FloatArray:
-    """Return each label's number less that of another one, all others in turn."""
     n_classes = decoded.shape[1]
     away = 1 + np.arange(len(labels)) // n_classes % (n_classes - 1)
     rows, other_classes = np.arange(len(labels)), (labels + away) % n_classes
-    return np.asarray(decoded[rows, labels] - decoded[rows, other_classes])
+    gaps = np.asarray(decoded[rows, labels] - decoded[rows, other_classes])
+    parts = np.array([_gap_ratio(part) for part in np.array_split(gaps, _PARTS)])
+    return _gap_ratio(gaps), float(parts.std(ddof=1) / math.sqrt(_PARTS))
 
 
 def _gap_ratio(gaps: FloatArray) -> float:

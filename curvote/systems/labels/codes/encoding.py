@@ -155,7 +155,13 @@ class TwoRounds:
         early = self._encode_rows(first, np.full((half, k), 1 / k))
         yield early
         late = self._encode_rows(second, prior(first, early, second))
-        yield _join_rounds(early, late)[np.argsort(order)]
+        yield (
+            replace(
+                early,
+                values=np.concatenate([early.values, late.values]),
+                prior=np.concatenate([np.asarray(early.prior), np.asarray(late.prior)]),
+            )
+        )[np.argsort(order)]
 
     def _encode_rows(self, rows: NDArray[np.intp], prior: FloatArray) -> Codes:
         return encode(
@@ -166,11 +172,3 @@ class TwoRounds:
             self.entropy,
             prior=prior,
         )
-
-
-def _join_rounds(early: Codes, late: Codes) -> Codes:
-    return replace(
-        early,
-        values=np.concatenate([early.values, late.values]),
-        prior=np.concatenate([np.asarray(early.prior), np.asarray(late.prior)]),
-    )

@@ -154,7 +154,10 @@ def train(context: StageContext) -> Rows:
         "forecast": {
             "record": names[other_rows],
             "value": model.predict(X[other_rows]),
-            "mean": np.full(len(other_rows), _mean_number(targets)),
+            "mean": np.full(
+                len(other_rows),
+                float(np.clip(targets.decode().mean(), *targets.bounds)),
+            ),
         },
         "honest": _honest_table(
             context, model, X[rows_by_name(names, holdout["record"])], holdout
@@ -173,11 +176,6 @@ def _fit_regressor(
         random_state=seed,
     )
     return regressor.fit(X, targets)
-
-
-def _mean_number(targets: NoisedTargets) -> float:
-    """Return the mean of the noised numbers, within the bounds."""
-    return float(np.clip(targets.decode().mean(), *targets.bounds))
 
 
 def _honest_table(

@@ -28,7 +28,6 @@ from curvote.systems.labels.learners.smoothing import (
     CodeTargets,
     FoldTrial,
     Mask,
-    SweepOption,
     choose_trial,
     fold_masks,
     judge_sweeps,
@@ -86,7 +85,12 @@ class Auto(Learner):
             CodeTargets.from_codes(codes),
         )
         folds = fold_masks(len(X), rng)
-        coarse, options = _judge_graph(basis, codes, code_targets)
+        products = basis.columns.T @ anchor_sums(basis, codes)
+        tried = judge_settings(basis, products, code_targets, step_grid(basis.width))
+        coarse, options = (
+            tried,
+            looser_options(basis, likeliest_trial(tried).params["steps"]),
+        )
         families = [judge_sweeps(options, code_targets, folds)]
         if len(X) <= _NEAR:
             more, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
@@ -118,15 +122,6 @@ class Auto(Learner):
         self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
         self._set_left_out(learner.without_own)
         return self
-
-
-def _judge_graph(
-    basis: Basis, codes: Codes, code_targets: CodeTargets
-) -> tuple[list[Trial], list[SweepOption]]:
-    """Judge how much to shrink; return the trials, and what shrinks less."""
-    products = basis.columns.T @ anchor_sums(basis, codes)
-    tried = judge_settings(basis, products, code_targets, step_grid(basis.width))
-    return tried, looser_options(basis, likeliest_trial(tried).params["steps"])
 
 
 def _judge_logistic(

@@ -46,7 +46,18 @@ class Foreign(Learner):
         model = _seed_parts(clone(self.estimator), rng)
         bagged = _enable_out_of_bag(model)
         if is_classifier(model):
-            bits, self.low_, self.high_ = _code_bits(codes)
+            decoded = codes.decode()
+            low, high = float(decoded.min()), float(decoded.max())
+            if not ((decoded == low) | (decoded == high)).all():
+                raise UserError(
+                    f"a classifier learns bits, and codes of {codes.encoder} have none; give a"
+                    " regressor."
+                )
+            bits, self.low_, self.high_ = (
+                (decoded > (low + high) / 2).astype(np.int64),
+                low,
+                high,
+            )
             self.model_ = _fit_quietly(_for_columns(model), X, bits)
         else:
             self.model_ = _fit_quietly(_for_columns(model), X, codes.decode())
@@ -82,13 +93,11 @@ def _seed_parts(model: Any, rng: np.random.Generator) -> Any:
     """Return the model, every part without a seed of its own seeded by ``rng``."""
     params = model.get_params(deep=True)
     unset = sorted(
-        name for name in params if _is_seed_name(name) and params[name] is None
+        name
+        for name in params
+        if (name.rpartition("__")[2] == "random_state") and params[name] is None
     )
     return model.set_params(**{name: int(rng.integers(2**31)) for name in unset})
-
-
-def _is_seed_name(name: str) -> bool:
-    return name.rpartition("__")[2] == "random_state"
 
 
 def _enable_out_of_bag(model: Any) -> bool:
@@ -117,18 +126,6 @@ def _fit_quietly(model: Any, X: FloatArray, columns: NDArray[Any]) -> Any:
         warnings.filterwarnings("ignore", "Some inputs do not have OOB", UserWarning)
         warnings.filterwarnings("ignore", "Label not .* is present", UserWarning)
         return model.fit(X, columns)
-
-
-def _code_bits(codes: Codes) -> tuple[NDArray[np.int64], float, float]:
-    """Return the K bits of each code, and what decoding makes of 0 and of 1."""
-    decoded = codes.decode()
-    low, high = float(decoded.min()), float(decoded.max())
-    if not ((decoded == low) | (decoded == high)).all():
-        raise UserError(
-            f"a classifier learns bits, and codes of {codes.encoder} have none; give a"
-            " regressor."
-        )
-    return (decoded > (low + high) / 2).astype(np.int64), low, high
 
 
 def _bit_probabilities(model: Any, X: FloatArray) -> FloatArray:

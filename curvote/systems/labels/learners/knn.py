@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -67,7 +66,18 @@ class KNN(Learner):
             self.chosen_ = {"k": self.k, "sweeps": self.sweeps or 0}
             self._set_left_out(partial(self._leave_one_out, X, codes))
         else:
-            self._tune(X, codes, rng)
+            code_targets = CodeTargets.from_codes(codes)
+            tried, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
+            if self.sweeps is None:
+                trials = judge_sweeps(options, code_targets, fold_masks(len(X), rng))
+                best = choose_trial(trials)
+                self.chosen_ = dict(best.trial.params)
+                tried = [*tried, *(trial.trial for trial in trials)]
+                self._set_left_out(best.left_out)
+            else:
+                self.chosen_ = {**options[0].params, "sweeps": self.sweeps}
+                self._set_left_out(partial(self._leave_one_out, X, codes))
+            self.tried_ = [trial.to_row() for trial in tried]
         if self.chosen_["sweeps"]:
             self._sweep(X, codes, rng)
         return self
@@ -92,20 +102,6 @@ class KNN(Learner):
         return LeftOutVotes(
             np.arange(len(X)), NeighbourMean(near).smooth(codes.decode())
         )
-
-    def _tune(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
-        code_targets = CodeTargets.from_codes(codes)
-        tried, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
-        if self.sweeps is None:
-            trials = judge_sweeps(options, code_targets, fold_masks(len(X), rng))
-            best = choose_trial(trials)
-            self.chosen_ = dict(best.trial.params)
-            tried = [*tried, *(trial.trial for trial in trials)]
-            self._set_left_out(best.left_out)
-        else:
-            self.chosen_ = {**options[0].params, "sweeps": self.sweeps}
-            self._set_left_out(partial(self._leave_one_out, X, codes))
-        self.tried_ = [trial.to_row() for trial in tried]
 
     def _sweep(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
         code_targets, smoother = (
@@ -182,11 +178,13 @@ def judge_neighbourhoods(
         for k in sizes
     ]
     best = likeliest_trial(tried).params["k"]
-    return tried, [_make_option(near, k) for k in _fewer_neighbours(best)]
-
-
-def _fewer_neighbours(k: int) -> Sequence[int]:
-    return [k, *sorted({max(1, k // by) for by in _FEWER} - {k}, reverse=True)]
+    return tried, [
+        _make_option(near, k)
+        for k in [
+            best,
+            *sorted({max(1, best // by) for by in _FEWER} - {best}, reverse=True),
+        ]
+    ]
 
 
 def _make_option(near: Places, k: int) -> SweepOption:

@@ -89,16 +89,6 @@ def left_out_votes(
         rows = learner.left_out_rows_
         rows = np.arange(len(X)) if rows is None else rows
         return rows, learner.left_out_
-    return _fold_votes(learner, X, codes, rng, unlabelled)
-
-
-def _fold_votes(
-    learner: Learner,
-    X: FloatArray,
-    codes: Codes,
-    rng: np.random.Generator,
-    unlabelled: FloatArray | None,
-) -> Votes:
     votes = np.empty((len(X), codes.n_classes))
     for part in np.array_split(rng.permutation(len(X)), _FOLDS):
         rest = np.setdiff1d(np.arange(len(X)), part)
@@ -302,7 +292,11 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
     def _calibrate_votes(self, inputs: FitInputs) -> LeftOutPredictions:
         """Tune the exponent and class frequencies by left-out votes; return these."""
         rows, votes = left_out_votes(self.learner_, *inputs)
-        self.exponent_ = self._fit_exponent(votes, inputs.codes[rows])
+        self.exponent_ = (
+            calibration.fit_exponent(votes, inputs.codes[rows]).exponent
+            if self.calibrate
+            else None
+        )
         proba = self._to_probabilities(votes)
         self._frequent = class_frequencies(proba)
         places = self._decide(proba, inputs.X[rows])
@@ -312,8 +306,3 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         self.share_, self.share_se_ = class_shares(codes)
         self.classes_, self.encoder_ = codes.classes, codes.encoder
         return self
-
-    def _fit_exponent(self, votes: FloatArray, codes: Codes) -> int | None:
-        return (
-            calibration.fit_exponent(votes, codes).exponent if self.calibrate else None
-        )

@@ -42,7 +42,6 @@ from curvote.systems.labels.method.scoring import (
 )
 from curvote.systems.labels.method.selection import (
     LIKELIHOOD,
-    CandidateScores,
     Params,
     SelectionData,
     score_candidates,
@@ -208,11 +207,24 @@ class PrivateSearchCV(
         refuse_weights(self, refused)
         records = training_records(self, X)
         base = PrivateLabelClassifier() if self.estimator is None else self.estimator
-        _check_estimator(base)
+        if not isinstance(base, PrivateLabelClassifier):
+            raise UserError(
+                f"estimator is {validate.format_value(base)}; give a"
+                " PrivateLabelClassifier, whose"
+                " own estimator it may tune, or None."
+            )
         tried = _expand_grid(_default_grid(self.grid, base), base)
         self._check_parameters()
         rng, entropy = self._random_sources()
-        candidates = _build_candidates(base, tried, rng)
+        seed = base.random_state
+        if not isinstance(seed, int | np.integer):
+            sequence = seed_sequence(seed)
+            generator = rng if sequence is None else np.random.default_rng(sequence)
+            seed = int(generator.integers(2**31))
+        models = [
+            clone(base).set_params(**clone(params, safe=False)) for params in tried
+        ]
+        candidates = [model.set_params(random_state=seed) for model in models]
         more = (
             []
             if unlabelled is None
@@ -223,9 +235,15 @@ class PrivateSearchCV(
         rest = np.setdiff1d(np.arange(len(codes)), holdout)
         further = self._with_names(np.concatenate([records[holdout], *more]))
         part = SelectionData(self._with_names(records[rest]), codes[rest], further)
-        self._store_choice(
-            base, tried, score_candidates(part, candidates, self.scoring)
-        )
+        scores = score_candidates(part, candidates, self.scoring)
+        place = scores.simplest_place
+        self.best_index_, self.best_params_ = place, tried[place]
+        self.best_estimator_ = scores.models[place]
+        # Whoever fits it anew with plain labels wants noise, not the search's seed.
+        self.best_estimator_.set_params(random_state=base.random_state)
+        self.cv_results_ = {"params": tried, **scores.to_columns()}
+        self.told_apart_ = scores.significantly_worse
+        self.verdict_ = scores.verdict(tried)
         self.best_score_ = self._score_holdout(records[holdout], codes[holdout])
         self.held_out_, self.classes_ = holdout, codes.classes
         return self
@@ -266,36 +284,15 @@ class PrivateSearchCV(
         named = self._with_names(records)
         return private_score(self.best_estimator_, named, codes, scoring)
 
-    def _store_choice(
-        self, base: Any, tried: list[Params], scores: CandidateScores
-    ) -> None:
-        place = scores.simplest_place
-        self.best_index_, self.best_params_ = place, tried[place]
-        self.best_estimator_ = scores.models[place]
-        # Whoever fits it anew with plain labels wants noise, not the search's seed.
-        self.best_estimator_.set_params(random_state=base.random_state)
-        self.cv_results_ = {"params": tried, **scores.to_columns()}
-        self.told_apart_ = scores.significantly_worse
-        self.verdict_ = scores.verdict(tried)
-
-
-def _build_candidates(
-    base: Any, tried: list[Params], rng: np.random.Generator
-) -> list[Any]:
-    """Return the candidates, all with one seed: they are given codes, no labels."""
-    seed = base.random_state
-    if not isinstance(seed, int | np.integer):
-        sequence = seed_sequence(seed)
-        generator = rng if sequence is None else np.random.default_rng(sequence)
-        seed = int(generator.integers(2**31))
-    models = [clone(base).set_params(**clone(params, safe=False)) for params in tried]
-    return [model.set_params(random_state=seed) for model in models]
-
 
 def _default_grid(grid: Grid | None, base: Any) -> Grid:
     if grid is not None:
         return grid
-    return _LEARNERS if _is_auto(base.estimator) else {}
+    return (
+        _LEARNERS
+        if (isinstance(base.estimator, str) and base.estimator == AUTO)
+        else {}
+    )
 
 
 def _is_dict_of_lists(part: Any) -> bool:
@@ -303,19 +300,6 @@ def _is_dict_of_lists(part: Any) -> bool:
         hasattr(values, "__len__") and not isinstance(values, str)
         for values in part.values()
     )
-
-
-def _is_auto(estimator: Any) -> bool:
-    return isinstance(estimator, str) and estimator == AUTO
-
-
-def _check_estimator(base: Any) -> None:
-    if not isinstance(base, PrivateLabelClassifier):
-        raise UserError(
-            f"estimator is {validate.format_value(base)}; give a"
-            " PrivateLabelClassifier, whose"
-            " own estimator it may tune, or None."
-        )
 
 
 def _expand_grid(grid: Any, base: Any) -> list[Params]:

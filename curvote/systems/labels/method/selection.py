@@ -51,7 +51,13 @@ def simplicity_order(estimators: Sequence[Any]) -> list[int]:
 
     def sort_key(place: int) -> tuple[Any, ...]:
         names = tuple(kind for kind, _ in parts[place])
-        rough = [_roughness_by_setting(params) for _, params in parts[place]]
+        rough = [
+            [
+                -_finite_number(params.get(name)) * sign
+                for name, sign in SMOOTHER.items()
+            ]
+            for _, params in parts[place]
+        ]
         return kinds.index(names), rough, place
 
     return sorted(range(len(estimators)), key=sort_key)
@@ -62,16 +68,10 @@ def _learner_steps(estimator: Any) -> Iterable[tuple[str, Mapping[str, Any]]]:
     learner = make(estimator)
     inner = learner.estimator if isinstance(learner, Foreign) else learner
     for _, step in inner.steps if isinstance(inner, Pipeline) else [("", inner)]:
-        yield type(step).__name__, _own_parameters(step)
-
-
-def _own_parameters(part: Any) -> Mapping[str, Any]:
-    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
-
-
-def _roughness_by_setting(params: Mapping[str, Any]) -> list[float]:
-    """Return one number for each known setting, larger where less is smoothed."""
-    return [-_finite_number(params.get(name)) * sign for name, sign in SMOOTHER.items()]
+        yield (
+            type(step).__name__,
+            (step.get_params(deep=False) if hasattr(step, "get_params") else {}),
+        )
 
 
 def _finite_number(value: Any) -> float:

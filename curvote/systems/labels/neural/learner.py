@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,8 +131,19 @@ class Neural(Learner):
     ) -> Self:
         """Fit the network; records without a code teach it nothing."""
         training = _import_training()
+        validate.one_of(ARCHITECTURES, architecture=self.architecture)
+        validate.one_of(LOSSES, loss=self.loss)
+        if self.width is not None:
+            validate.at_least(1, width=self.width)
         plan, pixels = (
-            training.Plan(**self._checked_settings()),
+            training.Plan(
+                architecture=self.architecture,
+                loss=self.loss,
+                epochs=validate.at_least(1, epochs=self.epochs),
+                batch=validate.at_least(1, batch=self.batch),
+                rate=validate.positive(rate=self.rate),
+                width=self.width,
+            ),
             Pixels.from_records(X, self.shape),
         )
         aside_rows, training_rows = self._split_rows(len(X), rng)
@@ -176,20 +187,6 @@ class Neural(Learner):
         )
         votes: FloatArray = training.LOSSES[self.loss].votes(outputs, self.range_)
         return votes
-
-    def _checked_settings(self) -> dict[str, Any]:
-        validate.one_of(ARCHITECTURES, architecture=self.architecture)
-        validate.one_of(LOSSES, loss=self.loss)
-        if self.width is not None:
-            validate.at_least(1, width=self.width)
-        return {
-            "architecture": self.architecture,
-            "loss": self.loss,
-            "epochs": validate.at_least(1, epochs=self.epochs),
-            "batch": validate.at_least(1, batch=self.batch),
-            "rate": validate.positive(rate=self.rate),
-            "width": self.width,
-        }
 
 
 def _import_training() -> ModuleType:

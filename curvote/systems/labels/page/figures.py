@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from curvote.chain.axis import Axis
-from curvote.chain.measure import Look
 from curvote.pipeline.run.results import RunView
 from curvote.report import figures, style
 from curvote.report.data import methods_by_name
@@ -62,15 +60,25 @@ class ByClasses(Section):
         figure, axes = style.make_panels(len(self.panels), narrow=narrow, height=3.2)
         levels = sorted(self.scores["k"].unique())
         names = list(self.scores["series"].drop_duplicates())
-        inks = {name: style.line_style(it) for name, it in self._looks(names).items()}
+        inks = {
+            name: style.line_style(it)
+            for name, it in series_looks(names, self.encoders).items()
+        }
         for ax, (learner, epsilon) in zip(axes, self.panels, strict=True):
             panel_scores = self.scores[self.scores["learner"] == learner]
             panel_scores = panel_scores[
                 panel_scores["epsilon"].isna() | (panel_scores["epsilon"] == epsilon)
             ]
             for name, ink in inks.items():
-                _accuracy_line(
-                    ax, panel_scores[panel_scores["series"] == name], levels, ink
+                rows = panel_scores[panel_scores["series"] == name]
+                mean = rows.groupby("k", as_index=False)[["value", "se"]].mean()
+                at = [levels.index(k) for k in mean["k"]]
+                ax.errorbar(
+                    at,
+                    100 * mean["value"],
+                    yerr=200 * mean["se"],
+                    elinewidth=0.9,
+                    **ink,
                 )
             figures.draw_level_axis(ax, levels, K)
             ax.set_title(f"{learner}, epsilon {epsilon:g}")
@@ -82,21 +90,10 @@ class ByClasses(Section):
         figures.draw_legend(figure, handles, 3 if narrow else 6)
         return figure
 
-    def _looks(self, names: Sequence[str]) -> dict[str, Look]:
-        return series_looks(names, self.encoders)
-
 
 def _series_label(name: str) -> str:
     method = methods_by_name().get(name)
     return method.label if method else name
-
-
-def _accuracy_line(
-    ax: Axes, rows: pd.DataFrame, levels: list[int], ink: dict[str, Any]
-) -> None:
-    mean = rows.groupby("k", as_index=False)[["value", "se"]].mean()
-    at = [levels.index(k) for k in mean["k"]]
-    ax.errorbar(at, 100 * mean["value"], yerr=200 * mean["se"], elinewidth=0.9, **ink)
 
 
 def gather_by_classes(views: Sequence[RunView], _: pd.DataFrame) -> ByClasses | None:
@@ -153,9 +150,10 @@ class Reliability(Section):
             ax.plot([0, 100], [0, 100], color=style.MUTED, lw=0.8)
             for place, epsilon in enumerate(levels):
                 in_panel = self.bins["panel"] == panel
-                _reliability_line(
-                    ax, self.bins[in_panel & (self.bins["epsilon"] == epsilon)], place
-                )
+                rows = self.bins[in_panel & (self.bins["epsilon"] == epsilon)]
+                occupied = rows[rows["n"] > 0]
+                ink = style.line_style(encoder_look(place))
+                ax.plot(100 * occupied["confidence"], 100 * occupied["accuracy"], **ink)
             ax.set_title(panel)
             ax.set_xlabel("how sure (%)")
             ax.grid()
@@ -176,12 +174,6 @@ class Reliability(Section):
 def _calibration_error(rows: pd.DataFrame) -> str:
     gap = np.abs(rows["confidence"] - rows["accuracy"])
     return f"{100 * float((rows['n'] * gap).sum() / max(1, rows['n'].sum())):.1f}"
-
-
-def _reliability_line(ax: Axes, rows: pd.DataFrame, place: int) -> None:
-    occupied = rows[rows["n"] > 0]
-    ink = style.line_style(encoder_look(place))
-    ax.plot(100 * occupied["confidence"], 100 * occupied["accuracy"], **ink)
 
 
 def gather_calibrated(views: Sequence[RunView], _: pd.DataFrame) -> Reliability | None:

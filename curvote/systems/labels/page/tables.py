@@ -14,7 +14,7 @@ from curvote.chain.measure import SCORES, Look
 from curvote.pipeline.run.results import RunView
 from curvote.report.data import NO_VALUE, epsilon_distance, find_method, format_percent
 from curvote.report.section import Section
-from curvote.systems.labels.codes.efficiency import Efficiency, encoder_efficiency
+from curvote.systems.labels.codes.efficiency import encoder_efficiency
 from curvote.systems.labels.metrics import ACCURACY, LABELS
 from curvote.systems.labels.system import HONEST, RECALLS, SHARES
 from curvote.systems.labels.task import Task
@@ -187,13 +187,9 @@ def _first_scores(view: RunView) -> pd.DataFrame:
     return pd.DataFrame(table[table["replicate"] == 0])
 
 
-def _first_accuracy(view: RunView) -> pd.Series:
-    scores = _first_scores(view)
-    return scores[scores["scoring"] == ACCURACY.name].iloc[0]
-
-
 def _honest_row(view: RunView) -> HonestRow:
-    score, cell = _first_accuracy(view), view.cell
+    scores = _first_scores(view)
+    score, cell = scores[scores["scoring"] == ACCURACY.name].iloc[0], view.cell
     return HonestRow(
         str(cell["protocol"]),
         str(cell["learner"]),
@@ -357,16 +353,14 @@ def _encoder_rows(series: str, view: RunView) -> Iterator[EncoderRow]:
         numbers = encoder_efficiency(task.encoder, len(task.classes), task.epsilon)
     except UserError:  # too many outputs to tell how often the label is kept
         return
-    yield _encoder_row(series, numbers)
-
-
-def _encoder_row(series: str, numbers: Efficiency) -> EncoderRow:
-    return EncoderRow(
-        series,
-        numbers.encoder,
-        f"{100 * numbers.retention:.1f}",
-        f"{numbers.signal:.4g}",
-        f"{numbers.measured:.3g} ± {2 * numbers.se:.1g}",
-        f"{math.ceil(9 / numbers.signal):,}",
-        numbers.nbytes,
+    yield (
+        EncoderRow(
+            series,
+            numbers.encoder,
+            f"{100 * numbers.retention:.1f}",
+            f"{numbers.signal:.4g}",
+            f"{numbers.measured:.3g} ± {2 * numbers.se:.1g}",
+            f"{math.ceil(9 / numbers.signal):,}",
+            numbers.nbytes,
+        )
     )

@@ -50,27 +50,14 @@ def estimate_histogram(reports: FloatArray, epsilon: float) -> FloatArray:
     The smoothed maximum likelihood of the reports (Li et al. 2020, section 5.5: EMS).
     """
     near, counts = np.unique(np.rint(reports * _FINE) / _FINE, return_counts=True)
-    likelihood = _cell_likelihood(SquareWave(epsilon=epsilon), near)
-    return _smoothed_likelihood_shares(likelihood, counts / len(reports))
-
-
-def _cell_likelihood(mechanism: SquareWave, reports: FloatArray) -> FloatArray:
-    """Return P(report | cell) up to a factor, (n, cells): exact for a uniform cell."""
+    mechanism = SquareWave(epsilon=epsilon)
     half = mechanism.window.half * mechanism.scale
     edges = np.arange(CELLS + 1) / CELLS
-    upper = np.minimum(edges[1:], reports[:, None] + half)
-    lower = np.maximum(edges[:-1], reports[:, None] - half)
+    upper = np.minimum(edges[1:], near[:, None] + half)
+    lower = np.maximum(edges[:-1], near[:, None] - half)
     inside = np.clip(upper - lower, 0, None) * CELLS
-    return np.asarray(1 + (float(mechanism.worst_ratio()) - 1) * inside)
-
-
-def _smoothed_likelihood_shares(
-    likelihood: FloatArray, frequencies: FloatArray
-) -> FloatArray:
-    """Return the shares after rounds of expectation, maximisation and smoothing.
-
-    ``frequencies`` are the shares of the reports.
-    """
+    likelihood = np.asarray(1 + (float(mechanism.worst_ratio()) - 1) * inside)
+    frequencies = counts / len(reports)
     shares, reached = np.full(CELLS, 1 / CELLS), -np.inf
     for _ in range(_ROUNDS):
         chances = likelihood @ shares

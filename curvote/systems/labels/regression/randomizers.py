@@ -53,13 +53,21 @@ def optimal_binning(values: ArrayLike, prior: ArrayLike, epsilon: float) -> Binn
     points, weights = _check_values(values, prior)
     flip = math.exp(-validate.positive(epsilon=epsilon))
     mean = float(weights @ points)
-    moments = _cumulative_moments(points - mean, weights)
+    centred = points - mean
+    terms = (weights * centred**power for power in range(3))
+    moments = _Moments(*(np.append(0.0, np.cumsum(term)) for term in terms))
     costs = _bin_costs(moments, flip)
     best, parents = _cheapest_binnings(costs)
     losses = best / (1 + flip * np.arange(len(best)))
     k = int(np.argmax(losses <= losses.min() * (1 + _TIE))) + 1
     edges = _bin_edges(parents, k)
-    return Binning(edges[:-1], mean + _bin_answers(moments, edges, flip), losses[k - 1])
+    share, first = (np.diff(total[edges]) for total in moments[:2])
+    stay = 1 - flip
+    return Binning(
+        edges[:-1],
+        mean + np.asarray(stay * first / (flip + stay * share)),
+        losses[k - 1],
+    )
 
 
 def _check_values(values: ArrayLike, prior: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -74,11 +82,6 @@ def _check_values(values: ArrayLike, prior: ArrayLike) -> tuple[FloatArray, Floa
     if (weights < 0).any() or not weights.any():
         raise UserError("prior must hold no negative number, and one above 0.")
     return points, weights / weights.sum()
-
-
-def _cumulative_moments(centred: FloatArray, weights: FloatArray) -> _Moments:
-    terms = (weights * centred**power for power in range(3))
-    return _Moments(*(np.append(0.0, np.cumsum(term)) for term in terms))
 
 
 def _sums_between(moments: _Moments) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -124,13 +127,6 @@ def _bin_edges(parents: list[Places], k: int) -> Places:
     for parent in parents[k - 1 :: -1]:
         edges.append(int(parent[edges[-1]]))
     return np.array(edges[::-1])
-
-
-def _bin_answers(moments: _Moments, edges: Places, flip: float) -> FloatArray:
-    """Return the mean of the values of those who give each answer, centred."""
-    share, first = (np.diff(total[edges]) for total in moments[:2])
-    stay = 1 - flip
-    return np.asarray(stay * first / (flip + stay * share))
 
 
 AUTO: Final = "auto"

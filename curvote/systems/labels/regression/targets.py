@@ -209,7 +209,9 @@ class NoisedTargets:
         Unbiased by ``piecewise`` and ``hybrid``. By ``rr_on_bins``, which forgets
         where in a bin a label lies, the mean and the slope are right under the prior.
         """
-        return self._to_unit(self._reading.numbers(self.values))
+        return np.asarray(
+            self._middle + self._half * self._reading.numbers(self.values)
+        )
 
     def variance(self, y: ArrayLike) -> FloatArray:
         """Return the exact variance of what `decode` makes of labels ``y`` (n,)."""
@@ -246,9 +248,6 @@ class NoisedTargets:
     @property
     def _half(self) -> float:
         return (self.bounds[1] - self.bounds[0]) / 2
-
-    def _to_unit(self, scaled_: FloatArray) -> FloatArray:
-        return np.asarray(self._middle + self._half * scaled_)
 
 
 def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
