@@ -18,7 +18,7 @@ from curvote.client.report import Reporter
 from curvote.messages.message import ClientData, message_of
 from curvote.systems.cells import messages as cells
 from curvote.systems.labels.audit import label_subject
-from curvote.systems.labels.task import Task as LabelTask
+from curvote.systems.labels.messages import Task as LabelTask
 from curvote.systems.references.messages import response_for
 from curvote.systems.transfer.audit.subject import table_subject
 from curvote.systems.transfer.method.task import Task as TableTask

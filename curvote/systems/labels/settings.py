@@ -68,7 +68,21 @@ Problems = Iterator[Problem]
 def check_settings(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of roles, the encoder, learners and rounds."""
     yield from check_learning(pipeline)
-    yield from _check_encoder(pipeline)
+    labels = pipeline.labels
+    try:
+        for epsilon in pipeline.epsilon:
+            mechanism_name(labels.encoder, class_count(pipeline), epsilon)
+    except UserError as error:
+        yield Problem(str(error), ("labels", "encoder"))
+    if labels.rounds == 1 and labels.encoder == "rr_with_prior":
+        message = "rr_with_prior takes what a first round says: rounds: 2."
+        yield Problem(message, ("labels", "rounds"))
+    if labels.rounds == 2 and labels.encoder not in (AUTO, "rr_with_prior"):
+        message = f"two rounds have encoders of their own, not {labels.encoder}."
+        yield Problem(message, ("labels", "encoder"))
+    if labels.rounds == 2 and pipeline.production:
+        message = "its priors, one a record, travel with no task: for studies only."
+        yield Problem(message, ("labels", "rounds"))
     if pipeline.production and pipeline.intake and pipeline.intake.online:
         message = "a model is made of all codes at once: wait for them, then close."
         yield Problem(message, ("intake", "online"))
@@ -101,24 +115,6 @@ def check_public(pipeline: PipelineSettings) -> Problems:
         yield Problem("is missing: say how many components.", ("public", "size"))
     if public.reduce == "none" and public.size is not None:
         yield Problem("counts with reduce: pca only.", ("public", "size"))
-
-
-def _check_encoder(pipeline: PipelineSettings) -> Problems:
-    labels = pipeline.labels
-    try:
-        for epsilon in pipeline.epsilon:
-            mechanism_name(labels.encoder, class_count(pipeline), epsilon)
-    except UserError as error:
-        yield Problem(str(error), ("labels", "encoder"))
-    if labels.rounds == 1 and labels.encoder == "rr_with_prior":
-        message = "rr_with_prior takes what a first round says: rounds: 2."
-        yield Problem(message, ("labels", "rounds"))
-    if labels.rounds == 2 and labels.encoder not in (AUTO, "rr_with_prior"):
-        message = f"two rounds have encoders of their own, not {labels.encoder}."
-        yield Problem(message, ("labels", "encoder"))
-    if labels.rounds == 2 and pipeline.production:
-        message = "its priors, one a record, travel with no task: for studies only."
-        yield Problem(message, ("labels", "rounds"))
 
 
 def class_count(pipeline: PipelineSettings) -> int:

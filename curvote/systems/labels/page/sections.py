@@ -1,23 +1,34 @@
-"""Tables of a page of private labels: features, honest scores, classes, codes."""
+"""Sections of a page of private labels: figures and tables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from curvote.base.errors import UserError
+from curvote.chain.axis import Axis
 from curvote.chain.measure import SCORES, Look
 from curvote.pipeline.run.results import RunView
-from curvote.report.data import NO_VALUE, epsilon_distance, find_method, format_percent
+from curvote.report import figures, style
+from curvote.report.data import (
+    NO_VALUE,
+    epsilon_distance,
+    find_method,
+    format_percent,
+    methods_by_name,
+)
 from curvote.report.section import Section
-from curvote.systems.labels.codes.efficiency import encoder_efficiency
+from curvote.systems.labels.codes.encoders import encoder_efficiency
+from curvote.systems.labels.messages import Task
 from curvote.systems.labels.metrics import ACCURACY, LABELS
-from curvote.systems.labels.system import HONEST, RECALLS, SHARES
-from curvote.systems.labels.task import Task
+from curvote.systems.labels.system import HONEST, RECALLS, RELIABILITY, SHARES
 
 CELL = ("series", "learner", "epsilon", "k", "method", "metric")
 # Encoders beside each other, in the order of the pipeline's protocols.
@@ -48,21 +59,16 @@ def series_name(view: RunView, method: str) -> str:
 
 def mean_scores(views: Sequence[RunView]) -> pd.DataFrame:
     """Return the mean scores of cells: ``CELL``, ``value``, ``se`` and ``n``."""
-    scores = pd.concat([_cell_scores(view) for view in views], ignore_index=True)
+    tables = []
+    for view in views:
+        table = pd.DataFrame(view.read("report", SCORES.name))
+        series = [series_name(view, method) for method in table["method"].astype(str)]
+        cell = {name: view.cell[name] for name in ("learner", "epsilon")}
+        tables.append(table.assign(series=series, **cell, k=class_count(view)))
+    scores = pd.concat(tables, ignore_index=True)
     means = scores.groupby([*CELL], dropna=False, sort=False)["value"]
     summary = means.agg(value="mean", se="sem", n="size").reset_index()
     return summary.assign(se=summary["se"].fillna(0))
-
-
-def _cell_scores(view: RunView) -> pd.DataFrame:
-    scores = view.read("report", SCORES.name)
-    cell: dict[str, Any] = {
-        "learner": view.cell["learner"],
-        "epsilon": view.cell["epsilon"],
-        "k": class_count(view),
-    }
-    series = [series_name(view, method) for method in scores["method"].astype(str)]
-    return pd.DataFrame(scores).assign(series=series, **cell)
 
 
 def encoder_look(place: int) -> Look:
@@ -78,12 +84,8 @@ def series_looks(series: Sequence[str], encoders: Sequence[str]) -> dict[str, Lo
 
 def first_setting_views(views: Sequence[RunView]) -> list[RunView]:
     """Return the cells of the first combination of a grid that have a model."""
-    trained_views = [view for view in views if view.holds("train")]
-    return [
-        view
-        for view in trained_views
-        if class_count(view) == class_count(trained_views[0])
-    ]
+    trained = [view for view in views if view.holds("train")]
+    return [view for view in trained if class_count(view) == class_count(trained[0])]
 
 
 def nearest_to_epsilon_one(views: Sequence[RunView]) -> RunView:
@@ -105,9 +107,8 @@ class Features(Section):
     @property
     def public(self) -> Sequence[str]:
         """Return lines on what is public before any noise."""
-        lines = [
-            f"the {self.numbers} numbers of each of {self.n:,} records, all of them"
-        ]
+        numbers = f"the {self.numbers} numbers of each of {self.n:,} records"
+        lines = [f"{numbers}, all of them"]
         if self.size is not None:
             lines.append(
                 f"{self.size} principal components of them, made without a label: they"
@@ -121,12 +122,8 @@ def gather_features(views: Sequence[RunView], _: pd.DataFrame) -> Features | Non
     first_views = first_setting_views(views)
     if not first_views:
         return None
-    view = first_views[0]
-    metadata, columns = (
-        view.metadata("features"),
-        view.columns("features", "features", (0,)),
-    )
-    n = len(columns["record"])
+    metadata = first_views[0].metadata("features")
+    n = len(first_views[0].columns("features", "features", (0,))["record"])
     return Features(n, len(metadata["grid"]), metadata["public"]["size"])
 
 
@@ -169,17 +166,12 @@ class Honest(Section):
 
 def gather_honest(views: Sequence[RunView], _: pd.DataFrame) -> Honest | None:
     """Return the honest scores of each model of the first setting."""
-    scored_views = [
-        view for view in first_setting_views(views) if len(_first_scores(view))
-    ]
-    if not scored_views:
+    scored = [view for view in first_setting_views(views) if len(_first_scores(view))]
+    if not scored:
         return None
-    holdout_size = int(_first_scores(scored_views[0])["n"].iloc[0])
-    return Honest(
-        list(map(_honest_row, scored_views)),
-        holdout_size,
-        scored_views[0].holds("report"),
-    )
+    holdout_size = int(_first_scores(scored[0])["n"].iloc[0])
+    rows = list(map(_honest_row, scored))
+    return Honest(rows, holdout_size, scored[0].holds("report"))
 
 
 def _first_scores(view: RunView) -> pd.DataFrame:
@@ -190,22 +182,20 @@ def _first_scores(view: RunView) -> pd.DataFrame:
 def _honest_row(view: RunView) -> HonestRow:
     scores = _first_scores(view)
     score, cell = scores[scores["scoring"] == ACCURACY.name].iloc[0], view.cell
+    true = NO_VALUE
+    if view.holds("report"):
+        table = view.read("report", SCORES.name)
+        selected = (table["replicate"] == 0) & (table["metric"] == ACCURACY.name)
+        selected &= table["method"] == LABELS.name
+        true = f"{100 * table.loc[selected, 'value'].iloc[0]:.1f}"
     return HonestRow(
         str(cell["protocol"]),
         str(cell["learner"]),
         f"{cell['epsilon']:g}",
         f"{100 * score['value']:.1f}",
         f"{100 * score['low']:.1f} to {100 * score['high']:.1f}",
-        next(_true_accuracy(view), NO_VALUE),
+        true,
     )
-
-
-def _true_accuracy(view: RunView) -> Iterator[str]:
-    if view.holds("report"):
-        scores = view.read("report", SCORES.name)
-        selected = (scores["replicate"] == 0) & (scores["metric"] == ACCURACY.name)
-        selected &= scores["method"] == LABELS.name
-        yield f"{100 * scores.loc[selected, 'value'].iloc[0]:.1f}"
 
 
 MOST_CLASSES = 40
@@ -338,24 +328,15 @@ def gather_code_report(views: Sequence[RunView], _: pd.DataFrame) -> CodeReport 
     views_by_protocol = {
         v.cell["protocol"]: v for v in first_views if v.cell["epsilon"] == epsilon
     }
-    rows = [
-        row
-        for name, view in views_by_protocol.items()
-        for row in _encoder_rows(str(name), view)
-    ]
-    n_classes = len(first_views[0].metadata("ingest")["classes"])
-    return CodeReport(rows, float(epsilon), n_classes) if rows else None
-
-
-def _encoder_rows(series: str, view: RunView) -> Iterator[EncoderRow]:
-    task = Task.from_json(view.metadata("privatize")["task"])
-    try:
-        numbers = encoder_efficiency(task.encoder, len(task.classes), task.epsilon)
-    except UserError:  # too many outputs to tell how often the label is kept
-        return
-    yield (
-        EncoderRow(
-            series,
+    rows = []
+    for name, view in views_by_protocol.items():
+        task = Task.from_json(view.metadata("privatize")["task"])
+        try:
+            numbers = encoder_efficiency(task.encoder, len(task.classes), task.epsilon)
+        except UserError:  # too many outputs to tell how often the label is kept
+            continue
+        row = EncoderRow(
+            str(name),
             numbers.encoder,
             f"{100 * numbers.retention:.1f}",
             f"{numbers.signal:.4g}",
@@ -363,4 +344,169 @@ def _encoder_rows(series: str, view: RunView) -> Iterator[EncoderRow]:
             f"{math.ceil(9 / numbers.signal):,}",
             numbers.nbytes,
         )
+        rows.append(row)
+    n_classes = class_count(first_views[0])
+    return CodeReport(rows, float(epsilon), n_classes) if rows else None
+
+
+K = Axis("k", lambda _: (), label="number of classes")
+MOST_PANELS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class ByClasses(Section):
+    """``scores`` are accuracies by series, learner, epsilon and k."""
+
+    scores: pd.DataFrame
+    encoders: Sequence[str]
+
+    name: ClassVar[str] = "by_classes"
+    place: ClassVar[str] = "results"
+
+    @property
+    def panels(self) -> list[tuple[str, float]]:
+        """Return the learner and epsilon of each panel."""
+        scores = self.scores[self.scores["method"] == LABELS.name]
+        pairs = scores[["learner", "epsilon"]].drop_duplicates()
+        return [(str(a), float(b)) for a, b in pairs.to_numpy()][:MOST_PANELS]
+
+    @property
+    def alt(self) -> str:
+        """Return the description of the figure."""
+        return (
+            "Accuracy against the number of classes, a panel for each learner and"
+            f" epsilon, a line for each of {', '.join(self.encoders)}, and what they"
+            " are held against."
+        )
+
+    def draw(self, narrow: bool) -> Figure:
+        """Draw a panel for each learner and epsilon."""
+        figure, axes = style.make_panels(len(self.panels), narrow=narrow, height=3.2)
+        levels = sorted(self.scores["k"].unique())
+        names = list(self.scores["series"].drop_duplicates())
+        inks = {
+            name: style.line_style(it)
+            for name, it in series_looks(names, self.encoders).items()
+        }
+        for ax, (learner, epsilon) in zip(axes, self.panels, strict=True):
+            panel_scores = self.scores[self.scores["learner"] == learner]
+            panel_scores = panel_scores[
+                panel_scores["epsilon"].isna() | (panel_scores["epsilon"] == epsilon)
+            ]
+            for name, ink in inks.items():
+                rows = panel_scores[panel_scores["series"] == name]
+                mean = rows.groupby("k", as_index=False)[["value", "se"]].mean()
+                at = [levels.index(k) for k in mean["k"]]
+                y, bars = 100 * mean["value"], 200 * mean["se"]
+                ax.errorbar(at, y, yerr=bars, elinewidth=0.9, **ink)
+            figures.draw_level_axis(ax, levels, K)
+            ax.set_title(f"{learner}, epsilon {epsilon:g}")
+            ax.grid(axis="y")
+        figures.draw_left_label(axes, narrow, "accuracy (%)")
+        handles = [
+            Line2D([], [], label=_series_label(n), **ink) for n, ink in inks.items()
+        ]
+        figures.draw_legend(figure, handles, 3 if narrow else 6)
+        return figure
+
+
+def _series_label(name: str) -> str:
+    method = methods_by_name().get(name)
+    return method.label if method else name
+
+
+def gather_by_classes(views: Sequence[RunView], _: pd.DataFrame) -> ByClasses | None:
+    """Return the accuracies where there are several numbers of classes."""
+    if not views[0].holds("report"):
+        return None
+    scores = mean_scores(views)
+    scores = scores[scores["metric"] == ACCURACY.name]
+    if scores["k"].nunique() < 2:
+        return None
+    series = scores.loc[scores["method"] == LABELS.name, "series"].drop_duplicates()
+    return ByClasses(scores, [str(name) for name in series])
+
+
+MOST_RELIABILITY_PANELS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability(Section):
+    """``bins``: series, learner, epsilon, n, confidence, accuracy of each bin."""
+
+    bins: pd.DataFrame
+
+    name: ClassVar[str] = "calibrated"
+    place: ClassVar[str] = "results"
+
+    @property
+    def panels(self) -> list[str]:
+        """Return the encoders and learners that have a panel each."""
+        return list(self.bins["panel"].drop_duplicates())[:MOST_RELIABILITY_PANELS]
+
+    @property
+    def errors(self) -> str:
+        """Return the calibration error of each line as text."""
+        lines = []
+        for panel, part in self.bins.groupby("panel", sort=False):
+            errors = []
+            for _, rows in part.groupby("epsilon"):
+                gap = np.abs(rows["confidence"] - rows["accuracy"])
+                off = float((rows["n"] * gap).sum() / max(1, rows["n"].sum()))
+                errors.append(f"{100 * off:.1f}")
+            lines.append(f"{panel} {', '.join(errors)}")
+        return "; ".join(lines[:MOST_RELIABILITY_PANELS])
+
+    @property
+    def alt(self) -> str:
+        """Return the description of the figure."""
+        return (
+            "Frequency of right answers against how sure the model was, in 15 bins, a"
+            " panel for each encoder and learner, a line for each epsilon."
+        )
+
+    def draw(self, narrow: bool) -> Figure:
+        """Draw a panel for each encoder and learner, a line for each epsilon."""
+        figure, axes = style.make_panels(len(self.panels), narrow=narrow, height=3.2)
+        levels = sorted(self.bins["epsilon"].unique())
+        for ax, panel in zip(axes, self.panels, strict=True):
+            ax.plot([0, 100], [0, 100], color=style.MUTED, lw=0.8)
+            for place, epsilon in enumerate(levels):
+                in_panel = self.bins["panel"] == panel
+                rows = self.bins[in_panel & (self.bins["epsilon"] == epsilon)]
+                occupied = rows[rows["n"] > 0]
+                ink = style.line_style(encoder_look(place))
+                ax.plot(100 * occupied["confidence"], 100 * occupied["accuracy"], **ink)
+            ax.set_title(panel)
+            ax.set_xlabel("how sure (%)")
+            ax.grid()
+        figures.draw_left_label(axes, narrow, "how often right (%)")
+        inks = (style.line_style(encoder_look(place)) for place in range(len(levels)))
+        handles = [
+            Line2D([], [], label=f"epsilon {epsilon:g}", **ink)
+            for epsilon, ink in zip(levels, inks, strict=True)
+        ]
+        figures.draw_legend(figure, handles, 3 if narrow else 6)
+        return figure
+
+
+def gather_calibrated(views: Sequence[RunView], _: pd.DataFrame) -> Reliability | None:
+    """Return the bins of each model of the first setting, all repetitions together."""
+    study_views = [view for view in first_setting_views(views) if view.holds("report")]
+    if not study_views:
+        return None
+    bins = pd.concat(map(_reliability_bins, study_views), ignore_index=True)
+    return Reliability(bins)
+
+
+def _reliability_bins(view: RunView) -> pd.DataFrame:
+    table = view.read("report", RELIABILITY.name)
+    table = table.assign(
+        confidence=table["confidence"] * table["n"],
+        accuracy=table["accuracy"] * table["n"],
     )
+    summed = table.groupby("low", as_index=False)[["n", "confidence", "accuracy"]].sum()
+    n = summed["n"].clip(lower=1)
+    means = {name: summed[name] / n for name in ("confidence", "accuracy")}
+    panel = f"{view.cell['protocol']}, {view.cell['learner']}"
+    return summed.assign(**means, panel=panel, epsilon=view.cell["epsilon"])
