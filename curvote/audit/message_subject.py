@@ -33,7 +33,7 @@ from curvote.systems.cells import messages as cells
 from curvote.systems.common.questions import answer_questions, one_against_rest_code
 from curvote.systems.direct.messages import task_gradients
 from curvote.systems.labels.audit import label_subject
-from curvote.systems.labels.task import Task as LabelTask
+from curvote.systems.labels.messages import Task as LabelTask
 from curvote.systems.references.messages import response_for
 from curvote.systems.transfer.audit.subject import table_subject
 from curvote.systems.transfer.method.task import Task as TableTask

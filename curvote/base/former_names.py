@@ -44,7 +44,7 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
         "KNN": "curvote.systems.labels.learners.knn",
     },
     "curvote.labels.learners.likelihood": {
-        "LikelihoodVotes": "curvote.systems.labels.learners.likelihood",
+        "LikelihoodVotes": "curvote.systems.labels.learners.spectral",
     },
     "curvote.labels.learners.ridge": {
         "RidgeVotes": "curvote.systems.labels.learners.ridge",

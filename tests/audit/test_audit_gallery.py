@@ -22,7 +22,7 @@ from curvote.checks.subject import BROKEN
 from curvote.mechanisms import laplace, names, randomized_response
 from curvote.mechanisms.exact import DiscreteLaplace
 from curvote.systems.labels.audit import AlibiHalfScale, OneBitCounted
-from curvote.systems.labels.task import Task
+from curvote.systems.labels.messages import Task
 
 # Enough draws to catch nearly every fault; `make faults` takes those of FULL.
 SAMPLES, FULL = 4000, 15_000

@@ -19,7 +19,7 @@ from curvote.messages.answer import (
 )
 from curvote.messages.message import message_of, parse_message
 from curvote.systems.labels.codes.encoders import ENCODERS
-from curvote.systems.labels.task import Task
+from curvote.systems.labels.messages import Task
 from curvote.wire.envelope import issue_record_invitations, seal_message
 from tests.fuzzing import HOSTILE, bend
 

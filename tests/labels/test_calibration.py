@@ -7,7 +7,7 @@ import pytest
 
 from curvote.base.errors import UserError
 from curvote.systems.labels.codes.encoding import encode
-from curvote.systems.labels.learners import calibration
+from curvote.systems.labels.learners import smoothing
 
 
 def votes(n=500, classes=5, seed=0):
@@ -19,7 +19,7 @@ def votes(n=500, classes=5, seed=0):
 def test_probabilities_are_a_law_that_keeps_the_order(exponent):
     """Rows sum to 1, no class is impossible, the largest vote stays the largest."""
     given = votes()
-    proba = calibration.probabilities(given, exponent)
+    proba = smoothing.probabilities(given, exponent)
     assert proba.sum(axis=1) == pytest.approx(1)
     assert (proba > 0).all()
     some = given.max(axis=1) > 0
@@ -28,8 +28,8 @@ def test_probabilities_are_a_law_that_keeps_the_order(exponent):
 
 def test_a_record_without_votes_is_uniform():
     """Where no vote is positive nothing is known."""
-    assert calibration.to_simplex(np.array([[-1.0, 0.0]])) == pytest.approx(0.5)
-    assert calibration.probabilities(np.zeros((1, 4)), 5) == pytest.approx(0.25)
+    assert smoothing.to_simplex(np.array([[-1.0, 0.0]])) == pytest.approx(0.5)
+    assert smoothing.probabilities(np.zeros((1, 4)), 5) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("true", [1, 2, 4])
@@ -37,22 +37,22 @@ def test_the_exponent_is_found_from_codes(true):
     """Labels drawn by probabilities with a known exponent."""
     rng = np.random.default_rng(true)
     given = rng.dirichlet(np.full(5, 2.0), 20_000)
-    proba = calibration.probabilities(given, true)
+    proba = smoothing.probabilities(given, true)
     y = (proba.cumsum(axis=1) < rng.random((len(proba), 1))).sum(axis=1).clip(max=4)
     codes = encode(y, np.arange(5), 2.0, "subset", true)
-    assert calibration.fit_exponent(given, codes).exponent == true
+    assert smoothing.fit_exponent(given, codes).exponent == true
 
 
 def test_the_likelihood_is_that_of_the_mixture():
     """One row by hand: the mean over classes of the code's likelihood."""
     proba, likely = np.array([[0.2, 0.8]]), np.array([[1.0, 0.25]])
-    found = calibration.log_likelihood(proba, likely)
+    found = smoothing.log_likelihood(proba, likely)
     assert found == pytest.approx(np.log(0.2 + 0.2))
-    assert calibration.posterior(proba, likely) == pytest.approx(0.5)
+    assert smoothing.posterior(proba, likely) == pytest.approx(0.5)
 
 
 def test_one_code_a_record():
     """Votes and codes of different length are refused."""
     codes = encode([0, 1, 0], [0, 1], 1.0, "rr", 0)
     with pytest.raises(UserError, match="votes are of 2 records, codes of 3"):
-        calibration.fit_exponent(np.ones((2, 2)), codes)
+        smoothing.fit_exponent(np.ones((2, 2)), codes)

@@ -7,7 +7,7 @@ import pytest
 
 from curvote import PrivateLabelClassifier
 from curvote.systems.labels.learners.knn import KNN
-from curvote.systems.labels.method.selection import CandidateScores
+from curvote.systems.labels.method.search import CandidateScores
 
 NOISE = np.random.default_rng(0).normal(size=(3, 400))
 

@@ -10,19 +10,17 @@ import pytest
 
 from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
-from curvote.systems.labels.codes.efficiency import (
-    accuracy_ceiling,
-    encoder_efficiency,
-    retention,
-    signal_ratio,
-    soft_label_statistics,
-)
 from curvote.systems.labels.codes.encoders import (
     CANDIDATES,
+    accuracy_ceiling,
     best_encoder,
     build_encoder,
     code_bytes,
+    encoder_efficiency,
     mechanism_name,
+    retention,
+    signal_ratio,
+    soft_label_statistics,
 )
 
 EPSILONS = (0.01, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

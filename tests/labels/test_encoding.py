@@ -10,9 +10,9 @@ from curvote.base.entropy import SeededEntropy
 from curvote.base.errors import UserError
 from curvote.labels import Codes, encode
 from curvote.mechanisms import make
+from curvote.systems.labels.codes.codes import places_of
 from curvote.systems.labels.codes.encoders import ENCODERS
 from curvote.systems.labels.codes.encoding import class_shares, entropy_of
-from curvote.systems.labels.codes.places import places_of
 from tests.noise import Replay
 
 TEXT = ["sh", "aa", "iy", "aa"]

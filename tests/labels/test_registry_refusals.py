@@ -19,7 +19,7 @@ from curvote.intake.box import Intake
 from curvote.intake.inbox import accept_inbox
 from curvote.messages.message import parse_message, parse_messages
 from curvote.pipeline.release.publication import server_key
-from curvote.systems.labels.task import Task
+from curvote.systems.labels.messages import Task
 from curvote.wire.envelope import issue_record_invitations, seal_message
 from curvote.wire.signing import open_signed
 from tests.exchange import Server

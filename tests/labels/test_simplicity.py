@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from curvote.systems.labels.learners.knn import KNN
 from curvote.systems.labels.learners.ridge import RidgeVotes
 from curvote.systems.labels.learners.spectral import SpectralVotes
-from curvote.systems.labels.method.selection import simplicity_order
+from curvote.systems.labels.method.search import simplicity_order
 
 
 def piped(alpha: float) -> Any:

@@ -19,7 +19,7 @@ from curvote.intake.admission import RefusedEnvelope
 from curvote.intake.box import Intake
 from curvote.intake.store import URL_VARIABLE, store_exists
 from curvote.messages.message import parse_message, parse_messages
-from curvote.systems.labels.task import Task
+from curvote.systems.labels.messages import Task
 from curvote.wire.envelope import (
     Invitation,
     issue_invitations,

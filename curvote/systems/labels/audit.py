@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.base.entropy import Entropy, SeededEntropy
 from curvote.base.privacy import Budget
@@ -32,8 +31,8 @@ from curvote.systems.labels.messages import (
     CodeMessage,
     FirstCodeMessage,
     LikelyCodeMessage,
+    Task,
 )
-from curvote.systems.labels.task import Task
 
 PRIOR_COLUMN, CODE_COLUMN = "prior", "code"
 # Codes that are compared for each prior; the error rate of their law.
@@ -55,19 +54,16 @@ class LabelSubject(SentSubject):
     @property
     def stands_for(self) -> str:
         """The message, where it is that of the small task in ``examples``."""
-        protocol, asks = self.task.protocol, self.message.name
-        few = self.task.epsilon, len(self.task.classes)
-        same = (
-            examples.example_task(protocol, asks, *few).digest() == self.task.digest()
-        )
-        return examples.message_name(protocol, asks, few[1]) if same else ""
+        question, k = (self.task.protocol, self.message.name), len(self.task.classes)
+        example = examples.example_task(*question, self.task.epsilon, k)
+        same = example.digest() == self.task.digest()
+        return examples.message_name(*question, k) if same else ""
 
     @property
     def mechanism(self) -> LabelMechanism:
         """Return the mechanism that hides the label of a record of that prior."""
-        mechanism: LabelMechanism = self.message.noise(
-            self.task, _with_shared_prior(self._client_data([0.0]))
-        )
+        data = _with_shared_prior(self._client_data([0.0]))
+        mechanism: LabelMechanism = self.message.noise(self.task, data)
         return mechanism
 
     @property
@@ -105,15 +101,10 @@ class LabelSubject(SentSubject):
         rng, k = np.random.default_rng(PATH_SEED), len(self.prior)
         # e^eps/(e^eps + k - 1) times 1 + (k - 1) e^-eps is 1 for every k.
         edge = np.where(np.arange(k) == 0, 1.0, math.exp(-self.task.epsilon))
-        for prior in (
-            edge,
-            edge[::-1],
-            np.ones(k),
-            np.repeat([2.0, 1.0], k)[k // 2 :][:k],
-        ):
-            data = self._client_data(
-                rng.integers(k, size=CODES), np.tile(prior, (CODES, 1))
-            )
+        halves = np.repeat([2.0, 1.0], k)[k // 2 :][:k]
+        for prior in (edge, edge[::-1], np.ones(k), halves):
+            labels, priors = rng.integers(k, size=CODES), np.tile(prior, (CODES, 1))
+            data = self._client_data(labels, priors)
             params = {"n_classes": k, **self.task.params}
             if self.task.encoder == RRWithPrior.name:
                 params[PRIOR_COLUMN] = prior
@@ -123,10 +114,10 @@ class LabelSubject(SentSubject):
             if codes.shape != expected.shape or (codes != expected).any():
                 return "the code is not what the task's mechanism makes of the label"
             residual = residuals.output_residuals(mechanism, data.labels, codes, rng)
-            if residual is not None and (
-                why := residuals.uniformity_gap(residual, PATH_ALPHA)
-            ):
-                return why
+            if residual is not None:
+                why = residuals.uniformity_gap(residual, PATH_ALPHA)
+                if why:
+                    return why
         return None
 
     def _client_data(self, labels: Any, priors: FloatArray | None = None) -> ClientData:
@@ -154,9 +145,8 @@ class LabelSubject(SentSubject):
         """Return labels of records whose priors are one of three."""
         k = len(self.prior)
         priors = np.array([self.prior, self.prior[::-1], np.ones(k)])
-        return self._client_data(
-            rng.integers(k, size=n), priors[rng.integers(3, size=n)]
-        )
+        labels = rng.integers(k, size=n)
+        return self._client_data(labels, priors[rng.integers(3, size=n)])
 
     def part(self, many: ClientData, rows: slice) -> ClientData:
         """Return some of these clients."""
@@ -178,28 +168,19 @@ class LabelSubject(SentSubject):
         """Return codes with the labels taken out, one prior after the other."""
         kinds, which = np.unique(many.public[PRIOR_COLUMN], axis=0, return_inverse=True)
         parts = [np.flatnonzero(which == kind) for kind in range(len(kinds))]
-        results = [
-            self._residuals_of_prior(many.subset(part), outputs, part, rng)
-            for part in parts
-        ]
+        codes, results = np.asarray(outputs[CODE_COLUMN]), []
+        for part in parts:
+            data = many.subset(part)
+            mechanism = self.message.noise(self.task, _with_shared_prior(data))
+            out = residuals.output_residuals(mechanism, data.labels, codes[part], rng)
+            results.append(out)
         present = [values for values in results if values is not None]
         if len(present) < len(results):
             return None
-        out = np.empty((len(many.labels), present[0].shape[1]))
+        together = np.empty((len(many.labels), present[0].shape[1]))
         for part, values in zip(parts, present, strict=True):
-            out[part] = values
-        return out
-
-    def _residuals_of_prior(
-        self,
-        data: ClientData,
-        outputs: Columns,
-        rows: NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> FloatArray | None:
-        mechanism = self.message.noise(self.task, _with_shared_prior(data))
-        codes = np.asarray(outputs[CODE_COLUMN])[rows]
-        return residuals.output_residuals(mechanism, data.labels, codes, rng)
+            together[part] = values
+        return together
 
     def shown(self, x: ClientData) -> FloatArray | None:
         """Return nothing: a code has not the form of its label."""
@@ -208,20 +189,17 @@ class LabelSubject(SentSubject):
     def log_ratio(self, x: ClientData, x2: ClientData, outputs: Columns) -> FloatArray:
         """Return the declared loss of each message."""
         n = len(outputs[CODE_COLUMN])
+        pair = _repeat_client(x, n), _repeat_client(x2, n)
         with np.errstate(divide="ignore", invalid="ignore"):
-            first, second = _repeat_client(x, n), _repeat_client(x2, n)
-            ratios: FloatArray = self.message.log_ratio(
-                self.task, first, second, outputs
-            )
+            ratios: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
         return ratios
 
     def odd_inputs(self) -> list[OddInput]:
         """Return labels that are none of the classes."""
         good, k = self._client_data([1.0]), len(self.task.classes)
-        bad = [np.nan, np.inf, -1.0, 0.5, float(k)]
         odd = [
             OddInput(f"a label of {label:g}", replace(good, labels=np.array([label])))
-            for label in bad
+            for label in (np.nan, np.inf, -1.0, 0.5, float(k))
         ]
         return [*odd, OddInput("a column of labels", replace(good, labels=np.eye(1)))]
 

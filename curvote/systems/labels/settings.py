@@ -68,47 +68,6 @@ Problems = Iterator[Problem]
 def check_settings(pipeline: PipelineSettings) -> Problems:
     """Yield the problems of roles, the encoder, learners and rounds."""
     yield from check_learning(pipeline)
-    yield from _check_encoder(pipeline)
-    if pipeline.production and pipeline.intake and pipeline.intake.online:
-        message = "a model is made of all codes at once: wait for them, then close."
-        yield Problem(message, ("intake", "online"))
-
-
-def check_learning(pipeline: PipelineSettings) -> Problems:
-    """Yield the problems of roles, public features and learners."""
-    yield from shared.check_roles(pipeline)
-    yield from _check_owners(pipeline)
-    yield from shared.check_test_clients(pipeline)
-    yield from check_public(pipeline)
-    from curvote.systems.labels.learners.factory import make  # scikit-learn: a second
-
-    for index, learner in enumerate(pipeline.learners):
-        try:
-            make(learner.name, **learner.params)
-        except UserError as error:
-            yield Problem(str(error), ("learners", index))
-
-
-def _check_owners(pipeline: PipelineSettings) -> Problems:
-    """Yield a problem unless clients train, or a public table's records are asked."""
-    away, roles = lookup.is_remote(pipeline.source), pipeline.clients.model_dump()
-    if away and any(roles.values()):
-        message = "every record of the public table is asked; nobody plays a role."
-        yield Problem(message, ("clients",))
-    if not (away or pipeline.clients.train):
-        yield Problem("say how many clients train.", ("clients", "train"))
-
-
-def check_public(pipeline: PipelineSettings) -> Problems:
-    """Yield the problems of what is done to public features."""
-    public = pipeline.public
-    if public.reduce == "pca" and public.size is None:
-        yield Problem("is missing: say how many components.", ("public", "size"))
-    if public.reduce == "none" and public.size is not None:
-        yield Problem("counts with reduce: pca only.", ("public", "size"))
-
-
-def _check_encoder(pipeline: PipelineSettings) -> Problems:
     labels = pipeline.labels
     try:
         for epsilon in pipeline.epsilon:
@@ -124,6 +83,38 @@ def _check_encoder(pipeline: PipelineSettings) -> Problems:
     if labels.rounds == 2 and pipeline.production:
         message = "its priors, one a record, travel with no task: for studies only."
         yield Problem(message, ("labels", "rounds"))
+    if pipeline.production and pipeline.intake and pipeline.intake.online:
+        message = "a model is made of all codes at once: wait for them, then close."
+        yield Problem(message, ("intake", "online"))
+
+
+def check_learning(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of roles, public features and learners."""
+    yield from shared.check_roles(pipeline)
+    away, roles = lookup.is_remote(pipeline.source), pipeline.clients.model_dump()
+    if away and any(roles.values()):
+        message = "every record of the public table is asked; nobody plays a role."
+        yield Problem(message, ("clients",))
+    if not (away or pipeline.clients.train):
+        yield Problem("say how many clients train.", ("clients", "train"))
+    yield from shared.check_test_clients(pipeline)
+    yield from check_public(pipeline)
+    from curvote.systems.labels.learners.factory import make  # scikit-learn: a second
+
+    for index, learner in enumerate(pipeline.learners):
+        try:
+            make(learner.name, **learner.params)
+        except UserError as error:
+            yield Problem(str(error), ("learners", index))
+
+
+def check_public(pipeline: PipelineSettings) -> Problems:
+    """Yield the problems of what is done to public features."""
+    public = pipeline.public
+    if public.reduce == "pca" and public.size is None:
+        yield Problem("is missing: say how many components.", ("public", "size"))
+    if public.reduce == "none" and public.size is not None:
+        yield Problem("counts with reduce: pca only.", ("public", "size"))
 
 
 def class_count(pipeline: PipelineSettings) -> int:

@@ -22,13 +22,13 @@ from curvote.systems.common.declarations import (
 from curvote.systems.common.model_file import unpack_model
 from curvote.systems.common.models import record_columns
 from curvote.systems.labels.messages import (
+    ASKS,
     MESSAGES,
     TWO_ROUNDS,
     tasks_by_level,
 )
 from curvote.systems.labels.metrics import METHODS, METRICS
 from curvote.systems.labels.settings import LabelSettings, check_settings
-from curvote.systems.labels.task import ASKS
 
 if TYPE_CHECKING:
     from curvote.systems.labels.learners.base import Learner
@@ -121,9 +121,8 @@ def cell_learner(context: StageContext) -> Learner:
         return learner
     from sklearn.frozen import FrozenEstimator
 
-    with_graph: Learner = learner.set_params(
-        **{_GRAPH_PARAM: FrozenEstimator(unpack_model(models[0]))}
-    )
+    stored = FrozenEstimator(unpack_model(models[0]))
+    with_graph: Learner = learner.set_params(**{_GRAPH_PARAM: stored})
     return with_graph
 
 
@@ -230,7 +229,7 @@ def resolve_parts(settings: PipelineSettings) -> tuple[Part, ...]:
     return (Part(settings.model_copy(update=update)),)
 
 
-_PAGE = "curvote.systems.labels.page"
+_PAGE = "curvote.systems.labels.page.sections"
 
 SYSTEM = System(
     name="labels",
@@ -251,11 +250,11 @@ SYSTEM = System(
     production_metrics=production_metrics,
     sections=(
         DATA_SET,
-        f"{_PAGE}.tables:gather_features",
-        f"{_PAGE}.figures:gather_by_classes",
-        f"{_PAGE}.tables:gather_honest",
-        f"{_PAGE}.tables:gather_each_class",
-        f"{_PAGE}.figures:gather_calibrated",
-        f"{_PAGE}.tables:gather_code_report",
+        f"{_PAGE}:gather_features",
+        f"{_PAGE}:gather_by_classes",
+        f"{_PAGE}:gather_honest",
+        f"{_PAGE}:gather_each_class",
+        f"{_PAGE}:gather_calibrated",
+        f"{_PAGE}:gather_code_report",
     ),
 )

@@ -9,18 +9,17 @@ from sklearn.base import clone
 from curvote.base.errors import UserError
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners.auto import Auto
-from curvote.systems.labels.learners.calibration import (
+from curvote.systems.labels.learners.factory import make
+from curvote.systems.labels.learners.graph import Spectral
+from curvote.systems.labels.learners.knn import KNN
+from curvote.systems.labels.learners.registry import LEARNERS
+from curvote.systems.labels.learners.ridge import RidgeVotes
+from curvote.systems.labels.learners.smoothing import (
     Trial,
     likeliest_trial,
     simplest_trial,
 )
-from curvote.systems.labels.learners.factory import make
-from curvote.systems.labels.learners.graph import Spectral
-from curvote.systems.labels.learners.knn import KNN
-from curvote.systems.labels.learners.likelihood import LikelihoodVotes
-from curvote.systems.labels.learners.registry import LEARNERS
-from curvote.systems.labels.learners.ridge import RidgeVotes
-from curvote.systems.labels.learners.spectral import SpectralVotes
+from curvote.systems.labels.learners.spectral import LikelihoodVotes, SpectralVotes
 from tests.labels.learners.worlds import circle, coded
 
 # Networks need an extra, and have tests of their own.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from curvote.systems.labels.learners import calibration
+from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.graph import Basis, Spectral, make_regression
 from curvote.systems.labels.learners.knn import KNN, NeighbourMean, nearest_neighbours
 from curvote.systems.labels.learners.ridge import RidgeVotes
@@ -112,8 +112,8 @@ def test_a_sweep_by_hand():
     learner = KNN(k=8, sweeps=1).fit(X, codes, RNG)
     near = nearest_neighbours(X, 8)
     votes = codes.decode()[near].mean(axis=1)
-    power = calibration.fit_exponent(votes, codes).exponent
-    proba = calibration.probabilities(votes, power) * codes.likelihood()
+    power = smoothing.fit_exponent(votes, codes).exponent
+    proba = smoothing.probabilities(votes, power) * codes.likelihood()
     posterior = proba / proba.sum(axis=1, keepdims=True)
     new = X[:5] + 0.01
     distance = np.linalg.norm(X[None] - new[:, None], axis=2)

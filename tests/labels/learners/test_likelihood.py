@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from curvote.base.errors import UserError
 from curvote.systems.labels.codes.encoding import encode
-from curvote.systems.labels.learners.likelihood import (
+from curvote.systems.labels.learners.spectral import (
     LikelihoodVotes,
     penalised_objective,
 )

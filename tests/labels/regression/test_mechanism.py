@@ -12,7 +12,7 @@ from curvote.base.errors import UserError
 from curvote.checks.mechanism_subject import subject_of
 from curvote.mechanisms import make
 from curvote.mechanisms.randomized_response import RROnBins
-from curvote.systems.labels.regression.randomizers import bin_params, optimal_binning
+from curvote.systems.labels.regression.noise import bin_params, optimal_binning
 from curvote.systems.labels.regression.targets import cell_middles
 
 

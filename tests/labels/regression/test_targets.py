@@ -11,9 +11,9 @@ from curvote.labels.regression import noise_targets, squared_error
 from curvote.systems.labels.regression.noise import (
     CELLS,
     estimate_histogram,
+    randomizer_name,
     report_labels,
 )
-from curvote.systems.labels.regression.randomizers import randomizer_name
 from curvote.systems.labels.regression.targets import NoisedTargets, to_unit_interval
 
 BOUNDS = (20.0, 120.0)

@@ -15,7 +15,7 @@ from curvote.messages import roles
 from curvote.pipeline.config.project import Project
 from curvote.pipeline.run.results import RunView, final_views, replicate_scores
 from curvote.pipeline.store.artifacts import Artifact
-from curvote.systems.labels import training
+from curvote.systems.labels import stages
 from tests import plain
 
 K, TRAIN, TEST = 4, 600, 200
@@ -159,7 +159,7 @@ def test_the_store_keeps_one_model_a_cell(every: list[RunView]) -> None:
     model = view.system.final_model(view)
     said = view.columns("train", "said")
     clients = view.columns("ingest", "clients")
-    rows = training.rows_by_name(clients["client_id"].astype(str), said["record"])
+    rows = stages.rows_by_name(clients["client_id"].astype(str), said["record"])
     told = model.predict(clients["curve"][rows])
     assert [*told] == [str(place) for place in said["place"]]
 

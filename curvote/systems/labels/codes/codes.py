@@ -17,14 +17,128 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.base import validate
-from curvote.base.errors import UserError
-from curvote.base.validate import FloatArray
+from curvote.base.errors import UserError, suggest_closest
+from curvote.base.validate import FloatArray, format_value
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.factory import make
 from curvote.mechanisms.labels import fill_in_blocks, valid_codes
 from curvote.systems.labels.codes.encoders import ENCODERS, public_parameters
-from curvote.systems.labels.codes.places import check_classes, places_of
 from curvote.wire.strict_json import canonical_json, parse_json
+
+Labels = NDArray[np.int64]
+# Classes that an error names.
+_NAMED = 10
+
+
+def places_of(
+    y: ArrayLike, classes: ArrayLike | None = None
+) -> tuple[NDArray[Any], Labels]:
+    """Return the classes (K,) and the place of each label among them, (n,).
+
+    Labels are text, whole numbers or truth values. Without ``classes`` those of pandas
+    categories are taken, unused ones too, in their order; both truth values; else the
+    labels that occur, sorted. UserError: a missing label, one of no class, fewer than
+    two classes or one of them twice, and whatever is no list of labels.
+    """
+    categorical: Any = getattr(y, "cat", y)
+    if hasattr(categorical, "categories") and hasattr(categorical, "codes"):
+        places = np.asarray(categorical.codes, dtype=np.int64)
+        _refuse_missing(places < 0, "y")
+        categories = label_array(categorical.categories, "classes")
+        if classes is None:
+            return check_classes(categories), places
+        class_names = check_classes(classes)
+        return class_names, _find_places(categories[places], class_names)
+    labels = label_array(y, "y")
+    class_names = check_classes(
+        _occurring_classes(labels) if classes is None else classes
+    )
+    return class_names, _find_places(labels, class_names)
+
+
+def check_classes(classes: ArrayLike) -> NDArray[Any]:
+    """Return classes, (K,), if there are two or more and all differ; else UserError."""
+    class_names = label_array(classes, "classes")
+    if len(class_names) < 2 or len(np.unique(class_names)) < len(class_names):
+        raise UserError(
+            f"the classes are {_list_classes(class_names)}; give two or more, all"
+            " different."
+        )
+    return class_names
+
+
+def _list_classes(classes: NDArray[Any]) -> str:
+    names = [format_value(name) for name in classes[:_NAMED].tolist()]
+    return ", ".join([*names, *(["..."] if len(classes) > _NAMED else [])]) or "none"
+
+
+def _occurring_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.dtype.kind == "b":
+        return np.array([False, True])
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        only = "no label"
+        if len(classes):
+            only = f"one class only, {format_value(classes[0].item())}"
+        raise UserError(f"y holds {only}; name two classes or more: give `classes`.")
+    return classes
+
+
+def label_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return labels as one plain array (n,) of text, whole numbers or truth values."""
+    import pandas as pd
+
+    labels = np.asarray(values)
+    if labels.ndim != 1:
+        raise UserError(f"{name} has shape {labels.shape}; give one label each: (n,).")
+    _refuse_missing(np.asarray(pd.isna(labels)), name)
+    are_objects = labels.dtype.kind == "O"
+    if are_objects or isinstance(values, list | tuple):
+        objects: Any = labels if are_objects else values
+        text = [isinstance(value, str) for value in objects]
+        if any(text) and not all(text):
+            raise UserError(
+                f"{name} holds text and other values; give labels of one kind."
+            )
+        if are_objects:
+            plain = np.array(labels.tolist())
+            labels = plain if len(labels) else labels.astype(np.int64)
+    is_whole = labels.dtype.kind != "f" or bool(
+        np.all(np.isfinite(labels) & (labels == np.rint(labels)))
+    )
+    if labels.dtype.kind not in "biufU" or not is_whole:
+        raise UserError(
+            f"{name} holds {labels.dtype} values; labels are text, whole numbers or"
+            " truth values."
+        )
+    return labels
+
+
+def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
+    if missing.any():
+        raise UserError(
+            f"{name} holds {int(missing.sum())} missing labels, the first at index"
+            f" {int(np.argmax(missing))}; leave such records out."
+        )
+
+
+def _find_places(labels: NDArray[Any], classes: NDArray[Any]) -> Labels:
+    """Return the place of each label; one of no class is a UserError."""
+    import pandas as pd
+
+    places = pd.Index(classes).get_indexer(pd.Index(labels))
+    wrong = np.flatnonzero(places < 0)
+    if wrong.size:
+        first = labels[wrong[0]].item()
+        names = classes.tolist() if isinstance(first, str) else []
+        hint = suggest_closest(first, map(str, names)) if names else ""
+        raise UserError(
+            f"y holds {wrong.size} labels of no class, the first is"
+            f" {format_value(first)} at index {int(wrong[0])}; the classes are"
+            f" {_list_classes(classes)}.{hint}"
+        )
+    return np.asarray(places, dtype=np.int64)
+
 
 NONE: Final = "none"
 
@@ -52,9 +166,8 @@ class TrueLabels:
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the one-hot labels, (n, n_classes)."""
         labels = np.arange(self.n_classes)
-        return fill_in_blocks(
-            outputs, self.n_classes, lambda rows: rows[:, None] == labels
-        )
+        k = self.n_classes
+        return fill_in_blocks(outputs, k, lambda rows: rows[:, None] == labels)
 
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
         """Return 1 for the label and 0 for all others, (n, n_classes)."""
@@ -109,7 +222,12 @@ def _content_digest(about: dict[str, Any], columns: dict[str, NDArray[Any]]) -> 
 
 def read_codes(path: Path) -> dict[str, Any]:
     """Return the fields of the codes at ``path``; no or altered codes: UserError."""
-    table = _read_table(path)
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}.") from None
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{path} is no Parquet file: {error}") from None
     written = (table.schema.metadata or {}).get(_KEY)
     if written is None:
         raise UserError(f"{path} is no file of codes: it does not say how it was made.")
@@ -132,15 +250,6 @@ def read_codes(path: Path) -> dict[str, Any]:
         "params": about["params"],
         "prior": columns.get("prior"),
     }
-
-
-def _read_table(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError:
-        raise UserError(f"there is no file {path}.") from None
-    except (OSError, pa.ArrowException) as error:
-        raise UserError(f"{path} is no Parquet file: {error}") from None
 
 
 def _read_columns(table: pa.Table, about: dict[str, Any]) -> dict[str, NDArray[Any]]:
@@ -210,27 +319,19 @@ class Codes:
             validate.one_of(ENCODERS, encoder=self.encoder)
             put(self, "epsilon", validate.positive(epsilon=self.epsilon))
         if self.prior is not None:
+            prior = np.asarray(self.prior, dtype=np.float64)
+            shape = (len(self.values), self.n_classes)
+            if prior.shape not in {shape, shape[1:]}:
+                raise UserError(
+                    f"prior has shape {prior.shape}; give one for each of the"
+                    f" {shape[0]} codes and {shape[1]} classes: {shape}."
+                )
             put(
                 self,
                 "prior",
-                self._prior_by_client(np.asarray(self.prior, dtype=np.float64)),
+                np.broadcast_to(prior, shape),
             )
-        self._refuse_impossible()
-
-    def _prior_by_client(self, prior: FloatArray) -> FloatArray:
-        """Return the prior of each client, without copying one that all share."""
-        shape = (len(self.values), self.n_classes)
-        if prior.shape not in {shape, shape[1:]}:
-            raise UserError(
-                f"prior has shape {prior.shape}; give one for each of the"
-                f" {shape[0]} codes and {shape[1]} classes: {shape}."
-            )
-        return np.broadcast_to(prior, shape)
-
-    def _refuse_impossible(self) -> None:
-        source = (
-            f"{self.encoder} at epsilon {self.epsilon:g} for {self.n_classes} classes"
-        )
+        budget = f"epsilon {self.epsilon:g} for {self.n_classes} classes"
         if self.values.ndim not in {1, 2}:
             shape = self.values.shape
             raise UserError(f"values has shape {shape}; codes are one row a client.")
@@ -238,8 +339,8 @@ class Codes:
         if wrong.size:
             raise UserError(
                 f"{wrong.size} of {len(self)} codes, shape {self.values.shape} of"
-                f" {self.values.dtype}, cannot be made by {source}, the first is in row"
-                f" {int(wrong[0])}."
+                f" {self.values.dtype}, cannot be made by {self.encoder} at {budget},"
+                f" the first is in row {int(wrong[0])}."
             )
 
     @classmethod
@@ -285,9 +386,7 @@ class Codes:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without the mechanism, which is made of them again."""
-        return {
-            name: value for name, value in vars(self).items() if name != "mechanism"
-        }
+        return {key: value for key, value in vars(self).items() if key != "mechanism"}
 
     @cached_property
     def mechanism(self) -> LabelMechanism | TrueLabels:
@@ -297,18 +396,15 @@ class Codes:
         parameters = {"n_classes": self.n_classes, **self.params}
         if self.prior is not None:
             parameters["prior"] = self.prior
-        return cast(
-            "LabelMechanism", make(self.encoder, epsilon=self.epsilon, **parameters)
-        )
+        mechanism = make(self.encoder, epsilon=self.epsilon, **parameters)
+        return cast("LabelMechanism", mechanism)
 
     @property
     def facts(self) -> dict[str, float]:
         """Return what a release says of the mechanism: its omega, p, q and the like."""
-        return (
-            {}
-            if isinstance(self.mechanism, TrueLabels)
-            else public_parameters(self.mechanism)
-        )
+        if isinstance(self.mechanism, TrueLabels):
+            return {}
+        return public_parameters(self.mechanism)
 
     def decode(self) -> FloatArray:
         """Return each client's estimate of its one-hot label, (n, K)."""

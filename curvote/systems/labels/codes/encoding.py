@@ -20,9 +20,8 @@ from curvote.base.entropy import (
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.mechanisms.factory import make
-from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.codes.codes import Codes, places_of
 from curvote.systems.labels.codes.encoders import AUTO, explicit_params, mechanism_name
-from curvote.systems.labels.codes.places import places_of
 
 NoiseSource = RandomState | Entropy
 
@@ -42,7 +41,7 @@ def encode(
     ----------
     y : array (n,)
         Text, whole numbers, truth values or pandas categories; bad labels: see
-        `curvote.systems.labels.codes.places.places_of`.
+        `curvote.systems.labels.codes.codes.places_of`.
     classes : array (K,) or None, default=None
         Public; a class may be nobody's. None takes pandas categories or both truth
         values, else the labels that occur in ``y``, which makes public which do.
@@ -70,25 +69,16 @@ def encode(
     budget = validate.positive(epsilon=epsilon)
     class_names, places = places_of(y, classes)
     name = mechanism_name(encoder, len(class_names), budget)
-    extra_params = {} if prior is None else {"prior": _check_prior(prior, name)}
-    mechanism: Any = make(
-        name, epsilon=budget, n_classes=len(class_names), **extra_params
-    )
+    extra_params = {}
+    if prior is not None:
+        if name != ROUNDS_ENCODER:
+            raise UserError(f"{name} takes no prior; only rr_with_prior does.")
+        extra_params["prior"] = validate.finite(prior=prior)
+    k = len(class_names)
+    mechanism: Any = make(name, epsilon=budget, n_classes=k, **extra_params)
     values = mechanism.randomize(places, entropy_of(random_state))
-    return Codes(
-        values,
-        class_names,
-        budget,
-        name,
-        explicit_params(mechanism),
-        extra_params.get("prior"),
-    )
-
-
-def _check_prior(prior: ArrayLike, encoder: str) -> FloatArray:
-    if encoder != "rr_with_prior":
-        raise UserError(f"{encoder} takes no prior; only rr_with_prior does.")
-    return validate.finite(prior=prior)
+    params = explicit_params(mechanism)
+    return Codes(values, class_names, budget, name, params, extra_params.get("prior"))
 
 
 def entropy_of(random_state: NoiseSource) -> Entropy:
@@ -155,22 +145,10 @@ class TwoRounds:
         early = self._encode_rows(first, np.full((half, k), 1 / k))
         yield early
         late = self._encode_rows(second, prior(first, early, second))
-        yield _join_rounds(early, late)[np.argsort(order)]
+        values = np.concatenate([early.values, late.values])
+        priors = np.concatenate([np.asarray(early.prior), np.asarray(late.prior)])
+        yield replace(early, values=values, prior=priors)[np.argsort(order)]
 
     def _encode_rows(self, rows: NDArray[np.intp], prior: FloatArray) -> Codes:
-        return encode(
-            self.labels[rows],
-            self.classes,
-            self.epsilon,
-            ROUNDS_ENCODER,
-            self.entropy,
-            prior=prior,
-        )
-
-
-def _join_rounds(early: Codes, late: Codes) -> Codes:
-    return replace(
-        early,
-        values=np.concatenate([early.values, late.values]),
-        prior=np.concatenate([np.asarray(early.prior), np.asarray(late.prior)]),
-    )
+        settings = self.classes, self.epsilon, ROUNDS_ENCODER, self.entropy
+        return encode(self.labels[rows], *settings, prior=prior)

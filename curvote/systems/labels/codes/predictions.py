@@ -55,8 +55,7 @@ def check_same_classes(owner: str, classes: Any, codes: Codes) -> None:
     if not np.array_equal(class_names, codes.classes):
         raise UserError(
             f"the codes are of the classes {_list_names(codes.classes)}; the {owner}"
-            " has"
-            f" {_list_names(class_names)}."
+            f" has {_list_names(class_names)}."
         )
 
 
@@ -78,9 +77,9 @@ def _check_shape(proba: FloatArray, codes: Codes) -> FloatArray:
     return proba
 
 
-def _list_names(classes: NDArray[Any], most: int = 8) -> str:
-    text = ", ".join(str(name) for name in classes[:most].tolist())
-    return text + (", ..." if len(classes) > most else "")
+def _list_names(classes: NDArray[Any]) -> str:
+    text = ", ".join(str(name) for name in classes[:8].tolist())
+    return text + (", ..." if len(classes) > 8 else "")
 
 
 # The quantile of the normal law that a two-sided interval of 95 % ends at.

@@ -10,25 +10,19 @@ from numpy.typing import NDArray
 
 from curvote.base.entropy import Entropy
 from curvote.chain.measure import SCORES
-from curvote.chain.stage import Columns, Rows, StageContext
+from curvote.chain.stage import Rows, StageContext
 from curvote.messages.measures import CLEAN
 from curvote.messages.roles import roles_of_table
-from curvote.systems.labels.labels_regression.system import (
-    HONEST_MSE,
-    HONEST_MSE_ERROR,
-    MEAN,
-    MSE,
-    REGRESSION,
-    RMSE,
-)
+from curvote.systems.labels.labels_regression import system
 from curvote.systems.labels.messages import record_names
 from curvote.systems.labels.metrics import ScoreRow, score_table
 from curvote.systems.labels.regression.noise import (
+    ON_BINS,
     estimate_histogram,
     make_template,
+    randomizer_name,
     report_labels,
 )
-from curvote.systems.labels.regression.randomizers import ON_BINS, randomizer_name
 from curvote.systems.labels.regression.regressor import (
     PrivateLabelRegressor,
     make_regressor,
@@ -38,7 +32,7 @@ from curvote.systems.labels.regression.targets import (
     squared_error,
     to_unit_interval,
 )
-from curvote.systems.labels.training import rows_by_name, rows_without_codes
+from curvote.systems.labels.stages import rows_by_name, rows_without_codes
 
 Array = NDArray[np.float64]
 # A score needs squares without bias.
@@ -54,11 +48,8 @@ def public_bounds(context: StageContext) -> tuple[float, float]:
 
 def needs_histogram(context: StageContext) -> bool:
     """Return whether a histogram comes first."""
-    params = context.params
-    return (
-        randomizer_name(params["labels_regression.randomizer"], params["epsilon"])
-        == ON_BINS
-    )
+    name = context.params["labels_regression.randomizer"]
+    return randomizer_name(name, context.params["epsilon"]) == ON_BINS
 
 
 def training_template(context: StageContext, shapes: Array) -> NoisedTargets:
@@ -71,9 +62,8 @@ def training_template(context: StageContext, shapes: Array) -> NoisedTargets:
 
 def holdout_template(context: StageContext) -> NoisedTargets:
     """Return the empty targets of those who send for the score."""
-    return make_template(
-        public_bounds(context), context.params["epsilon"], SCORE_RANDOMIZER
-    )
+    epsilon = context.params["epsilon"]
+    return make_template(public_bounds(context), epsilon, SCORE_RANDOMIZER)
 
 
 def with_values(template: NoisedTargets, values: Array) -> NoisedTargets:
@@ -92,19 +82,17 @@ def privatize(context: StageContext) -> Rows:
     clients = context.rows("ingest", "clients")
     training_rows = roles_of_table(clients, context.params, context.number)["train"]
     labels = to_unit_interval(clients["target"][training_rows], public_bounds(context))
-    names, (holdout_end, prior_end) = (
-        record_names(clients)[training_rows],
-        _part_ends(len(training_rows), context),
-    )
-    epsilon = context.params["epsilon"]
-    shapes = _draw_part(
-        context,
-        labels[holdout_end:prior_end],
-        "shape",
-        lambda y, noise: report_labels(y, epsilon, noise),
-    )
-    draw_training = _draw_by(training_template(context, shapes))
-    draw_holdout = _draw_by(holdout_template(context))
+    names, n = record_names(clients)[training_rows], len(training_rows)
+    holdout_end = round(context.params["labels_regression.holdout"] * n)
+    prior_count = round(context.params["labels_regression.share"] * (n - holdout_end))
+    prior_end = holdout_end + prior_count * needs_histogram(context)
+
+    def report(y: Array, noise: Entropy) -> Array:
+        return report_labels(y, context.params["epsilon"], noise)
+
+    shapes = _draw_part(context, labels[holdout_end:prior_end], "shape", report)
+    draw_training = training_template(context, shapes).mechanism.randomize
+    draw_holdout = holdout_template(context).mechanism.randomize
     return {
         "shape_numbers": {"value": shapes},
         "numbers": {
@@ -116,17 +104,6 @@ def privatize(context: StageContext) -> Rows:
             "value": _draw_part(context, labels[:holdout_end], "held", draw_holdout),
         },
     }
-
-
-def _part_ends(n: int, context: StageContext) -> tuple[int, int]:
-    """Return the ends of the parts that send for the score and the histogram."""
-    holdout_end = round(context.params["labels_regression.holdout"] * n)
-    prior_count = round(context.params["labels_regression.share"] * (n - holdout_end))
-    return holdout_end, holdout_end + prior_count * needs_histogram(context)
-
-
-def _draw_by(targets: NoisedTargets) -> Draw:
-    return targets.mechanism.randomize
 
 
 def _draw_part(context: StageContext, labels: Array, purpose: str, draw: Draw) -> Array:
@@ -146,50 +123,28 @@ def train(context: StageContext) -> Rows:
     )
     shapes = context.rows("privatize", "shape_numbers")["value"]
     targets = with_values(training_template(context, shapes), numbers["value"])
-    model = _fit_regressor(context, X[rows_by_name(names, numbers["record"])], targets)
-    other_rows = rows_without_codes(
-        names, np.concatenate([numbers["record"], holdout["record"]])
-    )
-    return {
-        "forecast": {
-            "record": names[other_rows],
-            "value": model.predict(X[other_rows]),
-            "mean": np.full(len(other_rows), _mean_number(targets)),
-        },
-        "honest": _honest_table(
-            context, model, X[rows_by_name(names, holdout["record"])], holdout
-        ),
-    }
-
-
-def _fit_regressor(
-    context: StageContext, X: Array, targets: NoisedTargets
-) -> PrivateLabelRegressor:
+    settings = context.params["learner"]["name"], targets.epsilon, targets.bounds
     seed = int(context.generator("train").integers(2**31))
-    regressor = PrivateLabelRegressor(
-        context.params["learner"]["name"],
-        targets.epsilon,
-        targets.bounds,
-        random_state=seed,
-    )
-    return regressor.fit(X, targets)
-
-
-def _mean_number(targets: NoisedTargets) -> float:
-    """Return the mean of the noised numbers, within the bounds."""
-    return float(np.clip(targets.decode().mean(), *targets.bounds))
-
-
-def _honest_table(
-    context: StageContext, model: PrivateLabelRegressor, X: Array, holdout: Columns
-) -> Columns:
-    """Return the mean squared error by numbers that nothing was learnt from."""
-    score = squared_error(
-        model, X, with_values(holdout_template(context), holdout["value"])
-    )
-    parts = {name: np.array([value]) for name, value in score._asdict().items()}
-    scoring = np.array(["squared_error"], dtype=object)
-    return {"scoring": scoring, **parts, "n": np.array([len(X)])}
+    model = PrivateLabelRegressor(*settings, random_state=seed)
+    model.fit(X[rows_by_name(names, numbers["record"])], targets)
+    heard = np.concatenate([numbers["record"], holdout["record"]])
+    other_rows = rows_without_codes(names, heard)
+    mean = float(np.clip(targets.decode().mean(), *targets.bounds))
+    forecast = {
+        "record": names[other_rows],
+        "value": model.predict(X[other_rows]),
+        "mean": np.full(len(other_rows), mean),
+    }
+    # The mean squared error by numbers that nothing was learnt from.
+    holdout_X = X[rows_by_name(names, holdout["record"])]
+    judges = with_values(holdout_template(context), holdout["value"])
+    parts = squared_error(model, holdout_X, judges)._asdict().items()
+    honest = {
+        "scoring": np.array(["squared_error"], dtype=object),
+        **{name: np.array([value]) for name, value in parts},
+        "n": np.array([len(holdout_X)]),
+    }
+    return {"forecast": forecast, "honest": honest}
 
 
 def score(context: StageContext) -> Rows:
@@ -202,18 +157,21 @@ def _score_rows(context: StageContext) -> Iterator[ScoreRow]:
     tested = roles_of_table(clients, context.params, context.number)["test"]
     y, forecast = clients["target"][tested], context.rows("train", "forecast")
     at = rows_by_name(forecast["record"], record_names(clients)[tested])
-    yield from _error_rows(REGRESSION.name, forecast["value"][at] - y)
-    yield from _error_rows(MEAN.name, forecast["mean"][at] - y)
+    yield from _error_rows(system.REGRESSION.name, forecast["value"][at] - y)
+    yield from _error_rows(system.MEAN.name, forecast["mean"][at] - y)
     yield from _error_rows(CLEAN.name, _clean_predictions(context, tested) - y)
     honest = context.rows("train", "honest")
-    for metric, column in ((HONEST_MSE, "value"), (HONEST_MSE_ERROR, "se")):
-        yield ScoreRow(REGRESSION.name, metric.name, float(honest[column][0]))
+    for metric, column in (
+        (system.HONEST_MSE, "value"),
+        (system.HONEST_MSE_ERROR, "se"),
+    ):
+        yield ScoreRow(system.REGRESSION.name, metric.name, float(honest[column][0]))
 
 
 def _error_rows(method: str, errors: Array) -> Iterator[ScoreRow]:
     square = float(np.mean(errors**2))
-    yield ScoreRow(method, RMSE.name, square**0.5)
-    yield ScoreRow(method, MSE.name, square)
+    yield ScoreRow(method, system.RMSE.name, square**0.5)
+    yield ScoreRow(method, system.MSE.name, square)
 
 
 def _clean_predictions(context: StageContext, tested: NDArray[np.int64]) -> Array:
@@ -222,10 +180,8 @@ def _clean_predictions(context: StageContext, tested: NDArray[np.int64]) -> Arra
     training_rows = roles_of_table(clients, context.params, context.number)["train"]
     X = context.rows("features", "features")["values"]
     seed = int(context.generator("train").integers(2**31))
-    learner = make_regressor(
-        context.params["learner"]["name"], len(training_rows), seed
-    )
-    predictions = learner.fit(
-        X[training_rows], clients["target"][training_rows]
-    ).predict(X[tested])
-    return np.asarray(np.clip(predictions, *public_bounds(context)))
+    name = context.params["learner"]["name"]
+    learner = make_regressor(name, len(training_rows), seed)
+    learner.fit(X[training_rows], clients["target"][training_rows])
+    predictions = np.clip(learner.predict(X[tested]), *public_bounds(context))
+    return np.asarray(predictions)

@@ -63,25 +63,20 @@ def check_settings(pipeline: PipelineSettings) -> Iterator[Problem]:
     if getattr(parameters, "target", None) is None:
         message = "labels_regression learns a number; name a target."
         yield Problem(message, ("source",))
+    from curvote.systems.labels.regression import regressor  # scikit-learn: a second
+
     for index, learner in enumerate(pipeline.learners):
-        yield from _check_learner(learner.name, learner.params, index)
-
-
-def _check_learner(
-    name: str, params: dict[str, object], index: int
-) -> Iterator[Problem]:
-    from curvote.systems.labels.regression.regressor import (
-        make_regressor,  # scikit-learn: a second
-    )
-
-    where = ("learners", index)
-    try:
-        make_regressor(name, 1, 0)
-    except UserError as error:
-        yield Problem(str(error), where)
-    if params:
-        message = f"{name} is tuned by the noised numbers; it takes no parameters here."
-        yield Problem(message, where)
+        where = ("learners", index)
+        try:
+            regressor.make_regressor(learner.name, 1, 0)
+        except UserError as error:
+            yield Problem(str(error), where)
+        if learner.params:
+            message = (
+                f"{learner.name} is tuned by the noised numbers; it takes no parameters"
+                " here."
+            )
+            yield Problem(message, where)
 
 
 RMSE: Final = Metric(
@@ -155,9 +150,7 @@ PRIVATIZE = Stage(
     inputs=("ingest",),
     axes=("epsilon",),
     params=(
-        *_NOISED,
-        "labels_regression.share",
-        "labels_regression.holdout",
+        *(*_NOISED, "labels_regression.share", "labels_regression.holdout"),
         *ROLE_PARAMS,
     ),
     tables=(HISTOGRAM_NUMBERS, NUMBERS, HOLDOUT_NUMBERS),
@@ -185,12 +178,9 @@ SCORE = score_stage(
 def describe_numbers(config: Mapping[str, Any], d: int) -> list[MessageDescription]:
     """Return descriptions of what leaves a client; so far only a study draws it."""
     randomizer = str(config["labels_regression"]["randomizer"])
+    who, what = "every client who trains", "one noised number"
     detail = "once: for a histogram, for the model or for its score"
-    return [
-        MessageDescription(
-            "every client who trains", "one noised number", randomizer, detail
-        )
-    ]
+    return [MessageDescription(who, what, randomizer, detail)]
 
 
 SYSTEM = System(
@@ -205,5 +195,5 @@ SYSTEM = System(
     main=(REGRESSION.name,),
     checks=check_settings,
     shorthand=("randomizer", "share", "holdout"),
-    sections=(DATA_SET, "curvote.systems.labels.page.tables:gather_features"),
+    sections=(DATA_SET, "curvote.systems.labels.page.sections:gather_features"),
 )

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner
-from curvote.systems.labels.learners.calibration import (
-    Trial,
-    likeliest_trial,
-    make_trial,
-    simplest_trial,
-)
 from curvote.systems.labels.learners.graph import Basis, Spectral, fit_graph
 from curvote.systems.labels.learners.knn import KNN, judge_neighbourhoods
-from curvote.systems.labels.learners.likelihood import (
+from curvote.systems.labels.learners.spectral import (
     RIDGES,
     LikelihoodVotes,
-    fold_probabilities,
-)
-from curvote.systems.labels.learners.smoothing import (
-    MAX_SWEPT_NUMBERS,
-    CodeTargets,
-    FoldTrial,
-    Mask,
-    SweepOption,
-    choose_trial,
-    fold_masks,
-    judge_sweeps,
-)
-from curvote.systems.labels.learners.spectral import (
     SpectralVotes,
     anchor_sums,
     column_grid,
+    fold_probabilities,
     judge_settings,
     looser_options,
     step_grid,
@@ -75,28 +57,52 @@ class Auto(Learner):
     ) -> Self:
         """Learn from records (n, d) and their codes (n,)."""
         every = X if unlabelled is None else np.vstack([X, unlabelled])
-        fitted_graph = self.spectral
-        spectral = (
-            fit_graph(every, codes.n_classes) if fitted_graph is None else fitted_graph
-        )
-        if len(X) * codes.n_classes > MAX_SWEPT_NUMBERS:
+        spectral = self.spectral
+        if spectral is None:
+            spectral = fit_graph(every, codes.n_classes)
+        if len(X) * codes.n_classes > smoothing.MAX_SWEPT_NUMBERS:
             return self._adopt(SpectralVotes(spectral=spectral).fit(X, codes, rng))
         basis, code_targets = (
             Basis.from_graph(spectral, X),
-            CodeTargets.from_codes(codes),
+            smoothing.CodeTargets.from_codes(codes),
         )
-        folds = fold_masks(len(X), rng)
-        coarse, options = _judge_graph(basis, codes, code_targets)
-        families = [judge_sweeps(options, code_targets, folds)]
+        folds = smoothing.fold_masks(len(X), rng)
+        products = basis.columns.T @ anchor_sums(basis, codes)
+        tried = judge_settings(basis, products, code_targets, step_grid(basis.width))
+        steps = smoothing.likeliest_trial(tried).params["steps"]
+        coarse, options = tried, looser_options(basis, steps)
+        families = [smoothing.judge_sweeps(options, code_targets, folds)]
         if len(X) <= _NEAR:
             more, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
             coarse = [*coarse, *more]
-            families.append(judge_sweeps(options, code_targets, folds))
+            families.append(smoothing.judge_sweeps(options, code_targets, folds))
         if len(X) * codes.n_classes <= _LOGISTIC:
-            families.append(_judge_logistic(basis, codes, code_targets, folds))
-        best = _best_of_families(families)
-        learner = _make_learner(best.trial, spectral).fit(X, codes, rng)
-        self._adopt(learner)
+            # Maximum likelihood on as many columns as are best for least squares.
+            grid = column_grid(basis.width, len(codes))
+            column_trials = judge_settings(basis, products, code_targets, grid)
+            m = smoothing.likeliest_trial(column_trials).params["m"]
+            scaled = basis.first_columns(m) * np.sqrt(len(codes))
+            likely, trials = code_targets.likely, []
+            all_votes = fold_probabilities(scaled, likely, folds, RIDGES)
+            for ridge, votes in zip(RIDGES, all_votes, strict=True):
+                params = {"m": m, "ridge": ridge}
+                trial = smoothing.make_trial("likelihood", params, votes, likely)
+                trials.append(smoothing.FoldTrial(trial, votes))
+            families.append(
+                [max(trials, key=lambda candidate: candidate.trial.likelihood)]
+            )
+        # The first family's choice, unless another's is told to be better.
+        chosen = [smoothing.choose_trial(family) for family in families]
+        tried_best = smoothing.simplest_trial([choice.trial for choice in chosen])
+        best = next(choice for choice in chosen if choice.trial is tried_best)
+        learner: Learner
+        if tried_best.name == "knn":
+            learner = KNN(**tried_best.params)
+        elif tried_best.name == "likelihood":
+            learner = LikelihoodVotes(**tried_best.params, spectral=spectral)
+        else:
+            learner = SpectralVotes(**tried_best.params, spectral=spectral)
+        self._adopt(learner.fit(X, codes, rng))
         self.tried_ = [trial.to_row() for trial in coarse]
         self.tried_ += [trial.trial.to_row() for family in families for trial in family]
         self._set_left_out(best.left_out)
@@ -118,51 +124,3 @@ class Auto(Learner):
         self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
         self._set_left_out(learner.without_own)
         return self
-
-
-def _judge_graph(
-    basis: Basis, codes: Codes, code_targets: CodeTargets
-) -> tuple[list[Trial], list[SweepOption]]:
-    """Judge how much to shrink; return the trials, and what shrinks less."""
-    products = basis.columns.T @ anchor_sums(basis, codes)
-    tried = judge_settings(basis, products, code_targets, step_grid(basis.width))
-    return tried, looser_options(basis, likeliest_trial(tried).params["steps"])
-
-
-def _judge_logistic(
-    basis: Basis, codes: Codes, code_targets: CodeTargets, masks: Sequence[Mask]
-) -> list[FoldTrial]:
-    """Judge maximum likelihood under each ridge, and return the likeliest.
-
-    On as many columns as are best for least squares.
-    """
-    products = basis.columns.T @ anchor_sums(basis, codes)
-    grid = column_grid(basis.width, len(codes))
-    m = likeliest_trial(judge_settings(basis, products, code_targets, grid)).params["m"]
-    scaled = basis.first_columns(m) * np.sqrt(len(codes))
-    votes = fold_probabilities(scaled, code_targets.likely, masks, RIDGES)
-    trials = [
-        FoldTrial(
-            make_trial(
-                "likelihood", {"m": m, "ridge": ridge}, fold_votes, code_targets.likely
-            ),
-            fold_votes,
-        )
-        for ridge, fold_votes in zip(RIDGES, votes, strict=True)
-    ]
-    return [max(trials, key=lambda candidate: candidate.trial.likelihood)]
-
-
-def _best_of_families(families: Sequence[Sequence[FoldTrial]]) -> FoldTrial:
-    """Return the first family's choice, unless another's is told to be better."""
-    chosen = [choose_trial(family) for family in families]
-    best = simplest_trial([trial.trial for trial in chosen])
-    return next(trial for trial in chosen if trial.trial is best)
-
-
-def _make_learner(tried: Trial, spectral: Spectral) -> Learner:
-    if tried.name == "knn":
-        return KNN(**tried.params)
-    if tried.name == "likelihood":
-        return LikelihoodVotes(**tried.params, spectral=spectral)
-    return SpectralVotes(**tried.params, spectral=spectral)

@@ -43,13 +43,33 @@ class Foreign(Learner):
         unlabelled: FloatArray | None = None,
     ) -> Self:
         """Fit a copy; what it draws comes from ``rng`` unless it has its own seed."""
-        model = _seed_parts(clone(self.estimator), rng)
-        bagged = _enable_out_of_bag(model)
+        model = clone(self.estimator)
+        params = model.get_params(deep=True)
+        unset = sorted(
+            name
+            for name, value in params.items()
+            if name.rpartition("__")[2] == "random_state" and value is None
+        )
+        model.set_params(**{name: int(rng.integers(2**31)) for name in unset})
+        # A forest is asked for its votes out of bag.
+        params = _last_step(model).get_params(deep=False)
+        bagged = "oob_score" in params and params.get("bootstrap", False)
+        if bagged:
+            _last_step(model).set_params(oob_score=True)
+        columns: NDArray[Any] = codes.decode()
         if is_classifier(model):
-            bits, self.low_, self.high_ = _code_bits(codes)
-            self.model_ = _fit_quietly(_for_columns(model), X, bits)
-        else:
-            self.model_ = _fit_quietly(_for_columns(model), X, codes.decode())
+            self.low_, self.high_ = float(columns.min()), float(columns.max())
+            if not ((columns == self.low_) | (columns == self.high_)).all():
+                raise UserError(
+                    f"a classifier learns bits, and codes of {codes.encoder} have none;"
+                    " give a regressor."
+                )
+            columns = (columns > (self.low_ + self.high_) / 2).astype(np.int64)
+        with FILTERS, warnings.catch_warnings():
+            # Out of bag for no tree, and columns of one value, are no mistakes here.
+            for message in ("Some inputs do not have OOB", "Label not .* is present"):
+                warnings.filterwarnings("ignore", message, UserWarning)
+            self.model_ = _for_columns(model).fit(X, columns)
         self.chosen_, self.tried_ = {}, []
         self._set_left_out(self._out_of_bag_votes if bagged else None)
         return self
@@ -58,7 +78,16 @@ class Foreign(Learner):
         """Return the estimator's predictions of each column."""
         if not is_classifier(self.model_):
             return np.asarray(self.model_.predict(X), dtype=np.float64)
-        return self._map_back(_bit_probabilities(self.model_, X))
+        chances = self.model_.predict_proba(X)
+        if isinstance(chances, list):  # a table for each column, of its own classes
+            classes = _last_step(self.model_).classes_
+            chances = np.column_stack(
+                [
+                    np.asarray(table @ (np.asarray(values) == 1))
+                    for table, values in zip(chances, classes, strict=True)
+                ]
+            )
+        return self._map_back(np.asarray(chances, dtype=np.float64))
 
     def _map_back(self, chances: FloatArray) -> FloatArray:
         return self.low_ + chances * (self.high_ - self.low_)
@@ -78,29 +107,6 @@ def _last_step(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def _seed_parts(model: Any, rng: np.random.Generator) -> Any:
-    """Return the model, every part without a seed of its own seeded by ``rng``."""
-    params = model.get_params(deep=True)
-    unset = sorted(
-        name for name in params if _is_seed_name(name) and params[name] is None
-    )
-    return model.set_params(**{name: int(rng.integers(2**31)) for name in unset})
-
-
-def _is_seed_name(name: str) -> bool:
-    return name.rpartition("__")[2] == "random_state"
-
-
-def _enable_out_of_bag(model: Any) -> bool:
-    """Ask a forest for its votes out of bag, and return whether it is one."""
-    last = _last_step(model)
-    params = last.get_params(deep=False)
-    if "oob_score" not in params or not params.get("bootstrap", False):
-        return False
-    last.set_params(oob_score=True)
-    return True
-
-
 def _for_columns(model: Any) -> Any:
     """Return the model, or one copy a column if it takes a single column only."""
     tags = get_tags(model)
@@ -111,41 +117,6 @@ def _for_columns(model: Any) -> Any:
     return model if several else MultiOutputRegressor(model)
 
 
-def _fit_quietly(model: Any, X: FloatArray, columns: NDArray[Any]) -> Any:
-    with FILTERS, warnings.catch_warnings():
-        # Out of bag for no tree, and columns of one value, are no mistakes here.
-        warnings.filterwarnings("ignore", "Some inputs do not have OOB", UserWarning)
-        warnings.filterwarnings("ignore", "Label not .* is present", UserWarning)
-        return model.fit(X, columns)
-
-
-def _code_bits(codes: Codes) -> tuple[NDArray[np.int64], float, float]:
-    """Return the K bits of each code, and what decoding makes of 0 and of 1."""
-    decoded = codes.decode()
-    low, high = float(decoded.min()), float(decoded.max())
-    if not ((decoded == low) | (decoded == high)).all():
-        raise UserError(
-            f"a classifier learns bits, and codes of {codes.encoder} have none; give a"
-            " regressor."
-        )
-    return (decoded > (low + high) / 2).astype(np.int64), low, high
-
-
-def _bit_probabilities(model: Any, X: FloatArray) -> FloatArray:
-    """Return the probability that each bit is 1, (n, K), in any model's form."""
-    chances = model.predict_proba(X)
-    if not isinstance(chances, list):
-        return np.asarray(chances, dtype=np.float64)
-    classes = _last_step(model).classes_
-    return np.column_stack(
-        [_chance_of_one(*pair) for pair in zip(chances, classes, strict=True)]
-    )
-
-
-def _chance_of_one(chances: FloatArray, classes: NDArray[Any]) -> FloatArray:
-    return np.asarray(chances @ (np.asarray(classes) == 1))
-
-
 def make(estimator: Any, **params: Any) -> Learner:
     """Return an unfitted learner.
 
@@ -153,27 +124,18 @@ def make(estimator: Any, **params: Any) -> Learner:
     multi-label classifier or Pipeline that ends in one. ``params`` are its parameters.
     Unknown names and parameters, and whatever has no ``fit``, are UserErrors.
     """
-    learner = (
-        _named_learner(estimator)
-        if isinstance(estimator, str)
-        else _clone_estimator(estimator)
-    )
-    for name in params:
-        validate.one_of(learner.get_params(), parameter=name)
-    learner.set_params(**params)
-    return learner if isinstance(learner, Learner) else Foreign(learner)
-
-
-def _named_learner(name: str) -> Learner:
-    place, _, kind = LEARNERS[validate.one_of(LEARNERS, estimator=name)].partition(":")
-    learner: Learner = getattr(import_module(place), kind)()
-    return learner
-
-
-def _clone_estimator(estimator: Any) -> Any:
-    if not hasattr(estimator, "fit") or isinstance(estimator, type):
+    if isinstance(estimator, str):
+        address = LEARNERS[validate.one_of(LEARNERS, estimator=estimator)]
+        place, _, kind = address.partition(":")
+        learner = getattr(import_module(place), kind)()
+    elif not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise UserError(
             f"estimator is {validate.format_value(estimator)}; give one of"
             f" {', '.join(LEARNERS)}, or a scikit-learn regressor or classifier."
         )
-    return clone(estimator)
+    else:
+        learner = clone(estimator)
+    for name in params:
+        validate.one_of(learner.get_params(), parameter=name)
+    learner.set_params(**params)
+    return learner if isinstance(learner, Learner) else Foreign(learner)

@@ -112,9 +112,13 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         # An anchor that no record is near has no part in the graph.
         scale = np.divide(1, np.sqrt(sizes), out=np.zeros_like(sizes), where=sizes > 0)
         graph = (tied.T @ tied).toarray() * scale[:, None] * scale
-        self.eigenvalues_, vectors = _largest_eigenpairs(
-            graph, min(self.m, self._anchor_count())
-        )
+        last, count = len(graph) - 1, min(self.m, len(self.anchors_))
+        values, vectors = eigh(graph, subset_by_index=[last - count + 1, last])
+        positive = values > _RANK
+        self.eigenvalues_ = values[positive][::-1]
+        vectors = vectors[:, positive][:, ::-1]
+        largest = np.abs(vectors).argmax(axis=0)
+        vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
         # The mean square of a mapped column is its eigenvalue / n.
         roots = np.sqrt(self.eigenvalues_ / len(records))
         self.components_ = scale[:, None] * vectors / roots
@@ -128,16 +132,12 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Return W of records (n, d): sparse, (n, anchors), rows sum to 1."""
         check_is_fitted(self)
         refuse_curves(X)
-        return self._anchor_weights(
-            validate_data(self, X, dtype=np.float64, reset=False)
-        )
+        records = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._anchor_weights(records)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[1])
-
-    def _anchor_count(self) -> int:
-        return len(self.anchors_)
 
     def _check_parameters(self, n: int) -> None:
         checked(self.random_state)
@@ -156,19 +156,21 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
 
     def _anchor_weights(self, X: FloatArray) -> csr_array:
-        near = NearestNeighbors(n_neighbors=min(self.neighbours, self._anchor_count()))
+        near = NearestNeighbors(n_neighbors=min(self.neighbours, len(self.anchors_)))
         distances, places = near.fit(self.anchors_).kneighbors(X)
         last = np.maximum(distances[:, -1:], np.finfo(np.float64).tiny)
         weights = np.exp(-2 * (distances / last) ** 2)
         weights /= weights.sum(axis=1, keepdims=True)
         starts = np.arange(0, places.size + 1, places.shape[1])
-        shape = (len(X), self._anchor_count())
+        shape = (len(X), len(self.anchors_))
         return csr_array((weights.ravel(), places.ravel(), starts), shape=shape)
 
 
 def _kmeans_centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
     """Return the distinct k-means centres of a sample of the records."""
-    rng = check_random_state(_kmeans_random_state(random_state))
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(1 << 32))
+    rng = check_random_state(random_state)
     most = _PER_ANCHOR * count
     some = X if len(X) <= most else X[rng.choice(len(X), most, replace=False)]
     means = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=rng)
@@ -176,23 +178,6 @@ def _kmeans_centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
         # Fewer distinct records than centres: the distinct ones are the centres.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.unique(means.fit(some).cluster_centers_, axis=0)
-
-
-def _kmeans_random_state(random_state: Any) -> Any:
-    """Return the random state for k-means: for a Generator, a seed drawn from it."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(1 << 32))
-    return random_state
-
-
-def _largest_eigenpairs(graph: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues above 0, decreasing, and their vectors."""
-    last = len(graph) - 1
-    values, vectors = eigh(graph, subset_by_index=[last - count + 1, last])
-    positive = values > _RANK
-    values, vectors = values[positive][::-1], vectors[:, positive][:, ::-1]
-    largest = np.abs(vectors).argmax(axis=0)
-    return values, vectors * np.sign(vectors[largest, np.arange(len(values))])
 
 
 # Records an anchor stands for, where nobody states the number of anchors.
@@ -265,16 +250,13 @@ class BasisRegression(FullSmoother):
 
     def coefficients(self, targets: FloatArray) -> FloatArray:
         """Return the coefficients (M, K) of targets (n, K)."""
-        basis = self.basis
-        return np.asarray(
-            self.shrinkage[:, None] * (basis.columns.T @ (basis.ties.T @ targets))
-        )
+        products = self.basis.columns.T @ (self.basis.ties.T @ targets)
+        return np.asarray(self.shrinkage[:, None] * products)
 
     def smooth(self, targets: FloatArray) -> FloatArray:
         """Return the fitted values."""
-        basis = self.basis
-        coef = self.coefficients(targets)
-        return np.asarray(basis.ties @ (basis.columns @ coef))
+        at_anchors = self.basis.columns @ self.coefficients(targets)
+        return np.asarray(self.basis.ties @ at_anchors)
 
     def without(self, mask: Mask) -> Smoother:
         """Return the regression on the other records."""
@@ -296,9 +278,8 @@ class _PartialRegression(Smoother):
         # I on all records, and the penalty of the records that are left
         gram[np.diag_indices_from(gram)] += shrinkage + share * (1 - shrinkage)
         self._factor = cho_factor(gram)
-        self.own_weight = np.where(
-            mask[:, None], 0, np.minimum(full.own_weight / share, 0.5)
-        )
+        own_weight = np.minimum(full.own_weight / share, 0.5)
+        self.own_weight = np.where(mask[:, None], 0, own_weight)
 
     def smooth(self, targets: FloatArray) -> FloatArray:
         sums = self._ties[self._rest].T @ targets[self._rest]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +14,8 @@ from curvote.base import validate
 from curvote.base.errors import UserError
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.learners import smoothing
 from curvote.systems.labels.learners.base import Learner, LeftOutVotes
-from curvote.systems.labels.learners.calibration import (
-    Trial,
-    likeliest_trial,
-    make_trial,
-)
-from curvote.systems.labels.learners.smoothing import (
-    CodeTargets,
-    FullSmoother,
-    Mask,
-    Smoother,
-    SweepOption,
-    choose_trial,
-    fold_masks,
-    judge_sweeps,
-    run_sweeps,
-    votes_after_sweeps,
-)
 
 Places = NDArray[np.intp]
 
@@ -67,7 +50,19 @@ class KNN(Learner):
             self.chosen_ = {"k": self.k, "sweeps": self.sweeps or 0}
             self._set_left_out(partial(self._leave_one_out, X, codes))
         else:
-            self._tune(X, codes, rng)
+            code_targets = smoothing.CodeTargets.from_codes(codes)
+            tried, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
+            if self.sweeps is None:
+                folds = smoothing.fold_masks(len(X), rng)
+                trials = smoothing.judge_sweeps(options, code_targets, folds)
+                best = smoothing.choose_trial(trials)
+                self.chosen_ = dict(best.trial.params)
+                tried = [*tried, *(trial.trial for trial in trials)]
+                self._set_left_out(best.left_out)
+            else:
+                self.chosen_ = {**options[0].params, "sweeps": self.sweeps}
+                self._set_left_out(partial(self._leave_one_out, X, codes))
+            self.tried_ = [trial.to_row() for trial in tried]
         if self.chosen_["sweeps"]:
             self._sweep(X, codes, rng)
         return self
@@ -89,40 +84,27 @@ class KNN(Learner):
 
     def _leave_one_out(self, X: FloatArray, codes: Codes) -> LeftOutVotes:
         near = nearest_neighbours(X, self.chosen_["k"])
-        return LeftOutVotes(
-            np.arange(len(X)), NeighbourMean(near).smooth(codes.decode())
-        )
-
-    def _tune(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
-        code_targets = CodeTargets.from_codes(codes)
-        tried, options = judge_neighbourhoods(X, code_targets, codes.epsilon)
-        if self.sweeps is None:
-            trials = judge_sweeps(options, code_targets, fold_masks(len(X), rng))
-            best = choose_trial(trials)
-            self.chosen_ = dict(best.trial.params)
-            tried = [*tried, *(trial.trial for trial in trials)]
-            self._set_left_out(best.left_out)
-        else:
-            self.chosen_ = {**options[0].params, "sweeps": self.sweeps}
-            self._set_left_out(partial(self._leave_one_out, X, codes))
-        self.tried_ = [trial.to_row() for trial in tried]
+        votes = NeighbourMean(near).smooth(codes.decode())
+        return LeftOutVotes(np.arange(len(X)), votes)
 
     def _sweep(self, X: FloatArray, codes: Codes, rng: np.random.Generator) -> None:
-        code_targets, smoother = (
-            CodeTargets.from_codes(codes),
-            NeighbourMean(nearest_neighbours(X, self.chosen_["k"])),
-        )
-        history = run_sweeps(smoother, code_targets, self.chosen_["sweeps"])
+        code_targets = smoothing.CodeTargets.from_codes(codes)
+        smoother = NeighbourMean(nearest_neighbours(X, self.chosen_["k"]))
+        history = smoothing.run_sweeps(smoother, code_targets, self.chosen_["sweeps"])
         self.posterior_ = history.targets[-1]
         if self.sweeps is not None:
             seed = int(rng.integers(2**63))
             again = partial(
-                votes_after_sweeps, smoother, code_targets, history.exponents, seed
+                smoothing.votes_after_sweeps,
+                smoother,
+                code_targets,
+                history.exponents,
+                seed,
             )
             self._set_left_out(again)
 
 
-class NeighbourMean(FullSmoother):
+class NeighbourMean(smoothing.FullSmoother):
     """Mean of the targets of neighbours ``near`` (n, k), never one's own."""
 
     def __init__(self, near: Places) -> None:
@@ -134,13 +116,13 @@ class NeighbourMean(FullSmoother):
         """Return the mean over each record's neighbours."""
         return np.asarray(self._weights @ targets)
 
-    def without(self, mask: Mask) -> Smoother:
+    def without(self, mask: smoothing.Mask) -> smoothing.Smoother:
         """Return the mean over those neighbours that are not held out."""
         return _PartialMean(self._weights, mask)
 
 
-class _PartialMean(Smoother):
-    def __init__(self, weights: csr_array, mask: Mask) -> None:
+class _PartialMean(smoothing.Smoother):
+    def __init__(self, weights: csr_array, mask: smoothing.Mask) -> None:
         self._weights = weights
         self._used = (~mask)[:, None]
         self._share = np.maximum(weights @ self._used.astype(np.float64), 1e-12)
@@ -167,13 +149,13 @@ def neighbour_grid(n: int, d: int, epsilon: float) -> list[int]:
 
 
 def judge_neighbourhoods(
-    X: FloatArray, code_targets: CodeTargets, epsilon: float
-) -> tuple[list[Trial], list[SweepOption]]:
+    X: FloatArray, code_targets: smoothing.CodeTargets, epsilon: float
+) -> tuple[list[smoothing.Trial], list[smoothing.SweepOption]]:
     """Judge the grid of k, and return the best and some fewer as options."""
     sizes = neighbour_grid(len(X), X.shape[1], epsilon)
     near = nearest_neighbours(X, max(sizes))
     tried = [
-        make_trial(
+        smoothing.make_trial(
             "knn",
             {"k": k},
             NeighbourMean(near[:, :k]).smooth(code_targets.decoded),
@@ -181,17 +163,12 @@ def judge_neighbourhoods(
         )
         for k in sizes
     ]
-    best = likeliest_trial(tried).params["k"]
-    return tried, [_make_option(near, k) for k in _fewer_neighbours(best)]
-
-
-def _fewer_neighbours(k: int) -> Sequence[int]:
-    return [k, *sorted({max(1, k // by) for by in _FEWER} - {k}, reverse=True)]
-
-
-def _make_option(near: Places, k: int) -> SweepOption:
-    params: dict[str, Any] = {"k": k}
-    return SweepOption("knn", params, NeighbourMean(near[:, :k]))
+    best = smoothing.likeliest_trial(tried).params["k"]
+    fewer = sorted({max(1, best // by) for by in _FEWER} - {best}, reverse=True)
+    return tried, [
+        smoothing.SweepOption("knn", {"k": k}, NeighbourMean(near[:, :k]))
+        for k in [best, *fewer]
+    ]
 
 
 def _neighbour_weights(near: Places, n: int) -> csr_array:

@@ -5,6 +5,6 @@ LEARNERS = {
     "knn": "curvote.systems.labels.learners.knn:KNN",
     "spectral": "curvote.systems.labels.learners.spectral:SpectralVotes",
     "ridge": "curvote.systems.labels.learners.ridge:RidgeVotes",
-    "likelihood": "curvote.systems.labels.learners.likelihood:LikelihoodVotes",
+    "likelihood": "curvote.systems.labels.learners.spectral:LikelihoodVotes",
     "neural": "curvote.systems.labels.neural.learner:Neural",
 }

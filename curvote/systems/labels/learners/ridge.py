@@ -12,12 +12,12 @@ from curvote.base import validate
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.learners.base import Learner, LeftOutVotes
-from curvote.systems.labels.learners.calibration import (
+from curvote.systems.labels.learners.smoothing import (
+    CodeTargets,
     likeliest_trial,
     make_trial,
     sample_rows,
 )
-from curvote.systems.labels.learners.smoothing import CodeTargets
 
 # Of alpha, times the mean square of the features' principal directions.
 _GRID = 10.0 ** np.arange(-6, 3)
@@ -40,7 +40,12 @@ class RidgeVotes(Learner):
         self.centre_ = X.mean(axis=0)
         centred = X - self.centre_
         self.squares_, self.directions_ = np.linalg.eigh(centred.T @ centred)
-        total, products = _code_products(centred, codes)
+        total = np.zeros(codes.n_classes)
+        products = np.zeros((X.shape[1], codes.n_classes))
+        for block, part in codes.blocks():
+            decoded = part.decode()
+            total += decoded.sum(axis=0)
+            products += centred[block].T @ decoded
         self.mean_ = total / len(X)
         self.products_ = self.directions_.T @ products
         rows = sample_rows(len(X), max(codes.n_classes, X.shape[1]), rng)
@@ -57,19 +62,15 @@ class RidgeVotes(Learner):
         return np.asarray((X - self.centre_) @ self.coef_ + self.mean_)
 
     def _tune_alpha(self, turned: FloatArray, codes: Codes, n: int) -> float:
-        grid, self.tried_ = self._alpha_grid(), []
-        if len(grid) == 1:
-            return grid[0]
-        code_targets = CodeTargets.from_codes(codes)
-        tried = [
-            make_trial(
-                "ridge",
-                {"alpha": alpha},
-                self._left_out_votes(turned, code_targets.decoded, alpha, n),
-                code_targets.likely,
-            )
-            for alpha in grid
-        ]
+        self.tried_ = []
+        if self.alpha is not None:
+            return validate.positive(alpha=self.alpha)
+        code_targets, tried = CodeTargets.from_codes(codes), []
+        scale = float(self.squares_.mean()) or 1.0
+        for alpha in (float(share * scale) for share in _GRID):
+            votes = self._left_out_votes(turned, code_targets.decoded, alpha, n)
+            trial = make_trial("ridge", {"alpha": alpha}, votes, code_targets.likely)
+            tried.append(trial)
         self.tried_ = [trial.to_row() for trial in tried]
         return float(likeliest_trial(tried).params["alpha"])
 
@@ -77,15 +78,8 @@ class RidgeVotes(Learner):
         self, turned: FloatArray, codes: Codes, rows: NDArray[np.intp], n: int
     ) -> LeftOutVotes:
         alpha = self.chosen_["alpha"]
-        return LeftOutVotes(
-            rows, self._left_out_votes(turned, codes.decode(), alpha, n)
-        )
-
-    def _alpha_grid(self) -> list[float]:
-        if self.alpha is not None:
-            return [validate.positive(alpha=self.alpha)]
-        scale = float(self.squares_.mean()) or 1.0
-        return [float(share * scale) for share in _GRID]
+        votes = self._left_out_votes(turned, codes.decode(), alpha, n)
+        return LeftOutVotes(rows, votes)
 
     def _left_out_votes(
         self, turned: FloatArray, decoded: FloatArray, alpha: float, n: int
@@ -95,14 +89,3 @@ class RidgeVotes(Learner):
         leverage = (np.einsum("nd,nd->n", shrunk, turned) + 1 / n)[:, None]
         fitted = shrunk @ self.products_ + self.mean_
         return np.asarray((fitted - leverage * decoded) / (1 - leverage))
-
-
-def _code_products(centred: FloatArray, codes: Codes) -> tuple[FloatArray, FloatArray]:
-    """Return the decoded codes summed (K,), and times the features (d, K)."""
-    total = np.zeros(codes.n_classes)
-    products = np.zeros((centred.shape[1], codes.n_classes))
-    for rows, part in codes.blocks():
-        decoded = part.decode()
-        total += decoded.sum(axis=0)
-        products += centred[rows].T @ decoded
-    return total, products

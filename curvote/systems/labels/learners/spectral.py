@@ -8,31 +8,14 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import softmax
 
 from curvote.base import validate
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
+from curvote.systems.labels.learners import graph, smoothing
 from curvote.systems.labels.learners.base import Learner, LeftOutVotes
-from curvote.systems.labels.learners.calibration import (
-    Trial,
-    likeliest_trial,
-    make_trial,
-    sample_rows,
-)
-from curvote.systems.labels.learners.graph import (
-    Basis,
-    BasisRegression,
-    Spectral,
-    fit_graph,
-    leverages,
-    make_regression,
-)
-from curvote.systems.labels.learners.smoothing import (
-    CodeTargets,
-    SweepOption,
-    run_sweeps,
-    votes_after_sweeps,
-)
 
 Setting = tuple[int, float]
 
@@ -61,7 +44,7 @@ class SpectralVotes(Learner):
         *,
         steps: float | None = None,
         sweeps: int = 0,
-        spectral: Spectral | None = None,
+        spectral: graph.Spectral | None = None,
     ) -> None:
         self.m = m
         self.anchors = anchors
@@ -80,20 +63,28 @@ class SpectralVotes(Learner):
         """Learn; more anchors, columns or neighbours than there can be: UserError."""
         validate.at_least(0, sweeps=self.sweeps)
         self.spectral_ = self._fit_graph(X, codes.n_classes, unlabelled)
-        basis = Basis.from_graph(self.spectral_, X)
-        rows = sample_rows(len(X), max(basis.width, codes.n_classes), rng)
+        basis = graph.Basis.from_graph(self.spectral_, X)
+        rows = smoothing.sample_rows(len(X), max(basis.width, codes.n_classes), rng)
         products = basis.columns.T @ anchor_sums(basis, codes)
-        m, steps = self._tune_setting(basis.take(rows), products, codes[rows])
+        part, judges, width = basis.take(rows), codes[rows], basis.width
+        self.tried_ = []
+        if self.m is not None or self.steps is not None:
+            m, steps = min(self.m or width, width), self.steps or 0.0
+        else:
+            grid = [*column_grid(width, len(judges)), *step_grid(width)]
+            code_targets = smoothing.CodeTargets.from_codes(judges)
+            tried = judge_settings(part, products, code_targets, grid)
+            self.tried_ = [trial.to_row() for trial in tried]
+            best = smoothing.likeliest_trial(tried).params
+            m, steps = best["m"], best["steps"]
         self.chosen_ = {"m": m, "steps": steps, "sweeps": self.sweeps}
         shrinkage = basis.shrinkage(m, steps)
         if self.sweeps:
-            self._sweep(make_regression(basis, shrinkage), codes, rng)
-        else:
-            self.at_anchors_ = basis.columns @ (shrinkage[:, None] * products)
-            part = basis.take(rows)
-            self._set_left_out(
-                partial(_left_out_votes, part, shrinkage, products, codes[rows], rows)
-            )
+            self._sweep(graph.make_regression(basis, shrinkage), codes, rng)
+            return self
+        self.at_anchors_ = basis.columns @ (shrinkage[:, None] * products)
+        arguments = part, shrinkage, products, judges, rows
+        self._set_left_out(partial(_left_out_votes, *arguments))
         return self
 
     def votes(self, X: FloatArray) -> FloatArray:
@@ -108,11 +99,11 @@ class SpectralVotes(Learner):
 
     def _fit_graph(
         self, X: FloatArray, n_classes: int, unlabelled: FloatArray | None
-    ) -> Spectral:
+    ) -> graph.Spectral:
         if self.spectral is not None:
             return self.spectral
         every = X if unlabelled is None else np.vstack([X, unlabelled])
-        return fit_graph(
+        return graph.fit_graph(
             every,
             n_classes,
             m=None if self.steps else self.m,
@@ -120,43 +111,25 @@ class SpectralVotes(Learner):
             neighbours=self.neighbours,
         )
 
-    def _setting_grid(self, width: int, n: int) -> list[Setting]:
-        """Return the settings to be tried: columns, and steps."""
-        if self.m is not None or self.steps is not None:
-            return [(min(self.m or width, width), self.steps or 0.0)]
-        return [*column_grid(width, n), *step_grid(width)]
-
-    def _tune_setting(
-        self, basis: Basis, products: FloatArray, codes: Codes
-    ) -> Setting:
-        grid = self._setting_grid(basis.width, len(codes))
-        self.tried_ = []
-        if len(grid) == 1:
-            return grid[0]
-        tried = judge_settings(basis, products, CodeTargets.from_codes(codes), grid)
-        self.tried_ = [trial.to_row() for trial in tried]
-        best = likeliest_trial(tried).params
-        return best["m"], best["steps"]
-
     def _sweep(
-        self, smoother: BasisRegression, codes: Codes, rng: np.random.Generator
+        self, smoother: graph.BasisRegression, codes: Codes, rng: np.random.Generator
     ) -> None:
-        code_targets, seed = CodeTargets.from_codes(codes), int(rng.integers(2**63))
-        history = run_sweeps(smoother, code_targets, self.sweeps)
+        code_targets = smoothing.CodeTargets.from_codes(codes)
+        seed = int(rng.integers(2**63))
+        history = smoothing.run_sweeps(smoother, code_targets, self.sweeps)
         coef = smoother.coefficients(history.targets[-1])
         self.at_anchors_ = smoother.basis.columns @ coef
-        self._set_left_out(
-            partial(votes_after_sweeps, smoother, code_targets, history.exponents, seed)
-        )
+        arguments = smoother, code_targets, history.exponents, seed
+        self._set_left_out(partial(smoothing.votes_after_sweeps, *arguments))
 
 
-def looser_options(basis: Basis, steps: float) -> list[SweepOption]:
+def looser_options(basis: graph.Basis, steps: float) -> list[smoothing.SweepOption]:
     """Return all columns with these steps, a half and a quarter of them."""
     options = []
     for fewer in (steps, steps / 2, steps / 4):
         params: dict[str, Any] = {"m": basis.width, "steps": fewer}
-        smoother = make_regression(basis, basis.shrinkage(basis.width, fewer))
-        options.append(SweepOption("spectral", params, smoother))
+        smoother = graph.make_regression(basis, basis.shrinkage(basis.width, fewer))
+        options.append(smoothing.SweepOption("spectral", params, smoother))
     return options
 
 
@@ -171,7 +144,7 @@ def step_grid(width: int) -> list[Setting]:
     return [(width, float(steps)) for steps in _STEPS[::-1]]
 
 
-def anchor_sums(basis: Basis, codes: Codes) -> FloatArray:
+def anchor_sums(basis: graph.Basis, codes: Codes) -> FloatArray:
     """Return the decoded codes summed at the anchors, (anchors, K), in blocks."""
     total = np.zeros((basis.ties.shape[1], codes.n_classes))
     for rows, part in codes.blocks():
@@ -180,7 +153,7 @@ def anchor_sums(basis: Basis, codes: Codes) -> FloatArray:
 
 
 def _left_out_votes(
-    basis: Basis,
+    basis: graph.Basis,
     shrinkage: FloatArray,
     products: FloatArray,
     codes: Codes,
@@ -190,25 +163,191 @@ def _left_out_votes(
 
     ``products`` (M, K) are of all records.
     """
-    leverage = leverages(basis, shrinkage[:, None])
+    leverage = graph.leverages(basis, shrinkage[:, None])
     votes = basis.ties @ (basis.columns @ (shrinkage[:, None] * products))
     return LeftOutVotes(rows, (votes - leverage * codes.decode()) / (1 - leverage))
 
 
 def judge_settings(
-    basis: Basis,
+    basis: graph.Basis,
     products: FloatArray,
-    code_targets: CodeTargets,
+    code_targets: smoothing.CodeTargets,
     grid: Sequence[Setting],
-) -> list[Trial]:
+) -> list[smoothing.Trial]:
     """Judge each setting by left-out votes for the basis' records, and return all."""
     shrinkage = np.stack([basis.shrinkage(*setting) for setting in grid], axis=1)
-    all_leverages = leverages(basis, shrinkage)
+    all_leverages = graph.leverages(basis, shrinkage)
     tried = []
     for place, (m, steps) in enumerate(grid):
         leverage = all_leverages[:, place, None]
         votes = basis.ties @ (basis.columns @ (shrinkage[:, place, None] * products))
         votes = (votes - leverage * code_targets.decoded) / (1 - leverage)
         params: dict[str, Any] = {"m": m, "steps": steps}
-        tried.append(make_trial("spectral", params, votes, code_targets.likely))
+        trial = smoothing.make_trial("spectral", params, votes, code_targets.likely)
+        tried.append(trial)
     return tried
+
+
+COLUMNS = ("graph", "features")
+# Strongest first: each fit begins at the one before.
+RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
+_ROUNDS = 60
+
+
+class LikelihoodVotes(Learner):
+    """Multinomial logistic regression of labels that only codes are known of.
+
+    Maximises sum_i log sum_c P(code_i | c) p_c(x_i) - ridge / 2 |coefficients|^2 by
+    L-BFGS, for columns of unit mean square; the constant has no penalty.
+    ``column_grid`` is "graph" (the first ``m`` of a `Spectral`; None: as many as are
+    best for least squares) or "features". ``ridge`` > 0, None: by the likelihood of
+    codes in folds. ``anchors``, ``neighbours`` and ``spectral`` as in `SpectralVotes`.
+    """
+
+    def __init__(
+        self,
+        ridge: float | None = None,
+        m: int | None = None,
+        *,
+        columns: str = "graph",
+        anchors: int | None = None,
+        neighbours: int = 5,
+        spectral: graph.Spectral | None = None,
+    ) -> None:
+        self.ridge = ridge
+        self.m = m
+        self.columns = columns
+        self.anchors = anchors
+        self.neighbours = neighbours
+        self.spectral = spectral
+
+    def fit(
+        self,
+        X: FloatArray,
+        codes: Codes,
+        rng: np.random.Generator,
+        unlabelled: FloatArray | None = None,
+    ) -> Self:
+        """Fit by L-BFGS; holds (n, K) numbers."""
+        validate.one_of(COLUMNS, columns=self.columns)
+        self.chosen_ = {}
+        if self.columns == "features":
+            self.centre_, scale = X.mean(axis=0), X.std(axis=0)
+            self.scale_ = np.where(scale > 0, scale, 1)
+        else:
+            self.spectral_ = self._fit_graph(X, codes.n_classes, unlabelled)
+            self.chosen_["m"] = self.m or self._best_column_count(X, codes)
+        basis, likely = self._design_matrix(X), codes.likelihood()
+        folds = smoothing.fold_masks(len(X), rng)
+        fold_votes = partial(fold_probabilities, basis, likely, folds)
+        self.tried_ = []
+        if self.ridge is None:
+            ridge = self._tune_ridge(fold_votes(RIDGES), likely)
+        else:
+            validate.positive(ridge=self.ridge)
+            ridge = self.ridge
+        path = [*(value for value in RIDGES if value > ridge), ridge]
+        every = np.arange(len(X))
+        self._set_left_out(lambda: LeftOutVotes(every, fold_votes(path)[-1]))
+        self.chosen_["ridge"] = ridge
+        self.coef_ = ridge_path(basis, likely, path)[-1]
+        return self
+
+    def votes(self, X: FloatArray) -> FloatArray:
+        """Return the probabilities of the classes; rows sum to 1."""
+        return np.asarray(softmax(self._design_matrix(X) @ self.coef_, axis=1))
+
+    def fixed(self) -> Learner:
+        """Return an unfitted learner with stated settings, on the given graph."""
+        learner = super().fixed()
+        learner.set_params(spectral=self.spectral)
+        return learner
+
+    def _fit_graph(
+        self, X: FloatArray, n_classes: int, unlabelled: FloatArray | None
+    ) -> graph.Spectral:
+        if self.spectral is not None:
+            return self.spectral
+        every = X if unlabelled is None else np.vstack([X, unlabelled])
+        anchors, neighbours = self.anchors, self.neighbours
+        return graph.fit_graph(every, n_classes, anchors=anchors, neighbours=neighbours)
+
+    def _best_column_count(self, X: FloatArray, codes: Codes) -> int:
+        basis = graph.Basis.from_graph(self.spectral_, X)
+        products = basis.columns.T @ anchor_sums(basis, codes)
+        grid = column_grid(basis.width, len(X))
+        tried = judge_settings(
+            basis, products, smoothing.CodeTargets.from_codes(codes), grid
+        )
+        return int(smoothing.likeliest_trial(tried).params["m"])
+
+    def _design_matrix(self, X: FloatArray) -> FloatArray:
+        """Return the columns (n, m) of records; the first is constant."""
+        if self.columns == "features":
+            scaled = (X - self.centre_) / self.scale_
+            return np.column_stack([np.ones(len(X)), scaled])
+        first = self.spectral_.components_[:, : self.chosen_["m"]]
+        return np.asarray(self.spectral_.ties(X) @ first)
+
+    def _tune_ridge(self, votes: Sequence[FloatArray], likely: FloatArray) -> float:
+        tried = []
+        for ridge, fold_votes in zip(RIDGES, votes, strict=True):
+            params = {**self.chosen_, "ridge": ridge}
+            trial = smoothing.make_trial("likelihood", params, fold_votes, likely)
+            tried.append(trial)
+        self.tried_ = [trial.to_row() for trial in tried]
+        return float(smoothing.likeliest_trial(tried).params["ridge"])
+
+
+def fold_probabilities(
+    basis: FloatArray,
+    likely: FloatArray,
+    masks: Sequence[smoothing.Mask],
+    ridges: Sequence[float],
+) -> list[FloatArray]:
+    """Return the probabilities (n, K) under each ridge, by folds without the code."""
+    votes = [np.empty_like(likely) for _ in ridges]
+    for mask in masks:
+        fits = ridge_path(basis[~mask], likely[~mask], ridges)
+        for full, coef in zip(votes, fits, strict=True):
+            full[mask] = softmax(basis[mask] @ coef, axis=1)
+    return votes
+
+
+def ridge_path(
+    basis: FloatArray, likely: FloatArray, ridges: Sequence[float]
+) -> list[FloatArray]:
+    """Return the coefficients (m, K) under each ridge, each begun at the one before."""
+    coef, path = np.zeros((basis.shape[1], likely.shape[1])), []
+    for ridge in ridges:
+        coef = penalised_maximum(basis, likely, ridge, coef)
+        path.append(coef)
+    return path
+
+
+def penalised_maximum(
+    basis: FloatArray, likely: FloatArray, ridge: float, start: FloatArray
+) -> FloatArray:
+    """Return the coefficients (m, K) of largest penalised likelihood near a start."""
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        coef = flat.reshape(start.shape)
+        value, slope = penalised_objective(coef, basis, likely, ridge)
+        return value, slope.ravel()
+
+    options = {"maxiter": _ROUNDS, "ftol": 1e-8}
+    result = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(result.x).reshape(start.shape)
+
+
+def penalised_objective(
+    coef: FloatArray, basis: FloatArray, likely: FloatArray, ridge: float
+) -> tuple[float, FloatArray]:
+    """Return minus the penalised log likelihood a record, and its gradient (m, K)."""
+    n = len(basis)
+    proba = softmax(basis @ coef, axis=1)
+    joint = proba * likely
+    mean = joint.sum(axis=1, keepdims=True)
+    pull = np.where(np.arange(len(coef)) > 0, ridge, 0)[:, None] * coef
+    value = -np.log(mean).sum() + (pull * coef).sum() / 2
+    return float(value / n), (basis.T @ (proba - joint / mean) + pull) / n

@@ -6,27 +6,227 @@ from typing import Any, NamedTuple, Self
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote.base import validate
-from curvote.base.entropy import RandomState, check_random_state
+from curvote.base.entropy import (
+    Entropy,
+    RandomState,
+    check_random_state,
+    random_sources,
+)
 from curvote.base.errors import UserError
-from curvote.base.release_counter import refuse_weights
+from curvote.base.privacy import Budget
+from curvote.base.release_counter import (
+    Counts,
+    ReleaseCounter,
+    one_release_each,
+    refuse_weights,
+)
 from curvote.base.validate import FloatArray
-from curvote.systems.labels.codes.codes import Codes
-from curvote.systems.labels.codes.encoders import AUTO
-from curvote.systems.labels.codes.encoding import class_shares
-from curvote.systems.labels.codes.predictions import Predictions
-from curvote.systems.labels.learners import calibration
+from curvote.curves.columns import refuse_curves
+from curvote.systems.labels.codes.codes import Codes, places_of
+from curvote.systems.labels.codes.encoders import AUTO, mechanism_name
+from curvote.systems.labels.codes.encoding import (
+    ROUNDS_ENCODER,
+    TwoRounds,
+    class_shares,
+    encode,
+)
+from curvote.systems.labels.codes.predictions import (
+    Predictions,
+    check_same_classes,
+    check_same_length,
+)
 from curvote.systems.labels.learners.base import Learner
 from curvote.systems.labels.learners.factory import make
-from curvote.systems.labels.method.inputs import (
-    CodeCollector,
-    further_records,
-    training_records,
+from curvote.systems.labels.learners.smoothing import (
+    fit_exponent,
+    probabilities,
+    to_simplex,
 )
+
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
+_MOST_NAMES = 8
+
+
+def training_records(model: Any, X: Any) -> FloatArray:
+    """Return the records (n, d) that ``model`` learns from, and keep their columns.
+
+    Text, NaN and infinite values are UserErrors, each with its column or place.
+    """
+    refuse_curves(X)
+    _refuse_text(X)
+    return validate.finite(X=validate_data(model, X, **_VALIDATION))
+
+
+def further_records(model: Any, X: Any, name: str = "X") -> FloatArray:
+    """Return further records (n, d), their columns in the order that was learned.
+
+    The columns of a DataFrame are found by name; a missing one and one that was not
+    learned are UserErrors.
+    """
+    refuse_curves(X)
+    _refuse_text(X)
+    learned = getattr(model, "feature_names_in_", None)
+    if learned is not None and isinstance(X, pd.DataFrame):
+        expected, columns = learned.tolist(), list(X.columns)
+        missing = [column for column in expected if column not in columns]
+        extra = [str(column) for column in columns if column not in expected]
+        if missing or extra or len(columns) != len(expected):
+            problems = [f"lacks {_list_columns(missing)}"] if missing else []
+            if extra:
+                listed = _list_columns(extra)
+                problems.append(f"has {listed}, which the model did not learn")
+            problem = " and ".join(problems or ["has a column twice"])
+            raise UserError(f"{name} {problem}; columns are found by name.")
+        X = X[expected]
+    return validate.finite(X=validate_data(model, X, reset=False, **_VALIDATION))
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some records of a DataFrame or an array."""
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+_VALIDATION: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
+
+
+def _refuse_text(X: Any) -> None:
+    if not isinstance(X, pd.DataFrame):
+        return
+    texts = [str(name) for name, column in X.items() if not _is_numeric(column)]
+    if texts:
+        raise UserError(
+            f"X holds text or categories in {_list_columns(texts)}; give a column of 0"
+            " and 1 for each public category instead."
+        )
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    if column.dtype == object:
+        return pd.api.types.infer_dtype(column, skipna=True) in _NUMBERS
+    return bool(pd.api.types.is_numeric_dtype(column.dtype))
+
+
+def _list_columns(names: list[str]) -> str:
+    text = ", ".join(names[:_MOST_NAMES])
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"column{'s' * (len(names) > 1)} {text}{more}"
+
+
+LP_2ST = "lp_2st"
+
+
+def check_labels(y: Any, n: int) -> Any:
+    """Return labels (n,), one a record; anything else is a UserError."""
+    if y is None:
+        raise UserError(
+            "fit requires y to be passed, but the target y is None; give labels (n,)"
+            " or Codes."
+        )
+    if not hasattr(getattr(y, "cat", y), "categories"):  # pandas' keep their order
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        if y.dtype.kind == "f":  # what a regression learns is no class
+            check_classification_targets(y)
+    if len(y) != n:
+        raise UserError(f"X has {n} records, and y {len(y)} labels; each has one.")
+    return y
+
+
+def matching_codes(codes: Codes, classes: Any, epsilon: float, encoder: str) -> Codes:
+    """Return the codes if they match the model's classes, epsilon and encoder.
+
+    Otherwise a UserError that names both. ``auto`` takes the codes of any encoder.
+    """
+    if classes is not None:
+        check_same_classes("model", classes, codes)
+    if codes.epsilon != epsilon:
+        raise UserError(
+            f"the codes are of epsilon {codes.epsilon:g}, the model states"
+            f" {epsilon:g}; give it the epsilon of its codes."
+        )
+    required = ROUNDS_ENCODER if encoder == LP_2ST else encoder
+    if (
+        required not in {AUTO, codes.encoder}
+        and mechanism_name(required, codes.n_classes, epsilon) != codes.encoder
+    ):
+        raise UserError(
+            f"the codes are of encoder {codes.encoder}, the model states {encoder}."
+        )
+    return codes
+
+
+class CodeCollector(ReleaseCounter):
+    """A scikit-learn class whose ``fit`` takes `Codes`, or draws them from labels.
+
+    ``spent_`` is what a label of all those fits has spent, ``releases_`` and
+    ``private_`` are those of `ReleaseCounter`; all are None where only codes came.
+    """
+
+    alternative = "Draw codes once, by encode, and give them to PrivateSearchCV."
+    spent_: Budget | None = None
+    releases_: Counts | None = None
+    private_: bool | None = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on plain labels y (n,); `private_score` takes codes."""
+        if isinstance(y, Codes):
+            raise UserError(
+                "y holds codes, which are no labels; write private_score(model, X,"
+                " codes), or choose by PrivateSearchCV."
+            )
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+
+    def _collect_codes(
+        self,
+        model: Any,
+        X: FloatArray,
+        y: Any,
+        rng: np.random.Generator,
+        entropy: Entropy,
+    ) -> Codes:
+        """Return the given codes, or codes drawn from plain labels.
+
+        Both must be of the ``classes``, ``epsilon`` and ``encoder`` of ``model``.
+        """
+        if isinstance(y, Codes):
+            check_same_length(len(X), y)
+            return matching_codes(y, model.classes, model.epsilon, model.encoder)
+        labels = check_labels(y, len(X))
+        classes, places = places_of(labels, model.classes)
+        self._refuse_few_labels(model, len(X), len(classes))
+        if model.encoder != LP_2ST:
+            codes = encode(labels, model.classes, model.epsilon, model.encoder, entropy)
+            self._record_spending(Budget(codes.epsilon), one_release_each(len(X)))
+            return codes
+        rounds = TwoRounds(classes[places], classes, model.epsilon, entropy)
+        first_model = clone(model).set_params(classes=classes, encoder=ROUNDS_ENCODER)
+
+        def learn_prior(
+            first: NDArray[np.intp], codes: Codes, second: NDArray[np.intp]
+        ) -> FloatArray:
+            return np.asarray(first_model.fit(X[first], codes).predict_proba(X[second]))
+
+        batches = rounds.codes(rng.permutation(len(X)), learn_prior)
+        self._record_spending(Budget(next(batches).epsilon), one_release_each(len(X)))
+        return next(batches)
+
+    def _refuse_few_labels(self, model: Any, n: int, k: int) -> None:
+        """Refuse ``n`` labels of ``k`` classes that would be spent in vain."""
+
 
 ACCURACY, BALANCED = "accuracy", "balanced"
 DECISIONS = (ACCURACY, BALANCED)
@@ -64,9 +264,6 @@ def class_frequencies(proba: FloatArray) -> FloatArray:
 _FOLDS = 3
 
 
-Votes = tuple[NDArray[np.intp], FloatArray]
-
-
 class LeftOutPredictions(NamedTuple):
     """Predictions for training records ``rows`` (r,) without their own codes."""
 
@@ -80,7 +277,7 @@ def left_out_votes(
     codes: Codes,
     rng: np.random.Generator,
     unlabelled: FloatArray | None = None,
-) -> Votes:
+) -> tuple[NDArray[np.intp], FloatArray]:
     """Return training records (r,) and the votes (r, K) for them by all others.
 
     From three folds where the fitted learner has none for nothing.
@@ -89,16 +286,6 @@ def left_out_votes(
         rows = learner.left_out_rows_
         rows = np.arange(len(X)) if rows is None else rows
         return rows, learner.left_out_
-    return _fold_votes(learner, X, codes, rng, unlabelled)
-
-
-def _fold_votes(
-    learner: Learner,
-    X: FloatArray,
-    codes: Codes,
-    rng: np.random.Generator,
-    unlabelled: FloatArray | None,
-) -> Votes:
     votes = np.empty((len(X), codes.n_classes))
     for part in np.array_split(rng.permutation(len(X)), _FOLDS):
         rest = np.setdiff1d(np.arange(len(X)), part)
@@ -221,12 +408,6 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         self.calibrate = calibrate
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
-
     def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Learn from records X (n, d) and their plain labels (n,) or `Codes` (n,).
 
@@ -274,25 +455,20 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
 
     def _to_probabilities(self, votes: FloatArray) -> FloatArray:
         if self.exponent_ is None:
-            return calibration.to_simplex(votes)
-        return calibration.probabilities(votes, self.exponent_)
-
-    def _check_parameters(self) -> None:
-        validate.one_of(DECISIONS, decide=self.decide)
-        validate.boolean(calibrate=self.calibrate)
-        check_random_state(self.random_state)
-        make(self.estimator)
+            return to_simplex(votes)
+        return probabilities(votes, self.exponent_)
 
     def _fit_learner(self, X: Any, y: Any, unlabelled: Any) -> FitInputs:
         """Fit the learner on codes alone, and return the inputs of the fit."""
         records = training_records(self, X)
-        further = (
-            None
-            if unlabelled is None
-            else further_records(self, unlabelled, "unlabelled")
-        )
-        self._check_parameters()
-        rng, entropy = self._random_sources()
+        further = None
+        if unlabelled is not None:
+            further = further_records(self, unlabelled, "unlabelled")
+        validate.one_of(DECISIONS, decide=self.decide)
+        validate.boolean(calibrate=self.calibrate)
+        check_random_state(self.random_state)
+        make(self.estimator)
+        rng, entropy = random_sources(self.random_state)
         codes = self._collect_codes(self, records, y, rng, entropy)
         self.learner_: Learner = make(self.estimator).fit(records, codes, rng, further)
         self.exponent_: int | None = None
@@ -302,7 +478,9 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
     def _calibrate_votes(self, inputs: FitInputs) -> LeftOutPredictions:
         """Tune the exponent and class frequencies by left-out votes; return these."""
         rows, votes = left_out_votes(self.learner_, *inputs)
-        self.exponent_ = self._fit_exponent(votes, inputs.codes[rows])
+        self.exponent_ = None
+        if self.calibrate:
+            self.exponent_ = fit_exponent(votes, inputs.codes[rows]).exponent
         proba = self._to_probabilities(votes)
         self._frequent = class_frequencies(proba)
         places = self._decide(proba, inputs.X[rows])
@@ -312,8 +490,3 @@ class PrivateLabelClassifier(CodeCollector, ClassifierMixin, BaseEstimator):
         self.share_, self.share_se_ = class_shares(codes)
         self.classes_, self.encoder_ = codes.classes, codes.encoder
         return self
-
-    def _fit_exponent(self, votes: FloatArray, codes: Codes) -> int | None:
-        return (
-            calibration.fit_exponent(votes, codes).exponent if self.calibrate else None
-        )

@@ -196,7 +196,13 @@ def score_contributions(
     """Return each record's contribution to the score, (n,): their mean is it."""
     refuse_biased_codes(codes)
     if callable(scoring):
-        return _weigh_by_codes(_call_scoring(scoring, X, predictions.proba), codes)
+        by_class = validate.finite(scoring=scoring(X, predictions.proba))
+        if by_class.shape != predictions.proba.shape:
+            raise UserError(
+                f"scoring returned shape {by_class.shape}; it returns what each class"
+                f" would score: {predictions.proba.shape}."
+            )
+        return _weigh_by_codes(by_class, codes)
     validate.one_of(SCORINGS, scoring=scoring)
     if scoring == BALANCED:
         return balanced_contributions(predictions, codes)
@@ -209,18 +215,6 @@ def _weigh_by_codes(by_class: FloatArray, codes: Codes) -> FloatArray:
     for rows, part in codes.blocks():
         values[rows] = np.einsum("ic,ic->i", by_class[rows], decode_unbiased(part))
     return values
-
-
-def _call_scoring(
-    scoring: Callable[[Any, FloatArray], FloatArray], X: Any, proba: FloatArray
-) -> FloatArray:
-    by_class = validate.finite(scoring=scoring(X, proba))
-    if by_class.shape != proba.shape:
-        raise UserError(
-            f"scoring returned shape {by_class.shape}; it returns what each class"
-            f" would score: {proba.shape}."
-        )
-    return by_class
 
 
 def _accuracy(predictions: Predictions) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -11,10 +12,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from curvote.base import validate
-from curvote.base.entropy import RandomState, check_random_state, seed_sequence
+from curvote.base.entropy import (
+    RandomState,
+    check_random_state,
+    random_sources,
+    seed_sequence,
+)
 from curvote.base.errors import UserError, did_you_mean
 from curvote.base.release_counter import refuse_weights
 from curvote.base.validate import FloatArray
@@ -26,27 +33,196 @@ from curvote.systems.labels.codes.encoders import (
     build_encoder,
     mechanism_name,
 )
-from curvote.systems.labels.codes.predictions import Score, Z
-from curvote.systems.labels.method.classifier import PrivateLabelClassifier
-from curvote.systems.labels.method.inputs import (
-    LP_2ST,
-    CodeCollector,
-    further_records,
-    training_records,
-)
+from curvote.systems.labels.codes.predictions import Z
+from curvote.systems.labels.learners.factory import Foreign, make
+from curvote.systems.labels.learners.smoothing import log_likelihood
+from curvote.systems.labels.method import classifier
 from curvote.systems.labels.method.scoring import (
+    LOSSES,
     SCORINGS,
     Scoring,
     private_score,
+    refuse_biased_codes,
+    score_contributions,
     unbiased_rows,
 )
-from curvote.systems.labels.method.selection import (
-    LIKELIHOOD,
-    CandidateScores,
-    Params,
-    SelectionData,
-    score_candidates,
-)
+
+# The direction in which a hyperparameter makes a learner smoother.
+SMOOTHER: Mapping[str, int] = {
+    "k": 1,
+    "n_neighbors": 1,
+    "min_samples_leaf": 1,
+    "m": -1,
+    "n_components": -1,
+    "max_depth": -1,
+    "C": -1,
+    "alpha": 1,
+    "ridge": 1,
+}
+
+
+def simplicity_order(estimators: Sequence[Any]) -> list[int]:
+    """Return the places of the candidates' estimators, the simplest first.
+
+    Kinds of learners come in the order of the grid. Within a kind more neighbours,
+    fewer eigenvectors or components and more ridge are simpler; what is tuned or has
+    no such number keeps the order of the grid.
+    """
+    parts = []
+    for learner in map(make, estimators):
+        inner = learner.estimator if isinstance(learner, Foreign) else learner
+        steps = inner.steps if isinstance(inner, Pipeline) else [("", inner)]
+        parts.append([step for _, step in steps])
+    names = [tuple(type(step).__name__ for step in steps) for steps in parts]
+    kinds = list(dict.fromkeys(names))
+
+    def sort_key(place: int) -> tuple[Any, ...]:
+        rough = []
+        for step in parts[place]:
+            has_params = hasattr(step, "get_params")
+            params = step.get_params(deep=False) if has_params else {}
+            values = {name: _finite_number(params.get(name)) for name in SMOOTHER}
+            rough.append([-values[name] * sign for name, sign in SMOOTHER.items()])
+        return kinds.index(names[place]), rough, place
+
+    return sorted(range(len(estimators)), key=sort_key)
+
+
+def _finite_number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else 0.0
+
+
+LIKELIHOOD: Final = "likelihood"
+_ACCURACY = "accuracy"
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionData:
+    """Records (n, d) and codes (n,) that candidates learn from and are judged by."""
+
+    X: Any
+    codes: Codes
+    unlabelled: Any
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateScores:
+    """Fitted candidates, and each record's score of each: (g, n), NaN for none.
+
+    ``scores`` maps the name of a score, by which candidates are judged or which stands
+    beside, to those; ``sign`` is -1 where less is better.
+    """
+
+    models: Sequence[Any]
+    scores: Mapping[str, FloatArray]
+    sign: int
+
+    @property
+    def best_place(self) -> int:
+        """Return the place of the best mean score; of equals the first."""
+        return int(np.argmax(np.nanmean(self._signed_scores, axis=1)))
+
+    @property
+    def significantly_worse(self) -> NDArray[np.bool_]:
+        """Return which candidates are worse than the best beyond the standard error.
+
+        The difference is taken record by record: what both owe to the same codes is in
+        neither.
+        """
+        behind = self._signed_scores[self.best_place] - self._signed_scores
+        return np.asarray(np.nanmean(behind, axis=1) > _standard_errors(behind))
+
+    @property
+    def simplest_place(self) -> int:
+        """The place of the simplest candidate that is not told from the best."""
+        apart = self.significantly_worse
+        places = simplicity_order([model.estimator for model in self.models])
+        return next(place for place in places if not apart[place])
+
+    @property
+    def _signed_scores(self) -> FloatArray:
+        return self.sign * next(iter(self.scores.values()))
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of a table with a row a candidate."""
+        table: dict[str, NDArray[Any]] = {}
+        for name, values in self.scores.items():
+            table[f"mean_test_{name}"] = np.nanmean(values, axis=1)
+            table[f"std_error_test_{name}"] = _standard_errors(values)
+        means = np.nanmean(self._signed_scores, axis=1)
+        table["rank_test_score"] = 1 + (means[:, None] < means).sum(axis=1)
+        return table | {"told_apart": self.significantly_worse}
+
+    def verdict(self, params: Sequence[Params]) -> str:
+        """Return a sentence: the candidate chosen, and those as good as the best."""
+        ties = int((~self.significantly_worse).sum())
+        chosen = _format_params(params[self.simplest_place])
+        if len(params) == 1:
+            return f"{chosen} is the only candidate."
+        if ties == 1:
+            return f"{chosen} is better than the {len(params) - 1} others."
+        return (
+            f"{ties} of {len(params)} candidates cannot be told from the best,"
+            f" {_format_params(params[self.best_place])}: {chosen} is the simplest of"
+            " them."
+        )
+
+
+def score_candidates(
+    part: SelectionData, candidates: Sequence[Any], scoring: Scoring
+) -> CandidateScores:
+    """Fit all candidates, and score each by codes that its votes do not know.
+
+    Where the likelihood of the codes decides, their accuracy is told beside it.
+    """
+    named: dict[str, Scoring] = {"score": scoring}
+    if scoring == LIKELIHOOD:
+        named["accuracy"] = _ACCURACY
+    left_out = [
+        model.fit_left_out(part.X, part.codes, part.unlabelled) for model in candidates
+    ]
+    scores = {
+        name: np.stack([_record_scores(part, votes, kind) for votes in left_out])
+        for name, kind in named.items()
+    }
+    return CandidateScores(candidates, scores, -1 if scoring in LOSSES else 1)
+
+
+def _record_scores(
+    part: SelectionData, left_out: classifier.LeftOutPredictions, scoring: Scoring
+) -> FloatArray:
+    """Return each record's score of one candidate, (n,), NaN for none."""
+    rows, predictions = left_out
+    codes = part.codes[rows]
+    scores = np.full(len(part.codes), np.nan)
+    if scoring == LIKELIHOOD:
+        scores[rows] = log_likelihood(predictions.proba, codes.likelihood())
+        return scores
+    unbiased = unbiased_rows(codes)
+    if not unbiased.any():
+        refuse_biased_codes(codes)
+    chosen = rows[unbiased]
+    scores[chosen] = score_contributions(
+        predictions[unbiased],
+        classifier.take_rows(part.X, chosen),
+        codes[unbiased],
+        scoring,
+    )
+    return scores
+
+
+def _standard_errors(scores: FloatArray) -> FloatArray:
+    """Return the standard error of the mean of each row (g, n), NaN left out."""
+    count = np.isfinite(scores).sum(axis=1)
+    return np.asarray(np.nanstd(scores, axis=1) / np.sqrt(count))
+
+
+def _format_params(params: Params) -> str:
+    return ", ".join(f"{name}={value}" for name, value in params.items()) or "the model"
+
 
 # An accuracy lies in [0, 1]: a wider interval than that says nothing.
 _HALF_WIDTH = 0.5
@@ -69,31 +245,20 @@ def refuse_small_holdout(
     size: int, n: int, share: float, mechanism: LabelMechanism | TrueLabels
 ) -> None:
     """Refuse (UserError) a share of ``n`` codes too small for any statement."""
-    needed = min_holdout(mechanism)
+    noise, budget = 0.0, ""
+    if isinstance(mechanism, LabelMechanism):
+        noise = float(mechanism.variance(np.zeros(1, dtype=np.int64)).max())
+        budget = f" at epsilon {mechanism.epsilon:g}"
+    # So many codes make an accuracy's 95 % interval shorter than [0, 1]: from the
+    # variance of one decoded code, and at most 1/4 of the label itself.
+    needed = max(2, math.ceil((noise + 0.25) * (Z / _HALF_WIDTH) ** 2))
     if size < needed:
         raise UserError(
             f"holdout is {share:g}: {size} of {n} labels. By {mechanism.name} for"
-            f" {mechanism.n_classes} classes{_budget_text(mechanism)} it takes {needed}"
+            f" {mechanism.n_classes} classes{budget} it takes {needed}"
             " held-out labels to say anything of an accuracy,"
             f" {math.ceil(needed / share)} in all."
         )
-
-
-def min_holdout(mechanism: LabelMechanism | TrueLabels) -> int:
-    """Return how many codes make an accuracy's 95 % interval shorter than [0, 1].
-
-    From the variance of one decoded code, and at most 1/4 of the label itself.
-    """
-    noise = 0.0
-    if isinstance(mechanism, LabelMechanism):
-        noise = float(mechanism.variance(np.zeros(1, dtype=np.int64)).max())
-    return max(2, math.ceil((noise + 0.25) * (Z / _HALF_WIDTH) ** 2))
-
-
-def _budget_text(mechanism: LabelMechanism | TrueLabels) -> str:
-    if isinstance(mechanism, LabelMechanism):
-        return f" at epsilon {mechanism.epsilon:g}"
-    return ""
 
 
 # For a classifier of estimator "auto", the simplest first.
@@ -103,7 +268,7 @@ Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
 
 class PrivateSearchCV(
-    CodeCollector, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+    classifier.CodeCollector, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
 ):
     """Chooses the parameters of a `PrivateLabelClassifier` by codes, and says how good.
 
@@ -181,7 +346,7 @@ class PrivateSearchCV(
 
     def __init__(
         self,
-        estimator: PrivateLabelClassifier | None = None,
+        estimator: classifier.PrivateLabelClassifier | None = None,
         grid: Grid | None = None,
         holdout: float = 0.2,
         scoring: Scoring = LIKELIHOOD,
@@ -193,12 +358,6 @@ class PrivateSearchCV(
         self.scoring = scoring
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        tags.non_deterministic = self.random_state is None
-        return tags
-
     def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Choose by records X (n, d) and `Codes` (n,), or plain labels asked for once.
 
@@ -206,27 +365,57 @@ class PrivateSearchCV(
         ``sample_weight`` is a UserError.
         """
         refuse_weights(self, refused)
-        records = training_records(self, X)
-        base = PrivateLabelClassifier() if self.estimator is None else self.estimator
-        _check_estimator(base)
-        tried = _expand_grid(_default_grid(self.grid, base), base)
-        self._check_parameters()
-        rng, entropy = self._random_sources()
-        candidates = _build_candidates(base, tried, rng)
-        more = (
-            []
-            if unlabelled is None
-            else [further_records(self, unlabelled, "unlabelled")]
-        )
+        records = classifier.training_records(self, X)
+        base = self.estimator
+        if base is None:
+            base = classifier.PrivateLabelClassifier()
+        if not isinstance(base, classifier.PrivateLabelClassifier):
+            raise UserError(
+                f"estimator is {validate.format_value(base)}; give a"
+                " PrivateLabelClassifier, whose own estimator it may tune, or None."
+            )
+        grid = self.grid
+        if grid is None:
+            is_auto = isinstance(base.estimator, str) and base.estimator == AUTO
+            grid = _LEARNERS if is_auto else {}
+        tried = _expand_grid(grid, base)
+        validate.fraction(holdout=self.holdout)
+        if not callable(self.scoring):
+            validate.one_of((LIKELIHOOD, *SCORINGS), scoring=self.scoring)
+        check_random_state(self.random_state)
+        rng, entropy = random_sources(self.random_state)
+        seed = base.random_state
+        if not isinstance(seed, int | np.integer):
+            sequence = seed_sequence(seed)
+            generator = rng if sequence is None else np.random.default_rng(sequence)
+            seed = int(generator.integers(2**31))
+        candidates = []
+        for params in tried:
+            model = clone(base).set_params(**clone(params, safe=False))
+            candidates.append(model.set_params(random_state=seed))
+        more = []
+        if unlabelled is not None:
+            more = [classifier.further_records(self, unlabelled, "unlabelled")]
         codes = self._collect_codes(base, records, y, rng, entropy)
         holdout = draw_holdout(codes, self.holdout, rng)
         rest = np.setdiff1d(np.arange(len(codes)), holdout)
         further = self._with_names(np.concatenate([records[holdout], *more]))
         part = SelectionData(self._with_names(records[rest]), codes[rest], further)
-        self._store_choice(
-            base, tried, score_candidates(part, candidates, self.scoring)
+        scores = score_candidates(part, candidates, self.scoring)
+        place = scores.simplest_place
+        self.best_index_, self.best_params_ = place, tried[place]
+        self.best_estimator_ = scores.models[place]
+        # Whoever fits it anew with plain labels wants noise, not the search's seed.
+        self.best_estimator_.set_params(random_state=base.random_state)
+        self.cv_results_ = {"params": tried, **scores.to_columns()}
+        self.told_apart_ = scores.significantly_worse
+        self.verdict_ = scores.verdict(tried)
+        self.best_score_ = private_score(
+            self.best_estimator_,
+            self._with_names(records[holdout]),
+            codes[holdout],
+            _ACCURACY if self.scoring == LIKELIHOOD else self.scoring,
         )
-        self.best_score_ = self._score_holdout(records[holdout], codes[holdout])
         self.held_out_, self.classes_ = holdout, codes.classes
         return self
 
@@ -244,58 +433,14 @@ class PrivateSearchCV(
         names = getattr(self, "feature_names_in_", None)
         return records if names is None else pd.DataFrame(records, columns=names)
 
-    def _check_parameters(self) -> None:
-        validate.fraction(holdout=self.holdout)
-        if not callable(self.scoring):
-            validate.one_of((LIKELIHOOD, *SCORINGS), scoring=self.scoring)
-        check_random_state(self.random_state)
-
     def _refuse_few_labels(self, model: Any, n: int, k: int) -> None:
         """Refuse a holdout too small for any statement, before labels are spent."""
-        of_rounds = model.encoder == LP_2ST
+        of_rounds = model.encoder == classifier.LP_2ST
         name = "k_rr" if of_rounds else mechanism_name(model.encoder, k, model.epsilon)
         if name in CANDIDATES:
             size = min(round(self.holdout * n), n // 2 if of_rounds else n)
-            refuse_small_holdout(
-                size, n, self.holdout, build_encoder(name, k, model.epsilon)
-            )
-
-    def _score_holdout(self, records: FloatArray, codes: Codes) -> Score:
-        """Return the chosen model's score on the records held out."""
-        scoring = "accuracy" if self.scoring == LIKELIHOOD else self.scoring
-        named = self._with_names(records)
-        return private_score(self.best_estimator_, named, codes, scoring)
-
-    def _store_choice(
-        self, base: Any, tried: list[Params], scores: CandidateScores
-    ) -> None:
-        place = scores.simplest_place
-        self.best_index_, self.best_params_ = place, tried[place]
-        self.best_estimator_ = scores.models[place]
-        # Whoever fits it anew with plain labels wants noise, not the search's seed.
-        self.best_estimator_.set_params(random_state=base.random_state)
-        self.cv_results_ = {"params": tried, **scores.to_columns()}
-        self.told_apart_ = scores.significantly_worse
-        self.verdict_ = scores.verdict(tried)
-
-
-def _build_candidates(
-    base: Any, tried: list[Params], rng: np.random.Generator
-) -> list[Any]:
-    """Return the candidates, all with one seed: they are given codes, no labels."""
-    seed = base.random_state
-    if not isinstance(seed, int | np.integer):
-        sequence = seed_sequence(seed)
-        generator = rng if sequence is None else np.random.default_rng(sequence)
-        seed = int(generator.integers(2**31))
-    models = [clone(base).set_params(**clone(params, safe=False)) for params in tried]
-    return [model.set_params(random_state=seed) for model in models]
-
-
-def _default_grid(grid: Grid | None, base: Any) -> Grid:
-    if grid is not None:
-        return grid
-    return _LEARNERS if _is_auto(base.estimator) else {}
+            mechanism = build_encoder(name, k, model.epsilon)
+            refuse_small_holdout(size, n, self.holdout, mechanism)
 
 
 def _is_dict_of_lists(part: Any) -> bool:
@@ -303,19 +448,6 @@ def _is_dict_of_lists(part: Any) -> bool:
         hasattr(values, "__len__") and not isinstance(values, str)
         for values in part.values()
     )
-
-
-def _is_auto(estimator: Any) -> bool:
-    return isinstance(estimator, str) and estimator == AUTO
-
-
-def _check_estimator(base: Any) -> None:
-    if not isinstance(base, PrivateLabelClassifier):
-        raise UserError(
-            f"estimator is {validate.format_value(base)}; give a"
-            " PrivateLabelClassifier, whose"
-            " own estimator it may tune, or None."
-        )
 
 
 def _expand_grid(grid: Any, base: Any) -> list[Params]:

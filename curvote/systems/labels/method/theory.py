@@ -118,9 +118,8 @@ def knn_bound(  # noqa: PLR0917 - what the formula names, in its order
             number, or one a point (n,).
         delta: how often it may fail, in (0, 1).
     """
-    size = (
-        2 * validate.at_least(2, n_classes=n_classes) / validate.fraction(delta=delta)
-    )
+    k_classes = validate.at_least(2, n_classes=n_classes)
+    size = 2 * k_classes / validate.fraction(delta=delta)
     noise = np.sqrt(np.log(size) / (2 * validate.at_least(1, k=k)))
     limits = validate.finite(r0=r0), validate.finite(lipschitz=lipschitz)
     if min(part.min() for part in limits) < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,18 @@ def image_shape(d: int, shape: tuple[int, ...] | None) -> Shape:
     Without a stated shape images are square, of one plane or of three.
     """
     if shape is not None:
-        return _check_image_shape(d, shape)
+        problem = f"shape is {validate.format_value(shape)}"
+        if len(shape) != 3 or math.prod(shape) != d:
+            raise UserError(
+                f"{problem}, and a record has {d} pixels; give (height, width, planes),"
+                " whose product that is."
+            )
+        h, w, c = (validate.at_least(1, shape=int(side)) for side in shape)
+        if min(h, w) < _LEAST_SIDE:
+            raise UserError(
+                f"{problem}; an image has at least {_LEAST_SIDE} pixels a side."
+            )
+        return h, w, c
     for planes in _PLANES:
         side = math.isqrt(d // planes)
         if side * side * planes == d and side >= _LEAST_SIDE:
@@ -60,22 +71,6 @@ def image_shape(d: int, shape: tuple[int, ...] | None) -> Shape:
         f"{d} pixels make no square image of one plane or three, {_LEAST_SIDE} pixels"
         " wide or more; state shape: (height, width, planes)."
     )
-
-
-def _check_image_shape(d: int, shape: tuple[int, ...]) -> Shape:
-    if len(shape) != 3 or math.prod(shape) != d:
-        raise UserError(
-            f"shape is {validate.format_value(shape)}, and a record has {d} pixels;"
-            " give"
-            " (height, width, planes), whose product that is."
-        )
-    h, w, c = (validate.at_least(1, shape=int(side)) for side in shape)
-    if min(h, w) < _LEAST_SIDE:
-        raise UserError(
-            f"shape is {validate.format_value(shape)}; an image has at least"
-            f" {_LEAST_SIDE} pixels a side."
-        )
-    return h, w, c
 
 
 ARCHITECTURES: Final = ("cnn", "resnet18")
@@ -131,10 +126,19 @@ class Neural(Learner):
     ) -> Self:
         """Fit the network; records without a code teach it nothing."""
         training = _import_training()
-        plan, pixels = (
-            training.Plan(**self._checked_settings()),
-            Pixels.from_records(X, self.shape),
+        validate.one_of(ARCHITECTURES, architecture=self.architecture)
+        validate.one_of(LOSSES, loss=self.loss)
+        if self.width is not None:
+            validate.at_least(1, width=self.width)
+        plan = training.Plan(
+            architecture=self.architecture,
+            loss=self.loss,
+            epochs=validate.at_least(1, epochs=self.epochs),
+            batch=validate.at_least(1, batch=self.batch),
+            rate=validate.positive(rate=self.rate),
+            width=self.width,
         )
+        pixels = Pixels.from_records(X, self.shape)
         aside_rows, training_rows = self._split_rows(len(X), rng)
         targets = training.LOSSES[self.loss].targets(codes[training_rows])
         self.params_, self.stats_ = training.train(
@@ -146,12 +150,11 @@ class Neural(Learner):
         )
         self.pixels_, self.range_ = pixels._asdict(), targets.range
         self.chosen_, self.tried_ = {}, []
-        if len(aside_rows):
-            self._set_left_out(
-                lambda: LeftOutVotes(aside_rows, self.votes(X[aside_rows]))
-            )
-        else:
-            self._set_left_out(None)
+
+        def leave_out() -> LeftOutVotes:
+            return LeftOutVotes(aside_rows, self.votes(X[aside_rows]))
+
+        self._set_left_out(leave_out if len(aside_rows) else None)
         return self
 
     def _split_rows(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
@@ -176,20 +179,6 @@ class Neural(Learner):
         )
         votes: FloatArray = training.LOSSES[self.loss].votes(outputs, self.range_)
         return votes
-
-    def _checked_settings(self) -> dict[str, Any]:
-        validate.one_of(ARCHITECTURES, architecture=self.architecture)
-        validate.one_of(LOSSES, loss=self.loss)
-        if self.width is not None:
-            validate.at_least(1, width=self.width)
-        return {
-            "architecture": self.architecture,
-            "loss": self.loss,
-            "epochs": validate.at_least(1, epochs=self.epochs),
-            "batch": validate.at_least(1, batch=self.batch),
-            "rate": validate.positive(rate=self.rate),
-            "width": self.width,
-        }
 
 
 def _import_training() -> ModuleType:

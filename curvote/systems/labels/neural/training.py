@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +16,7 @@ from scipy.special import expit, softmax
 from curvote.base.validate import FloatArray
 from curvote.systems.labels.codes.codes import Codes
 from curvote.systems.labels.neural import cnn, resnet
-from curvote.systems.labels.neural.layers import Array
+from curvote.systems.labels.neural.resnet import Array
 
 # A channel's smallest entry, as float32 can hold it.
 _LEAST: Final = 1e-30
@@ -125,19 +125,14 @@ def train(
     adam = optax.adam(plan.rate)
     state = params, stats, adam.init(params), key
     step = _make_step(network.apply, LOSSES[plan.loss].value, adam)
-    for rows in _epoch_batches(len(targets), plan, rng):
-        state = step(state, images(rows), targets[rows])
-    return Trained(*jax.tree.map(np.asarray, state[:2]))
-
-
-def _epoch_batches(
-    n: int, plan: Plan, rng: np.random.Generator
-) -> Iterator[NDArray[np.intp]]:
+    n = len(targets)
     size = min(n, plan.batch)
     for _ in range(plan.epochs):
         order = rng.permutation(n)
         for start in range(0, n - size + 1, size):
-            yield order[start : start + size]
+            rows = order[start : start + size]
+            state = step(state, images(rows), targets[rows])
+    return Trained(*jax.tree.map(np.asarray, state[:2]))
 
 
 def _make_step(apply: Any, loss: Any, adam: Any) -> Any:
@@ -161,13 +156,8 @@ def _make_step(apply: Any, loss: Any, adam: Any) -> Any:
 def outputs(architecture: str, trained: Trained, images: Images, n: int) -> FloatArray:
     """Return a network's outputs for ``n`` images, (n, K) float64."""
     apply = jax.jit(partial(NETWORKS[architecture].apply, key=None))
-    batches = [
-        apply(trained.params, trained.stats, images(np.arange(start, stop)))[0]
-        for start, stop in _batch_ranges(n)
-    ]
-    return np.concatenate(batches).astype(np.float64)
-
-
-def _batch_ranges(n: int) -> Iterator[tuple[int, int]]:
+    batches = []
     for start in range(0, n, _OUTPUT_BATCH):
-        yield start, min(start + _OUTPUT_BATCH, n)
+        rows = np.arange(start, min(start + _OUTPUT_BATCH, n))
+        batches.append(apply(trained.params, trained.stats, images(rows))[0])
+    return np.concatenate(batches).astype(np.float64)

@@ -28,14 +28,7 @@ from curvote.base.release_counter import (
 from curvote.base.validate import FloatArray
 from curvote.base.warning_filters import warn_outside
 from curvote.curves.columns import refuse_curves
-from curvote.systems.labels.regression.noise import (
-    check_numbers,
-    check_prior,
-    estimate_histogram,
-    noise_targets,
-    report_labels,
-)
-from curvote.systems.labels.regression.randomizers import AUTO, ON_BINS, randomizer_name
+from curvote.systems.labels.regression import noise
 from curvote.systems.labels.regression.targets import (
     NoisedTargets,
     check_bounds,
@@ -67,52 +60,40 @@ def make_regressor(estimator: Any, n: int, seed: int) -> Any:
     return clone(estimator)
 
 
-def _ridge_regressor(_n: int, _seed: int) -> Any:
-    return make_pipeline(StandardScaler(), RidgeCV(_ALPHAS))
-
-
 def _knn_regressor(n: int, _seed: int) -> Any:
-    folds = _fold_count(n)
-    most = n - -(-n // folds)  # in the smallest training part
+    most = n - -(-n // min(_FOLDS, n))  # in the smallest training part
     near = KNeighborsRegressor(n_neighbors=min(most, 5))
-    grid = {"kneighborsregressor__n_neighbors": _group_sizes(n, most)}
-    return _grid_search(make_pipeline(StandardScaler(), near), grid, folds)
+    name = "kneighborsregressor__n_neighbors"
+    return _grid_search(make_pipeline(StandardScaler(), near), name, n, most)
 
 
 def _forest_regressor(n: int, seed: int) -> Any:
     trees = RandomForestRegressor(n_estimators=_TREES, random_state=seed)
-    return _grid_search(trees, {"min_samples_leaf": _group_sizes(n, n)}, _fold_count(n))
+    return _grid_search(trees, "min_samples_leaf", n, n)
 
 
 def _spectral_regressor(n: int, seed: int) -> Any:
     from curvote.systems.labels.learners.graph import Spectral
 
     anchors = min(n, _ANCHORS)
-    graph = Spectral(
-        m=min(_COLUMNS, anchors),
-        anchors=anchors,
-        neighbours=min(5, anchors),
-        random_state=seed,
-    )
+    columns, neighbours = min(_COLUMNS, anchors), min(5, anchors)
+    graph = Spectral(columns, anchors, neighbours, random_state=seed)
     return make_pipeline(StandardScaler(), graph, RidgeCV(_ALPHAS))
 
 
-def _fold_count(n: int) -> int:
-    return min(_FOLDS, n)
+def _grid_search(model: Any, name: str, n: int, most: int) -> Any:
+    """Return a search by the squared error, which noise raises for all alike.
 
-
-def _group_sizes(n: int, most: int) -> list[int]:
-    """Return numbers of neighbours or of records in a leaf, 1 to ``most``."""
-    return sorted({min(most, max(1, round(share * n))) for share in _SHARES})
-
-
-def _grid_search(model: Any, grid: Mapping[str, list[int]], folds: int) -> Any:
-    """Return a search by the squared error, which noise raises for all alike."""
-    return GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=folds)
+    Among numbers of neighbours or of records in a leaf, 1 to ``most``.
+    """
+    sizes = sorted({min(most, max(1, round(share * n))) for share in _SHARES})
+    return GridSearchCV(
+        model, {name: sizes}, scoring="neg_mean_squared_error", cv=min(_FOLDS, n)
+    )
 
 
 REGRESSORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
-    "ridge": _ridge_regressor,
+    "ridge": lambda n, seed: make_pipeline(StandardScaler(), RidgeCV(_ALPHAS)),
     "knn": _knn_regressor,
     "forest": _forest_regressor,
     "spectral": _spectral_regressor,
@@ -196,7 +177,7 @@ class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
         estimator: Any = "ridge",
         epsilon: float = 1.0,
         bounds: tuple[float, float] = (-1.0, 1.0),
-        randomizer: str = AUTO,
+        randomizer: str = noise.AUTO,
         *,
         prior: ArrayLike | None = None,
         share: float = 0.2,
@@ -232,10 +213,10 @@ class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
             X, labels = validate_data(
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
             )
-            make_regressor(
-                self.estimator, len(labels), 0
-            )  # refused before anything is spent
-            rows, targets = self._release_labels(check_numbers(labels), rng, entropy)
+            # refused before anything is spent
+            make_regressor(self.estimator, len(labels), 0)
+            labels = noise.check_numbers(labels)
+            rows, targets = self._release_labels(labels, rng, entropy)
         self.randomizer_, self.prior_ = targets.randomizer, targets.prior
         learner = make_regressor(self.estimator, len(rows), int(rng.integers(2**31)))
         self.estimator_ = learner.fit(X[rows], targets.decode())
@@ -256,9 +237,10 @@ class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
 
         Where a prior is needed and not stated, the others are asked for it before.
         """
-        name = randomizer_name(self.randomizer, validate.positive(epsilon=self.epsilon))
+        epsilon = validate.positive(epsilon=self.epsilon)
+        name = noise.randomizer_name(self.randomizer, epsilon)
         bounds, share = check_bounds(self.bounds), validate.fraction(share=self.share)
-        prior = None if self.prior is None else check_prior(self.prior)
+        prior = None if self.prior is None else noise.check_prior(self.prior)
         advice = (
             "they count as lying on the bounds. State bounds=(lower, upper), in the"
             " units of y and known without it."
@@ -266,16 +248,15 @@ class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
         warn_outside(y[:, np.newaxis], bounds, ["y"], advice, depth=4)
         self._record_spending(Budget(self.epsilon), one_release_each(len(y)))
         rows = np.arange(len(y))
-        if name == ON_BINS and prior is None:
+        if name == noise.ON_BINS and prior is None:
             order = rng.permutation(len(y))
             first = min(len(y) - 1, max(1, round(share * len(y))))
             prior_rows, rows = order[:first], np.sort(order[first:])
-            reports = report_labels(
-                to_unit_interval(y[prior_rows], bounds), self.epsilon, entropy
-            )
-            prior = estimate_histogram(reports, self.epsilon)
+            prior_labels = to_unit_interval(y[prior_rows], bounds)
+            reports = noise.report_labels(prior_labels, self.epsilon, entropy)
+            prior = noise.estimate_histogram(reports, self.epsilon)
         arguments = bounds, self.epsilon, name, entropy
-        return rows, noise_targets(y[rows], *arguments, prior=prior)
+        return rows, noise.noise_targets(y[rows], *arguments, prior=prior)
 
     def _check_targets(self, targets: NoisedTargets, n: int) -> NoisedTargets:
         if len(targets) != n:
@@ -284,8 +265,10 @@ class PrivateLabelRegressor(ReleaseCounter, RegressorMixin, BaseEstimator):
             "bounds": check_bounds(self.bounds),
             "epsilon": validate.positive(epsilon=self.epsilon),
         }
-        if self.randomizer != AUTO:
-            expected["randomizer"] = randomizer_name(self.randomizer, self.epsilon)
+        if self.randomizer != noise.AUTO:
+            expected["randomizer"] = noise.randomizer_name(
+                self.randomizer, self.epsilon
+            )
         for name, value in expected.items():
             if getattr(targets, name) != value:
                 raise UserError(

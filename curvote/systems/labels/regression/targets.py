@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,29 +25,11 @@ from curvote.systems.labels.codes.predictions import Score, mean_score
 _LEAST_SLOPE = 1e-6
 
 
-class Reading(Protocol):
-    """A reading of one mechanism's outputs; squares are about ``centre``."""
-
-    @property
-    def centre(self) -> float:
-        """Return the number about which squares are taken."""
-        ...
-
-    def numbers(self, outputs: FloatArray) -> FloatArray:
-        """Return an estimate of each label."""
-        ...
-
-    def squares(self, outputs: FloatArray) -> FloatArray:
-        """Return an estimate of each (label - centre)^2."""
-        ...
-
-    def variance(self, labels: FloatArray) -> FloatArray:
-        """Return the exact variance of ``numbers`` for each label."""
-        ...
-
-
 class UnbiasedReading:
     """Reads a mechanism whose mean is the label, and its variance a + b label^2.
+
+    ``numbers`` estimate each label, ``squares`` each (label - centre)^2, ``variance``
+    is that of the numbers.
 
     Piecewise, hybrid and Duchi et al. are such. The output squared has the mean
     a + (1 + b) label^2, so squares are unbiased as well. With b = -1 (Duchi et al., and
@@ -126,23 +108,13 @@ class CalibratedReading:
 
     def variance(self, labels: FloatArray) -> FloatArray:
         """Return the answers' exact variance times the squared stretch."""
-        return np.asarray(
-            self.mechanism.variance(labels) * self._mean_and_slope[1] ** 2
-        )
+        slope = self._mean_and_slope[1]
+        return np.asarray(self.mechanism.variance(labels) * slope**2)
 
 
 def cell_middles(m: int) -> FloatArray:
     """Return the middles of m equal cells of [-1, 1]."""
     return np.asarray((2 * np.arange(m) + 1) / m - 1)
-
-
-def make_reading(mechanism: ScalarMechanism, prior: FloatArray | None) -> Reading:
-    """Return the reading of a mechanism's outputs; on bins a prior is needed."""
-    if isinstance(mechanism, RROnBins):
-        if prior is None:
-            raise UserError("randomizer rr_on_bins is read by a prior; none is given.")
-        return CalibratedReading(mechanism, prior)
-    return UnbiasedReading(mechanism)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +181,8 @@ class NoisedTargets:
         Unbiased by ``piecewise`` and ``hybrid``. By ``rr_on_bins``, which forgets
         where in a bin a label lies, the mean and the slope are right under the prior.
         """
-        return self._to_unit(self._reading.numbers(self.values))
+        numbers = self._reading.numbers(self.values)
+        return np.asarray(self._middle + self._half * numbers)
 
     def variance(self, y: ArrayLike) -> FloatArray:
         """Return the exact variance of what `decode` makes of labels ``y`` (n,)."""
@@ -236,8 +209,13 @@ class NoisedTargets:
         return np.asarray(errors * self._half**2)
 
     @property
-    def _reading(self) -> Reading:
-        return make_reading(self.mechanism, self.prior)
+    def _reading(self) -> UnbiasedReading | CalibratedReading:
+        mechanism = self.mechanism
+        if not isinstance(mechanism, RROnBins):
+            return UnbiasedReading(mechanism)
+        if self.prior is None:
+            raise UserError("randomizer rr_on_bins is read by a prior; none is given.")
+        return CalibratedReading(mechanism, self.prior)
 
     @property
     def _middle(self) -> float:
@@ -247,9 +225,6 @@ class NoisedTargets:
     def _half(self) -> float:
         return (self.bounds[1] - self.bounds[0]) / 2
 
-    def _to_unit(self, scaled_: FloatArray) -> FloatArray:
-        return np.asarray(self._middle + self._half * scaled_)
-
 
 def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     """Return (lower, upper); UserError: not two finite numbers that increase."""
@@ -257,8 +232,7 @@ def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     if ends.shape != (2,) or not ends[0] < ends[1]:
         raise UserError(
             f"bounds is {validate.format_value(bounds)}; give the public lower and"
-            " upper end"
-            " of a label, the lower one first."
+            " upper end of a label, the lower one first."
         )
     lower, upper = ends.tolist()
     validate.positive(width_of_bounds=upper - lower)
