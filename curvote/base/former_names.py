@@ -1,4 +1,4 @@
-"""Former names of classes that saved models hold, and the modules that give them.
+"""Former names of classes that saved models hold, and of what pages told to import.
 
 A saved model names its classes by module and name. Whatever was written under a name of
 this table is found where it stands today, under the name after the colon where it has
@@ -16,6 +16,15 @@ from types import ModuleType
 from typing import Any
 
 FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "curvote.accounting": {
+        "Losses": "curvote.base.accounting",
+        "together": "curvote.base.accounting:compose_releases",
+        "pure": "curvote.base.accounting:pure_dp_losses",
+        "randomized_response": "curvote.base.accounting:randomized_response_losses",
+        "laplace": "curvote.base.accounting:laplace_losses",
+        "gaussian": "curvote.base.accounting:gaussian_losses",
+        "shuffled": "curvote.base.accounting:shuffled_epsilon",
+    },
     "curvote.classes": {
         "Classes": "curvote.base.classes",
     },
@@ -27,6 +36,15 @@ FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "curvote.datasets.own.raw_records": {
         "RawRecords": "curvote.data.tables.records",
+    },
+    "curvote.entropy": {
+        "Entropy": "curvote.base.entropy",
+        "SeededEntropy": "curvote.base.entropy",
+        "SystemEntropy": "curvote.base.entropy",
+    },
+    "curvote.errors": {
+        "InternalError": "curvote.base.errors",
+        "UserError": "curvote.base.errors",
     },
     "curvote.federation.classifier": {
         "ServersClassifier": "curvote.systems.federated.model",

@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 _GROUP_KEY = itemgetter("stage", "part", "action", "reasons")
 
 
+def _protocol(cell: str) -> str:
+    """Return the protocol that a cell begins with, empty where a plan has but one."""
+    first = cell.partition(" ")[0]
+    return "" if "=" in first else first
+
+
 def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
     """Print a plan, the cells of a stage that share action and reason in one line.
 
@@ -50,8 +56,8 @@ def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
     more there are.
     """
     lines: list[dict[str, Any]] = []
-    parts = {(row["stage"], row["part"]) for row in rows}
-    ways = Counter((stage, part.partition(".")[0]) for stage, part in parts)
+    parts = {(row["stage"], _protocol(row["cell"]), row["part"]) for row in rows}
+    ways = Counter((stage, protocol) for stage, protocol, _ in parts)
     for (stage, part, action, reasons), group in groupby(rows, _GROUP_KEY):
         cells = [row["cell"] for row in group]
         cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
@@ -59,8 +65,9 @@ def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
         if len(reasons) > 1 and not why:
             shown_reasons = [f"{reasons[0]}, and {len(reasons) - 1} more: --why"]
         first, *more = shown_reasons
-        system, _, part_name = part.partition(".")
-        named = f"{stage} ({part_name})" if ways[stage, system] > 1 else stage
+        several = ways[stage, _protocol(cells[0])] > 1
+        part_name = part.rpartition(".")[2].partition("_")[0]
+        named = f"{stage} ({part_name})" if several else stage
         line = {"stage": named, "cell": cell, "action": action}
         lines.append(line | {"reason": first})
         lines += (dict.fromkeys(line, "") | {"reason": reason} for reason in more)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -261,11 +260,14 @@ class Step:
     def row(self) -> dict[str, Any]:
         """Return the step as ``plan --json`` prints it, with all ``reasons``.
 
-        ``part`` tells apart what one stage computes in several ways.
+        ``part`` tells apart what one stage computes in several ways: the folder and the
+        name of its function, such as ``mrma.score`` and ``mrma.baseline``.
         """
+        module, _, function = self.stage.module.partition(":")
+        folder = module.split(".")[-2]
         return {
             "stage": self.stage.name,
-            "part": ".".join(re.split(r"[.:]", self.stage.module)[-2:]),
+            "part": f"{folder}.{function}",
             "cell": str(self.cell),
             "key": self.key,
             "action": self.reported_action,

@@ -251,7 +251,7 @@ def best_single_weights(ensemble: Columns) -> Array:
     return weights
 
 
-def score_baselines_metadata(inputs: Inputs, params: Params) -> Metadata:
+def baseline_metadata(inputs: Inputs, params: Params) -> Metadata:
     """Return why there is no histogram, or null."""
     reason = None
     try:
@@ -261,7 +261,7 @@ def score_baselines_metadata(inputs: Inputs, params: Params) -> Metadata:
     return {"histogram": reason}
 
 
-def score_baselines(context: StageContext) -> Rows:
+def baseline(context: StageContext) -> Rows:
     """Return the table ``scores``: a row for each baseline that there is."""
     clients = study.study_clients(context)
     errors = {"majority": majority_error(context, clients)}

@@ -198,7 +198,7 @@ SCORE = score_stage(
     ("project.judge", "report.definitions", *ROLE_PARAMS),
 )
 BASELINE = score_stage(
-    "curvote.systems.mrma.stages:score_baselines",
+    "curvote.systems.mrma.stages:baseline",
     ("project",),
     params=("epsilon", "histogram.bins", "published.histogram", *ROLE_PARAMS),
 )

@@ -146,8 +146,8 @@ class ScoresSection(Section):
             ax.set_title(title)
             ax.grid(axis="y")
         figures.draw_left_label(axes, narrow, "percent")
-        series_names = set(self.beside["series"])
-        references = (data.find_method(n) for n in _REFERENCE_METHODS if n in series_names)
+        labels = set(self.beside["series"])
+        references = (data.find_method(n) for n in _REFERENCE_METHODS if n in labels)
         looks += [(method.label, method.look) for method in references]
         figures.draw_legend(
             figure, [_legend_handle(*entry) for entry in looks], 2 if narrow else 4

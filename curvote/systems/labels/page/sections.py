@@ -19,12 +19,12 @@ from curvote.pipeline.run.results import RunView
 from curvote.report import figures, style
 from curvote.report.data import (
     NO_VALUE,
+    Section,
     epsilon_distance,
     find_method,
     format_percent,
     methods_by_name,
 )
-from curvote.report.section import Section
 from curvote.systems.labels.codes.encoders import encoder_efficiency
 from curvote.systems.labels.messages import Task
 from curvote.systems.labels.metrics import ACCURACY, LABELS
